@@ -69,8 +69,10 @@ class Status(_Message):
 
 
 class Beat(_Message):
-    """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published, which are
-    numbered up to `published[boot]` for each boot named. bound_us is None when the clock is unbounded.
+    """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published: for each
+    boot named, `published[boot]` is (first, last), the numbers that the gateway still keeps and has published. What is
+    before first was confirmed by the cloud and is forgotten, so that a new landing need not wait for it; first is
+    last + 1 when all is confirmed. bound_us is None when the clock is unbounded.
     """
 
     __slots__ = (
@@ -83,7 +85,7 @@ class Beat(_Message):
         gateway: str,
         boot: int,
         frontier_us: "int | None",
-        published: "dict[int, int]",
+        published: "dict[int, tuple[int, int]]",
         clock_state: str,
         bound_us: "int | None",
         spool_readings: int = 0,
@@ -157,7 +159,7 @@ def encode_beat(m: Beat) -> bytes:
         {
             K_BOOT: m.boot,
             _K_A: m.frontier_us,
-            _K_B: _pairs(m.published),
+            _K_B: [[boot, m.published[boot][0], m.published[boot][1]] for boot in sorted(m.published)],
             _K_C: CLOCK_STATES.index(m.clock_state),
             _K_D: m.bound_us,
             _K_E: m.spool_readings,
@@ -174,7 +176,7 @@ def decode_beat(data: bytes) -> Beat:
     return Beat(
         *_origin(head),
         None if frontier_us is None else _int(frontier_us, INT64_MIN, INT64_MAX, "beat frontier"),
-        _boots(head, _K_B),
+        _ranges(head, _K_B),
         CLOCK_STATES[_int(head.get(_K_C), 0, len(CLOCK_STATES) - 1, "beat clock state")],
         None if bound_us is None else _int(bound_us, 0, INT64_MAX, "beat bound"),
         _int(head.get(_K_E), 0, INT64_MAX, "beat spool readings"),
@@ -232,6 +234,16 @@ def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
             raise WireError("boots: found an entry that is not [boot, number]")
         boots[_int(pair[0], 0, INT64_MAX, "boot")] = _int(pair[1], 0, INT64_MAX, "number")
     return boots
+
+
+def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
+    ranges: "dict[int, tuple[int, int]]" = {}
+    for entry in _list(head, key, MAX_BOOTS, "boots"):
+        if type(entry) is not list or len(entry) != 3:
+            raise WireError("boots: found an entry that is not [boot, first, last]")
+        last = _int(entry[2], 0, INT64_MAX - 1, "last number")
+        ranges[_int(entry[0], 0, INT64_MAX, "boot")] = (_int(entry[1], 0, last + 1, "first number"), last)
+    return ranges
 
 
 def _list(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[Any]":
