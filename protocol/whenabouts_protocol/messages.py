@@ -237,7 +237,7 @@ def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
 
 
 def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
-    ranges: "dict[int, tuple[int, int]]" = {}
+    ranges: dict[int, tuple[int, int]] = {}
     for entry in _list(head, key, MAX_BOOTS, "boots"):
         if type(entry) is not list or len(entry) != 3:
             raise WireError("boots: found an entry that is not [boot, first, last]")
