@@ -205,7 +205,7 @@ def _settings(port: str, baud: int, framing: str) -> Head:
 
 @contextmanager
 def _stopped_by_signal() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or a service manager's TERM sets, so that a capture ends between two records, never inside one."""
+    """An event that Ctrl-C or a service manager's TERM sets: a capture ends between two records, never inside one."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped
