@@ -7,7 +7,8 @@ Cost: the CRC takes two table steps a byte, from a table of 16 entries that a bo
 """
 
 START = 0xFF  # first byte of every frame; not escaped inside one
-DATA_BYTES_MAX = 250  # largest LEN the protocol allows
+COMMAND_DATA_BYTES_MAX = 250  # largest LEN of a command
+ANSWER_DATA_BYTES_MAX = 0xF8  # largest LEN of an answer; the vendor's SDK takes more for garbage
 COMMAND_OVERHEAD_BYTES = 5  # FF LEN OP CRC CRC
 ANSWER_OVERHEAD_BYTES = 7  # the same and the status word
 
@@ -15,6 +16,8 @@ OP_VERSION = 0x03
 OP_BOOT = 0x04
 OP_READ_MULTIPLE = 0x22
 OP_GET_TAG_BUFFER = 0x29
+OP_GET_TEMPERATURE = 0x72
+OP_SET_PROTOCOL = 0x93
 OP_MULTI_PROTOCOL = 0x2F
 OP_SET_ANTENNA = 0x91
 OP_SET_READ_POWER = 0x92
@@ -39,11 +42,13 @@ META_Q = 0x0200
 META_LINK_FREQUENCY = 0x0400
 META_TARGET = 0x0800
 META_BRAND = 0x1000
+META_KNOWN = 0x1FFF
 META_COMMON = 0x01FF  # what START_CONTINUOUS asks for: all up to GPIO
 
 PROTOCOL_GEN2 = 5
 OPTION_METADATA = 0x10
 OPTION_MULTI_SELECT = 0x88  # prefix byte in front of the option on newer firmware
+SEARCH_STREAMING = 0x0008  # search flag: send each tag when it is seen, keep none in the buffer
 SEARCH_FLAGS = 0x001B  # large population + streaming + use the antenna list
 RESPONSE_TAG = 1
 RESPONSE_STATISTICS = 2
@@ -103,9 +108,9 @@ def _uint(name: str, value: int, size: int) -> bytes:
     return value.to_bytes(size, "big")
 
 
-def _framed(head: bytes, data: bytes) -> bytes:
-    if len(data) > DATA_BYTES_MAX:
-        raise ValueError(f"frame data: found {len(data)} bytes, expected at most {DATA_BYTES_MAX}")
+def _framed(head: bytes, data: bytes, data_bytes_max: int) -> bytes:
+    if len(data) > data_bytes_max:
+        raise ValueError(f"frame data: found {len(data)} bytes, expected at most {data_bytes_max}")
     body = bytes([len(data)]) + head + data
     return bytes([START]) + body + crc(body).to_bytes(2, "big")
 
@@ -116,16 +121,16 @@ def command(op: int, data: bytes = b"") -> bytes:
     Raises:
         ValueError: op is no byte or data is longer than 250 bytes.
     """
-    return _framed(_uint("op", op, 1), data)
+    return _framed(_uint("op", op, 1), data, COMMAND_DATA_BYTES_MAX)
 
 
 def answer(op: int, status: int = STATUS_OK, data: bytes = b"") -> bytes:
-    """A frame from reader to host; `status` 0 is success, the groups are named in `m6e`.
+    """A frame from reader to host; `status` 0 is success, the others are named in `m6e_status`.
 
     Raises:
-        ValueError: op is no byte, status no 16-bit number, or data is longer than 250 bytes.
+        ValueError: op is no byte, status no 16-bit number, or data is longer than 248 bytes.
     """
-    return _framed(_uint("op", op, 1) + _uint("status", status, 2), data)
+    return _framed(_uint("op", op, 1) + _uint("status", status, 2), data, ANSWER_DATA_BYTES_MAX)
 
 
 def _antenna_byte(antenna: str) -> int:
@@ -205,6 +210,7 @@ def set_read_power(centi_dbm: int) -> bytes:
 
 
 VERSION = command(OP_VERSION)
+PROTOCOL_GEN2_ONLY = command(OP_SET_PROTOCOL, bytes([0, PROTOCOL_GEN2]))
 ANTENNA_SEARCH_1_1 = command(OP_SET_ANTENNA, bytes([2, 1, 1]))  # the list the search flags refer to: port 1 alone
 READ_FILTER_OFF = command(OP_SET_OPTIONAL, bytes([1, 0x0C, 0]))  # report a tag again each time it is seen
 START_CONTINUOUS = start_continuous()
