@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from random import Random
 
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults, treat
-from whenabouts_sim.readers.wire import Line, Piece
+from whenabouts_sim.readers.wire import Line, Piece, wire_us
 from whenabouts_sim.world import Sighting
 
 # A reader promises its first byte within this time of the event on air. What is drawn stays below it by what can be
-# in the way: a frame that is just leaving (4.08 ms) and a keep-alive (0.61 ms).
+# in the way: records leaving one by one (4.08 ms) and a keep-alive (0.61 ms).
 LATENCY_US_MAX = 30_000
 DRAWN_LATENCY_US_MAX = 20_000
 
@@ -105,7 +105,14 @@ class ReaderCore(ABC):
         random = Random(f"{self._seed}/{self.name}/{sighting.number}")
         frame = treat(self._frame(sighting, random), self._faults, random, self._first)
         self._first = False
-        ready_us = sighting.true_us + random.randint(0, DRAWN_LATENCY_US_MAX)
+        start_us = sighting.true_us + random.randint(0, DRAWN_LATENCY_US_MAX)
+        flush_us = self._flush_us()
+        if flush_us is not None:
+            start_us = max(sighting.true_us, min(start_us, flush_us - wire_us(len(frame.data), self.baud)))
         self._pieces += self._line.send(
-            frame.data, ready_us, frame.cuts, sighting, frame.damaged, sighting.true_us + LATENCY_US_MAX
+            frame.data, start_us, frame.cuts, sighting, frame.damaged, sighting.true_us + LATENCY_US_MAX
         )
+
+    def _flush_us(self) -> int | None:
+        """When frames should be out at the latest, if the reader has something else to send then."""
+        return None

@@ -1,9 +1,9 @@
 """ThingMagic M6e Nano: a UHF module that obeys commands and streams tag records while it searches.
 
-Silent until the host starts it. Then it searches in cycles of the length asked for (1000 ms): a keep-alive marks the
-start of each, every record carries milliseconds since that start. Records of a cycle leave before the next keep-alive,
-as the host refers them to the last one it saw; so a keep-alive can be late by the records in front of it, and stays
-within the latency the reader promises. A brown-out boots the module: boot message, then silence until started again.
+Silent until the host starts it. Then it searches in cycles of the length asked for (1000 ms): a cycle begins as the
+first byte of its keep-alive leaves, and every record carries the milliseconds since. Records leave before the next
+keep-alive, which waits some milliseconds for them where it must: the host refers records to the last one it saw.
+A brown-out boots the module: boot message, then silence until started again.
 Frames: facts/rfid-serial-protocols.md section 3, built by `whenabouts_hardware.m6e_frames`; answers without data are
 plain success, an unknown opcode gets status 0101.
 """
@@ -19,7 +19,6 @@ from whenabouts_sim.world import Sighting
 
 BAUD = 115_200
 OP_SET_BAUD = 0x06
-OP_SET_PROTOCOL = 0x93
 STATUS_BAD_OPCODE = 0x0101
 STATUS_BAD_VALUE = 0x0105
 STREAM_ENDED = bytes([2])  # first data byte of the frame that answers a stop
@@ -28,7 +27,7 @@ STREAM_ENDED = bytes([2])  # first data byte of the frame that answers a stop
 VERSION_DATA = bytes.fromhex("1412080030000002201612130107010200000010")
 PLAIN_ANSWERS = {
     OP_SET_BAUD,
-    OP_SET_PROTOCOL,
+    frames.OP_SET_PROTOCOL,
     frames.OP_SET_ANTENNA,
     frames.OP_SET_READ_POWER,
     frames.OP_SET_REGION,
@@ -38,6 +37,9 @@ PLAIN_ANSWERS = {
 # Medians of 722 captured round trips lie between 0.5 and 1.0 ms after subtracting both wire times.
 PROCESSING_US = 700
 BOOT_US = 150_000
+
+# A keep-alive tells the host when a cycle began; handed over later than this it would tell it wrongly.
+KEEPALIVE_LATE_US_MAX = 5_000
 
 CHANNELS_KHZ = tuple(902_750 + 500 * channel for channel in range(50))
 
@@ -85,7 +87,7 @@ class M6eNano(ReaderCore):
             head = self._input[:2]
             if head[0] == frames.START and len(head) < 2:
                 return None
-            if head[0] == frames.START and head[1] <= frames.DATA_BYTES_MAX:
+            if head[0] == frames.START and head[1] <= frames.COMMAND_DATA_BYTES_MAX:
                 size = head[1] + frames.COMMAND_OVERHEAD_BYTES
                 if len(self._input) < size:
                     return None
@@ -135,12 +137,17 @@ class M6eNano(ReaderCore):
         return min(times, default=None)
 
     def _step(self, at_us: int) -> None:
-        if at_us == self._next_cycle_us:
+        if at_us != self._next_cycle_us:
+            super()._step(at_us)
+        elif self._line.free_us > at_us:
+            self._next_cycle_us = self._line.free_us
+        else:
             self._cycle_us = at_us
             self._next_cycle_us = at_us + 1000 * self._cycle_ms
-            self._pieces += self._line.send(frames.KEEPALIVE, at_us)
-        else:
-            super()._step(at_us)
+            self._pieces += self._line.send(frames.KEEPALIVE, at_us, first_byte_us_max=at_us + KEEPALIVE_LATE_US_MAX)
+
+    def _flush_us(self) -> int | None:
+        return self._next_cycle_us
 
     def _frame(self, sighting: Sighting, random: Random) -> bytes:
         assert self._cycle_us is not None
