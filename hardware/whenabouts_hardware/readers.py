@@ -18,8 +18,9 @@ from whenabouts_hardware.m6e_frames import (
 )
 
 CYCLE_US = 1000 * CYCLE_MS  # one search cycle of START_CONTINUOUS
-# A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured: nine
-# times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency, and ends before the next keep-alive.
+# A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
+# nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
+# keep-alive.
 GAP_US = 200_000
 FIELD_SCAN_US = 100_000  # assumed: sources say tens of milliseconds, none measured it
 

@@ -1,0 +1,67 @@
+"""What both ends agree on: the reading and its stamp, vector clocks, probability, wire format and topics.
+
+Pure Python of the subset that CPython and MicroPython share; nothing here opens, waits or looks at a clock.
+"""
+
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.interval import Interval
+from whenabouts_protocol.messages import (
+    Ack,
+    Beat,
+    Birth,
+    Status,
+    decode_ack,
+    decode_beat,
+    decode_birth,
+    decode_status,
+    encode_ack,
+    encode_beat,
+    encode_birth,
+    encode_status,
+)
+from whenabouts_protocol.probability import (
+    prob_between,
+    prob_deadline,
+    prob_delay,
+    prob_within,
+    ratio_between,
+    ratio_deadline,
+    ratio_delay,
+    ratio_within,
+)
+from whenabouts_protocol.reading import Reading
+from whenabouts_protocol.topics import parse_topic, subscription, topic
+from whenabouts_protocol.vector_clock import VectorClock
+from whenabouts_protocol.wire import decode_batch, encode_batch
+
+__all__ = [
+    "Reading",
+    "Interval",
+    "VectorClock",
+    "encode_batch",
+    "decode_batch",
+    "WireError",
+    "prob_within",
+    "prob_between",
+    "prob_deadline",
+    "prob_delay",
+    "ratio_within",
+    "ratio_between",
+    "ratio_deadline",
+    "ratio_delay",
+    "topic",
+    "parse_topic",
+    "subscription",
+    "Birth",
+    "Status",
+    "Beat",
+    "Ack",
+    "encode_birth",
+    "decode_birth",
+    "encode_status",
+    "decode_status",
+    "encode_beat",
+    "decode_beat",
+    "encode_ack",
+    "decode_ack",
+]

@@ -1,0 +1,69 @@
+"""When something surely happened: a closed interval of integer microseconds since 1970 UTC.
+
+A stamp is an interval because clocks, wires and readers are all late by unknown but bounded amounts. Operations here are
+those both ends need; probability inside the interval is in `probability`.
+"""
+
+
+class Interval:
+    """Closed interval [t_min, t_max] in microseconds since 1970 UTC; length 0 is allowed.
+
+    Raises:
+        ValueError: t_min is later than t_max.
+
+    >>> Interval(100, 140).widened(before_us=10, after_us=5)
+    Interval(90, 145)
+    """
+
+    __slots__ = ("t_max", "t_min")
+
+    def __init__(self, t_min: int, t_max: int) -> None:
+        if t_min > t_max:
+            raise ValueError(f"interval: found t_min {t_min} later than t_max {t_max}, expected t_min <= t_max")
+        self.t_min = t_min
+        self.t_max = t_max
+
+    @property
+    def width_us(self) -> int:
+        """Length in microseconds, 0 for a point."""
+        return self.t_max - self.t_min
+
+    @property
+    def doubled_middle(self) -> int:
+        """Twice the middle, so that it stays an integer without rounding."""
+        return self.t_min + self.t_max
+
+    def widened(self, before_us: int = 0, after_us: int = 0) -> "Interval":
+        """The interval with its ends moved outwards by what is not known."""
+        return Interval(self.t_min - before_us, self.t_max + after_us)
+
+    def contains(self, t: int) -> bool:
+        """Whether instant t lies inside; both ends belong to it."""
+        return self.t_min <= t <= self.t_max
+
+    def overlaps(self, other: "Interval") -> bool:
+        """Whether the two share an instant; touching ends do."""
+        return self.t_min <= other.t_max and other.t_min <= self.t_max
+
+    def certainly_before(self, other: "Interval") -> bool:
+        """Whether every instant of this one is earlier than every instant of the other."""
+        return self.t_max < other.t_min
+
+    def intersection(self, other: "Interval") -> "Interval | None":
+        """What both allow, or None when they contradict each other."""
+        t_min = max(self.t_min, other.t_min)
+        t_max = min(self.t_max, other.t_max)
+        return Interval(t_min, t_max) if t_min <= t_max else None
+
+    def hull(self, other: "Interval") -> "Interval":
+        """The smallest interval that covers both."""
+        return Interval(min(self.t_min, other.t_min), max(self.t_max, other.t_max))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Interval) and self.t_min == other.t_min and self.t_max == other.t_max
+
+    def __hash__(self) -> int:
+        return hash((self.t_min, self.t_max))
+
+    def __repr__(self) -> str:
+        return f"Interval({self.t_min}, {self.t_max})"

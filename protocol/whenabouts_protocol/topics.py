@@ -1,0 +1,55 @@
+"""Topic names: `wa/1/<site>/<gateway>/<leaf>`.
+
+The second level is the major version of the wire. A gateway publishes below its own site and gateway only, so that the
+broker's access rules and the bridge can both hold it to its name.
+"""
+
+PREFIX = "wa"
+VERSION = 1
+LEAVES = ("obs", "state", "birth", "status", "beat", "ack", "rules", "cmd")
+MAX_NAME_BYTES = 64  # of a site or a gateway: they are topic levels and file names
+
+
+def is_name(text: object) -> bool:
+    """Whether text can be a site or gateway name: one topic level without wildcards, separators or control characters."""
+    if not isinstance(text, str):
+        return False
+    try:
+        if not 0 < len(text.encode()) <= MAX_NAME_BYTES:
+            return False
+    except UnicodeError:  # a lone surrogate has no UTF-8 form
+        return False
+    return all(c > " " and c not in "/+#\x7f" for c in text) and text[0] not in "$."
+
+
+def topic(site: str, gateway: str, leaf: str) -> str:
+    """The full topic of one leaf of a gateway.
+
+    Raises:
+        ValueError: a name that is no topic level, or a leaf that does not exist.
+
+    >>> topic("warehouse", "dock-1", "obs")
+    'wa/1/warehouse/dock-1/obs'
+    """
+    for what, name in (("site", site), ("gateway", gateway)):
+        if not is_name(name):
+            raise ValueError(f"{what}: found {name!r}, expected 1 to {MAX_NAME_BYTES} bytes without space / + # $ or .")
+    if leaf.split("/")[0] not in LEAVES:
+        raise ValueError(f"topic leaf: found {leaf!r}, expected one of {', '.join(LEAVES)}")
+    return f"{PREFIX}/{VERSION}/{site}/{gateway}/{leaf}"
+
+
+def parse_topic(name: str) -> "tuple[str, str, str] | None":
+    """(site, gateway, leaf) of a topic of this version, or None for any other topic."""
+    levels = name.split("/", 4)
+    if len(levels) != 5 or levels[0] != PREFIX or levels[1] != str(VERSION):
+        return None
+    site, gateway, leaf = levels[2], levels[3], levels[4]
+    if not (is_name(site) and is_name(gateway)) or leaf.split("/")[0] not in LEAVES:
+        return None
+    return site, gateway, leaf
+
+
+def subscription(leaf: str, site: str = "+", gateway: str = "+") -> str:
+    """The topic filter for one leaf over all sites and gateways, unless narrowed."""
+    return f"{PREFIX}/{VERSION}/{site}/{gateway}/{leaf}"
