@@ -4,7 +4,7 @@ True time is defined, not measured: it runs from the host's monotonic clock, so 
 simulated reader, judge) computes the same true microsecond from the same `SimClock` parameters, at any speed.
 A `GatewayClock` is wrong by an offset, a drift and steps, and claims a bound that covers all three, as an honest
 time daemon would (correction + dispersion, growing with an assumed drift of 50 ppm). Integers throughout: floor for
-the reading, ceiling for the bound, so that the claim holds to the microsecond. O(number of steps) per call.
+the reading, ceiling for the bound, so that the claim holds to the microsecond. A reading costs O(steps).
 """
 
 from __future__ import annotations
@@ -82,17 +82,17 @@ class GatewayClock:
     @property
     def worst_offset_us(self) -> int:
         """Largest error without drift, before, between and after the steps."""
-        error_us = self.offset_us
-        worst_us = abs(error_us)
-        for _, step_us in sorted(self.steps):
-            error_us += step_us
-            worst_us = max(worst_us, abs(error_us))
-        return worst_us
+        after_us = [self._stepped_us(at_us) for at_us, _ in self.steps]
+        return max(abs(self.offset_us + stepped_us) for stepped_us in (0, *after_us))
 
     def error_us(self, true_us: int) -> int:
         """Reading minus truth."""
-        stepped_us = sum(step_us for at_us, step_us in self.steps if at_us <= true_us)
-        return self.offset_us + stepped_us + self.drift_ppm * (true_us - self.epoch_us) // 1_000_000
+        drifted_us = self.drift_ppm * (true_us - self.epoch_us) // 1_000_000
+        return self.offset_us + self._stepped_us(true_us) + drifted_us
+
+    def _stepped_us(self, true_us: int) -> int:
+        """Sum of the steps taken by then; several at one instant are one."""
+        return sum(step_us for at_us, step_us in self.steps if at_us <= true_us)
 
     def reading_us(self, true_us: int) -> int:
         """What the clock shows at a true instant."""

@@ -86,4 +86,6 @@ def _head_lost(frame: bytes, random: Random) -> Treated:
 
 
 def _glued(frame: bytes, random: Random) -> Treated:
+    if frame[-1] == frame[0]:  # the next frame's first byte would complete this one, and be missing there
+        return Treated(frame[:-2], damaged="glued")
     return Treated(frame[:-1], damaged="glued")
