@@ -13,6 +13,7 @@ against an independent package in the tests. About 0.3 us an item on a 3 GHz cor
 import struct
 
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.utf8 import text_of, utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _write(value: "Any", out: bytearray, depth: int) -> None:
 
 def _utf8(text: str) -> bytes:
     try:
-        return text.encode()
+        return utf8(text)
     except UnicodeError:
         raise WireError("text: found a lone surrogate, expected text that has a UTF-8 form") from None
 
@@ -146,7 +147,7 @@ def _read(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
         if major == 2:
             return piece, end
         try:
-            return str(piece, "utf-8"), end
+            return text_of(piece), end
         except UnicodeError:
             raise WireError(f"text at byte {start}: found bytes that are no UTF-8") from None
     if major == 6:

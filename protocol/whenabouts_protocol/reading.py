@@ -6,6 +6,7 @@ from 0 within a boot without gaps. Whatever carries the same identity is the sam
 
 from whenabouts_protocol.interval import Interval
 from whenabouts_protocol.topics import is_name
+from whenabouts_protocol.utf8 import utf8
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
 
 TYPE_CHECKING = False
@@ -123,7 +124,7 @@ def is_text(x: "Any") -> bool:
 
 def _fits(text: str, limit: int) -> bool:
     try:
-        return len(text.encode()) <= limit
+        return len(utf8(text)) <= limit
     except UnicodeError:  # a lone surrogate has no UTF-8 form
         return False
 

@@ -4,6 +4,8 @@ The second level is the major version of the wire. A gateway publishes below its
 broker's access rules and the bridge can both hold it to its name.
 """
 
+from whenabouts_protocol.utf8 import utf8
+
 PREFIX = "wa"
 VERSION = 1
 LEAVES = ("obs", "state", "birth", "status", "beat", "ack", "rules", "cmd")
@@ -15,7 +17,7 @@ def is_name(text: object) -> bool:
     if not isinstance(text, str):
         return False
     try:
-        if not 0 < len(text.encode()) <= MAX_NAME_BYTES:
+        if not 0 < len(utf8(text)) <= MAX_NAME_BYTES:
             return False
     except UnicodeError:  # a lone surrogate has no UTF-8 form
         return False
