@@ -67,12 +67,15 @@ def readings_of(rule: CorrelateRule, landing: "DataFrame") -> "DataFrame":
     Left out are stamps longer than 2d/ct, readings without a key when keys are compared, and kinds that are no event.
     """
     read = landing.select("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
-    a, b = belongs_to(rule.a), belongs_to(rule.b)
-    useful = ~F.col("kind").isin(*NO_EVENT_KINDS) & (a | b) & _short_enough(rule)
+    useful = ~F.col("kind").isin(*NO_EVENT_KINDS) & _short_enough(rule)
     if rule.key_equal:
         useful &= F.col("key").isNotNull()
-    sides = F.array_compact(F.array(F.when(a, F.lit(0)), F.when(b, F.lit(1))))
-    return read.where(useful).withColumn("side", F.explode(sides)).drop("kind")
+    return read.where(useful).withColumn("side", F.explode(sides_of(rule))).drop("kind")
+
+
+def sides_of(rule: CorrelateRule, first: int = 0) -> "Column":
+    """Sides of the rule that `site` and `stream` of a row belong to: an array of `first` and `first` + 1, maybe empty."""
+    return F.array_compact(F.array(*(F.when(belongs_to(s), F.lit(n)) for n, s in enumerate((rule.a, rule.b), first))))
 
 
 def belongs_to(stream: Stream) -> "Column":
