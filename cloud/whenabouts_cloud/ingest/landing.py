@@ -80,7 +80,7 @@ class Landing:
         for leftover in folder.glob("*/.part-*"):
             leftover.unlink()
         snapshot = self._read_snapshot()
-        self._next = 1 + max([snapshot["upto"], *(n for n, _ in self._files(snapshot["upto"]))])
+        self._next: int = 1 + max([snapshot["upto"], *(n for n, _ in self._files(snapshot["upto"]))])
 
     def recover(self) -> Iterator[Range]:
         """The numbers that have landed: from the snapshot and the files written after it."""
@@ -123,7 +123,8 @@ class Landing:
 
     def snapshot_due(self) -> bool:
         """Whether enough files were written since the last snapshot."""
-        return self._next - 1 - self._upto >= SNAPSHOT_EVERY
+        written_since = self._next - 1 - self._upto
+        return written_since >= SNAPSHOT_EVERY
 
     def snapshot(self, ranges: Iterable[Range]) -> None:
         """Keep what has landed, so that a restart need not read every file."""
