@@ -1,0 +1,293 @@
+"""Opens a serial port and reads chunks whose arrival is bounded on both sides.
+
+A stamp is only as good as what is known about arrival. The return of read() bounds it from above; from below it is
+bounded by the last moment at which the host's buffer was known to be empty. Two moments give that knowledge: asking
+`in_waiting` and then reading all that was counted (what comes later arrived after the question), and a read that
+timed out (the kernel looks once more when the time-out expires and finds nothing).
+
+"The host's buffer" is what `in_waiting` counts. Time a byte spends before that, in a USB adapter (16 ms in an FTDI
+without low-latency mode) or in a driver's queue, belongs to the reader's device window, not to the chunk.
+
+The clock handed in must be the one that paces time-outs: `time.monotonic_ns`. Cost: three clock calls and one ioctl a
+chunk.
+"""
+
+import contextlib
+import errno
+import grp
+import os
+import termios
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import serial
+import serial.tools.list_ports
+
+from whenabouts_edge import serial_handlers
+
+POLL_MS = 20
+"""Default time-out of one read: how stale the lower bound of a chunk can be after silence."""
+
+CHUNK_BYTES_MAX = 4096
+"""Longest chunk, one tty buffer. What does not fit is the next chunk, whose lower bound then stays where it was:
+still true, only wider."""
+
+WRITE_TIMEOUT_S = 5.0
+"""A write that takes longer (flow control held by the device) is a PortError instead of a hung agent."""
+
+EARLY_READS_MAX = 50
+"""So many reads in a row that return nothing well before their time-out mean that the device is at its end; below
+that it is a cancelled read."""
+
+_DEVICE_ERRORS = (OSError, termios.error)  # SerialException is an OSError, termios.error is not
+
+
+class PortError(Exception):
+    """A port cannot be opened, or what was open has gone. The text says which, what was found and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes that came out of one look at the port.
+
+    The first byte cannot have reached the host's buffer before `after_ns`; all of them had by `before_ns`. Monotonic
+    nanoseconds.
+    """
+
+    data: bytes
+    after_ns: int
+    before_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """When a write was entered and when it returned, monotonic nanoseconds. Returning means handed to the driver, not
+    sent over the wire."""
+
+    entry_ns: int
+    return_ns: int
+
+
+class SerialLike(Protocol):
+    """The part of pyserial's Serial that Port uses."""
+
+    timeout: float | None
+    is_open: bool
+
+    @property
+    def in_waiting(self) -> int: ...
+    def read(self, size: int, /) -> bytes: ...
+    def write(self, data: bytes, /) -> int | None: ...
+    def cancel_read(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Port:
+    """Reads an open pyserial object as chunks.
+
+    Args:
+        device: the open object; its time-out is set to the poll period.
+        name: what errors call the port.
+        monotonic_ns: the clock that also paces the object's time-outs.
+        opened_ns: a moment before the port was opened, or before its buffer was emptied.
+        poll_ms: time-out of one read, more than 0.
+        waiting_exact: whether `in_waiting` counts bytes. socket:// only says 0 or 1, and then only a 0 shows that the
+            buffer is empty.
+        notes: what was tried at opening and is not supported, for the log.
+    """
+
+    def __init__(
+        self,
+        device: SerialLike,
+        name: str,
+        monotonic_ns: Callable[[], int],
+        opened_ns: int,
+        *,
+        poll_ms: int = POLL_MS,
+        waiting_exact: bool = True,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        if poll_ms <= 0:
+            raise ValueError(f"port {name}: poll period {poll_ms} ms, expected more than 0")
+        self.name = name
+        self.notes = notes
+        self._device = device
+        self._monotonic_ns = monotonic_ns
+        self._empty_ns = opened_ns
+        self._poll_ns = poll_ms * 1_000_000
+        self._waiting_exact = waiting_exact
+        self._early_reads = 0
+        device.timeout = poll_ms / 1000
+
+    @property
+    def empty_ns(self) -> int:
+        """The last moment at which the host's buffer is known to have been empty."""
+        return self._empty_ns
+
+    @property
+    def replay_finished(self) -> bool:
+        """A replay:// port has given its last byte; always False for a device."""
+        return bool(getattr(self._device, "replay_finished", False))
+
+    def read(self) -> Chunk | None:
+        """The next chunk, or None when a poll period passed without a byte.
+
+        Raises:
+            PortError: the device vanished, was closed, or is at its end. Every later read raises too.
+        """
+        try:
+            entry_ns = self._monotonic_ns()
+            first = self._device.read(1)
+            if not first:
+                self._note_silence(entry_ns, self._monotonic_ns())
+                return None
+            self._early_reads = 0
+            return self._read_waiting(first)
+        except _DEVICE_ERRORS as error:
+            raise PortError(_lost_text(self.name, str(error))) from error
+        except (TypeError, ValueError) as error:
+            # What pyserial raises when another thread closes the port inside read().
+            if self._device.is_open:
+                raise
+            raise PortError(_lost_text(self.name, "the port was closed during a read")) from error
+
+    def write(self, data: bytes) -> Sent:
+        """Hands the bytes to the driver.
+
+        Raises:
+            PortError: the device vanished, or took longer than the write time-out.
+        """
+        try:
+            entry_ns = self._monotonic_ns()
+            self._device.write(data)
+            return Sent(entry_ns, self._monotonic_ns())
+        except _DEVICE_ERRORS as error:
+            raise PortError(_lost_text(self.name, str(error))) from error
+
+    def cancel(self) -> None:
+        """Makes a read that another thread waits in return None at once, where the port type can."""
+        with contextlib.suppress(AttributeError, *_DEVICE_ERRORS):
+            self._device.cancel_read()
+
+    def close(self) -> None:
+        """Closes the device; a device that has vanished is closed without complaint."""
+        with contextlib.suppress(*_DEVICE_ERRORS):
+            self._device.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read_waiting(self, first: bytes) -> Chunk:
+        after_ns = self._empty_ns
+        data = bytearray(first)
+        while True:
+            asked_ns = self._monotonic_ns()
+            waiting = self._device.in_waiting
+            if waiting == 0:
+                self._empty_ns = before_ns = asked_ns
+                break
+            room = CHUNK_BYTES_MAX - len(data)
+            data += self._device.read(min(waiting, room))
+            before_ns = self._monotonic_ns()
+            if waiting >= room:
+                break  # more may wait: the buffer was not seen empty
+            if self._waiting_exact:
+                self._empty_ns = asked_ns
+                break
+        return Chunk(bytes(data), after_ns, before_ns)
+
+    def _note_silence(self, entry_ns: int, return_ns: int) -> None:
+        expiry_ns = entry_ns + self._poll_ns
+        if return_ns >= expiry_ns:
+            self._empty_ns = expiry_ns
+            self._early_reads = 0
+        elif 2 * (return_ns - entry_ns) < self._poll_ns:
+            self._early_reads += 1
+            if self._early_reads > EARLY_READS_MAX:
+                self._early_reads = EARLY_READS_MAX
+                found = f"more than {EARLY_READS_MAX} reads in a row returned nothing without waiting"
+                raise PortError(_lost_text(self.name, found))
+
+
+def open_port(
+    url: str,
+    baud: int,
+    *,
+    bytesize: int = 8,
+    parity: str = "N",
+    stopbits: float = 1,
+    poll_ms: int = POLL_MS,
+    monotonic_ns: Callable[[], int] = time.monotonic_ns,
+) -> Port:
+    """Opens a device path or any pyserial URL, `replay://` among them.
+
+    A native port is locked against other programs and put into low-latency mode; where a driver has no such mode,
+    Port.notes says so.
+
+    Raises:
+        PortError: there is no such port, no permission, another program has it, or URL and settings are not understood.
+    """
+    serial_handlers.register()
+    opened_ns = monotonic_ns()
+    try:
+        device: Any = serial.serial_for_url(
+            url,
+            baudrate=baud,
+            bytesize=bytesize,
+            parity=parity,
+            stopbits=stopbits,
+            timeout=poll_ms / 1000,
+            write_timeout=WRITE_TIMEOUT_S,
+            exclusive=True,
+        )
+    except (*_DEVICE_ERRORS, ValueError) as error:
+        raise PortError(_open_text(url, error)) from error
+    notes = () if "://" in url else _low_latency(device)
+    exact = not url.lower().startswith("socket://")
+    return Port(device, url, monotonic_ns, opened_ns, poll_ms=poll_ms, waiting_exact=exact, notes=notes)
+
+
+def _low_latency(device: Any) -> tuple[str, ...]:
+    try:
+        device.set_low_latency_mode(True)
+    except Exception as error:  # whatever a driver answers, the port works without
+        return (f"no low-latency mode: {error}",)
+    return ()
+
+
+def _lost_text(name: str, found: str) -> str:
+    return f"port {name}: {found}; expected an open device; check plug and power, then open it again"
+
+
+def _open_text(url: str, error: Exception) -> str:
+    code = getattr(error, "errno", None)
+    if code == errno.ENOENT and "://" not in url:
+        found = ", ".join(sorted(port.device for port in serial.tools.list_ports.comports())) or "none"
+        advice = "plug the reader in or name one of these or of /dev/serial/by-id"
+        return f"port {url}: no such port; serial ports found: {found}; {advice}"
+    if code in (errno.EACCES, errno.EPERM):
+        group = _group_of(url)
+        advice = f"run `sudo usermod -aG {group} $USER` and log in again"
+        return f"port {url}: no permission, expected membership of group {group}; {advice}"
+    if code in (errno.EBUSY, errno.EAGAIN):
+        advice = f"see which with `fuser -v {url}` (often ModemManager or a terminal) and end it"
+        return f"port {url}: busy, another program has it open; {advice}"
+    expected = "a serial device or a pyserial URL (replay://, socket://, ...)"
+    return f"port {url}: {error}; expected {expected}; check name and settings"
+
+
+def _group_of(path: str) -> str:
+    """The group that may use the device: dialout on Debian, uucp elsewhere; root's own devices get the usual answer."""
+    try:
+        name = grp.getgrgid(os.stat(path).st_gid).gr_name
+    except (OSError, KeyError):
+        return "dialout"
+    return "dialout" if name == "root" else name

@@ -1,0 +1,1 @@
+"""Firmware of simulated readers: sans-IO cores that take the host's bytes and give timed bytes back."""

@@ -1,0 +1,181 @@
+"""What stands inside Mercury answers: tag records, their metadata, streamed statistics, the version.
+
+A record carries only the metadata whose flags are set, in flag order, then the tag's reply: its length in bits, PC, XPC
+words, EPC and the tag's own CRC. That CRC is a second checksum for free: it rejects what a serial error slipped past
+the first. Order after the vendor's SDK 1.35; a widespread library puts the EPC CRC one byte late and calls the GPIO
+byte reserved, but only this order makes the checksums of all captured records fit.
+"""
+
+from whenabouts_hardware.m6e_frames import (
+    META_ANTENNA,
+    META_BRAND,
+    META_DATA,
+    META_FREQUENCY,
+    META_GPIO,
+    META_KNOWN,
+    META_LINK_FREQUENCY,
+    META_PHASE,
+    META_PROTOCOL,
+    META_Q,
+    META_READ_COUNT,
+    META_RSSI,
+    META_TARGET,
+    META_TIMESTAMP,
+    PROTOCOL_GEN2,
+    epc_crc,
+)
+
+_DATA_FAILED_BITS = 0x8000  # stands where the length would: the embedded operation failed, an error word follows
+_STAT_TEMPERATURE = 0x100
+
+# Unsigned fields of a fixed size, in flag order; those with a form of their own have size 0.
+_METADATA = (
+    (META_READ_COUNT, "read_count", 1),
+    (META_RSSI, "rssi", 0),
+    (META_ANTENNA, "antenna", 0),
+    (META_FREQUENCY, "freq_khz", 3),
+    (META_TIMESTAMP, "ts_ms", 4),
+    (META_PHASE, "phase", 2),
+    (META_PROTOCOL, "protocol", 1),
+    (META_DATA, "data_bits", 0),
+    (META_GPIO, "gpio", 1),
+    (META_Q, "q", 1),
+    (META_LINK_FREQUENCY, "link_frequency", 1),
+    (META_TARGET, "target", 1),
+)
+_GEN2_ONLY = META_Q | META_LINK_FREQUENCY | META_TARGET
+
+
+class ContentError(Exception):
+    """The content of a frame contradicts itself; the decoder turns this into the frame's `error`."""
+
+
+class Cursor:
+    """Reads big-endian fields off a frame's data, refusing to pass its end."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def left(self) -> int:
+        return len(self.data) - self.at
+
+    def take(self, size: int, name: str) -> bytes:
+        """The next `size` bytes; `name` is for the error."""
+        if size > self.left():
+            raise ContentError(f"{name}: found {self.left()} bytes, expected {size}")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def uint(self, size: int, name: str) -> int:
+        return int.from_bytes(self.take(size, name), "big")
+
+    def ebv(self, name: str) -> int:
+        """An extensible bit vector: seven bits a byte, the top bit says that another byte follows."""
+        value = 0
+        for _ in range(4):
+            byte = self.uint(1, name)
+            value = value << 7 | byte & 0x7F
+            if byte < 0x80:
+                return value
+        raise ContentError(f"{name}: found more than 4 bytes of a bit vector, expected its end")
+
+    def end(self) -> None:
+        if self.left():
+            raise ContentError(f"found {self.left()} bytes behind the content, expected none")
+
+
+def tag_record(cursor: Cursor, metadata: int, fields: "dict[str, object]") -> "str | None":
+    """Read one tag record into `fields`; gives None, or what is wrong with the EPC CRC.
+
+    Raises:
+        ContentError: unknown metadata flags, or the record passes the end of the frame.
+    """
+    if metadata & ~META_KNOWN:
+        raise ContentError(f"metadata: found flags {metadata:04X}, expected none beyond {META_KNOWN:04X}")
+    protocol = PROTOCOL_GEN2
+    for flag, name, size in _METADATA:
+        if not metadata & flag or (flag & _GEN2_ONLY and protocol != PROTOCOL_GEN2):
+            continue
+        if size:
+            value = cursor.uint(size, name)
+            fields[name] = value
+            if flag == META_PROTOCOL:
+                protocol = value
+        elif flag == META_RSSI:
+            fields[name] = _int8(cursor.uint(1, name))
+        elif flag == META_ANTENNA:
+            ports = cursor.uint(1, name)
+            fields[name] = f"{ports >> 4 or 16}/{ports & 15 or 16}"
+        else:
+            _embedded_data(cursor, fields)
+    return _reply(cursor, protocol, bool(metadata & META_BRAND), fields)
+
+
+def _int8(byte: int) -> int:
+    return byte - 256 if byte >= 128 else byte
+
+
+def _embedded_data(cursor: Cursor, fields: "dict[str, object]") -> None:
+    bits = cursor.uint(2, "data_bits")
+    if bits == _DATA_FAILED_BITS:
+        fields["data_bits"] = 0
+        fields["data_error"] = cursor.take(2, "data_error").hex()
+        return
+    fields["data_bits"] = bits
+    fields["data"] = cursor.take((bits + 7) // 8, "data").hex()
+
+
+def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object]") -> "str | None":
+    """What the tag answered: length in bits of all that follows, PC, XPC words, EPC, brand id, CRC.
+
+    Only Gen2 has a PC and this CRC; another protocol's CRC is given unverified.
+    """
+    bits = cursor.uint(2, "epc_bits")
+    fields["epc_bits"] = bits
+    reply = Cursor(cursor.take((bits + 7) // 8, "epc"))
+    gen2 = protocol == PROTOCOL_GEN2
+    if gen2:
+        pc = reply.take(2, "pc")
+        fields["pc"] = pc.hex()
+        if pc[0] & 0x02:
+            xpc = reply.take(2, "xpc")
+            if xpc[0] & 0x80:
+                xpc += reply.take(2, "xpc")
+            fields["xpc"] = xpc.hex()
+    tail = 4 if brand else 2
+    epc = reply.take(max(0, reply.left() - tail), "epc")
+    fields["epc"] = epc.hex()
+    if brand:
+        fields["brand"] = reply.take(2, "brand").hex()
+    covered = reply.data[: reply.at]
+    found = reply.uint(2, "epc_crc")
+    fields["epc_crc"] = f"{found:04x}"
+    right = epc_crc(covered)
+    if gen2 and found != right:
+        return f"found EPC checksum {found:04X}, expected {right:04X}"
+    return None
+
+
+def statistics(cursor: Cursor, fields: "dict[str, object]") -> None:
+    """Read streamed statistics: `stats` is a list of (id, hex); the temperature also as `temp` in degrees Celsius."""
+    fields["stat_flags"] = cursor.ebv("stat_flags")
+    stats: list[tuple[int, str]] = []
+    while cursor.left():
+        id = cursor.ebv("stat id")
+        value = cursor.take(cursor.uint(1, "stat length"), "stat value")
+        stats.append((id, value.hex()))
+        if id == _STAT_TEMPERATURE and len(value) == 1:
+            fields["temp"] = _int8(value[0])
+    fields["stats"] = stats
+
+
+def version(cursor: Cursor, fields: "dict[str, object]") -> None:
+    """Read boot loader, hardware and firmware versions, the firmware's date and the supported protocols, as hex."""
+    for name in ("bootloader", "hardware", "fw_date", "fw", "protocols"):
+        fields[name] = cursor.take(4, name).hex()
+
+
+def temperature(cursor: Cursor, fields: "dict[str, object]") -> None:
+    """Read the answer to a temperature command, degrees Celsius."""
+    fields["temp"] = _int8(cursor.uint(1, "temp"))

@@ -1,0 +1,118 @@
+"""What an agent must know about each reader: line speed, decoder, how to start it, and what its frames say about time.
+
+`latency_us` bounds the time from a sighting on air to the first byte of its frame; a stamp is widened downwards by it.
+It is the least certain number here, so each record says where it comes from. A Mercury reader's own timestamp narrows
+the stamp: milliseconds into the search cycle, and `is_anchor` names the frame that starts one.
+"""
+
+from collections import namedtuple
+
+from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.m6e_frames import (
+    ANTENNA_SEARCH_1_1,
+    CYCLE_MS,
+    PROTOCOL_GEN2_ONLY,
+    READ_FILTER_OFF,
+    START_CONTINUOUS,
+    STOP,
+)
+
+CYCLE_US = 1000 * CYCLE_MS  # one search cycle of START_CONTINUOUS
+# A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
+# nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
+# keep-alive.
+GAP_US = 200_000
+FIELD_SCAN_US = 100_000  # assumed: sources say tens of milliseconds, none measured it
+
+# One tag seen by a reader. key: EPC or card in upper-case hex. attrs: integers by name. ts_ms: milliseconds into the
+# reader's search cycle, or None. read_count: sightings that this one stands for; with more than one it is unknown
+# whether ts_ms is the first or the last of them.
+Sighting = namedtuple("Sighting", ("key", "attrs", "ts_ms", "read_count"))
+
+
+class Reader:
+    """The facts of one kind of reader.
+
+    baud: default line speed, 8N1. decoder, options: arguments of `decoder`, for an agent.
+    latency_us, latency_source: longest time from air to the frame's first byte, and where the number comes from.
+    start: commands to send, in order, when the line is opened and after `silence_us` without a good frame (None: the
+    reader sends nothing while it sees nothing, silence means nothing).
+    """
+
+    __slots__ = ("baud", "decoder", "latency_source", "latency_us", "options", "silence_us", "start")
+
+    def __init__(
+        self,
+        baud: int,
+        decoder: str,
+        options: "dict[str, str]",
+        latency_us: int,
+        latency_source: str,
+        start: "tuple[bytes, ...]" = (),
+        silence_us: "int | None" = None,
+    ) -> None:
+        self.baud = baud
+        self.decoder = decoder
+        self.options = options
+        self.latency_us = latency_us
+        self.latency_source = latency_source
+        self.start = start
+        self.silence_us = silence_us
+
+
+_FIELD_SCAN_SOURCE = "assumed field scan; no source gives it"
+
+READERS = {
+    "rdm6300": Reader(9600, "rdm6300", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE),
+    "id12la": Reader(9600, "id12la", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE),
+    "m6e": Reader(
+        115200,
+        "m6e",
+        {"mode": "reader"},
+        CYCLE_US,
+        "one search cycle of the start command, unless the reader's own timestamp narrows it",
+        # A reader that was left running takes no other command before STOP. Region and power are the operator's to set.
+        (STOP, PROTOCOL_GEN2_ONLY, ANTENNA_SEARCH_1_1, READ_FILTER_OFF, START_CONTINUOUS),
+        3 * CYCLE_US,  # it reports every cycle, tags or none: three missing ones are no chance
+    ),
+}
+
+_ATTRS = ("freq_khz", "gpio", "phase", "rssi")
+
+
+def sightings(kind: str, frame: Frame) -> "list[Sighting]":
+    """The tags that a frame of this kind of reader reports; none if it is damaged or speaks of something else.
+
+    Attributes of a UHF tag: rssi (dBm), antenna (transmitting port), freq_khz, phase (degrees), gpio, as far as the
+    reader sent them; of a 125 kHz card none. Its key is version and id, ten digits.
+
+    Raises:
+        ValueError: unknown kind.
+    """
+    if kind not in READERS:
+        raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(sorted(READERS))))
+    if not frame.ok:
+        return []
+    if kind != "m6e":
+        return [Sighting(frame.raw[1:11].decode().upper(), {}, None, 1)]
+    if frame.kind == "tag":
+        return [_uhf(frame.fields)]
+    records = frame.fields["tags"] if frame.kind == "tags" else ()
+    return [_uhf(record) for record in records] if isinstance(records, list) else []
+
+
+def _uhf(record: "dict[str, object]") -> Sighting:
+    attrs = {name: record[name] for name in _ATTRS if name in record}
+    antenna = record.get("antenna")
+    if isinstance(antenna, str):
+        attrs["antenna"] = int(antenna.split("/")[0])
+    return Sighting(str(record["epc"]).upper(), attrs, record.get("ts_ms"), record.get("read_count", 1))
+
+
+def is_anchor(frame: Frame) -> bool:
+    """Whether a search cycle of a Mercury reader begins as this frame's first byte leaves it: a keep-alive.
+
+    The milliseconds of the tags that follow count from there, to be trusted for one cycle: what follows a cycle without
+    a keep-alive counts from a later beginning that no frame tells.
+    """
+    return frame.ok and frame.kind == "keepalive"
