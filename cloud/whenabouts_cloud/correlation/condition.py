@@ -5,9 +5,10 @@ tie is a result. Times are integer microseconds and ct is the decimal that was w
 
 Two bounds make everything else cheap. Both hold for every d >= 0 and all lengths, zero included.
 
-*Longest useful interval.* Fix X = x. Y has the constant density 1/w on its length w > 0, and {|Y - x| <= d} covers at most 2d
-of it, so P <= 2d/w for every x and therefore for the pair. P >= ct thus needs w <= 2d/ct, for either of the two intervals.
-Points (w = 0) always pass. At d = 0 only points are left, rightly: an interval meets a given instant with probability 0.
+*Longest useful interval.* Fix X = x. Y has the constant density 1/w on its length w > 0, and {|Y - x| <= d} covers at
+most 2d of it, so P <= 2d/w for every x and therefore for the pair. P >= ct thus needs w <= 2d/ct, for either of the two
+intervals. Points (w = 0) always pass. At d = 0 only points are left, rightly: an interval meets a given instant with
+probability 0.
 
 *Band.* Let m be the difference of the middles, T = w_a + w_b, and C the distribution of U(0,w_a) + U(0,w_b). C is convex up
 to T/2 with C(0) = 0, C(T/2) = 1/2, so C(s) <= s/T there, and by symmetry C(s) < 1/2 for s < T/2. P is at most

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from whenabouts_cloud.correlation.condition import Within
 from whenabouts_protocol import ratio_within
 
-CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once: some 25 MB of working memory, and it stays in the cache's reach
+CHUNK_CANDIDATES = (
+    1 << 18
+)  # candidate pairs held at once: some 25 MB of working memory, and it stays in the cache's reach
 GUARD = 1e-9  # closer to ct than this is decided exactly; the float error is below 1e-15
 INT64_SAFE = 1 << 60  # |stamp| and d up to here: 2^60 + 2 * 2^61 and every sum below stay under 2^63
 
@@ -63,7 +65,8 @@ def pairs_within(
     )
     first, count, order = _candidates(a_code, a_min, a_max, b_code, b_min, b_max, condition)
     found = [
-        _evaluate(i, order[j], a_min, a_max, b_min, b_max, condition) for i, j in _chunks(first, count, CHUNK_CANDIDATES)
+        _evaluate(i, order[j], a_min, a_max, b_min, b_max, condition)
+        for i, j in _chunks(first, count, CHUNK_CANDIDATES)
     ]
     if not found:
         return _no_pairs()
@@ -95,7 +98,7 @@ def _useful(t_min: Array, t_max: Array, longest: int) -> tuple[Array, Array, Arr
 def _fits(d: int, *stamps: Array) -> bool:
     """Whether int64 is wide enough for every intermediate value."""
     return d <= INT64_SAFE and all(
-        x.dtype != object and -INT64_SAFE <= int(x.min()) and int(x.max()) <= INT64_SAFE for x in stamps
+        x.dtype != object and int(x.min()) >= -INT64_SAFE and int(x.max()) <= INT64_SAFE for x in stamps
     )
 
 

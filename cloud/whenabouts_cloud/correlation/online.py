@@ -127,9 +127,7 @@ class OnlineCorrelation:
         self.counts["readings"] += arrived.num_rows
         kept = self._kept[side]
         t_max = _times(arrived, "t_max")
-        fresh = np.ones(arrived.num_rows, bool)
-        if self._horizon[side] is not None:
-            fresh = t_max >= self._horizon[side]
+        fresh = self._above_horizon(side, t_max)
         first = first_of_each(pa.concat_tables([kept.select(IDENTITY), arrived.select(IDENTITY)])) - kept.num_rows
         once = np.zeros(arrived.num_rows, bool)
         once[first[first >= 0]] = True
@@ -140,6 +138,10 @@ class OnlineCorrelation:
         new = arrived.filter(pa.array(once & fresh))
         self.counts["beyond_length"] += self._too_long(side, new)
         return new
+
+    def _above_horizon(self, side: int, t_max: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        horizon = self._horizon[side]
+        return np.ones(len(t_max), bool) if horizon is None else t_max >= horizon
 
     def _too_long(self, side: int, table: pa.Table) -> int:
         promised = (self.rule.a, self.rule.b)[side].length_us
@@ -159,7 +161,7 @@ class OnlineCorrelation:
 
     def _forget(self, side: int) -> None:
         t_max = _times(self._kept[side], "t_max")
-        keep = t_max >= self._horizon[side]
+        keep = self._above_horizon(side, t_max)
         if not keep.all():
             self._kept[side] = self._kept[side].filter(pa.array(keep)).combine_chunks()
 

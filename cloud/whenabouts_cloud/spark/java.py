@@ -7,7 +7,6 @@ carries, which spares starting Java twice.
 """
 
 import hashlib
-import os
 import re
 import shutil
 import tempfile

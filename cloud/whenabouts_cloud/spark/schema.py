@@ -3,18 +3,22 @@
 A reading table of a job has `side`: 0 for a, 1 for b. A reading that belongs to both streams of a rule is there twice.
 """
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.correlation.condition import Within
+from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
 from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-INT64_MAX = (1 << 63) - 1
+_OUTPUT = PAIRS.append(pa.field("counts", pa.string()))
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 # Of the landing's columns those that a correlation reads.
 LANDING = StructType(
@@ -57,6 +61,9 @@ RESULT = StructType(
     + [StructField("probability", DoubleType())]
 )
 
+# What jobs hand to the sink: pairs, where `counts` is null, and rows that only tell in JSON what was counted.
+OUTPUT = StructType([*RESULT.fields, StructField("counts", StringType())])
+
 # These say that nothing was there: they are no events that could be near another one.
 NO_EVENT_KINDS = ("gap", "absent")
 
@@ -95,3 +102,14 @@ def _short_enough(rule: CorrelateRule) -> "Column":
 def shard_of(rule: CorrelateRule, shards: int) -> "Column":
     """The shard a reading is worked on in. Keys that are not compared cannot tell readings apart: one shard for all."""
     return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int") if rule.key_equal else F.lit(0)
+
+
+def counts_row(counts: dict[str, Any]) -> pa.Table:
+    """The row of OUTPUT that tells these counts. The rest is empty but not null: pandas would make floats of integers."""
+    empty = {field.name: "" if field.type == pa.string() else 0 for field in PAIRS}
+    return pa.Table.from_pylist([{**empty, "counts": json.dumps(counts)}], schema=_OUTPUT)
+
+
+def pair_rows(pairs: pa.Table) -> pa.Table:
+    """Pairs as rows of OUTPUT."""
+    return pairs.append_column("counts", pa.nulls(pairs.num_rows, pa.string()))
