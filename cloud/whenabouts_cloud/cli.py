@@ -2,6 +2,7 @@
 
 import click
 
+from whenabouts_cloud.correlate_command import correlate
 from whenabouts_cloud.ingest_command import ingest
 
 
@@ -17,6 +18,7 @@ def main() -> None:
 
 
 main.add_command(ingest)
+main.add_command(correlate)
 
 if __name__ == "__main__":
     main()
