@@ -127,7 +127,7 @@ def test_no_byte_is_available_before_its_time(records: list[Record], speed: Deci
 def test_an_answer_comes_as_long_after_its_command_as_recorded(
     records: list[Record], late_ns: list[int], cuts: list[int]
 ) -> None:
-    """A program that sends the recorded commands, late or early and in pieces, gets every answer in its recorded time."""
+    """A program that sends the recorded commands, late and in pieces, gets every answer in its recorded time."""
     records.sort(key=lambda record: record.return_ns)
     player = Player(lambda: iter(records), 0, match_tx=True)
     now_ns = base_ns = 0

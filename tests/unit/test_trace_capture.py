@@ -39,7 +39,7 @@ def frames(count: int) -> list[bytes]:
 
 
 def test_a_capture_of_a_terminal_replays_with_its_bytes_and_times(terminal, tmp_path):
-    """The bytes are identical; every frame was written inside its recorded bounds and is replayed no sooner than recorded."""
+    """Identical bytes; each frame was written inside its recorded bounds and is replayed no sooner than recorded."""
     master, path = terminal
     sent = frames(20)
     written_ns = []
