@@ -120,7 +120,8 @@ class Port:
         self._poll_ns = poll_ms * 1_000_000
         self._waiting_exact = waiting_exact
         self._early_reads = 0
-        device.timeout = poll_ms / 1000
+        if device.timeout != poll_ms / 1000:  # setting it configures the port again, which some drivers refuse
+            device.timeout = poll_ms / 1000
 
     @property
     def empty_ns(self) -> int:

@@ -187,14 +187,14 @@ def test_capture_records_settings_and_gives_json(terminal, tmp_path):
     _, path = terminal
     file = tmp_path / "t.trace"
     done = CliRunner().invoke(
-        capture_command, [path, str(file), "--baud", "9600", "--framing", "7E2", "--duration", "0.05", "--json"]
+        capture_command, [path, str(file), "--baud", "9600", "--framing", "8N2", "--duration", "0.05", "--json"]
     )
     assert done.exit_code == 0
     fields = json.loads(done.stdout)
     assert (fields["file"], fields["reason"], fields["rx_bytes"]) == (str(file), "stopped", 0)
     assert fields["duration_s"] >= 0.05
     head = open_trace(file).head
-    assert (head.port, head.baud, head.bytesize, head.parity, head.stopbits) == (path, 9600, 7, "E", 2)
+    assert (head.port, head.baud, head.bytesize, head.parity, head.stopbits) == (path, 9600, 8, "N", 2)
     assert abs(head.wall_us - time.time() * 1e6) < 600e6
 
 
@@ -293,7 +293,7 @@ def test_trace_prints_spy_text(tmp_path):
     done = CliRunner().invoke(trace_command, [str(READ_CAPTURE), "--spy"])
     lines = done.stdout.splitlines()
     assert lines[0].startswith("000000.000 TX   0000  FF 00 03 1D 0C ")
-    assert lines[1].startswith("000000.004 RX   0000  FF 14 03 ")
+    assert lines[1].startswith("000000.005 RX   0000  FF 14 03 ")
     again = tmp_path / "spy.txt"
     again.write_text(done.stdout)
     both = [[(r.direction, r.data) for r in open_trace(path).records()] for path in (again, READ_CAPTURE)]
