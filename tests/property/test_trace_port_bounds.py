@@ -22,7 +22,6 @@ class SimulatedDevice:
 
     def __init__(self, arrivals_ns: list[int], delays_ns: list[int], counts: bool) -> None:
         self.timeout: float | None = None
-        self.is_open = True
         self.now_ns = 0
         self.taken = 0
         self._arrivals_ns = arrivals_ns
@@ -70,7 +69,7 @@ class SimulatedDevice:
         self.now_ns += next(self._delays_ns)
 
 
-# Seeds instead of lists: hypothesis keeps lists short and small, and races need long schedules with delays of all sizes.
+# Seeds instead of lists: hypothesis keeps lists short and small, races need long schedules with delays of all sizes.
 seeds = st.integers(0, 2**32)
 
 
