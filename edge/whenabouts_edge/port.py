@@ -17,8 +17,9 @@ import errno
 import grp
 import os
 import termios
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -75,7 +76,6 @@ class SerialLike(Protocol):
     """The part of pyserial's Serial that Port uses."""
 
     timeout: float | None
-    is_open: bool
 
     @property
     def in_waiting(self) -> int: ...
@@ -120,7 +120,10 @@ class Port:
         self._poll_ns = poll_ms * 1_000_000
         self._waiting_exact = waiting_exact
         self._early_reads = 0
-        device.timeout = poll_ms / 1000
+        self._closed = False
+        self._reading = threading.RLock()  # of the same thread again: a signal handler may close during a read
+        if device.timeout != poll_ms / 1000:  # setting it configures the port again, which some drivers refuse
+            device.timeout = poll_ms / 1000
 
     @property
     def empty_ns(self) -> int:
@@ -138,7 +141,7 @@ class Port:
         Raises:
             PortError: the device vanished, was closed, or is at its end. Every later read raises too.
         """
-        try:
+        with self._reading, self._errors():
             entry_ns = self._monotonic_ns()
             first = self._device.read(1)
             if not first:
@@ -146,35 +149,28 @@ class Port:
                 return None
             self._early_reads = 0
             return self._read_waiting(first)
-        except _DEVICE_ERRORS as error:
-            raise PortError(_lost_text(self.name, str(error))) from error
-        except (TypeError, ValueError) as error:
-            # What pyserial raises when another thread closes the port inside read().
-            if self._device.is_open:
-                raise
-            raise PortError(_lost_text(self.name, "the port was closed during a read")) from error
 
     def write(self, data: bytes) -> Sent:
         """Hands the bytes to the driver.
 
         Raises:
-            PortError: the device vanished, or took longer than the write time-out.
+            PortError: the device vanished, was closed, or took longer than the write time-out.
         """
-        try:
+        with self._errors():
             entry_ns = self._monotonic_ns()
             self._device.write(data)
             return Sent(entry_ns, self._monotonic_ns())
-        except _DEVICE_ERRORS as error:
-            raise PortError(_lost_text(self.name, str(error))) from error
 
     def cancel(self) -> None:
         """Makes a read that another thread waits in return None at once, where the port type can."""
-        with contextlib.suppress(AttributeError, *_DEVICE_ERRORS):
+        with contextlib.suppress(AttributeError, TypeError, *_DEVICE_ERRORS):  # TypeError: pyserial, closed meanwhile
             self._device.cancel_read()
 
     def close(self) -> None:
-        """Closes the device; a device that has vanished is closed without complaint."""
-        with contextlib.suppress(*_DEVICE_ERRORS):
+        """Closes the device, also under a read of another thread; one that has vanished is closed without complaint."""
+        self._closed = True
+        self.cancel()
+        with self._reading, contextlib.suppress(*_DEVICE_ERRORS):  # never takes the descriptor from under a read
             self._device.close()
 
     def __enter__(self) -> Self:
@@ -184,6 +180,20 @@ class Port:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        if self._closed:
+            raise PortError(_lost_text(self.name, "the port was closed"))
+        try:
+            yield
+        except _DEVICE_ERRORS as error:
+            raise PortError(_lost_text(self.name, str(error))) from error
+        except (TypeError, ValueError) as error:
+            if not self._closed:
+                raise
+            # What pyserial raises when it is closed inside a call.
+            raise PortError(_lost_text(self.name, "the port was closed")) from error
 
     def _read_waiting(self, first: bytes) -> Chunk:
         after_ns = self._empty_ns

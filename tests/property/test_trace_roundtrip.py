@@ -80,7 +80,7 @@ def test_replay_gives_the_bytes_in_order_with_any_read_sizes(
         path = Path(folder) / "t"
         path.write_bytes(encode_head(Head("x")) + b"".join(map(encode_record, records)))
         url = f"replay://{path}?speed=max&end={'loop' if loop else 'empty'}"
-        with serial.serial_for_url(url, timeout=30) as port:
+        with serial.serial_for_url(url, timeout=0) as port:
             parts = [port.read(size) for size in sizes]
             given_back = b"".join(parts)
             if loop and expected:
@@ -120,37 +120,35 @@ def test_no_byte_is_available_before_its_time(records: list[Record], speed: Deci
 
 
 @given(
-    records=records, late_ns=st.lists(st.integers(0, 10**8), min_size=1), cuts=st.lists(st.integers(1, 5), min_size=1)
+    records=st.lists(a_record().filter(lambda record: record.data), max_size=20),
+    late_ns=st.lists(st.integers(0, 10**8), min_size=1),
+    cuts=st.lists(st.integers(1, 5), min_size=1),
 )
-def test_no_answer_is_available_sooner_after_its_command_than_recorded(
+def test_an_answer_comes_as_long_after_its_command_as_recorded(
     records: list[Record], late_ns: list[int], cuts: list[int]
 ) -> None:
-    """A program that sends the recorded commands, late and in pieces, gets every answer, each in its recorded time."""
-    records = sorted((r for r in records if r.direction != "error"), key=lambda record: record.return_ns)
+    """A program that sends the recorded commands, late and in pieces, gets every answer in its recorded time."""
+    records.sort(key=lambda record: record.return_ns)
     player = Player(lambda: iter(records), 0, match_tx=True)
-    now_ns = 0
-    base_ns, base_trace_ns = 0, records[0].entry_ns if records else 0
+    now_ns = base_ns = 0
+    base_trace_ns = records[0].entry_ns if records else 0
     for place, record in enumerate(records):
         if record.direction == "tx":
             now_ns += late_ns[place % len(late_ns)]
+            assert player.next_due_ns() is None
             size = cuts[place % len(cuts)]
             for begin in range(0, len(record.data), size):
                 assert player.expected_write == record.data[begin:]
                 player.wrote(record.data[begin : begin + size], now_ns)
-            if record.data:
-                base_ns, base_trace_ns = now_ns, record.return_ns
-            player.advance(now_ns)
-        elif record.data:
-            player.advance(now_ns)
-            due_ns = player.next_due_ns()
-            while due_ns is not None and not player.waiting_bytes:
-                now_ns = due_ns
-                player.advance(now_ns)
-                due_ns = player.next_due_ns()
+            base_ns, base_trace_ns = now_ns, record.return_ns
+        else:
+            # trace: command --- d ---> answer;   player: written --- d ---> available
+            due_ns = max(now_ns, base_ns + record.return_ns - base_trace_ns)
+            player.advance(due_ns - 1)
+            assert player.waiting_bytes == 0 or due_ns == now_ns
+            player.advance(due_ns)
+            now_ns = due_ns
             assert player.take(len(record.data)) == record.data
-            if base_trace_ns != (records[0].entry_ns) or base_ns:
-                assert now_ns - base_ns >= record.return_ns - base_trace_ns
-    player.advance(2**80)
     assert player.finished
     assert player.mismatches == 0
 

@@ -116,7 +116,6 @@ def test_a_port_that_returns_nothing_without_waiting_is_at_its_end():
 
     class Ended:
         timeout = None
-        is_open = True
         in_waiting = 0
 
         def read(self, size: int) -> bytes:

@@ -127,7 +127,7 @@ def test_end_disconnect_raises_after_the_last_byte(tmp_path):
         assert port.read(2) == b"ab"
         assert port.read(2) == b"c"
         for action in (lambda: port.read(1), lambda: port.in_waiting, lambda: port.write(b"x")):
-            with pytest.raises(serial.SerialException, match="^device disconnected$"):
+            with pytest.raises(serial.SerialException, match=r"^device disconnected$"):
                 action()
     with open_port(f"replay://{path}?end=disconnect", 9600) as port:
         assert port.read().data == b"abc"
@@ -145,7 +145,7 @@ def test_end_loop_begins_again(tmp_path):
         assert not port.replay_finished
         assert port.replay_records_played >= 9
     with open_replay(path, "end=loop&speed=max", timeout=30) as port:
-        assert port.read(200_000) == b"ab" * 100_000
+        assert port.read(20_000) == b"ab" * 10_000
 
 
 def test_a_loop_without_any_byte_ends(tmp_path):
@@ -161,7 +161,7 @@ def test_a_recorded_error_is_raised_once_after_the_bytes_before_it(tmp_path):
     path = make(tmp_path, rx(0, b"ab"), Record("error", 0, 0, error="read failed"), rx(0, b"c"))
     with open_replay(path, "speed=max", timeout=30) as port:
         assert port.read(9) == b"ab"
-        with pytest.raises(serial.SerialException, match="^read failed$"):
+        with pytest.raises(serial.SerialException, match=r"^read failed$"):
             port.read(1)
         assert port.read(1) == b"c"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from whenabouts_edge.port import PortError, open_port
+from whenabouts_edge.port import Port, PortError, open_port
 from whenabouts_edge.trace.capture import TRACE_BYTES_MAX, Captured, Recorder
 from whenabouts_edge.trace.capture import capture as capture_port
 from whenabouts_edge.trace.format import Head, TraceError
@@ -95,7 +95,7 @@ def capture(
         for note in opened.notes:
             click.echo(f"{port}: {note}", err=True)
         click.echo(f"{port}: recording into {file}, Ctrl-C stops", err=True)
-        deadline_ns = None if duration is None else time.monotonic_ns() + int(duration * 1e9)
+        stop = _Stop(stopped, duration, opened)
         try:
             with file.open("wb" if force else "xb") as sink:
                 captured = capture_port(
@@ -103,11 +103,7 @@ def capture(
                     sink,
                     time.monotonic_ns,
                     lambda: time.time_ns() // 1000,
-                    lambda: (
-                        stopped.is_set()
-                        or (deadline_ns is not None and time.monotonic_ns() >= deadline_ns)
-                        or opened.replay_finished
-                    ),
+                    stop,
                     settings=settings,
                     trace_bytes_max=bytes_max,
                     progress=_progress(started_ns),
@@ -201,6 +197,21 @@ def _settings(port: str, baud: int, framing: str) -> Head:
             param_hint="--framing",
         )
     return Head(port, baud=baud, bytesize=int(bits), parity=parity, stopbits=1.5 if stop == "1.5" else int(stop))
+
+
+class _Stop:
+    """Whether a capture is to end: a signal, the duration, or a replay that has given everything."""
+
+    def __init__(self, stopped: threading.Event, duration_s: float | None, port: Port) -> None:
+        self._stopped = stopped
+        self._deadline_ns = None if duration_s is None else time.monotonic_ns() + int(duration_s * 1e9)
+        self._port = port
+        self._replay_finished = False
+
+    def __call__(self) -> bool:
+        finished, self._replay_finished = self._replay_finished, self._port.replay_finished
+        late = self._deadline_ns is not None and time.monotonic_ns() >= self._deadline_ns
+        return late or self._stopped.is_set() or finished  # one read after a replay's end lets end=disconnect speak
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from decimal import Decimal
 
 from whenabouts_edge.trace.format import Record
 
-BUFFER_BYTES_MAX = 65_536
-"""Unread bytes that hold the trace up until the program has read."""
+BUFFER_BYTES_MAX = 4096
+"""One tty buffer: unread bytes that hold the trace up until the program has read."""
 
 PENDING_WRITES_MAX = 1024
 """Writes kept while the trace has not come to its next tx record; more are counted as mismatches and dropped."""
