@@ -248,6 +248,7 @@ class Agent:
                     "state": link.link_state.state,
                     "problem": link.link_state.problem,
                     "opened": link.link_state.opened,
+                    "opened_ns": link.link_state.opened_ns,
                     "restarts": link.link_state.restarts,
                     "readings": link.link_state.readings,
                     **link.link_state.counters,

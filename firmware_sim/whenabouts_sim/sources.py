@@ -1,0 +1,185 @@
+"""What the agents of a demonstration read: simulated readers behind pseudo-terminals, or a recorded capture.
+
+Both say afterwards what was put on the lines and when, so that the run can be judged. Of a capture nobody knows when the
+tags were really in the field: there, "true" is the moment at which the replay puts a frame's first bit on the line.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
+from whenabouts_edge.trace.reader import open_trace
+from whenabouts_hardware import Frame, decoder
+from whenabouts_hardware.readers import READERS as KINDS
+from whenabouts_hardware.readers import sightings
+from whenabouts_sim.clocks import SimClock
+from whenabouts_sim.emitted import Emitted
+from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.stack import Stack, reader_table
+from whenabouts_sim.world import DOCK, DOOR, GATE, Model, SimReader, World
+
+LEAD_US = 500_000  # between the moment when all is ready and the first event
+BETWEEN_FILES_NS = 200_000_000  # pause between the captures of a folder
+TRACE_SUFFIXES = (".transport", ".jsonl", ".trace", ".spy", ".txt")
+
+
+class SimulatedReaders:
+    """Readers of a seeded world, in this process, behind pseudo-terminals."""
+
+    def __init__(self, world: World, clock: SimClock, ports: Path) -> None:
+        self.readers: Sequence[SimReader] = world.readers
+        self._world, self._clock, self._ports = world, clock, ports
+        self._links = [
+            PtyLink((M6eNano if r.model == "m6e" else Rdm6300)(r.name, world.seed), clock, ports / r.name)
+            for r in world.readers
+        ]
+
+    @property
+    def duration_s(self) -> float:
+        """How long events happen, in real seconds."""
+        return (self._world.duration_us + LEAD_US) / self._clock.speed_milli / 1000
+
+    def tables(self, gateway: str) -> list[dict[str, str | int | bool]]:
+        """Configuration of the gateway's readers."""
+        return [reader_table(r, self._ports / r.name) for r in self.readers if r.gateway == gateway]
+
+    def plug(self) -> None:
+        """Make the ports appear."""
+        for link in self._links:
+            link.start()
+
+    def go(self, now_ns: int, stack: Stack) -> None:
+        """Let the world's events begin."""
+        world = self._world.starting_at(self._clock.true_us(now_ns) + LEAD_US)
+        for link in self._links:
+            link.go(world.sightings)
+
+    def emitted(self) -> list[Emitted]:
+        """What has left the readers so far."""
+        return sorted((e for link in self._links for e in link.emitted), key=lambda e: (e.true_us, e.id))
+
+    def stop(self) -> None:
+        """Take the readers off."""
+        for link in self._links:
+            link.stop()
+
+
+class Capture:
+    """A recorded capture, played to the dock and the door at once, and to the gate."""
+
+    def __init__(self, trace: Path, clock: SimClock, folder: Path) -> None:
+        self._clock = clock
+        self._file = folder / "capture.jsonl"
+        self.files = _files(trace)
+        records = _joined(self.files)
+        self.model, self.frames, self.damaged = _recognise(records)
+        self._baud = KINDS[self.model].baud
+        first_ns = records[0].entry_ns if records else 0
+        self._sightings = [(at_ns - first_ns, length, key) for at_ns, length, key in _sightings(self.model, records)]
+        self._length_ns = records[-1].return_ns - first_ns if records else 0
+        self._file.write_bytes(
+            encode_head(Head(port=str(trace), baud=self._baud)) + b"".join(encode_record(record) for record in records)
+        )
+        self.readers = tuple(SimReader(r.name, r.site, r.gateway, r.stream, self.model) for r in (DOCK, GATE, DOOR))
+        self._emitted: list[Emitted] = []
+
+    @property
+    def duration_s(self) -> float:
+        """How long the capture plays, in real seconds."""
+        return self._length_ns / 1e6 / self._clock.speed_milli
+
+    def tables(self, gateway: str) -> list[dict[str, str | int | bool]]:
+        """Configuration of the gateway's replay."""
+        speed = self._clock.speed_milli / 1000
+        url = f"replay://{self._file}?speed={speed:g}"
+        return [
+            {**reader_table(r, Path()), "port": url, "listen_only": True} for r in self.readers if r.gateway == gateway
+        ]
+
+    def plug(self) -> None:
+        """A replay begins when its port is opened."""
+
+    def go(self, now_ns: int, stack: Stack) -> None:
+        """Learn from the agents when their replays began."""
+        for reader in self.readers:
+            status = stack.status(reader.gateway)
+            assert status is not None, "the agents are ready"
+            began_us = self._clock.true_us(status["readers"][reader.name]["opened_ns"])
+            for number, (after_ns, length, key) in enumerate(self._sightings):
+                ended_us = began_us + after_ns // 1000
+                began_frame_us = ended_us - length * 10_000_000 // self._baud - 1
+                self._emitted.append(Emitted(reader.name, number, key, began_frame_us, ended_us))
+
+    def emitted(self) -> list[Emitted]:
+        """What the replays have put on the lines when they are at their end."""
+        return sorted(self._emitted, key=lambda e: (e.true_us, e.id))
+
+    def stop(self) -> None:
+        """The agents close their replays."""
+
+
+def _files(trace: Path) -> list[Path]:
+    if trace.is_dir():
+        files = sorted(path for path in trace.iterdir() if path.suffix in TRACE_SUFFIXES and path.stat().st_size)
+        files = [path for path in files if not path.name.upper().startswith(("README", "LICENSE"))]
+        if not files:
+            raise FileNotFoundError(f"{trace}: found no capture, expected files ending in {', '.join(TRACE_SUFFIXES)}")
+        return files
+    if not trace.exists():
+        raise FileNotFoundError(f"{trace}: no such file, expected a serial capture or a folder of captures")
+    return [trace]
+
+
+def _joined(files: Sequence[Path]) -> list[Record]:
+    """The records of all files as one capture: each file begins shortly after the end of the one before."""
+    joined: list[Record] = []
+    end_ns = 0
+    for path in files:
+        shift_ns: int | None = None
+        for record in open_trace(path).records():
+            if shift_ns is None:
+                shift_ns = end_ns + (BETWEEN_FILES_NS if joined else 0) - record.entry_ns
+            moved = Record(
+                record.direction, record.entry_ns + shift_ns, record.return_ns + shift_ns, record.data, record.error
+            )
+            joined.append(moved)
+            end_ns = moved.return_ns
+    if not any(record.direction == "rx" for record in joined):
+        raise ValueError(f"{files[0]}: found no bytes that a reader sent, expected some")
+    return joined
+
+
+def _recognise(records: Sequence[Record]) -> tuple[Model, int, int]:
+    """The kind of reader that these bytes are of, and how many good and damaged frames it sent."""
+    data = b"".join(record.data for record in records if record.direction == "rx")
+    counts: Counter[Model] = Counter()
+    frames: dict[Model, list[Frame]] = {}
+    kinds: tuple[Model, ...] = ("m6e", "rdm6300")
+    for kind in kinds:
+        decode = decoder(KINDS[kind].decoder, **KINDS[kind].options)
+        frames[kind] = [*decode.feed(data), *decode.flush()]
+        counts[kind] = sum(frame.ok for frame in frames[kind])
+    model, good = counts.most_common(1)[0]
+    if not good:
+        raise ValueError("capture: found no frame of a known reader, expected an M6e Nano or RDM6300")
+    return model, good, len(frames[model]) - good
+
+
+def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, str]]:
+    """(time of the frame's last byte in the trace, length of the frame, key) of every sighting in a capture."""
+    decode = decoder(KINDS[model].decoder, **KINDS[model].options)
+    found: list[tuple[int, int, str]] = []
+    for record in records:
+        if record.direction == "rx":
+            for frame in decode.feed(record.data):
+                found.extend((record.return_ns, frame.end - frame.start, s.key) for s in sightings(model, frame))
+    return found
+
+
+def new_seed() -> int:
+    """A seed for a run that was given none; it is printed, so that the run can be repeated."""
+    return random.SystemRandom().randrange(1, 100_000)
