@@ -161,6 +161,17 @@ def test_a_persistent_session_waits_for_its_client(broker, clients):
     assert back.wait_for(500) == numbers(500)
 
 
+def test_a_client_that_is_back_before_its_loss_was_noticed_gets_its_messages(broker, clients):
+    """The new connection takes over the persistent session; the end of the old one does not silence it."""
+    stale = Client(clients, broker.port, "bridge", clean=False, filters=["t/#"])
+    stale.loop_stop()  # it neither speaks nor notices any more, but its connection stands
+    back = Client(clients, broker.port, "bridge", clean=False)
+    publisher = Client(clients, broker.port, "gateway")
+    for payload in numbers(20):
+        publisher.say("t/obs", payload)
+    assert back.wait_for(20) == numbers(20)
+
+
 def test_a_broker_killed_comes_back_on_the_same_port(broker, clients):
     """Clients connect again by themselves."""
     subscriber = Client(clients, broker.port, "bridge", filters=["t/#"])
@@ -176,25 +187,23 @@ def test_a_broker_killed_comes_back_on_the_same_port(broker, clients):
     assert subscriber.wait_for(1) == [b"after"]
 
 
-def test_mosquitto_delivers_again_what_was_not_acknowledged(broker, clients):
-    """A bridge that dies before its files are durable gets the batch again; the embedded broker drops it, as it says."""
-    dies = Client(clients, broker.port, "bridge", clean=False, manual_ack=True, filters=["t/#"])
-    publisher = Client(clients, broker.port, "gateway")
-    for payload in numbers(20):
-        publisher.say("t/obs", payload)
-    dies.wait_for(20)
-    for message in dies.got[:5]:
-        dies.ack(message.mid, message.qos)
-    publisher.say("t/obs", b"the acknowledgements are through when this has come")
-    dies.wait_for(21)
-    dies.cut()
-    back = Client(clients, broker.port, "bridge", clean=False, filters=["t/end"])
-    publisher.say("t/end", b"end")
-    if broker.kind == "mosquitto":
-        assert set(numbers(15, first=5)) <= set(back.wait_for(17))
-    else:
-        assert back.wait_for(1) == [b"end"]
-        assert any(lack.startswith("redelivery") for lack in EMBEDDED_LACKS)
+def test_mosquitto_delivers_again_what_was_not_acknowledged(tmp_path, clients):
+    """A bridge that dies before its files are durable gets the batch again, whole, and only that."""
+    if find_mosquitto() is None:
+        pytest.skip("no mosquitto on this machine, and the embedded broker does not redeliver (EMBEDDED_LACKS)")
+    with running_broker(tmp_path, kind="mosquitto") as broker:
+        dies = Client(clients, broker.port, "bridge", clean=False, manual_ack=True, filters=["t/#"])
+        publisher = Client(clients, broker.port, "gateway")
+        for payload in numbers(20):
+            publisher.say("t/obs", payload)
+        dies.wait_for(20)
+        for message in dies.got[:5]:
+            dies.ack(message.mid, message.qos)
+        dies.leave()
+        back = Client(clients, broker.port, "bridge", clean=False)
+        publisher.say("t/obs", b"end")
+        assert back.wait_for(16) == [*numbers(15, first=5), b"end"]
+        assert all(message.dup for message in back.got[:15])
 
 
 def test_saved_state_survives_a_kill_where_the_broker_has_any(broker, clients):
