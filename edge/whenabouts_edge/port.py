@@ -1,13 +1,15 @@
 """Opens a serial port and reads chunks whose arrival is bounded on both sides.
 
-A stamp is only as good as what is known about arrival. The return of read() bounds it from above; from below it is bounded by the last moment at
-which the host's buffer was known to be empty. Two moments give that knowledge: asking `in_waiting` and then reading all that was counted (what comes
-later arrived after the question), and a read that timed out (the kernel looks once more when the time-out expires and finds nothing).
+A stamp is only as good as what is known about arrival. The return of read() bounds it from above; from below it is
+bounded by the last moment at which the host's buffer was known to be empty. Two moments give that knowledge: asking
+`in_waiting` and then reading all that was counted (what comes later arrived after the question), and a read that
+timed out (the kernel looks once more when the time-out expires and finds nothing).
 
-"The host's buffer" is what `in_waiting` counts. Time a byte spends before that, in a USB adapter (16 ms in an FTDI without low-latency mode) or in a
-driver's queue, belongs to the reader's device window, not to the chunk.
+"The host's buffer" is what `in_waiting` counts. Time a byte spends before that, in a USB adapter (16 ms in an FTDI
+without low-latency mode) or in a driver's queue, belongs to the reader's device window, not to the chunk.
 
-The clock handed in must be the one that paces time-outs: `time.monotonic_ns`. Cost: three clock calls and one ioctl a chunk.
+The clock handed in must be the one that paces time-outs: `time.monotonic_ns`. Cost: three clock calls and one ioctl a
+chunk.
 """
 
 import contextlib
@@ -30,13 +32,15 @@ POLL_MS = 20
 """Default time-out of one read: how stale the lower bound of a chunk can be after silence."""
 
 CHUNK_BYTES_MAX = 4096
-"""Longest chunk, one tty buffer. What does not fit is the next chunk, whose lower bound then stays where it was: still true, only wider."""
+"""Longest chunk, one tty buffer. What does not fit is the next chunk, whose lower bound then stays where it was:
+still true, only wider."""
 
 WRITE_TIMEOUT_S = 5.0
 """A write that takes longer (flow control held by the device) is a PortError instead of a hung agent."""
 
 EARLY_READS_MAX = 50
-"""So many reads in a row that return nothing well before their time-out mean that the device is at its end; below that it is a cancelled read."""
+"""So many reads in a row that return nothing well before their time-out mean that the device is at its end; below
+that it is a cancelled read."""
 
 _DEVICE_ERRORS = (OSError, termios.error)  # SerialException is an OSError, termios.error is not
 
@@ -49,7 +53,8 @@ class PortError(Exception):
 class Chunk:
     """Bytes that came out of one look at the port.
 
-    The first byte cannot have reached the host's buffer before `after_ns`; all of them had by `before_ns`. Monotonic nanoseconds.
+    The first byte cannot have reached the host's buffer before `after_ns`; all of them had by `before_ns`. Monotonic
+    nanoseconds.
     """
 
     data: bytes
@@ -59,7 +64,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """When a write was entered and when it returned, monotonic nanoseconds. Returning means handed to the driver, not sent over the wire."""
+    """When a write was entered and when it returned, monotonic nanoseconds. Returning means handed to the driver, not
+    sent over the wire."""
 
     entry_ns: int
     return_ns: int
@@ -88,7 +94,8 @@ class Port:
         monotonic_ns: the clock that also paces the object's time-outs.
         opened_ns: a moment before the port was opened, or before its buffer was emptied.
         poll_ms: time-out of one read, more than 0.
-        waiting_exact: whether `in_waiting` counts bytes. socket:// only says 0 or 1, and then only a 0 shows that the buffer is empty.
+        waiting_exact: whether `in_waiting` counts bytes. socket:// only says 0 or 1, and then only a 0 shows that the
+            buffer is empty.
         notes: what was tried at opening and is not supported, for the log.
     """
 
@@ -141,7 +148,8 @@ class Port:
             return self._read_waiting(first)
         except _DEVICE_ERRORS as error:
             raise PortError(_lost_text(self.name, str(error))) from error
-        except (TypeError, ValueError) as error:  # pyserial's way of saying that another thread closed the port inside read()
+        except (TypeError, ValueError) as error:
+            # What pyserial raises when another thread closes the port inside read().
             if self._device.is_open:
                 raise
             raise PortError(_lost_text(self.name, "the port was closed during a read")) from error
@@ -172,7 +180,9 @@ class Port:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _read_waiting(self, first: bytes) -> Chunk:
@@ -203,7 +213,8 @@ class Port:
             self._early_reads += 1
             if self._early_reads > EARLY_READS_MAX:
                 self._early_reads = EARLY_READS_MAX
-                raise PortError(_lost_text(self.name, f"more than {EARLY_READS_MAX} reads in a row returned nothing without waiting"))
+                found = f"more than {EARLY_READS_MAX} reads in a row returned nothing without waiting"
+                raise PortError(_lost_text(self.name, found))
 
 
 def open_port(
@@ -218,7 +229,8 @@ def open_port(
 ) -> Port:
     """Opens a device path or any pyserial URL, `replay://` among them.
 
-    A native port is locked against other programs and put into low-latency mode; where a driver has no such mode, Port.notes says so.
+    A native port is locked against other programs and put into low-latency mode; where a driver has no such mode,
+    Port.notes says so.
 
     Raises:
         PortError: there is no such port, no permission, another program has it, or URL and settings are not understood.
@@ -259,13 +271,17 @@ def _open_text(url: str, error: Exception) -> str:
     code = getattr(error, "errno", None)
     if code == errno.ENOENT and "://" not in url:
         found = ", ".join(sorted(port.device for port in serial.tools.list_ports.comports())) or "none"
-        return f"port {url}: no such port; serial ports found: {found}; plug the reader in or name one of these or of /dev/serial/by-id"
+        advice = "plug the reader in or name one of these or of /dev/serial/by-id"
+        return f"port {url}: no such port; serial ports found: {found}; {advice}"
     if code in (errno.EACCES, errno.EPERM):
         group = _group_of(url)
-        return f"port {url}: no permission, expected membership of group {group}; run `sudo usermod -aG {group} $USER` and log in again"
+        advice = f"run `sudo usermod -aG {group} $USER` and log in again"
+        return f"port {url}: no permission, expected membership of group {group}; {advice}"
     if code in (errno.EBUSY, errno.EAGAIN):
-        return f"port {url}: busy, another program has it open; see which with `fuser -v {url}` (often ModemManager or a terminal) and end it"
-    return f"port {url}: {error}; expected a serial device or a pyserial URL (replay://, socket://, ...); check name and settings"
+        advice = f"see which with `fuser -v {url}` (often ModemManager or a terminal) and end it"
+        return f"port {url}: busy, another program has it open; {advice}"
+    expected = "a serial device or a pyserial URL (replay://, socket://, ...)"
+    return f"port {url}: {error}; expected {expected}; check name and settings"
 
 
 def _group_of(path: str) -> str:

@@ -104,12 +104,13 @@ class M6eDecoder(Decoder):
         """The frame of these bytes, whose checksum fits."""
         if overhead == COMMAND_OVERHEAD_BYTES:
             return Frame("command", {"op": raw[2], "data": raw[3:-2].hex()}, raw, start)
+        op = raw[2]
         status = raw[3] << 8 | raw[4]
-        fields: dict[str, object] = {"op": raw[2], "status": status}
+        fields: dict[str, object] = {"op": op, "status": status}
         cursor = Cursor(raw[5:-2])
-        kind = _kind(raw[2], status, cursor.data)
+        kind = _kind(op, status, cursor.data)
         try:
-            error = _read(kind, cursor, fields)
+            error = _read(kind, op, status, cursor, fields)
         except ContentError as e:
             error = str(e)
         if kind in _WITH_DATA or error is not None:
@@ -152,22 +153,21 @@ def _stream_kind(data: bytes) -> str:
     return "stats" if response == RESPONSE_STATISTICS else "tag" if response == RESPONSE_TAG else "answer"
 
 
-def _read(kind: str, cursor: Cursor, fields: "dict[str, object]") -> "str | None":
+def _read(kind: str, op: int, status: int, cursor: Cursor, fields: "dict[str, object]") -> "str | None":
     """Read the content into `fields`; gives None, or what is wrong with a tag's checksum.
 
     Raises:
         ContentError: the lengths inside contradict the frame's.
     """
-    op = fields["op"]
     if kind == "tags":
         return _tag_buffer(cursor, fields)
     if kind == "keepalive":
         if cursor.left() >= 4:
             fields["elapsed_ms"] = int.from_bytes(cursor.data[-4:], "big")
     elif kind == "status":
-        fields["text"] = status_text(_status(fields))
-    elif fields["status"] != STATUS_OK:
-        pass  # a boot or autonomous message of a failed start says nothing further
+        fields["text"] = status_text(status)
+    elif status != STATUS_OK:
+        pass  # a boot or autonomous message with an error says nothing further
     elif op == OP_READ_MULTIPLE:
         return _read_multiple(kind, cursor, fields)
     elif op == OP_VERSION or (kind == "boot" and cursor.left() == 20):
@@ -175,11 +175,6 @@ def _read(kind: str, cursor: Cursor, fields: "dict[str, object]") -> "str | None
     elif op == OP_GET_TEMPERATURE:
         temperature(cursor, fields)
     return None
-
-
-def _status(fields: "dict[str, object]") -> int:
-    status = fields["status"]
-    return status if isinstance(status, int) else 0
 
 
 def _read_multiple(kind: str, cursor: Cursor, fields: "dict[str, object]") -> "str | None":

@@ -13,6 +13,7 @@ against an independent package in the tests. About 0.3 us an item on a 3 GHz cor
 import struct
 
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.utf8 import text_of, utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def _write_head(major: int, argument: int, out: bytearray) -> None:
         out.append(major | 27)
         out.extend(argument.to_bytes(8, "big"))
     else:
-        raise WireError(f"integer: found {argument}, expected 64 bits signed")
+        # The number is not in the text: CPython refuses to print one of thousands of digits.
+        raise WireError("integer: found more than 64 bits signed")
 
 
 def _write(value: "Any", out: bytearray, depth: int) -> None:
@@ -83,17 +85,25 @@ def _write(value: "Any", out: bytearray, depth: int) -> None:
         for item in value:
             _write(item, out, depth + 1)
     elif kind is dict:
+        for key in value:
+            if type(key) is not int and type(key) is not str:
+                raise WireError(f"map key: found {type(key).__name__}, expected int or text")
         _write_head(0xA0, len(value), out)
-        for key in sorted(value):  # int keys ascending, text keys by code point: boards keep no order of their own
+        for key in sorted(value, key=_key_order):  # boards keep no order of their own
             _write(key, out, depth + 1)
             _write(value[key], out, depth + 1)
     else:
         raise WireError(f"value: found {kind.__name__}, expected int, float, str, bytes, bool, None, list or dict")
 
 
+def _key_order(key: "int | str") -> "tuple[int, Any]":
+    """Ints ascending, then texts by code point."""
+    return (0, key) if type(key) is int else (1, key)
+
+
 def _utf8(text: str) -> bytes:
     try:
-        return text.encode()
+        return utf8(text)
     except UnicodeError:
         raise WireError("text: found a lone surrogate, expected text that has a UTF-8 form") from None
 
@@ -146,7 +156,7 @@ def _read(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
         if major == 2:
             return piece, end
         try:
-            return str(piece, "utf-8"), end
+            return text_of(piece), end
         except UnicodeError:
             raise WireError(f"text at byte {start}: found bytes that are no UTF-8") from None
     if major == 6:

@@ -6,7 +6,7 @@ WireError whatever the bytes.
 
 from whenabouts_protocol import cbor
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.reading import CLOCK_STATES, INT64_MAX, INT64_MIN, KINDS, check_origin, is_text
+from whenabouts_protocol.reading import CLOCK_STATES, INT64_MAX, INT64_MIN, KINDS, MAX_TEXT_BYTES, check_origin, is_text
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
 from whenabouts_protocol.wire import K_BOOT, K_GATEWAY, K_SCHEMA, K_SITE, SCHEMA, read_head
 
@@ -69,8 +69,10 @@ class Status(_Message):
 
 
 class Beat(_Message):
-    """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published, which are
-    numbered up to `published[boot]` for each boot named. bound_us is None when the clock is unbounded.
+    """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published: for each
+    boot named, `published[boot]` is (first, last), the numbers that the gateway still keeps and has published. What is
+    before first was confirmed by the cloud and is forgotten, so that a new landing need not wait for it; first is
+    last + 1 when all is confirmed. bound_us is None when the clock is unbounded.
     """
 
     __slots__ = (
@@ -83,7 +85,7 @@ class Beat(_Message):
         gateway: str,
         boot: int,
         frontier_us: "int | None",
-        published: "dict[int, int]",
+        published: "dict[int, tuple[int, int]]",
         clock_state: str,
         bound_us: "int | None",
         spool_readings: int = 0,
@@ -111,7 +113,7 @@ def encode_birth(m: Birth) -> bytes:
         WireError: a field is out of its range.
     """
     return _encode(
-        m, {K_BOOT: m.boot, _K_A: [_stream_row(s) for s in m.streams], _K_B: m.group, _K_C: m.view, _K_D: m.build},
+        m, {K_BOOT: m.boot, _K_A: _stream_rows(m.streams), _K_B: m.group, _K_C: m.view, _K_D: m.build},
         decode_birth,
     )  # fmt: skip
 
@@ -130,8 +132,8 @@ def decode_birth(data: bytes) -> Birth:
     group, view, build = head.get(_K_B), _list(head, _K_C, MAX_PROCESSES, "view"), head.get(_K_D)
     if not (group is None or is_text(group)) or not all(is_text(name) for name in view):
         raise WireError("birth: found a group or view that is no text")
-    if type(build) is not str or len(build) > 256:
-        raise WireError("birth: found a build that is no short text")
+    if type(build) is not str or not (build == "" or is_text(build)):
+        raise WireError(f"birth: found a build that is no text of at most {MAX_TEXT_BYTES} bytes")
     return Birth(*_origin(head), streams, group, view, build)
 
 
@@ -157,7 +159,7 @@ def encode_beat(m: Beat) -> bytes:
         {
             K_BOOT: m.boot,
             _K_A: m.frontier_us,
-            _K_B: _pairs(m.published),
+            _K_B: [[boot, m.published[boot][0], m.published[boot][1]] for boot in sorted(m.published)],
             _K_C: CLOCK_STATES.index(m.clock_state),
             _K_D: m.bound_us,
             _K_E: m.spool_readings,
@@ -174,7 +176,7 @@ def decode_beat(data: bytes) -> Beat:
     return Beat(
         *_origin(head),
         None if frontier_us is None else _int(frontier_us, INT64_MIN, INT64_MAX, "beat frontier"),
-        _boots(head, _K_B),
+        _ranges(head, _K_B),
         CLOCK_STATES[_int(head.get(_K_C), 0, len(CLOCK_STATES) - 1, "beat clock state")],
         None if bound_us is None else _int(bound_us, 0, INT64_MAX, "beat bound"),
         _int(head.get(_K_E), 0, INT64_MAX, "beat spool readings"),
@@ -213,16 +215,22 @@ def _check_origin(head: "dict[Any, Any]", boot: "Any") -> None:
         raise WireError(str(error)) from None
 
 
-def _stream_row(stream: "Any") -> "list[Any]":
+def _stream_rows(streams: "Any") -> "list[list[Any]]":
     try:
-        name, kind, unit, delay_us, length_us_max = stream
-        return [name, KINDS.index(kind), unit, delay_us, length_us_max]
+        return [
+            [name, KINDS.index(kind), unit, delay_us, length_us_max]
+            for name, kind, unit, delay_us, length_us_max in streams
+        ]
     except (ValueError, TypeError):
-        raise WireError(f"birth stream: found {stream!r}, expected name, kind, unit, delay and length") from None
+        kinds = ", ".join(KINDS)
+        raise WireError(f"birth streams: expected entries of name, kind ({kinds}), unit, delay and length") from None
 
 
-def _pairs(boots: "dict[int, int]") -> "list[list[int]]":
-    return [[boot, boots[boot]] for boot in sorted(boots)]
+def _pairs(boots: "Any") -> "list[list[int]]":
+    try:
+        return [[boot, number] for boot, number in sorted(boots.items())]
+    except (ValueError, TypeError, AttributeError):
+        raise WireError("boots: found no map from boot to number") from None
 
 
 def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
@@ -230,8 +238,21 @@ def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
     for pair in _list(head, key, MAX_BOOTS, "boots"):
         if type(pair) is not list or len(pair) != 2:
             raise WireError("boots: found an entry that is not [boot, number]")
-        boots[_int(pair[0], 0, INT64_MAX, "boot")] = _int(pair[1], 0, INT64_MAX, "number")
+        boot = _int(pair[0], 0, INT64_MAX, "boot")
+        if boot in boots:
+            raise WireError(f"boots: found boot {boot} twice")
+        boots[boot] = _int(pair[1], 0, INT64_MAX, "number")
     return boots
+
+
+def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
+    ranges: dict[int, tuple[int, int]] = {}
+    for entry in _list(head, key, MAX_BOOTS, "boots"):
+        if type(entry) is not list or len(entry) != 3:
+            raise WireError("boots: found an entry that is not [boot, first, last]")
+        last = _int(entry[2], 0, INT64_MAX - 1, "last number")
+        ranges[_int(entry[0], 0, INT64_MAX, "boot")] = (_int(entry[1], 0, last + 1, "first number"), last)
+    return ranges
 
 
 def _list(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[Any]":

@@ -6,6 +6,7 @@ from 0 within a boot without gaps. Whatever carries the same identity is the sam
 
 from whenabouts_protocol.interval import Interval
 from whenabouts_protocol.topics import is_name
+from whenabouts_protocol.utf8 import utf8
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ FIELDS = (
 
 INT64_MAX = 0x7FFFFFFFFFFFFFFF
 INT64_MIN = -INT64_MAX - 1
+TIME_US_MAX = 1 << 62  # 146 000 years from 1970: differences and doubled middles of any two stamps fit an int64
 MAX_TEXT_BYTES = 256  # stream, key, unit, attribute name
 MAX_VALUE_BYTES = 4096  # a text value or attribute
 MAX_ATTRS = 32
@@ -70,7 +72,7 @@ class Reading:
         self.t_min = t_min
         self.t_max = t_max
         self.clock_state = clock_state
-        self.vclock = tuple(vclock)
+        self.vclock = tuple(vclock) if isinstance(vclock, list) else vclock
         check_reading(self)
 
     @property
@@ -123,7 +125,7 @@ def is_text(x: "Any") -> bool:
 
 def _fits(text: str, limit: int) -> bool:
     try:
-        return len(text.encode()) <= limit
+        return len(utf8(text)) <= limit
     except UnicodeError:  # a lone surrogate has no UTF-8 form
         return False
 
@@ -161,8 +163,8 @@ def check_observation(
     """Raise ValueError unless these fields make a reading; the first fault is named. About 2 us on a 3 GHz core."""
     if not _is_int(seq) or not 0 <= seq <= INT64_MAX:
         raise _fault("seq", seq, "an integer from 0 to 2^63 - 1")
-    if not _is_int(t_min) or not _is_int(t_max) or not INT64_MIN <= t_min <= t_max <= INT64_MAX:
-        raise _fault("t_min, t_max", (t_min, t_max), "64-bit integers, t_min <= t_max")
+    if not _is_int(t_min) or not _is_int(t_max) or not -TIME_US_MAX < t_min <= t_max < TIME_US_MAX:
+        raise _fault("t_min, t_max", (t_min, t_max), "integers from 1 - 2^62 to 2^62 - 1, t_min <= t_max")
     if not is_text(stream):
         raise _fault("stream", stream, f"text of 1 to {MAX_TEXT_BYTES} bytes")
     if kind not in KINDS:
@@ -177,7 +179,7 @@ def check_observation(
         raise _fault("attrs", attrs, f"at most {MAX_ATTRS} entries from text to number, text or bool")
     if clock_state not in CLOCK_STATES:
         raise _fault("clock_state", clock_state, "one of " + ", ".join(CLOCK_STATES))
-    if vclock != () and not _is_vclock(vclock):
+    if vclock != () and not is_vclock(vclock):
         raise _fault("vclock", vclock, f"at most {MAX_PROCESSES} counts from 0 to 2^63 - 1")
 
 
@@ -187,14 +189,18 @@ def _are_attrs(attrs: "Any") -> bool:
     return all(is_text(name) and is_scalar(value) for name, value in attrs.items())
 
 
-def _is_vclock(vclock: "Any") -> bool:
-    if not isinstance(vclock, tuple) or len(vclock) > MAX_PROCESSES:
+def is_vclock(vclock: "Any") -> bool:
+    """Whether vclock is a tuple of at most MAX_PROCESSES counts."""
+    if type(vclock) is not tuple or len(vclock) > MAX_PROCESSES:
         return False
     return all(_is_int(count) and 0 <= count <= INT64_MAX for count in vclock)
 
 
 def _fault(field: str, found: "Any", expected: str) -> ValueError:
-    shown = repr(found)
+    try:
+        shown = repr(found)
+    except (ValueError, RuntimeError):  # an integer of thousands of digits, nesting without end
+        shown = type(found).__name__
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return ValueError(f"reading {field}: found {shown}, expected {expected}")

@@ -4,6 +4,8 @@ The second level is the major version of the wire. A gateway publishes below its
 broker's access rules and the bridge can both hold it to its name.
 """
 
+from whenabouts_protocol.utf8 import utf8
+
 PREFIX = "wa"
 VERSION = 1
 LEAVES = ("obs", "state", "birth", "status", "beat", "ack", "rules", "cmd")
@@ -11,15 +13,29 @@ MAX_NAME_BYTES = 64  # of a site or a gateway: they are topic levels and file na
 
 
 def is_name(text: object) -> bool:
-    """Whether text can be a site or gateway name: one topic level without wildcards, separators or control characters."""
-    if not isinstance(text, str):
+    """Whether text can be a site or gateway name: one topic level without wildcards, separators or control characters.
+
+    Brokers cut the connection of a client that names a topic with control characters (C1 too) or non-characters.
+    """
+    if type(text) is not str:
         return False
     try:
-        if not 0 < len(text.encode()) <= MAX_NAME_BYTES:
+        if not 0 < len(utf8(text)) <= MAX_NAME_BYTES:
             return False
     except UnicodeError:  # a lone surrogate has no UTF-8 form
         return False
-    return all(c > " " and c not in "/+#\x7f" for c in text) and text[0] not in "$."
+    if text[0] in "$.":
+        return False
+    return all((" " < c < "\x7f" and c not in "/+#") or (c > "\x9f" and not _is_noncharacter(ord(c))) for c in text)
+
+
+def _is_noncharacter(code: int) -> bool:
+    return 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE
+
+
+def _is_leaf(leaf: str) -> bool:
+    levels = leaf.split("/")
+    return leaf in LEAVES or (len(levels) == 2 and levels[0] == "cmd" and is_name(levels[1]))
 
 
 def topic(site: str, gateway: str, leaf: str) -> str:
@@ -34,8 +50,8 @@ def topic(site: str, gateway: str, leaf: str) -> str:
     for what, name in (("site", site), ("gateway", gateway)):
         if not is_name(name):
             raise ValueError(f"{what}: found {name!r}, expected 1 to {MAX_NAME_BYTES} bytes without space / + # $ or .")
-    if leaf.split("/")[0] not in LEAVES:
-        raise ValueError(f"topic leaf: found {leaf!r}, expected one of {', '.join(LEAVES)}")
+    if not _is_leaf(leaf):
+        raise ValueError(f"topic leaf: found {leaf!r}, expected one of {', '.join(LEAVES)} or cmd/<name>")
     return f"{PREFIX}/{VERSION}/{site}/{gateway}/{leaf}"
 
 
@@ -45,11 +61,20 @@ def parse_topic(name: str) -> "tuple[str, str, str] | None":
     if len(levels) != 5 or levels[0] != PREFIX or levels[1] != str(VERSION):
         return None
     site, gateway, leaf = levels[2], levels[3], levels[4]
-    if not (is_name(site) and is_name(gateway)) or leaf.split("/")[0] not in LEAVES:
+    if not (is_name(site) and is_name(gateway)) or not _is_leaf(leaf):
         return None
     return site, gateway, leaf
 
 
 def subscription(leaf: str, site: str = "+", gateway: str = "+") -> str:
-    """The topic filter for one leaf over all sites and gateways, unless narrowed."""
+    """The topic filter for one leaf over all sites and gateways, unless narrowed. The leaf may be `cmd/+`.
+
+    Raises:
+        ValueError: a name that is no topic level.
+    """
+    for what, name in (("site", site), ("gateway", gateway)):
+        if name != "+" and not is_name(name):
+            raise ValueError(
+                f"{what}: found {name!r}, expected + or 1 to {MAX_NAME_BYTES} bytes without space / + # $ or ."
+            )
     return f"{PREFIX}/{VERSION}/{site}/{gateway}/{leaf}"

@@ -11,7 +11,7 @@ upper-case hexadecimal digits, as tags have, travels as bytes and costs half.
 
 from whenabouts_protocol import cbor
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.reading import CLOCK_STATES, KINDS, Reading
+from whenabouts_protocol.reading import CLOCK_STATES, KINDS, Reading, check_reading, is_text, is_vclock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
     seq, t_min = first.seq, first.t_min
     try:
         for r in readings:
+            check_reading(r)  # fields can be assigned after construction
             if r.gateway != first.gateway or r.site != first.site or r.boot != first.boot:
                 raise WireError(
                     f"batch: found readings of {first.site}/{first.gateway} boot {first.boot} and "
@@ -71,7 +72,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
                 streams.index((r.stream, KINDS.index(r.kind), r.unit)),
                 None if r.key is None else keys.index(_pack_key(r.key)),
                 CLOCK_STATES.index(r.clock_state),
-                vclocks.index(tuple(r.vclock)),
+                vclocks.index(r.vclock),
                 r.value,
             ]
             if r.attrs:
@@ -95,12 +96,11 @@ def encode_batch(readings: "list[Reading]") -> bytes:
                 K_ROWS: rows,
             }
         )
-        # Fields can be assigned after construction: what this side would refuse to read it must not send.
-        decode_batch(message)
     except WireError:
         raise
     except (ValueError, TypeError, AttributeError) as error:
         raise WireError(f"batch: found a reading that has no wire form: {error}") from None
+    _check_size(message)
     return message
 
 
@@ -117,21 +117,23 @@ def decode_batch(data: bytes) -> "list[Reading]":
     seq, t_min = head.get(K_SEQ), head.get(K_T_MIN)
     if type(seq) is not int or type(t_min) is not int:
         raise WireError("batch: found no integers for the first number and the base time")
-    vclocks = [tuple(v) if type(v) is list else v for v in _table(head, K_VCLOCKS)]
+    vclocks = [_vclock(v) for v in _table(head, K_VCLOCKS)]
     streams = [_stream(s) for s in _table(head, K_STREAMS)]
     keys = [_unpack_key(k) for k in _table(head, K_KEYS)]
-    attr_names = _table(head, K_ATTRS)
+    attr_names = [_names(n) for n in _table(head, K_ATTRS)]
     rows = _table(head, K_ROWS)
     if not 0 < len(rows) <= MAX_BATCH_READINGS:
         raise WireError(f"batch: found {len(rows)} readings, expected 1 to {MAX_BATCH_READINGS}")
     readings = []
     for number, row in enumerate(rows):
         try:
-            if len(row) < _ROW_FIXED:
-                raise ValueError(f"found {len(row)} fields, expected at least {_ROW_FIXED}")
-            seq += row[0]
-            t_min += row[1]
-            width, stream_at, key_at, state_at, vclock_at, value = row[2:_ROW_FIXED]
+            if type(row) is not list or len(row) < _ROW_FIXED:
+                raise ValueError(f"found no array of at least {_ROW_FIXED} fields")
+            seq_step, t_step, width, stream_at, key_at, state_at, vclock_at, value = row[:_ROW_FIXED]
+            if not (type(seq_step) is type(t_step) is type(width) is int):
+                raise ValueError("found a number, time or width that is no integer")
+            seq += seq_step
+            t_min += t_step
             stream, kind, unit = _entry(streams, stream_at)
             reading = Reading(
                 site=site,  # type: ignore[arg-type]  # checked by Reading
@@ -162,8 +164,7 @@ def read_head(data: bytes) -> "dict[Any, Any]":
     Raises:
         WireError: too large, no map, or another schema.
     """
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise WireError(f"message: found {len(data)} bytes, expected at most {MAX_MESSAGE_BYTES}")
+    _check_size(data)
     head = cbor.loads(data)
     if type(head) is not dict:
         raise WireError(f"message: found {type(head).__name__}, expected a map")
@@ -172,6 +173,11 @@ def read_head(data: bytes) -> "dict[Any, Any]":
         shown = schema if type(schema) is int else "none"
         raise WireError(f"message schema: found {shown}, expected {SCHEMA}; a newer gateway needs a newer receiver")
     return head
+
+
+def _check_size(data: bytes) -> None:
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise WireError(f"message: found {len(data)} bytes, expected at most {MAX_MESSAGE_BYTES}")
 
 
 def _table(head: "dict[Any, Any]", key: int) -> "list[Any]":
@@ -188,7 +194,12 @@ def _entry(table: "Any", index: "Any") -> "Any":
 
 
 def _stream(entry: "Any") -> "tuple[Any, str, Any]":
-    if type(entry) is not list or len(entry) < 3:
+    if (
+        type(entry) is not list
+        or len(entry) < 3
+        or not is_text(entry[0])
+        or not (entry[2] is None or is_text(entry[2]))
+    ):
         raise WireError("batch streams: found an entry that is not [name, kind, unit]")
     try:
         return entry[0], _entry(KINDS, entry[1]), entry[2]
@@ -196,20 +207,28 @@ def _stream(entry: "Any") -> "tuple[Any, str, Any]":
         raise WireError(f"batch streams: {error}") from None
 
 
-def _attrs(attr_names: "list[Any]", row: "list[Any]") -> "dict[str, Any]":
+def _vclock(entry: "Any") -> "tuple[int, ...]":
+    if type(entry) is not list or not is_vclock(tuple(entry)):
+        raise WireError("batch clocks: found an entry that is no short array of counts")
+    return tuple(entry)
+
+
+def _names(entry: "Any") -> "list[str]":
+    if type(entry) is not list or not all(is_text(name) for name in entry):
+        raise WireError("batch attribute names: found an entry that is no array of text")
+    if len(set(entry)) != len(entry):
+        raise WireError("batch attribute names: found a name twice in one entry")
+    return entry
+
+
+def _attrs(attr_names: "list[list[str]]", row: "list[Any]") -> "dict[str, Any]":
     if len(row) == _ROW_FIXED:
         return {}
     names = _entry(attr_names, row[_ROW_FIXED])
     values = row[_ROW_FIXED + 1 :]
-    if type(names) is not list or len(names) != len(values):
-        raise ValueError(f"found {len(values)} attributes for another number of names")
-    for name in names:
-        if type(name) is not str:
-            raise ValueError("found an attribute name that is no text")
-    attrs = dict(zip(names, values))
-    if len(attrs) != len(names):
-        raise ValueError("found an attribute name twice")
-    return attrs
+    if len(names) != len(values):
+        raise ValueError(f"found {len(values)} attributes for {len(names)} names")
+    return dict(zip(names, values))
 
 
 def _pack_key(key: str) -> "str | bytes":
@@ -221,5 +240,8 @@ def _pack_key(key: str) -> "str | bytes":
     return bytes.fromhex(key)
 
 
-def _unpack_key(entry: "Any") -> "Any":
-    return entry.hex().upper() if type(entry) is bytes else entry
+def _unpack_key(entry: "Any") -> str:
+    key = entry.hex().upper() if type(entry) is bytes else entry
+    if not is_text(key):
+        raise WireError("batch keys: found an entry that is no short text or bytes")
+    return str(key)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whenabouts_hardware import Frame, decoder
@@ -20,11 +20,13 @@ from whenabouts_hardware.m6e_frames import (
     epc_crc,
     tag_notice,
 )
+from whenabouts_hardware.readers import sightings
 
 EM4100 = ("rdm6300", "id12la")
 # (protocol, mode) of every decoder there is.
 VARIANTS = [("rdm6300", None), ("id12la", None), ("m6e", "reader"), ("m6e", "host"), ("m6e", "both")]
 STARTS = {"rdm6300": b"\x02", "id12la": b"\x02", "m6e": b"\xff"}
+often = settings(max_examples=400)  # cheap ones
 every_variant = pytest.mark.parametrize(("name", "mode"), VARIANTS)
 
 # Small alphabets make start bytes, digits and ends meet far more often than uniform bytes would.
@@ -127,6 +129,7 @@ def _checksum_fits(frame: Frame) -> bool:
     return frame.ok or frame.fault == "bad_content"
 
 
+@often
 @every_variant
 @given(streams)
 @example(b"\xff\xff\xff\xff")
@@ -138,6 +141,7 @@ def test_frames_are_those_of_the_reference(name, mode, stream):
     assert [(f.start, f.raw) for f in frames if _checksum_fits(f)] == _reference(name, mode, stream)
 
 
+@often
 @every_variant
 @given(streams)
 def test_every_byte_is_accounted_for(name, mode, stream):
@@ -155,6 +159,7 @@ def test_every_byte_is_accounted_for(name, mode, stream):
     assert reader.pending == b""
 
 
+@often
 @every_variant
 @given(streams, st.lists(st.integers(0, 400), max_size=8))
 def test_splits_change_nothing(name, mode, stream, cuts):
@@ -244,3 +249,55 @@ def test_damaged_length_does_not_swallow_what_follows(raw):
     reader = decoder("m6e", mode="reader")
     found = reader.feed(broken + KEEPALIVE * 80)
     assert sum(frame.kind == "keepalive" for frame in found) >= 80 - 255 // len(KEEPALIVE) - 1
+
+
+# Data that begins like a streamed record or a tag buffer, whole or cut, so that every field gets to be the last one.
+contents = st.one_of(
+    st.tuples(
+        st.sampled_from(["", "88"]),
+        st.sampled_from(["10001b", "10011f", "00001b", "000013", "01ff00", "0fff00", "1fff00", "000000"]),
+        st.sampled_from(["", "01ff01", "0fff01", "1fff01", "00ff01", "0000", "01ff02", "02"]),
+    ).map(lambda parts: bytes.fromhex("".join(parts))),
+    notices.map(lambda raw: raw[5:-2]),
+)
+
+
+@given(
+    st.sampled_from([0x03, 0x04, 0x22, 0x29, 0x2F, 0x72, 0x9D]),
+    st.sampled_from([0, 0, 0, 0x0400, 0x0504]),
+    st.tuples(contents, st.binary(max_size=60), st.integers(0, 248)).map(lambda t: (t[0] + t[1])[: t[2]]),
+)
+def test_any_content_is_read_or_refused(op, status, data):
+    """Whatever stands in a frame whose checksum fits: one frame, ok, or not ok with the reason and all its data."""
+    [frame] = decoder("m6e", mode="reader").feed(answer(op, status, data))
+    assert (frame.fields["op"], frame.fields["status"]) == (op, status)
+    assert frame.ok or (frame.fault == "bad_content" and frame.error and frame.fields["data"] == data.hex())
+    sightings("m6e", frame)
+
+
+@given(
+    st.integers(0, 31).flatmap(lambda words: st.binary(min_size=2 * words, max_size=2 * words)),
+    st.integers(-128, 127),
+    st.integers(1, 16),
+    st.integers(1, 16),
+    st.integers(0, 2**24 - 1),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 255),
+)
+def test_notice_comes_back_as_built(epc, rssi, tx, rx, freq_khz, ts_ms, read_count):
+    """What a simulator puts into a tag notice is what the agent sees."""
+    raw = tag_notice(
+        epc, rssi=rssi, antenna=f"{tx}/{rx}", freq_khz=freq_khz, ts_ms=ts_ms, read_count=read_count, phase=9, gpio=3
+    )
+    [frame] = decoder("m6e").feed(raw)
+    attrs = {"rssi": rssi, "antenna": tx, "freq_khz": freq_khz, "phase": 9, "gpio": 3}
+    assert sightings("m6e", frame) == [(epc.hex().upper(), attrs, ts_ms, read_count)]
+    assert frame.fields["antenna"] == f"{tx}/{rx}"
+
+
+@given(st.integers(0, 255), st.integers(0, 2**32 - 1), st.booleans())
+def test_card_comes_back_as_encoded(version, id, crlf):
+    """What a simulator encodes is what the agent sees, in both layouts."""
+    [frame] = decoder("id12la").feed(encode(version, id, crlf))
+    assert (frame.ok, frame.fields["version"], frame.fields["id"]) == (True, version, id)
+    assert sightings("id12la", frame) == [(f"{version:02X}{id:08X}", {}, None, 1)]

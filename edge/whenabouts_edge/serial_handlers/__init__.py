@@ -1,7 +1,8 @@
 """pyserial URL handlers of this package: `replay://`.
 
-Any pyserial program gets them with `serial.protocol_handler_packages.append("whenabouts_edge.serial_handlers")`. Better is `register()`: pyserial
-swallows an ImportError inside a handler and reports "protocol not known", `register()` imports the handler first and so lets the real error out.
+Any pyserial program gets them with `serial.protocol_handler_packages.append("whenabouts_edge.serial_handlers")`.
+Better is `register()`: pyserial swallows an ImportError inside a handler and reports "protocol not known",
+`register()` imports the handler first and so lets the real error out.
 """
 
 import importlib

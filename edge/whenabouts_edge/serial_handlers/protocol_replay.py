@@ -5,16 +5,20 @@
 
 PATH  any format that `trace` reads; write %3F for a question mark and %25 for a percent sign in it.
 speed a positive decimal number, 10 plays ten times as fast (default 1); `max` leaves no time between records.
-end   what reading does after the last byte: `block` (default) waits like a silent device, `empty` returns b"" at once like the end of a file,
+end   what reading does after the last byte: `block` (default) waits like a silent device,
+      `empty` returns b"" at once like the end of a file,
       `disconnect` raises SerialException("device disconnected"), `loop` begins again.
-match `tx`: what followed a write in the trace comes only after the program has written the same bytes, and as long after it as recorded.
+match `tx`: what followed a write in the trace comes only after the program has written the same bytes,
+      and as long after it as recorded.
 
-The trace starts when the port is opened, with an empty buffer; closing and opening starts it again. A recorded error is raised by
-the read that comes to it, once. Port settings and modem lines are accepted and change nothing. What bytes come when is decided in `trace.player`.
+The trace starts when the port is opened, with an empty buffer; closing and opening starts it again. A recorded error
+is raised by the read that comes to it, once. Port settings and modem lines are accepted and change nothing. What
+bytes come when is decided in `trace.player`.
 
-Beside pyserial's attributes: `replay_records_total` (None while the trace is too long to count at opening), `replay_records_played`,
-`replay_finished` (everything played and read), `replay_mismatches` and `replay_last_mismatch` (expected, written) for match=tx.
-One thread may read while another writes. Cost: one lock a call.
+Beside pyserial's attributes: `replay_records_total` (None while the trace is too long to count at opening),
+`replay_records_played`, `replay_finished` (everything played and read), `replay_mismatches` and
+`replay_last_mismatch` (expected, written) for match=tx. One thread may read while another writes. Cost: one lock a
+call.
 """
 
 import errno
@@ -33,7 +37,8 @@ from whenabouts_edge.trace.player import Player
 from whenabouts_edge.trace.reader import Trace, open_trace
 
 COUNT_BYTES_MAX = 8 * 1024 * 1024
-"""Traces up to this size are read through at opening, to know how many records there are (about a second on a small board)."""
+"""Traces up to this size are read through at opening, to know how many records there are; longer ones would hold up the
+opening for seconds."""
 
 End = Literal["block", "empty", "disconnect", "loop"]
 _ENDS = ("block", "empty", "disconnect", "loop")
@@ -92,6 +97,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
     """The port behind a replay:// URL; see the head of this module."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.is_open: bool
         self._changed = threading.Condition()
         self._player: Player | None = None
         self._end: End = "block"
@@ -122,7 +128,9 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
                 loop=wanted.end == "loop",
             )
         except OSError as error:
-            raise SerialException(error.errno or errno.EIO, f"could not open trace {wanted.path}: {error.strerror or error}") from error
+            raise SerialException(
+                error.errno or errno.EIO, f"could not open trace {wanted.path}: {error.strerror or error}"
+            ) from error
         except TraceError as error:
             raise SerialException(f"could not open trace: {error}") from error
         with self._changed:

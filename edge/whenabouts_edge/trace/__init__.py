@@ -1,6 +1,15 @@
-"""Capture and replay of serial traffic: the trace format, readers of other formats, the player behind replay:// and the recorder."""
+"""Capture and replay of serial traffic: the trace format, readers of other formats, the player behind replay:// and
+the recorder."""
 
-from whenabouts_edge.trace.format import Head, Record, TraceError, decode_head, decode_record, encode_head, encode_record
+from whenabouts_edge.trace.format import (
+    Head,
+    Record,
+    TraceError,
+    decode_head,
+    decode_record,
+    encode_head,
+    encode_record,
+)
 from whenabouts_edge.trace.reader import Trace, open_trace
 from whenabouts_edge.trace.spy import to_spy
 

@@ -1,6 +1,7 @@
 """Records what a port gives as a trace, one flushed line a record, so that kill -9 loses at most the last line.
 
-A power cut can lose what the operating system had not yet written; the recorder does not force each line to the card, which would wear it out.
+A power cut can lose what the operating system had not yet written; the recorder does not force each line to the card,
+which would wear it out.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from whenabouts_edge.port import Chunk, PortError, Sent
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
 
 TRACE_BYTES_MAX = 1 << 30
-"""Default size limit of one trace file: the record that would pass it is not written and the capture ends, saying so."""
+"""Default size limit of one trace file: the record that would pass it is not written and the capture ends, saying
+so."""
 
 PAIR_TRIES = 5
 """Clock pairs taken for the head; the one read in the shortest time counts."""
@@ -39,7 +41,8 @@ class SizeLimitError(Exception):
 
 
 class Recorder:
-    """Writes a head and then records, in the order in which it is told of them; the agent can record its own dialogue with it.
+    """Writes a head and then records, in the order in which it is told of them; the agent can record its own dialogue
+    with it.
 
     Raises:
         OSError: the sink cannot take a line, from any method.
@@ -80,7 +83,8 @@ class Recorder:
 
     def _write(self, line: bytes) -> None:
         if self.trace_bytes + len(line) > self._trace_bytes_max:
-            raise SizeLimitError(f"the trace has {self.trace_bytes} bytes, its limit is {self._trace_bytes_max}; capture on into another file")
+            found = f"the trace has {self.trace_bytes} bytes, its limit is {self._trace_bytes_max}"
+            raise SizeLimitError(f"{found}; capture on into another file or with a higher limit")
         self._sink.write(line)
         self._sink.flush()
         self.trace_bytes += len(line)
@@ -121,7 +125,8 @@ def capture(
     trace_bytes_max: int = TRACE_BYTES_MAX,
     progress: Callable[[Recorder], None] | None = None,
 ) -> Captured:
-    """Records what the port gives until `stop()` says so, the port is lost, the size limit is reached or the disk is full.
+    """Records what the port gives until `stop()` says so, the port is lost, the size limit is reached or the disk is
+    full.
 
     Every end but a full disk or the size limit leaves a closing record: the silence up to the end, or the port's error.
 
@@ -149,7 +154,8 @@ def capture(
     except SizeLimitError as error:
         reason, text = "size limit", str(error)
     except OSError as error:
-        reason, text = "disk", f"cannot write the trace: {error}; free space and capture again, what was written before is good"
+        advice = "free space and capture again, what was written before is good"
+        reason, text = "disk", f"cannot write the trace: {error}; {advice}"
     counts = (recorder.rx_bytes, recorder.chunks, recorder.trace_bytes) if recorder is not None else (0, 0, 0)
     return Captured(reason, text, *counts, monotonic_ns() - pair_ns)
 

@@ -5,16 +5,18 @@ A trace is a text file of JSON lines, one object a line, ended by a line feed. L
     {"whenabouts_trace":1,"wall_us":1767225600000000,"monotonic_ns":81234567890,"port":"/dev/ttyUSB0","baud":115200,
      "bytesize":8,"parity":"N","stopbits":1,"clock_bound_us":1500}
 
-`wall_us` (microseconds since 1970 UTC) and `monotonic_ns` are one moment on two clocks; `wall_us` is null where it is not known, as are the port's
-settings. `clock_bound_us` is optional: how wrong wall_us may be. All further lines are records, in the order in which they returned:
+`wall_us` (microseconds since 1970 UTC) and `monotonic_ns` are one moment on two clocks; `wall_us` is null where it is
+not known, as are the port's settings. `clock_bound_us` is optional: how wrong wall_us may be. All further lines are
+records, in the order in which they returned:
 
     {"d":"rx","entry_ns":81250000000,"return_ns":81250140000,"hex":"ff00031d0c"}
     {"d":"tx","entry_ns":81260000000,"return_ns":81260090000,"hex":"ff1403"}
     {"d":"error","entry_ns":81270000000,"return_ns":81290000000,"error":"device disconnected"}
 
-Times are monotonic nanoseconds of the machine that captured, entry_ns <= return_ns. No byte of an rx record reached the host before entry_ns, and all
-had by return_ns. An rx record without bytes says that nothing arrived in between. A tx record was handed to the driver between its two times. An error
-record ended the capture: the port failed between its times. Unknown fields are ignored; an unknown version is refused.
+Times are monotonic nanoseconds of the machine that captured, entry_ns <= return_ns. No byte of an rx record reached
+the host before entry_ns, and all had by return_ns. An rx record without bytes says that nothing arrived in between. A
+tx record was handed to the driver between its two times. An error record ended the capture: the port failed between
+its times. Unknown fields are ignored; an unknown version is refused.
 
 This file has the pure part, values to lines and back. Reading files, with their torn ends, is `reader`.
 """
@@ -29,7 +31,8 @@ RECORD_BYTES_MAX = 65_536
 """Longest data of one record, 16 times the longest chunk; a writer refuses more."""
 
 LINE_BYTES_MAX = 262_144
-"""Longest line a reader takes, room for the longest record and a long error text; more is a TraceError, so no file can fill the memory."""
+"""Longest line a reader takes, room for the longest record and a long error text; more is a TraceError, so no file
+can fill the memory."""
 
 ERROR_CHARS_MAX = 4096
 """Longest text of an error record; a writer cuts the rest off."""

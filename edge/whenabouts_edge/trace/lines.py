@@ -1,7 +1,8 @@
 """Lines of a trace file, one at a time, with the ends that a power cut leaves.
 
-A cut tears the last line, and some file systems fill the rest of the last block with zero bytes. Both are marked as torn, so that a format can take
-them for the end of the file. A line that is too long ends with an error before it is in memory.
+A cut tears the last line, and some file systems fill the rest of the last block with zero bytes. Both are marked as
+torn, so that a format can take them for the end of the file. A line that is too long ends with an error before it is
+in memory.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ _BLOCK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line without its line end; `torn` when the file ends inside it (the last line has no line feed, or zero bytes follow)."""
+    """One line without its line end; `torn` when the file ends inside it (the last line has no line feed, or zero
+    bytes follow)."""
 
     number: int
     data: bytes
@@ -37,11 +39,15 @@ def read_lines(path: Path) -> Iterator[Line]:
             content, zero, rest = raw.partition(b"\0")
             if zero:
                 if rest.strip(b"\0") or not _zeros_follow(file):
-                    raise TraceError(f"{path} line {number}: found zero bytes inside, expected text; this is not a trace or it is damaged")
+                    raise TraceError(
+                        f"{path} line {number}: found zero bytes inside, expected text; the file is damaged"
+                    )
                 yield Line(number, content, torn=True)
                 return
             if len(raw) > LINE_BYTES_MAX:
-                raise TraceError(f"{path} line {number}: found more than {LINE_BYTES_MAX} bytes, expected a shorter line; this is not a trace")
+                raise TraceError(
+                    f"{path} line {number}: found more than {LINE_BYTES_MAX} bytes, expected a shorter line"
+                )
             yield Line(number, raw.rstrip(b"\r\n"), torn=not raw.endswith(b"\n"))
 
 

@@ -1,12 +1,14 @@
 """Plays a trace against a clock: which bytes a program could have read by now. Pure; time and writes are handed in.
 
-A record becomes available at (its return_ns - the first record's entry_ns) / speed after the start, never before. Records that are due wait, unread
-bytes beyond BUFFER_BYTES_MAX hold the trace up (a real port would drop them), nothing is lost.
+A record becomes available at (its return_ns - the first record's entry_ns) / speed after the start, never before.
+Records that are due wait, unread bytes beyond BUFFER_BYTES_MAX hold the trace up (a real port would drop them),
+nothing is lost.
 
-With match_tx the trace stands still at each tx record until the program has written those bytes; then time is counted on from that write, so an answer
-comes as long after its command as it did, whether the program asks later or sooner than the recorded one. Without this a replay runs ahead of a program
-that asks and waits. Writes are compared as one stream: a command may come in several writes. A write that differs is counted and dropped; a command
-that was begun and then left is counted and dropped too.
+With match_tx the trace stands still at each tx record until the program has written those bytes; then time is counted
+on from that write, so an answer comes as long after its command as it did, whether the program asks later or sooner
+than the recorded one. Without this a replay runs ahead of a program that asks and waits. Writes are compared as one
+stream: a command may come in several writes. A write that differs is counted and dropped; a command that was begun
+and then left is counted and dropped too.
 """
 
 from collections import deque
@@ -101,7 +103,12 @@ class Player:
 
     def next_due_ns(self) -> int | None:
         """When advance() will have more to play; None when it takes a read, a write, or the trace is over."""
-        if self._next is None or self._error is not None or len(self._buffer) >= BUFFER_BYTES_MAX or self.expected_write is not None:
+        if (
+            self._next is None
+            or self._error is not None
+            or len(self._buffer) >= BUFFER_BYTES_MAX
+            or self.expected_write is not None
+        ):
             return None
         return self._due_ns
 

@@ -1,7 +1,8 @@
 """Opens a trace of any known format and yields its records lazily.
 
-The format is told by the first line, not by the name. A torn last line is the mark of a power cut: it is dropped and reported in `warnings`, the
-records before it are good. Any other line that does not follow its format is a TraceError, because what follows it cannot be trusted.
+The format is told by the first line, not by the name. A torn last line is the mark of a power cut: it is dropped and
+reported in `warnings`, the records before it are good. Any other line that does not follow its format is a
+TraceError, because what follows it cannot be trusted.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,8 @@ class Parser(Protocol):
 class Trace:
     """A trace file. `records()` may be called again and again; each call reads the file from its beginning.
 
-    `warnings` belongs to the latest pass and is complete when that pass has ended: a torn last line, a clock that was set back.
+    `warnings` belongs to the latest pass and is complete when that pass has ended: a torn last line, a clock that was
+    set back.
     """
 
     def __init__(self, path: Path, format: Format, head: Head) -> None:
@@ -54,8 +56,12 @@ class Trace:
                 complete = parser.feed(line)
             except LineError as error:
                 if not line.torn:
-                    raise TraceError(f"{self.path} line {line.number}: {error}; the records before it are good") from None
-                self._warn(f"line {line.number}: the file ends inside it, as a power cut leaves it; {len(line.data)} bytes are dropped")
+                    raise TraceError(
+                        f"{self.path} line {line.number}: {error}; the records before it are good"
+                    ) from None
+                self._warn(
+                    f"line {line.number}: the file ends inside it (power cut?); {len(line.data)} bytes are dropped"
+                )
                 break
             yield from complete
         yield from parser.end()
@@ -85,7 +91,9 @@ def open_trace(path: str | Path) -> Trace:
     path = Path(path)
     first = next(read_lines(path), None)
     if first is None:
-        raise TraceError(f"{path}: found an empty file, expected a trace; the capture was cut off before its first line")
+        raise TraceError(
+            f"{path}: found an empty file, expected a trace; the capture was cut off before its first line"
+        )
     if looks_like_spy(first.data):
         return Trace(path, "spy", Head(port="unknown"))
     if looks_like_transport(first.data):

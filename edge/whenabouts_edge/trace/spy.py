@@ -3,12 +3,14 @@
     000003.101 TX   0000  48 45 4C 4C 4F                                    HELLO
     000003.102 RX   0000  48 45 4C 4C 4F                                    HELLO
 
-Seconds since the port was assigned, label, offset, up to 16 bytes, ASCII. Offset 0000 begins a chunk, growing offsets continue it; lines of a reading
-and a writing thread may lie between each other. Other labels (control lines, BRK, Q-RX ...) are skipped.
+Seconds since the port was assigned, label, offset, up to 16 bytes, ASCII. Offset 0000 begins a chunk, growing offsets
+continue it; lines of a reading and a writing thread may lie between each other. Other labels (control lines, BRK,
+Q-RX ...) are skipped.
 
-A spy file has no absolute time and stamps only the return of a read, to the millisecond, by a clock that can be set. What can be said honestly: bytes
-arrived after the port was opened or last emptied (`reset_input_buffer`), and before the stamp plus half a millisecond. Where the clock was set back,
-the reader lets no time pass and says so.
+A spy file has no absolute time and stamps only the return of a read, to the millisecond, by a clock that can be set.
+What can be said honestly: bytes arrived after the port was opened or last emptied (`reset_input_buffer`), and before
+the stamp plus half a millisecond. Where the clock was set back, the reader says so and
+counts on from the stamp before; how long that gap was nobody knows.
 """
 
 import re
@@ -27,6 +29,9 @@ ROUNDING_NS = 500_000
 
 INTERLEAVED_MAX = 64
 """So many chunks may begin while one of another thread is still being written; then that one counts as complete."""
+
+INTERLEAVED_NS = 100_000_000
+"""Lines of two threads may change places: stamps that go back no further than this are not a clock that was set."""
 
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"(-?\d+)\.(\d{3}) (\S+) *(.*)")
@@ -50,12 +55,14 @@ class _Chunk:
 
 
 class SpyParser:
-    """Joins dump lines to chunks, given out in the order in which they began; times count from the start of the file, less than none before it."""
+    """Joins dump lines to chunks, given out in the order in which they began; times count from the start of the file,
+    less than none before it."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
         self._chunks: deque[_Chunk] = deque()
         self._now_ns = 0
+        self._set_back_ns = 0
         self._emptied_ns = -ROUNDING_NS
 
     def feed(self, line: Line) -> list[Record]:
@@ -86,10 +93,14 @@ class SpyParser:
             yield Record(chunk.direction, chunk.entry_ns, chunk.return_ns, bytes(chunk.data))
 
     def _advance(self, number: int, seconds: Decimal) -> None:
-        now_ns = int(seconds * 1_000_000_000)
+        now_ns = int(seconds * 1_000_000_000) + self._set_back_ns
         if now_ns < self._now_ns:
-            self._warn(f"line {number}: the clock was set back by {(self._now_ns - now_ns) / 1e9:.3f} s; no time passes until it has caught up")
-        self._now_ns = max(now_ns, self._now_ns)
+            if self._now_ns - now_ns <= INTERLEAVED_NS:
+                return
+            self._set_back_ns += self._now_ns - now_ns
+            self._warn(f"line {number}: the clock was set back by {(self._now_ns - now_ns) / 1e9:.3f} s")
+            return
+        self._now_ns = now_ns
 
     def _dump(self, direction: Direction, value: str, torn: bool) -> None:
         match = _DUMP.match(value)
@@ -132,7 +143,8 @@ class SpyParser:
 def to_spy(records: Iterable[Record], start_ns: int) -> Iterator[str]:
     """Records as lines of a spy file, for reading by eye; stamps are returns, counted from `start_ns`.
 
-    What the format has no room for is lost: entry times, and all below a millisecond. An error becomes a line with label ERR, which readers skip.
+    What the format has no room for is lost: entry times, and all below a millisecond. An error becomes a line with
+    label ERR, which readers skip.
     """
     for record in records:
         seconds = (record.return_ns - start_ns) / 1_000_000_000

@@ -5,8 +5,9 @@
     Received:VERSION                       1605291.039468075
              ff 14 03 00 00 14 12 08  00 30 00 00 02 20 16 12  |.........0... ..|
 
-A head line with direction, command and monotonic seconds, then a hex dump of the whole frame. The stamp of an answer is the time at which it had been
-received; it cannot have begun before its command was sent, so the head line before bounds it from below.
+A head line with direction, command and monotonic seconds, then a hex dump of the whole frame. The stamp of an answer
+is the time at which it had been received; it cannot have begun before its command was sent, so the head line before
+bounds it from below.
 """
 
 import re
@@ -24,7 +25,8 @@ def looks_like_transport(first_line: bytes) -> bool:
 
 
 class TransportParser:
-    """Joins a head line and its dump to one record, tx for Sending and rx for Received; times are the capturing machine's monotonic clock."""
+    """Joins a head line and its dump to one record, tx for Sending and rx for Received; times are the capturing
+    machine's monotonic clock."""
 
     def __init__(self) -> None:
         self._direction: Direction | None = None

@@ -1,0 +1,63 @@
+# Everyday commands. Each works on a fresh machine that has Python 3.11 or newer, pip and make.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+ZCBOR := .venv-zcbor
+SEED ?=
+SPEED ?=
+TRACE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench broker lock clean
+
+help:  ## Show these targets.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/.ready  ## Make the virtual environment .venv with the locked versions and this project in it.
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"found Python {v.major}.{v.minor}, expected 3.11 or newer; name one with make PYTHON=...")'
+	@echo "setup: virtual environment in $(VENV) (the first time some minutes: Spark alone is 400 MB)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "setup: python has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
+	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
+
+test: setup broker $(ZCBOR)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
+	$(BIN)/python -m pytest
+
+lint: setup  ## Format check, lint and strict types.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
+	@for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
+
+broker:
+	@command -v mosquitto >/dev/null || test -x /usr/sbin/mosquitto || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "test: installing mosquitto"; apt-get update -qq && apt-get install -y -qq mosquitto mosquitto-clients >/dev/null; \
+	  else \
+	    echo "test: mosquitto is missing, and only root can install it: apt-get install mosquitto mosquitto-clients"; exit 1; \
+	  fi; }
+	@command -v mosquitto_pub >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get install -y -qq mosquitto-clients >/dev/null; \
+	  else echo "test: mosquitto_pub is missing: apt-get install mosquitto-clients"; exit 1; fi; }
+
+# zcbor needs an older cbor2 than the project: it gets an environment of its own.
+$(ZCBOR)/.ready: protocol/zcbor-requirements.txt
+	@test -x $(ZCBOR)/bin/python || $(PYTHON) -m venv $(ZCBOR)
+	@$(ZCBOR)/bin/python -m pip install --quiet --disable-pip-version-check -r protocol/zcbor-requirements.txt
+	@touch $@
+
+lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url -o requirements.lock
+
+clean:  ## Remove environments and what runs have left.
+	rm -rf $(VENV) $(ZCBOR) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,24 @@
+"""`whenabouts-cloud`: land what gateways publish, and find what belongs together."""
+
+import click
+
+from whenabouts_cloud.correlate_command import correlate
+from whenabouts_cloud.ingest_command import ingest
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="whenabouts")
+def main() -> None:
+    """The cloud side: land the readings of all gateways, and find the pairs that correlate in time.
+
+    \b
+    Start with:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
+                 whenabouts-cloud correlate --landing ./landing --rule rules.wa --out ./pairs
+    """
+
+
+main.add_command(ingest)
+main.add_command(correlate)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""The driver of the bridge: an MQTT session that survives restarts, one thread that lands what paho's thread receives.
+
+MQTT 5 where the broker speaks it, for a large receive window (few, large files) and a bounded session; else 3.1.1, whose
+brokers often allow only some twenty unacknowledged messages, so that a flush comes as soon as nothing more arrives.
+Messages are acknowledged by hand, after the flush that made them durable. What was received on an earlier connection is
+not acknowledged on a later one: the broker sends it again, and it is a repeat.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+
+from whenabouts_cloud.ingest.bridge import Bridge, Flushed
+from whenabouts_protocol import encode_ack, subscription, topic
+
+FLUSH_S = 0.5  # readings wait at most this long for a file
+FLUSH_READINGS = 50_000
+IDLE_S = 0.05  # with a small receive window: flush when nothing came for this long
+RECEIVE_WINDOW = 2000  # messages on their way to us; times the largest message it bounds memory
+MAX_PACKET_BYTES = 1 << 20  # with MQTT 5 the broker does not deliver larger ones; four times the largest batch
+SESSION_EXPIRY_S = 7 * 86400  # the broker keeps messages for an ingest that is away so long
+RETRY_S = 1.0
+CONNECT_TIMEOUT_S = 10.0
+LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
+
+log = logging.getLogger("whenabouts.ingest")
+
+
+class BrokerError(Exception):
+    """The broker cannot be reached or refuses. The text says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the broker asks of us; all optional."""
+
+    username: str | None = None
+    password: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """Identifies a received message towards the broker, on one connection."""
+
+    connection: int
+    mid: int
+    qos: int
+
+
+class IngestService:
+    """Connects a bridge to a broker and runs it. client_id names the session that the broker keeps for us."""
+
+    def __init__(self, host: str, port: int, bridge: Bridge, client_id: str, credentials: Credentials) -> None:
+        self._host, self._port, self._bridge = host, port, bridge
+        self._client_id, self._credentials = client_id, credentials
+        self._inbox: queue.Queue[tuple[str, bytes, _Token]] = queue.Queue()
+        self._connection = 0
+        self._refused = ""
+        self._answered = threading.Event()
+        self._stopping = threading.Event()
+        self._client: mqtt.Client | None = None
+        self._large_window = True
+        self.connected = False
+
+    def connect(self) -> None:
+        """Connect with MQTT 5, or 3.1.1 where the broker knows no newer.
+
+        Raises:
+            BrokerError: it cannot be reached, or refuses us.
+        """
+        for version in (MQTTProtocolVersion.MQTTv5, MQTTProtocolVersion.MQTTv311):
+            self._large_window = version == MQTTProtocolVersion.MQTTv5
+            self._answered.clear()
+            self._refused = ""
+            client = self._make_client(version)
+            try:
+                self._connect(client, version)
+            except (OSError, ValueError) as error:
+                raise BrokerError(
+                    f"broker {self._host}:{self._port}: cannot connect ({error}); is it running, and is the port right?"
+                ) from None
+            client.loop_start()
+            self._answered.wait(CONNECT_TIMEOUT_S)
+            if self.connected:
+                self._client = client
+                log.info("broker %s:%d: connected with %s", self._host, self._port, version.name)
+                return
+            client.loop_stop()
+        raise BrokerError(f"broker {self._host}:{self._port}: refused the connection: {self._refused or 'no answer'}")
+
+    def run(self, tick: Callable[[], None], tick_s: float) -> None:
+        """Land messages until `stop`; calls tick about every tick_s seconds. Flushes before it returns."""
+        flushed_s = ticked_s = time.monotonic()
+        while not self._stopping.is_set():
+            idle = not self._receive(0.02 if self._large_window else IDLE_S)
+            now_s = time.monotonic()
+            due = now_s - flushed_s >= FLUSH_S or self._bridge.waiting_readings >= FLUSH_READINGS
+            if due or (idle and not self._large_window and self._bridge.waiting):
+                flushed_s = now_s
+                self._flush()
+            if now_s - ticked_s >= tick_s:
+                ticked_s = now_s
+                tick()
+        while self._receive(0):
+            pass
+        self._flush()
+        self.close()
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Disconnect; the broker keeps the session."""
+        if self._client is not None:
+            self._client.disconnect()
+            self._client.loop_stop()
+            self._client = None
+
+    def _receive(self, timeout_s: float) -> bool:
+        """Take what has come, waiting up to timeout_s for the first; whether anything came."""
+        try:
+            message = self._inbox.get(timeout=timeout_s) if timeout_s else self._inbox.get_nowait()
+        except queue.Empty:
+            return False
+        while True:
+            self._bridge.take(*message)
+            if self._bridge.waiting_readings >= FLUSH_READINGS:
+                return True
+            try:
+                message = self._inbox.get_nowait()
+            except queue.Empty:
+                return True
+
+    def _flush(self) -> None:
+        try:
+            done = self._bridge.flush()
+        except OSError as error:
+            log.error("landing cannot be written (%s); nothing is acknowledged, trying again", error)
+            self._stopping.wait(RETRY_S)
+            return
+        self._acknowledge(done)
+
+    def _acknowledge(self, done: Flushed) -> None:
+        client = self._client
+        if client is None:
+            return
+        for token in done.tokens:
+            if isinstance(token, _Token) and token.qos and token.connection == self._connection:
+                client.ack(token.mid, token.qos)
+        for ack in done.acks:
+            if ack.landed:
+                client.publish(topic(ack.site, ack.gateway, "ack"), encode_ack(ack), qos=1, retain=True)
+
+    def _make_client(self, version: MQTTProtocolVersion) -> mqtt.Client:
+        client = mqtt.Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=self._client_id,
+            protocol=version,
+            manual_ack=True,
+            clean_session=None if version == MQTTProtocolVersion.MQTTv5 else False,
+        )
+        c = self._credentials
+        if c.username:
+            client.username_pw_set(c.username, c.password)
+        if c.ca_file or c.cert_file:
+            client.tls_set(c.ca_file, c.cert_file, c.key_file)
+        client.reconnect_delay_set(1, 30)
+        client.on_connect = self._on_connect
+        client.on_disconnect = self._on_disconnect
+        client.on_message = self._on_message
+        return client
+
+    def _connect(self, client: mqtt.Client, version: MQTTProtocolVersion) -> None:
+        if version != MQTTProtocolVersion.MQTTv5:
+            client.connect(self._host, self._port)
+            return
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.SessionExpiryInterval = SESSION_EXPIRY_S
+        properties.ReceiveMaximum = RECEIVE_WINDOW
+        properties.MaximumPacketSize = MAX_PACKET_BYTES
+        client.connect(self._host, self._port, clean_start=False, properties=properties)
+
+    def _on_connect(self, client: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
+        if reason.is_failure:
+            self._refused = str(reason)
+        else:
+            self._connection += 1
+            self.connected = True
+            client.subscribe([(subscription(leaf), qos) for leaf, qos in LEAVES])
+        self._answered.set()
+
+    def _on_disconnect(self, _c: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
+        if self.connected and not self._stopping.is_set():
+            log.warning("broker: connection lost (%s); trying again", reason)
+        self.connected = False
+        self._answered.set()
+
+    def _on_message(self, _c: mqtt.Client, _u: Any, message: mqtt.MQTTMessage) -> None:
+        try:
+            name = message.topic
+        except UnicodeDecodeError:
+            name = ""
+        self._inbox.put((name, bytes(message.payload), _Token(self._connection, message.mid, message.qos)))

@@ -1,0 +1,114 @@
+"""`whenabouts-cloud ingest`: from the broker to the landing."""
+
+import hashlib
+import json
+import logging
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.landing import Landing, LandingError
+from whenabouts_cloud.ingest.service import BrokerError, Credentials, IngestService
+
+REPORT_S = 2.0
+
+
+def _host_port(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:
+    host, _, port = value.rpartition(":")
+    if not host:
+        host, port = value, "1883"
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise click.BadParameter(f"found {value!r}, expected HOST:PORT such as localhost:1883")
+    return host.strip("[]"), int(port)
+
+
+@click.command()
+@click.option(
+    "--broker", required=True, callback=_host_port, envvar="WHENABOUTS_BROKER", show_envvar=True, help="HOST:PORT"
+)
+@click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), envvar="WHENABOUTS_LANDING",
+              show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
+@click.option("--client-id", help="Name of the session at the broker; made from the landing's path by default.")
+@click.option("--username", envvar="WHENABOUTS_BROKER_USER", show_envvar=True, help="User at the broker.")
+@click.option(
+    "--password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with its password."
+)
+@click.option("--ca-file", type=click.Path(exists=True, dir_okay=False), help="Certificates to trust; turns TLS on.")
+@click.option("--cert-file", type=click.Path(exists=True, dir_okay=False), help="Certificate for mutual TLS.")
+@click.option("--key-file", type=click.Path(exists=True, dir_okay=False), help="Key of that certificate.")
+@click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
+def ingest(
+    broker: tuple[str, int],
+    landing: Path,
+    client_id: str | None,
+    username: str | None,
+    password_file: Path | None,
+    ca_file: str | None,
+    cert_file: str | None,
+    key_file: str | None,
+    as_json: bool,
+) -> None:
+    """Land the readings of all gateways as Parquet files, durable before they are acknowledged.
+
+    Repeats are dropped by (gateway, boot, seq); what cannot be decoded goes to LANDING/_dead with its reason. Ends on
+    SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile.
+
+    \b
+    Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
+    """
+    logging.basicConfig(level="INFO", stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        store = Landing(landing)
+        bridge = Bridge(store)
+    except LandingError as error:
+        raise click.ClickException(str(error)) from None
+    name = client_id or "wa-ingest-" + hashlib.sha256(str(landing.resolve()).encode()).hexdigest()[:12]
+    password = password_file.read_text().splitlines()[0] if password_file else None
+    service = IngestService(*broker, bridge, name, Credentials(username, password, ca_file, cert_file, key_file))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: service.stop())
+    report = _Reporter(bridge, as_json)
+    try:
+        service.connect()
+        service.run(report.tick, REPORT_S)
+    except BrokerError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        service.close()
+        store.close()
+    report.last()
+
+
+class _Reporter:
+    """Says what has landed, when something has changed."""
+
+    def __init__(self, bridge: Bridge, as_json: bool) -> None:
+        self._bridge, self._as_json = bridge, as_json
+        self._told: dict[str, int] = {}
+        self._told_s = time.monotonic()
+
+    def tick(self) -> None:
+        counters = asdict(self._bridge.counters)
+        if counters["landed"] == self._told.get("landed") and counters["dead"] == self._told.get("dead"):
+            return
+        self._tell(counters)
+
+    def last(self) -> None:
+        self._tell(asdict(self._bridge.counters))
+
+    def _tell(self, counters: dict[str, int]) -> None:
+        now_s = time.monotonic()
+        rate = (counters["landed"] - self._told.get("landed", 0)) / max(now_s - self._told_s, 1e-3)
+        self._told, self._told_s = counters, now_s
+        if self._as_json:
+            click.echo(json.dumps({**counters, "dead_letters": self._bridge.dead_letters()}))
+            return
+        text = f"landed {counters['landed']} readings in {counters['files']} files ({rate:.0f}/s)"
+        for what in ("repeats", "conflicts", "dead"):
+            text += f", {counters[what]} {what}" if counters[what] else ""
+        click.echo(text, err=True)

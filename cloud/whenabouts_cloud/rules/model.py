@@ -1,0 +1,92 @@
+"""What a rule file says, checked and exact: streams and rules as values that engines take.
+
+Durations are integer microseconds, a confidence threshold is the decimal that was written as an exact fraction.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
+
+    `delay_us` is how long after its t_max a reading may land and still be waited for. `length_us` promises the shortest and
+    longest stamp; without it any length is expected.
+    """
+
+    name: str
+    pattern: str
+    delay_us: int
+    length_us: tuple[int, int] | None = None
+    site: str | None = None
+
+    def matches(self, site: str, stream: str) -> bool:
+        """Whether a reading of this site and stream name belongs to the stream."""
+        return self.site in (None, site) and re.fullmatch(name_regex(self.pattern), stream) is not None
+
+    def text(self) -> str:
+        """The declaration in the rule language."""
+        at_site = f' AT SITE "{self.site}"' if self.site is not None else ""
+        length = f" LENGTH {self.length_us[0]} us .. {self.length_us[1]} us" if self.length_us else ""
+        return f'STREAM {self.name} FROM "{self.pattern}"{at_site} DELAY {self.delay_us} us{length}'
+
+
+@dataclass(frozen=True)
+class CorrelateRule:
+    """Pairs of a reading of `a` and one of `b` at most `d_us` apart with probability `ct` or more; a tie is a pair.
+
+    With `key_equal` both must carry the same key; a reading without a key is then in no pair.
+    """
+
+    name: str
+    a: Stream
+    b: Stream
+    d_us: int
+    ct: Fraction
+    key_equal: bool
+    a_alias: str = "a"
+    b_alias: str = "b"
+
+    def text(self) -> str:
+        """The rule with its streams in the rule language: equal texts mean equal results."""
+        keys = f" AND {self.a_alias}.key = {self.b_alias}.key" if self.key_equal else ""
+        streams = "\n".join(dict.fromkeys((self.a.text(), self.b.text())))
+        return (
+            f"{streams}\nRULE {self.name} CORRELATE {self.a.name} AS {self.a_alias}, {self.b.name} AS {self.b_alias}\n"
+            f"  WHERE |@{self.a_alias} - @{self.b_alias}| <= {self.d_us} us OVER {decimal_text(self.ct)}{keys}"
+        )
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """Everything one file declares, in its order."""
+
+    streams: tuple[Stream, ...]
+    rules: tuple[CorrelateRule, ...]
+
+
+def name_regex(pattern: str) -> str:
+    """A regular expression, for Python and Java alike, of the whole names an MQTT topic filter stands for.
+
+    `+` is one level, `#` the rest with its parent: "dock/#" covers "dock" and "dock/tags/left".
+
+    >>> name_regex("dock/+")
+    'dock/[^/]*'
+    """
+    levels = pattern.split("/")
+    rest = levels[-1] == "#"
+    fixed = "/".join("[^/]*" if x == "+" else re.escape(x) for x in levels[: len(levels) - rest])
+    if not rest:
+        return fixed
+    return f"{fixed}(/[^\\n]*)?" if fixed else "[^\\n]*"
+
+
+def decimal_text(value: Fraction) -> str:
+    """A fraction whose denominator divides a power of ten, as that decimal."""
+    digits = 0
+    while (value * 10**digits).denominator != 1:
+        digits += 1
+    whole, rest = divmod(int(value * 10**digits), 10**digits)
+    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)

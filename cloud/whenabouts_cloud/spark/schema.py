@@ -1,0 +1,115 @@
+"""The landing as Spark sees it, and the step from it to the readings of a rule. Every job starts here.
+
+A reading table of a job has `side`: 0 for a, 1 for b. A reading that belongs to both streams of a rule is there twice.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
+
+from whenabouts_cloud.correlation.condition import Within
+from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
+from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_OUTPUT = PAIRS.append(pa.field("counts", pa.string()))
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+# Of the landing's columns those that a correlation reads.
+LANDING = StructType(
+    [
+        StructField("site", StringType()),
+        StructField("gateway", StringType()),
+        StructField("boot", LongType()),
+        StructField("seq", LongType()),
+        StructField("stream", StringType()),
+        StructField("kind", StringType()),
+        StructField("key", StringType()),
+        StructField("t_min", LongType()),
+        StructField("t_max", LongType()),
+    ]
+)
+FRONTIER = StructType(
+    [
+        StructField("site", StringType()),
+        StructField("gateway", StringType()),
+        StructField("frontier_us", LongType()),
+        StructField("streams", ArrayType(StringType())),
+        StructField("landed_us", LongType()),
+    ]
+)
+RESULT = StructType(
+    [StructField("result_id", StringType()), StructField("rule", StringType()), StructField("key", StringType())]
+    + [
+        StructField(f"{side}_{name}", kind)
+        for side in "ab"
+        for name, kind in (
+            ("site", StringType()),
+            ("gateway", StringType()),
+            ("boot", LongType()),
+            ("seq", LongType()),
+            ("stream", StringType()),
+            ("t_min", LongType()),
+            ("t_max", LongType()),
+        )
+    ]
+    + [StructField("probability", DoubleType())]
+)
+
+# What jobs hand to the sink: pairs, where `counts` is null, and rows that only tell in JSON what was counted.
+OUTPUT = StructType([*RESULT.fields, StructField("counts", StringType())])
+
+# These say that nothing was there: they are no events that could be near another one.
+NO_EVENT_KINDS = ("gap", "absent")
+
+
+def readings_of(rule: CorrelateRule, landing: "DataFrame") -> "DataFrame":
+    """The readings of both streams with `side`, less those that are in no pair whatever else happened.
+
+    Left out are stamps longer than 2d/ct, readings without a key when keys are compared, and kinds that are no event.
+    """
+    read = landing.select("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
+    useful = ~F.col("kind").isin(*NO_EVENT_KINDS) & _short_enough(rule)
+    if rule.key_equal:
+        useful &= F.col("key").isNotNull()
+    return read.where(useful).withColumn("side", F.explode(sides_of(rule))).drop("kind")
+
+
+def sides_of(rule: CorrelateRule, first: int = 0) -> "Column":
+    """Sides of the rule that `site` and `stream` of a row belong to: an array of `first` and `first` + 1, maybe empty."""
+    return F.array_compact(F.array(*(F.when(belongs_to(s), F.lit(n)) for n, s in enumerate((rule.a, rule.b), first))))
+
+
+def belongs_to(stream: Stream) -> "Column":
+    """Whether `site` and `stream` of a row make it part of the stream."""
+    named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
+    return named if stream.site is None else named & (F.col("site") == stream.site)
+
+
+def _short_enough(rule: CorrelateRule) -> "Column":
+    longest = Within(rule.d_us, rule.ct).longest_us
+    if longest > INT64_MAX:
+        return F.lit(True)
+    # An overflow gives null: a stamp of more than 2^63 us.
+    return F.coalesce(F.try_subtract("t_max", "t_min") <= longest, F.lit(False))
+
+
+def shard_of(rule: CorrelateRule, shards: int) -> "Column":
+    """The shard a reading is worked on in. Keys that are not compared cannot tell readings apart: one shard for all."""
+    return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int") if rule.key_equal else F.lit(0)
+
+
+def counts_row(counts: dict[str, Any]) -> pa.Table:
+    """The row of OUTPUT that tells these counts. The rest is empty but not null: pandas would make floats of integers."""
+    empty = {field.name: "" if field.type == pa.string() else 0 for field in PAIRS}
+    return pa.Table.from_pylist([{**empty, "counts": json.dumps(counts)}], schema=_OUTPUT)
+
+
+def pair_rows(pairs: pa.Table) -> pa.Table:
+    """Pairs as rows of OUTPUT."""
+    return pairs.append_column("counts", pa.nulls(pairs.num_rows, pa.string()))

@@ -1,0 +1,199 @@
+"""`whenabouts-edge`: run and look after the agent, record and inspect serial traffic.
+
+Exit codes: 0 fine, 1 a problem was found, 2 wrong usage or configuration. Results go to stdout, talk to stderr.
+"""
+
+import asyncio
+import json
+import logging
+import signal
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from whenabouts_edge import config as configuration
+from whenabouts_edge.agent import Agent
+from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.settings import Config
+from whenabouts_edge.settings import sample as sample_text
+from whenabouts_edge.spool import SpoolError
+from whenabouts_edge.trace.command import capture, trace
+
+STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
+
+_config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    envvar="WHENABOUTS_EDGE_CONFIG",
+    show_envvar=True,
+    help="TOML file of this gateway.",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, for machines.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="whenabouts")
+def main() -> None:
+    """The agent on a gateway: stamps readings with the interval in which they surely happened and publishes them.
+
+    \b
+    Start with:  whenabouts-edge sample-config > edge.toml
+                 whenabouts-edge check --config edge.toml
+                 whenabouts-edge run --config edge.toml
+    """
+
+
+@main.command()
+@_config_option
+@click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]), show_default=True)
+def run(config_file: Path, log_level: str) -> None:
+    """Run the agent until SIGTERM or Ctrl-C, which drain the spool before the end.
+
+    \b
+    Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
+    """
+    config = _load(config_file)
+    logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        asyncio.run(_run(config))
+    except SpoolError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def _run(config: Config) -> None:
+    agent = Agent(config, clock_source(config.clock))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, agent.stop)
+    await agent.run()
+
+
+@main.command()
+@_config_option
+@_json_option
+def check(config_file: Path, as_json: bool) -> None:
+    """Check a configuration and say everything that is wrong with it.
+
+    \b
+    Example:  whenabouts-edge check --config edge.toml
+    """
+    try:
+        config = configuration.load(config_file)
+    except configuration.ConfigError as error:
+        if as_json:
+            click.echo(json.dumps({"ok": False, "mistakes": error.mistakes}))
+        else:
+            for mistake in error.mistakes:
+                click.echo(mistake, err=True)
+        sys.exit(2)
+    readers = [{"name": r.name, "kind": r.kind, "port": r.port, "stream": r.stream} for r in config.readers]
+    if as_json:
+        click.echo(json.dumps({"ok": True, "site": config.site, "gateway": config.gateway, "readers": readers}))
+        return
+    broker = config.broker
+    click.echo(f"{config_file}: fine. Gateway {config.site}/{config.gateway}, broker {broker.host}:{broker.port}.")
+    for reader in readers:
+        click.echo(f"  reader {reader['name']}: {reader['kind']} on {reader['port']}, stream {reader['stream']}")
+
+
+@main.command()
+@_config_option
+@_json_option
+def status(config_file: Path, as_json: bool) -> None:
+    """Show how the agent is: readers, clock bound, connection, spool. Exit code 1 if something needs a look.
+
+    \b
+    Example:  whenabouts-edge status --config /etc/whenabouts/edge.toml
+    """
+    config = _load(config_file)
+    path = Path(config.state_dir) / "status.json"
+    try:
+        state: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{path}: cannot read ({error}); has the agent run with this state_dir?") from None
+    age_s = time.time() - state["written_us"] / 1e6
+    problems = _problems(state, age_s)
+    if not state["running"] or age_s > STALE_S:
+        state["spool"] = _stored(Path(config.state_dir) / "spool.sqlite") or state["spool"]
+    if as_json:
+        click.echo(json.dumps({**state, "age_s": round(age_s, 1), "problems": problems}))
+    else:
+        _show(state, age_s, problems)
+    sys.exit(1 if problems else 0)
+
+
+@main.command("sample-config")
+def sample_config() -> None:
+    """Print a configuration with every option explained; the defaults are commented out.
+
+    \b
+    Example:  whenabouts-edge sample-config > edge.toml
+    """
+    click.echo(sample_text())
+
+
+main.add_command(capture)
+main.add_command(trace)
+
+
+def _load(config_file: Path) -> Config:
+    try:
+        return configuration.load(config_file)
+    except configuration.ConfigError as error:
+        for mistake in error.mistakes:
+            click.echo(mistake, err=True)
+        sys.exit(2)
+
+
+def _problems(state: dict[str, Any], age_s: float) -> list[str]:
+    problems = []
+    if not state["running"]:
+        problems.append("the agent is stopped")
+    elif age_s > STALE_S:
+        problems.append(f"the agent has not written its status for {age_s:.0f} s: killed or hanging")
+    if not state["broker"]["connected"]:
+        problems.append(f"broker: {state['broker']['problem'] or 'not connected'}")
+    if state["clock"]["state"] != "bounded":
+        problems.append(f"clock: {state['clock']['state']}; see that time synchronisation runs")
+    if state["refused"]:
+        problems.append(f"spool: {state['refused']} readings refused, it was full")
+    for name, reader in state["readers"].items():
+        if reader["state"] not in ("reading", "finished"):
+            problems.append(f"reader {name}: {reader['state']}: {reader['problem']}")
+    return problems
+
+
+def _stored(spool: Path) -> dict[str, Any] | None:
+    """Depth of the spool of an agent that is not running; None when it cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"file:{spool}?mode=ro", uri=True)) as db:
+            row = db.execute("SELECT coalesce(sum(readings), 0), coalesce(sum(length(payload)), 0) FROM message")
+            readings, size = row.fetchone()
+    except sqlite3.Error:
+        return None
+    return {"readings": readings, "bytes": size}
+
+
+def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
+    bound_us = state["clock"]["bound_us"]
+    bound = "unknown" if bound_us is None else f"{bound_us / 1000:.1f} ms"
+    click.echo(f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago")
+    click.echo(f"  clock   {state['clock']['state']}, bound {bound}")
+    click.echo(f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}")
+    click.echo(f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes")
+    for name, reader in state["readers"].items():
+        damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
+        click.echo(f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames")
+    for problem in problems:
+        click.echo(f"  ! {problem}")
+
+
+if __name__ == "__main__":
+    main()

