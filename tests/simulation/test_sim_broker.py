@@ -188,7 +188,10 @@ def test_a_broker_killed_comes_back_on_the_same_port(broker, clients):
 
 
 def test_mosquitto_delivers_again_what_was_not_acknowledged(tmp_path, clients):
-    """A bridge that dies before its files are durable gets the batch again, whole, and only that."""
+    """A bridge that ends before its files are durable gets the batch again, whole and in order.
+
+    An acknowledgement that is still in the client when it disconnects is lost, so some of the first five may come too.
+    """
     if find_mosquitto() is None:
         pytest.skip("no mosquitto on this machine, and the embedded broker does not redeliver (EMBEDDED_LACKS)")
     with running_broker(tmp_path, kind="mosquitto") as broker:
@@ -202,8 +205,13 @@ def test_mosquitto_delivers_again_what_was_not_acknowledged(tmp_path, clients):
         dies.leave()
         back = Client(clients, broker.port, "bridge", clean=False)
         publisher.say("t/obs", b"end")
-        assert back.wait_for(16) == [*numbers(15, first=5), b"end"]
-        assert all(message.dup for message in back.got[:15])
+        back.wait_for(16)
+        with back.news:
+            assert back.news.wait_for(lambda: back.got[-1].payload == b"end", 15)
+        again = back.got[:-1]
+        assert [message.payload for message in again] == numbers(len(again), first=20 - len(again))
+        assert 15 <= len(again) <= 20
+        assert all(message.dup for message in again)
 
 
 def test_saved_state_survives_a_kill_where_the_broker_has_any(broker, clients):
