@@ -95,7 +95,7 @@ def test_a_portal_serves_a_plain_serial_host_in_real_time(tmp_path):
     assert [(e.number, e.key, e.true_us) for e in link.emitted] == [(s.number, s.key, s.true_us) for s in mine]
     assert {entry.damaged for entry in link.emitted} <= {"", "late"}
     assert len(sound(link)) > len(mine) // 2, f"late by {link.late_us_max} us"
-    assert all(e.true_us < e.last_byte_us <= e.true_us + 35_000 for e in link.emitted if not e.damaged)
+    assert all(e.true_us < e.last_byte_us <= e.true_us + 50_000 for e in link.emitted if not e.damaged)
     assert all(a.last_byte_us < b.last_byte_us for a, b in pairwise(link.emitted))
     assert read_emitted([tmp_path / "dock.log"]) == link.emitted
 
