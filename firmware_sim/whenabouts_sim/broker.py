@@ -93,8 +93,9 @@ class RunningBroker:
         """Starts the broker and returns when it accepts clients.
 
         Raises:
-            BrokerError: it ended or did not answer in time; the end of its log is in the text.
+            BrokerError: the port is taken, or the broker ended or gave no answer in time; the text ends with its log.
         """
+        _require_free(self.port)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command(),
@@ -208,6 +209,19 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
+
+
+def _require_free(port: int) -> None:
+    """Refuses a port that is taken: whoever has it would answer in the new broker's place."""
+    with socket.socket() as probe:
+        # As the brokers do: connections of a broker that has just ended do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise BrokerError(
+                f"port {port} of {HOST}: {error.strerror}, expected it free; take another or 0"
+            ) from error
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 Run as `python -m whenabouts_sim.embedded_broker PORT`.
 
-Two settings make it fit. Its own plugin for anonymous access marks sessions as anonymous, and
-the broker forgets those within a second of disconnecting, whatever clean_session says; so access is granted by a plugin
-that does not mark them. And its logging and $SYS plugins are left out.
+amqtt's own plugin for anonymous access marks sessions as anonymous, and the broker forgets those within a second of
+disconnecting, whatever clean_session says; the plugin here lets everybody in and marks nobody. It also mends take-over:
+where a client is back before its broken connection was noticed, the end of the old one would leave the persistent
+session marked as disconnected, and the client would get nothing.
 """
 
 from __future__ import annotations
@@ -12,18 +13,42 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections import Counter
 
 from amqtt.broker import Broker
+from amqtt.contexts import BaseContext
 from amqtt.plugins.base import BaseAuthPlugin
 from amqtt.session import Session
 
 
 class Welcome(BaseAuthPlugin):  # type: ignore[misc]  # amqtt.* is imported as Any
-    """Lets everybody in and marks nobody: the listener is on the loopback only."""
+    """Lets everybody in, for the listener is on the loopback only, and keeps sessions connected while a client is."""
+
+    def __init__(self, context: BaseContext) -> None:
+        super().__init__(context)
+        self._connections: Counter[str] = Counter()
 
     async def authenticate(self, *, session: Session) -> bool:
         """Always true."""
         return True
+
+    async def on_broker_client_connected(self, *, client_id: str, client_session: Session) -> None:
+        """A connection begins, maybe before the client's old one has ended."""
+        self._connections[client_id] += 1
+        _keep_connected(client_session)
+
+    async def on_broker_client_disconnected(self, *, client_id: str, client_session: Session) -> None:
+        """A connection has ended, maybe one that was taken over."""
+        self._connections[client_id] -= 1
+        if self._connections[client_id] > 0:
+            _keep_connected(client_session)
+        else:
+            del self._connections[client_id]
+
+
+def _keep_connected(session: Session) -> None:
+    if session.transitions.is_disconnected():
+        session.transitions.connect()
 
 
 async def serve(port: int) -> None:

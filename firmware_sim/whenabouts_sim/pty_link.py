@@ -3,8 +3,8 @@
 The agent opens `path`, a symbolic link that stays the same when the reader is unplugged and plugged in again, with
 plain pyserial. True time comes from a `SimClock`, so a world can run faster than the wall.
 Like a UART, the link never waits for its host: what does not fit into the kernel's input buffer is lost and counted.
-Like a reader, it keeps its promise: a record or keep-alive that this process is too late to deliver within the reader's
-latency is withheld and counted ("late"), because delivered it would date sightings wrongly and blame the agent.
+Like a reader, it keeps its promise: a record or keep-alive that this process is too late to deliver within the latency of
+reader and adapter is withheld and counted ("late"): delivered it would date sightings wrongly and blame the agent.
 Unlike a UART, a pseudo-terminal keeps what arrives while the agent has the port closed; pyserial discards that on open.
 One thread a link; it sleeps until the host writes or the core has something.
 """

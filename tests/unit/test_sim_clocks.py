@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whenabouts_edge.clock.simulated import SimulatedClock
 from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock, plausible_clock
 
 HOUR_US = 3_600_000_000
@@ -49,6 +50,23 @@ def test_the_tightest_bound_allowed_still_contains_true_time(offset, drift, step
     worst = GatewayClock(EPOCH_US, offset, 0, tuple(steps), base_bound_us=10**7).worst_offset_us
     clock = GatewayClock(EPOCH_US, offset, drift, tuple(steps), base_bound_us=worst)
     assert abs(clock.error_us(true_us)) <= clock.bound_us(true_us)
+
+
+@given(
+    speed=st.integers(1, 100_000),
+    anchor=st.integers(0, 10**15),
+    ns=st.integers(0, 10**16),
+    seed=st.integers(),
+)
+def test_the_agents_simulated_clock_reads_what_the_simulator_knows(speed, anchor, ns, seed):
+    """From the same parameters both compute the same reading and the same bound, to the microsecond."""
+    sim, wrong = SimClock(EPOCH_US, anchor, speed), plausible_clock(Random(seed), EPOCH_US)
+    given = {**wrong.as_dict(), **sim.as_dict()}
+    del given["steps"]  # the agent's source has none
+    sample = SimulatedClock(**given, monotonic_ns=lambda: ns).sample()
+    true_us = sim.true_us(ns)
+    assert sample.host_us + sample.offset_us == wrong.reading_us(true_us)
+    assert sample.bound_us == wrong.bound_us(true_us)
 
 
 def test_a_step_changes_the_reading_from_its_instant_on():

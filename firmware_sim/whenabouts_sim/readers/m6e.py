@@ -38,9 +38,6 @@ PLAIN_ANSWERS = {
 PROCESSING_US = 700
 BOOT_US = 150_000
 
-# A keep-alive tells the host when a cycle began; handed over later than this it would tell it wrongly.
-KEEPALIVE_LATE_US_MAX = 5_000
-
 CHANNELS_KHZ = tuple(902_750 + 500 * channel for channel in range(50))
 
 
@@ -144,7 +141,7 @@ class M6eNano(ReaderCore):
         else:
             self._cycle_us = at_us
             self._next_cycle_us = at_us + 1000 * self._cycle_ms
-            self._pieces += self._line.send(frames.KEEPALIVE, at_us, first_byte_us_max=at_us + KEEPALIVE_LATE_US_MAX)
+            self._pieces += self._line.send(frames.KEEPALIVE, at_us, first_byte_us_max=at_us)
 
     def _flush_us(self) -> int | None:
         return self._next_cycle_us

@@ -13,6 +13,10 @@ from whenabouts_sim.world import Sighting
 
 BITS_PER_BYTE = 10
 
+# Hosts must reckon with bytes that wait 16 ms in the serial adapter (FTDI's latency timer), and agents do by default.
+# Whoever hands over the pieces may be late by a little less.
+ADAPTER_US_MAX = 15_000
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -20,8 +24,8 @@ class Piece:
 
     `ends_frame` marks the last piece of a frame; it carries the sighting the frame reports, if it reports one, and
     `damaged`: what was done to the frame that may keep the host from reading it, or nothing.
-    `latest_us`: handed over later than this the piece would break the reader's promise about its latency; None: no
-    promise was made.
+    `latest_us`: handed over later than this the piece would break the reader's promise about its latency, adapter
+    included; None: no promise was made.
     """
 
     ready_us: int
@@ -64,7 +68,7 @@ class Line:
             chunk = data[begin:end]
             at_us += wire_us(len(chunk), self.baud)
             last = end == len(data)
-            latest_us = None if first_byte_us_max is None else first_byte_us_max + at_us - start_us
+            latest_us = None if first_byte_us_max is None else first_byte_us_max + at_us - start_us + ADAPTER_US_MAX
             pieces.append(Piece(at_us, chunk, last, sighting if last else None, damaged if last else "", latest_us))
             at_us += idle_us
             begin = end

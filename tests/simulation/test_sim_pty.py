@@ -1,0 +1,201 @@
+"""Simulated readers on pseudo-terminals, in real time, with plain pyserial at the other end."""
+
+import os
+import threading
+import time
+from itertools import pairwise
+
+import pytest
+import serial
+
+from whenabouts_hardware import decoder
+from whenabouts_hardware.m6e_frames import START_CONTINUOUS, VERSION
+from whenabouts_hardware.readers import sightings
+from whenabouts_sim.clocks import EPOCH_US, SimClock
+from whenabouts_sim.emitted import read_emitted
+from whenabouts_sim.pty_link import HOST_BUFFER_BYTES, PtyLink
+from whenabouts_sim.readers.faults import Faults
+from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.world import DOCK, GATE, SECOND_US, World
+
+SPEED = 5
+REAL_S = 2
+
+
+class Reading:
+    """A thread that reads a serial port into bytes until closed, as a host would."""
+
+    def __init__(self, path, baud):
+        self.port = serial.Serial(str(path), baud, timeout=0.05, exclusive=True)
+        self.data = bytearray()
+        self.error = None
+        self._open = True
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        while self._open:
+            try:
+                self.data += self.port.read(max(1, self.port.in_waiting))
+            except (serial.SerialException, OSError) as error:
+                self.error = error
+                return
+
+    def wait_for(self, condition, what, timeout_s=10.0):
+        deadline_s = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline_s, f"waited {timeout_s} s for {what}, have {bytes(self.data)[-80:]!r}"
+            time.sleep(0.005)
+
+    def close(self):
+        self._open = False
+        self._thread.join()
+        self.port.close()
+
+
+def keys(data, kind):
+    found = decoder(kind)
+    return [seen.key for frame in found.feed(bytes(data)) + found.flush() for seen in sightings(kind, frame)]
+
+
+def sim_clock(speed=SPEED):
+    return SimClock(EPOCH_US, time.monotonic_ns(), 1000 * speed)
+
+
+def now_us(clock):
+    return clock.true_us(time.monotonic_ns())
+
+
+def run_world(link, clock, world, host):
+    """Lets a world happen from shortly after now and waits until all of it is on the record."""
+    placed = world.starting_at(now_us(clock) + SECOND_US // 2)
+    mine = placed.of_reader(link.core.name)
+    link.go(placed.sightings)
+    host.wait_for(lambda: len(link.emitted) + link.unseen == len(mine), f"{len(mine)} emissions")
+    return mine
+
+
+def sound(link):
+    return [entry.key for entry in link.emitted if not entry.damaged]
+
+
+def test_a_portal_serves_a_plain_serial_host_in_real_time(tmp_path):
+    """Two seconds at speed five: started by the host, every sighting arrives, stamped on the record in its promise."""
+    clock = sim_clock()
+    world = World.make(11, REAL_S * SPEED, 40)
+    with PtyLink(M6eNano(DOCK.name, 11), clock, tmp_path / "dock", tmp_path / "dock.log") as link:
+        host = Reading(tmp_path / "dock", 115_200)
+        host.port.write(VERSION + START_CONTINUOUS)
+        assert link.started_by_host.wait(5)
+        mine = run_world(link, clock, world, host)
+        host.wait_for(lambda: len(keys(host.data, "m6e")) == len(sound(link)), "every undamaged frame")
+        host.close()
+    assert keys(host.data, "m6e") == sound(link)
+    assert [(e.number, e.key, e.true_us) for e in link.emitted] == [(s.number, s.key, s.true_us) for s in mine]
+    assert {entry.damaged for entry in link.emitted} <= {"", "late"}
+    assert len(sound(link)) > len(mine) // 2, f"late by {link.late_us_max} us"
+    assert all(e.true_us < e.last_byte_us <= e.true_us + 50_000 for e in link.emitted if not e.damaged)
+    assert all(a.last_byte_us < b.last_byte_us for a, b in pairwise(link.emitted))
+    assert read_emitted([tmp_path / "dock.log"]) == link.emitted
+
+
+def test_a_badge_reader_sends_nothing_before_go(tmp_path):
+    """The world begins when asked; then every badge arrives as a frame of its own."""
+    clock = sim_clock()
+    world = World.make(12, REAL_S * SPEED, 0, people=6)
+    with PtyLink(Rdm6300(GATE.name, 12), clock, tmp_path / "gate") as link:
+        host = Reading(tmp_path / "gate", 9600)
+        assert host.data == b""
+        mine = run_world(link, clock, world, host)
+        host.wait_for(lambda: len(host.data) == 14 * len(sound(link)), "every undamaged frame")
+        host.close()
+    assert keys(host.data, "rdm6300") == sound(link)
+    assert len(mine) == len(link.emitted)
+
+
+def test_faults_are_on_the_record_and_take_nothing_else(tmp_path):
+    """What the log calls undamaged arrives; damage is named by its kind."""
+    clock = sim_clock(speed=20)
+    faults = Faults(split=200, noise=200, flipped=100, head_lost=100, glued=100)
+    world = World.make(13, 20, 0, people=20)
+    with PtyLink(Rdm6300(GATE.name, 13, faults), clock, tmp_path / "gate") as link:
+        host = Reading(tmp_path / "gate", 9600)
+        run_world(link, clock, world, host)
+        host.wait_for(lambda: set(sound(link)) <= set(keys(host.data, "rdm6300")), "every undamaged frame")
+        host.close()
+    survivors = iter(keys(host.data, "rdm6300"))
+    assert all(key in survivors for key in sound(link))
+    assert {"flipped", "head_lost", "glued"} <= {entry.damaged for entry in link.emitted}
+
+
+def test_a_host_may_close_the_port_and_open_it_again(tmp_path):
+    """The line neither hangs up nor echoes while nobody has it open; streaming goes on."""
+    clock = sim_clock()
+    with PtyLink(M6eNano(DOCK.name, 1), clock, tmp_path / "dock") as link:
+        first = Reading(tmp_path / "dock", 115_200)
+        first.port.write(START_CONTINUOUS)
+        first.wait_for(lambda: len(first.data) > 20, "acknowledgement and keep-alives")
+        first.close()
+        second = Reading(tmp_path / "dock", 115_200)
+        second.wait_for(lambda: len(second.data) > 14, "keep-alives without a new start")
+        second.close()
+        assert second.error is None
+    found = decoder("m6e")
+    assert {frame.kind for frame in found.feed(bytes(second.data))} == {"keepalive"}
+    assert link.core.bad_commands == 0
+
+
+def test_unplugging_ends_the_hosts_port_and_plugging_in_brings_the_same_path_back(tmp_path):
+    """The host gets an error, the path is gone; afterwards a reader in power-on state answers there."""
+    clock = sim_clock()
+    with PtyLink(M6eNano(DOCK.name, 1), clock, tmp_path / "dock") as link:
+        host = Reading(tmp_path / "dock", 115_200)
+        host.port.write(START_CONTINUOUS)
+        assert link.started_by_host.wait(5)
+        link.unplug()
+        host.wait_for(lambda: host.error is not None, "an error on the host's side")
+        host.close()
+        assert not os.path.lexists(tmp_path / "dock")
+        link.plug()
+        assert not link.started_by_host.is_set()
+        again = Reading(tmp_path / "dock", 115_200)
+        again.port.write(VERSION)
+        again.wait_for(lambda: len(again.data) == 27, "the answer to version")
+        again.close()
+
+
+def test_a_brown_out_shows_as_a_boot_message(tmp_path):
+    """In mid-stream, and only for a reader that can."""
+    clock = sim_clock()
+    with PtyLink(M6eNano(DOCK.name, 1), clock, tmp_path / "dock") as link:
+        host = Reading(tmp_path / "dock", 115_200)
+        host.port.write(START_CONTINUOUS)
+        assert link.started_by_host.wait(5)
+        link.brown_out()
+        host.wait_for(lambda: any(f.kind == "boot" for f in decoder("m6e").feed(bytes(host.data))), "boot message")
+        host.close()
+    with PtyLink(Rdm6300(GATE.name, 1), clock, tmp_path / "gate") as link, pytest.raises(TypeError, match="M6eNano"):
+        link.brown_out()
+
+
+def test_frames_for_a_host_that_does_not_read_are_dropped_and_counted(tmp_path):
+    """
+    host       opens, then reads nothing ........................ reads
+    buffer     fills up to 4095 bytes | everything after is lost
+    """
+    clock = sim_clock(speed=50)
+    world = World.make(14, 120, 0, people=100)
+    with PtyLink(Rdm6300(GATE.name, 14), clock, tmp_path / "gate") as link:
+        port = serial.Serial(str(tmp_path / "gate"), 9600, timeout=0.2)
+        placed = world.starting_at(now_us(clock) + SECOND_US)
+        link.go(placed.sightings)
+        deadline_s = time.monotonic() + 10
+        while len(link.emitted) + link.unseen < len(placed.of_reader(GATE.name)):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        data = port.read(10 * HOST_BUFFER_BYTES)
+        port.close()
+    assert link.overruns == sum(entry.damaged == "overrun" for entry in link.emitted) > 0
+    assert HOST_BUFFER_BYTES - 14 < len(data) <= HOST_BUFFER_BYTES
+    assert keys(data, "rdm6300") == sound(link)
