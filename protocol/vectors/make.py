@@ -4,7 +4,7 @@
 
 in a checkout whose packages are installed. The files are the contract between machines and versions: a change of bytes for
 the same meaning is a change of the wire, so look at the difference before it is committed. Floats are exact in binary,
-because a reader of JSON on a board may round.
+because a reader of JSON on a board may round; text is not escaped, because it reads an escaped pair of surrogates as two.
 """
 
 import json
@@ -269,10 +269,10 @@ def _lines(rows: list[dict[str, Any]]) -> str:
         members = []
         for name, value in row.items():
             if name == "readings":
-                inner = ",\n   ".join(json.dumps(r, sort_keys=True) for r in value)
+                inner = ",\n   ".join(json.dumps(r, sort_keys=True, ensure_ascii=False) for r in value)
                 members.append(f'"readings": [\n   {inner}]')
             else:
-                members.append(f"{json.dumps(name)}: {json.dumps(value, sort_keys=True)}")
+                members.append(f"{json.dumps(name)}: {json.dumps(value, sort_keys=True, ensure_ascii=False)}")
         texts.append(" {" + ",\n  ".join(members) + "}")
     return "[\n" + ",\n".join(texts) + "\n]\n"
 
