@@ -3,8 +3,9 @@
 Written: definite lengths, shortest integers, no tags, floats as eight bytes, map keys in the order given by the caller.
 Read: the same, floats of any size, map keys in any order. Refused with WireError: tags, indefinite lengths, undefined
 and other simple values, integers beyond 64 bits signed, NaN and infinities, repeated map keys and those that are neither
-int nor text, text that is no UTF-8, nesting deeper than MAX_DEPTH, anything after the value. Decoding allocates at most a
-small multiple of the input, because every item costs at least one byte of it.
+int nor text, text that is no UTF-8, nesting deeper than MAX_DEPTH, anything after the value. Decoding allocates in
+proportion to the input, because every item costs at least one byte of it: on CPython 106 times the input for the worst
+bytes that were found (maps of one entry in each other).
 
 Written by hand because the same file runs on boards, where the package for CBOR knows no limits and no refusals; checked
 against an independent package in the tests. About 0.3 us an item on a 3 GHz core.

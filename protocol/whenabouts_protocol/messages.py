@@ -140,7 +140,7 @@ def decode_birth(data: bytes) -> Birth:
 def encode_status(m: Status) -> bytes:
     """The bytes of a status message. Raises WireError when a field is out of its range."""
     if m.condition not in CONDITIONS:
-        raise WireError(f"status: found {m.condition!r}, expected one of {', '.join(CONDITIONS)}")
+        raise WireError(f"status condition: expected one of {', '.join(CONDITIONS)}")
     return _encode(m, {K_BOOT: m.boot, _K_A: CONDITIONS.index(m.condition)}, decode_status)
 
 
@@ -153,7 +153,7 @@ def decode_status(data: bytes) -> Status:
 def encode_beat(m: Beat) -> bytes:
     """The bytes of a heartbeat. Raises WireError when a field is out of its range."""
     if m.clock_state not in CLOCK_STATES:
-        raise WireError(f"beat clock state: found {m.clock_state!r}, expected one of {', '.join(CLOCK_STATES)}")
+        raise WireError(f"beat clock state: expected one of {', '.join(CLOCK_STATES)}")
     return _encode(
         m,
         {

@@ -1,0 +1,80 @@
+"""Replays a file of cases, one JSON array a line, and prints each that differs from what CPython found; then the counts.
+
+["prob", [a_min, a_max, b_min, b_max, lo, hi], [deadline, delay, within, between]]   doubles as hexadecimal; equal to the
+last bit where numerator and denominator fit a double, else (this VM rounds each large integer) within 4 units of it
+["batch", hex, hex of the fields as CBOR]
+["message", type, hex]
+["bytes", hex, what each decoder said: 1 for a value, 0 for WireError]
+"""
+
+import json
+import struct
+import sys
+
+from whenabouts_protocol import cbor, messages
+from whenabouts_protocol import probability as p
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.reading import FIELDS
+from whenabouts_protocol.wire import decode_batch, encode_batch
+
+DECODERS = (
+    decode_batch,
+    messages.decode_birth,
+    messages.decode_status,
+    messages.decode_beat,
+    messages.decode_ack,
+)
+
+
+def prob(args, expected):
+    a_min, a_max, b_min, b_max, lo, hi = args
+    ends = (a_min, a_max, b_min, b_max)
+    found = (
+        (p.prob_deadline(*ends, hi), p.ratio_deadline(*ends, hi)),
+        (p.prob_delay(*ends, lo), p.ratio_delay(*ends, lo)),
+        (p.prob_within(*ends, hi), p.ratio_within(*ends, hi)),
+        (p.prob_between(*ends, lo, hi), p.ratio_between(*ends, lo, hi)),
+    )
+    for n in range(4):
+        value, ratio = found[n]
+        other = struct.unpack(">d", bytes.fromhex(expected[n]))[0]
+        if value != other and (ratio[1] <= 1 << 53 or abs(value - other) > 4.5e-16 * other):
+            return False
+    return True
+
+
+def batch(data, fields):
+    data = bytes.fromhex(data)
+    readings = decode_batch(data)
+    found = cbor.dumps([[getattr(r, f) for f in FIELDS] for r in readings])
+    return found == bytes.fromhex(fields) and encode_batch(readings) == data and decode_batch(data) == readings
+
+
+def message(kind, data):
+    data = bytes.fromhex(data)
+    return getattr(messages, "encode_" + kind)(getattr(messages, "decode_" + kind)(data)) == data
+
+
+def hostile(data, expected):
+    found = []
+    for decode in DECODERS:
+        try:
+            decode(bytes.fromhex(data))
+            found.append(1)
+        except WireError:
+            found.append(0)
+    return found == expected
+
+
+CHECKS = {"prob": prob, "batch": batch, "message": message, "bytes": hostile}
+counts = {}
+with open(sys.argv[1]) as cases:
+    for line in cases:
+        case = json.loads(line)
+        counts[case[0]] = counts.get(case[0], 0) + 1
+        try:
+            if not CHECKS[case[0]](*case[1:]):
+                print("DIFFERS", line)
+        except Exception as error:
+            print("RAISED", type(error).__name__, error, line)
+print(" ".join([f"{name}={counts[name]}" for name in sorted(counts)]))

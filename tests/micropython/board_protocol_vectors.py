@@ -1,0 +1,44 @@
+"""Golden vectors on the board: argv names batches.json, messages.json and refused.json, one entry a line after splitting."""
+
+import json
+import sys
+
+from whenabouts_protocol import messages
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.reading import Reading
+from whenabouts_protocol.wire import decode_batch, encode_batch
+
+TYPES = {"birth": messages.Birth, "status": messages.Status, "beat": messages.Beat, "ack": messages.Ack}
+
+
+def check(row):
+    data = bytes.fromhex(row["hex"])
+    if "readings" in row:
+        readings = [Reading(**fields) for fields in row["readings"]]
+        return encode_batch(readings) == data and decode_batch(data) == readings
+    if "fields" in row:
+        fields = row["fields"]
+        for name in ("published", "landed"):
+            if name in fields:
+                fields[name] = dict(fields[name])
+        message = TYPES[row["type"]](**fields)
+        kind = row["type"]
+        return (
+            getattr(messages, "encode_" + kind)(message) == data
+            and getattr(messages, "decode_" + kind)(data) == message
+        )
+    try:
+        decode_batch(data)
+        return False
+    except WireError as error:
+        return row["reason"] in str(error)
+
+
+count = 0
+with open(sys.argv[1]) as rows:
+    for line in rows:
+        row = json.loads(line)
+        count += 1
+        if not check(row):
+            print("DIFFERS", row["name"])
+print("rows", count)

@@ -1,0 +1,96 @@
+"""Housekeeping: who may import whom, and that every module says what it is and is tested."""
+
+import ast
+
+import pytest
+
+from support.paths import REPOSITORY
+from support.sources import FOLDERS, imports, modules, tracked_files, tree
+
+MODULES = modules()
+
+# protocol <- hardware <- edge; protocol <- cloud; all <- simulator
+MAY_IMPORT = {
+    "whenabouts_protocol": set(),
+    "whenabouts_hardware": {"whenabouts_protocol"},
+    "whenabouts_edge": {"whenabouts_protocol", "whenabouts_hardware"},
+    "whenabouts_cloud": {"whenabouts_protocol"},
+    "whenabouts_sim": {"whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge", "whenabouts_cloud"},
+}
+HEAVY = {"numpy", "pandas", "pyspark", "pyarrow", "numba", "cbor2"}  # a gateway is a Pi Zero or a board
+MUST_NOT_IMPORT = {"whenabouts_protocol": HEAVY, "whenabouts_hardware": HEAVY, "whenabouts_edge": HEAVY}
+
+
+def forbidden(package, names):
+    """Of the imported names those that a module of the package must not have."""
+    roots = {name.split(".")[0] for name in names}
+    ours = {root for root in roots if root.startswith("whenabouts_")}
+    tests = roots & {"tests", "support", "property", "pytest", "hypothesis"}
+    return (ours - MAY_IMPORT[package] - {package}) | (roots & MUST_NOT_IMPORT.get(package, set())) | tests
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_go_one_way(name):
+    """Nothing imports upward, and the edge stays small."""
+    assert forbidden(name.split(".")[0], imports(tree(MODULES[name]))) == set()
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "found"),
+    [
+        ("whenabouts_protocol", "from whenabouts_hardware import x", {"whenabouts_hardware"}),
+        ("whenabouts_cloud", "def f():\n    import whenabouts_edge.spool", {"whenabouts_edge"}),
+        ("whenabouts_edge", "import numpy.linalg as n", {"numpy"}),
+        ("whenabouts_edge", "import whenabouts_hardware, whenabouts_protocol.wire", set()),
+        ("whenabouts_cloud", "import numpy, whenabouts_protocol", set()),
+        ("whenabouts_sim", "from support.paths import shared_dir", {"support"}),
+    ],
+)
+def test_the_check_of_imports_sees_what_it_is_for(package, source, found):
+    """Imports inside functions and of submodules count."""
+    assert forbidden(package, imports(ast.parse(source))) == found
+
+
+@pytest.mark.parametrize("name", [name for name, path in MODULES.items() if path.stat().st_size])
+def test_every_module_says_what_it_is(name):
+    """A module begins with a docstring; an empty file that only marks a package has nothing to say."""
+    assert ast.get_docstring(tree(MODULES[name])), f"{MODULES[name]}: found no docstring at the top"
+
+
+def reached(names):
+    """Modules that imported names lead to: themselves, or where a package takes a name from."""
+    found = set()
+    for name in names:
+        if name in MODULES:
+            found.add(name)
+        package, _, member = name.rpartition(".")
+        if package in MODULES and MODULES[package].name == "__init__.py":
+            for node in tree(MODULES[package]).body:
+                if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == member for a in node.names):
+                    found.add(node.module)
+    return found
+
+
+def test_every_module_is_tested():
+    """Each is imported by a test, by its own name or by a name that its package gives out, or run by name in one."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "tests").rglob("*.py"))]
+    named = set()
+    for text in texts:
+        named |= reached(imports(ast.parse(text)))
+    everything = "\n".join(texts)
+    untested = [
+        name
+        for name, path in MODULES.items()
+        if name not in named
+        and path.name not in ("__init__.py", "__main__.py")
+        and name not in everything
+        and str(path.relative_to(REPOSITORY)) not in everything
+    ]
+    assert untested == []
+
+
+def test_every_package_is_looked_at():
+    """The folders of the table exist and no other holds a package of ours."""
+    found = {path.parent.relative_to(REPOSITORY) for path in tracked_files() if path.name == "__init__.py"}
+    packages = {str(path) for path in found if path.name.startswith("whenabouts_")}
+    assert packages == {f"{folder}/{package}" for package, folder in FOLDERS.items()}
