@@ -118,6 +118,7 @@ class _Job:
         self._stopping = threading.Event()
         self._sums: Counter[str] = Counter()
         self._silent: dict[int, list[str]] = {}
+        self._told_silent: set[str] = set()
 
     def once(self, master: str) -> None:
         if not self._landing.is_dir():
@@ -210,15 +211,18 @@ class _Job:
         summed = total(counts)
         kept = summed.pop("rows_kept", 0)
         self._sums.update(summed)
-        before = {name for names in self._silent.values() for name in names}
         self._silent.update({one["shard"]: one["silent"] for one in counts})
-        for name in sorted({name for names in self._silent.values() for name in names} - before):
+        for name in sorted(self._silent_now() - self._told_silent):
             self._say(f"Gateway {name} is silent: no longer waited for")
+            self._told_silent.add(name)  # once, not at every heartbeat that comes late
         if summed["readings"]:
             more = "".join(f", {summed[x]} {text}" for x, text in _TROUBLES.items() if summed[x])
             self._say(f"Batch {batch_id}: {summed['readings']} readings, {summed['pairs']} pairs, {kept} kept{more}")
         if published is not None:
             self._print_pairs(published)
+
+    def _silent_now(self) -> set[str]:
+        return {name for names in self._silent.values() for name in names}
 
     def _print_pairs(self, file: Path) -> None:
         from whenabouts_cloud.spark.sink import read_pairs
@@ -236,7 +240,7 @@ class _Job:
             f"{self._sums['readings']} readings, {self._sums['repeats']} repeats dropped, {self._sums['pairs']} pairs"
         )
         more = "".join(f", {self._sums[x]} {text}" for x, text in _TROUBLES.items() if self._sums[x])
-        silent = sorted({name for names in self._silent.values() for name in names})
+        silent = sorted(self._silent_now())
         self._say(f"{counts}{more}" + (f"; silent gateways: {', '.join(silent)}" if silent else ""))
 
     def _say(self, text: str) -> None:

@@ -7,9 +7,7 @@ A gateway promises "everything of mine with t_max < f has landed". The stream is
 so the slowest gateway decides, but one that falls silent holds the stream back by DELAY at most and is then named in
 `silent`. A gateway that has sent readings and no promise yet counts as one whose promise is minus infinity. F_S never falls.
 
-A promise does not take effect at once. Readings and promises are listed one after the other, so what a promise covers may
-have become visible between the two listings, but all of it is visible to the listing after. Therefore promises wait in
-`waiting` until the readings of the next listing have been worked on, and `take_effect` is called then.
+A promise does not take effect at once: it waits until `take_effect` is called (`shard` says when, and why).
 """
 
 from collections.abc import Iterable
@@ -49,10 +47,14 @@ class StreamFrontier:
 
     @property
     def silent(self) -> list[str]:
-        """Gateways that are no longer waited for: their promise is missing or lies more than DELAY behind the latest."""
-        if self.value is None:
-            return []
-        return sorted(name for name, f in self._promised.items() if f is None or f < self.value)
+        """Gateways that are no longer waited for: their last promise lies more than DELAY behind the latest of all.
+
+        One that has not promised anything yet is starting, not silent.
+        """
+        value = self.value
+        return (
+            [] if value is None else sorted(name for name, f in self._promised.items() if f is not None and f < value)
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Everything as JSON values."""

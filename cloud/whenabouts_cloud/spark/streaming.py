@@ -1,15 +1,13 @@
 """The correlation of a landing as it grows: file streams of readings and promises -> state per key shard -> pairs.
 
 Readings go to the shard of their key, promises of gateways to every shard. A shard is one row of Spark's state: the snapshot
-of an `OnlineCorrelation` and of the two `StreamFrontier`s. Few coarse shards, because the operator costs per key and per
+of a `CorrelationShard`. Few coarse shards, because the operator costs per key and per
 state access, hardly per row. applyInPandasWithState is the operator: measured with 2000 readings a batch and 4 shards on
 two cores it takes 1.1 s a batch, transformWithStateInPandas 1.7 s, and that one loops over rows in Python.
 
-When a promise counts. The two sources are listed one after the other, so a promise read in micro-batch n may cover a file
-that became visible between the listings and is only read in batch n + 1. It cannot come later than that: the file was
-visible before the promise, and without a limit on files per trigger a listing takes all there is. Therefore a promise read
-in one invocation of a shard counts from the next one on, after that one's readings have been joined. A shard is invoked in
-every batch that has a row for it, so "the next invocation" is batch n + 1 or follows batches without readings for the shard.
+A promise read in one invocation of a shard counts from the next one on (`shard` says why). For that, a shard's next
+invocation must hold every reading of it that was visible by then: a listing takes all there is as long as nothing limits
+the files per trigger, and a shard is invoked in every micro-batch that has a row for it.
 
 Output: pairs (RESULT columns) and, for each invocation, one row whose `counts` says in JSON what it did.
 
@@ -17,7 +15,6 @@ Micro-batches must not be limited by maxFilesPerTrigger, so starting on a long h
 """
 
 import functools
-import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,9 +25,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from whenabouts_cloud.correlation.frontier import StreamFrontier
-from whenabouts_cloud.correlation.online import MAX_ROWS, OnlineCorrelation
+from whenabouts_cloud.correlation.online import MAX_ROWS
 from whenabouts_cloud.correlation.pairs import READING
+from whenabouts_cloud.correlation.shard import CorrelationShard, Promise
 from whenabouts_cloud.rules.model import CorrelateRule
 from whenabouts_cloud.spark.schema import (
     FRONTIER,
@@ -105,48 +102,27 @@ def _promises_of(rule: CorrelateRule, promises: "DataFrame", shards: int) -> "Da
 def _advance_shard(
     rule: CorrelateRule, max_rows: int, key: tuple[int], rows: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """Adapter between Spark's state and the cores: restore, feed, let promises take effect, advance, snapshot."""
+    """Adapter between Spark's state and `CorrelationShard`."""
     # Of Spark's own padding with empty frames; without effect, as there is a row of output for every shard.
     warnings.filterwarnings("ignore", message="The behavior of DataFrame concatenation", category=FutureWarning)
-    online = OnlineCorrelation(rule, max_rows)
-    frontiers = (StreamFrontier(rule.a.delay_us), StreamFrontier(rule.b.delay_us))
+    shard = CorrelationShard(rule, max_rows)
     if state.exists:
-        snapshot, promised = state.get
-        online.restore(bytes(snapshot))
-        for frontier, part in zip(frontiers, json.loads(promised), strict=True):
-            frontier.restore(part)
+        online, frontiers = state.get
+        shard.restore((bytes(online), frontiers))
     arrived = pd.concat(list(rows), ignore_index=True)
-    sides = [_table(arrived[arrived["side"] == side]) for side in (0, 1)]
-    pairs = online.feed(*sides)
-    for side, frontier in enumerate(frontiers):
-        frontier.take_effect()
-        frontier.seen(_gateways(arrived[arrived["side"] == side]))
-        promises = arrived[arrived["side"] == PROMISE + side]
-        for gateway, promise in zip(_gateways(promises), promises["t_max"], strict=True):
-            frontier.promise(gateway, int(promise))
-    online.advance(*(frontier.value for frontier in frontiers))
-    state.update((online.snapshot(), json.dumps([x.snapshot() for x in frontiers])))
+    readings = [_table(arrived[arrived["side"] == side]) for side in (0, 1)]
+    promises = [_promises(arrived[arrived["side"] == PROMISE + side]) for side in (0, 1)]
+    pairs = shard.step(readings, promises)
+    state.update(shard.snapshot())
     yield pair_rows(pairs).to_pandas()
-    yield _counts_row(int(key[0]), online, frontiers)
+    yield counts_row({"shard": int(key[0]), **shard.counts()}).to_pandas()
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(rows[READING.names], schema=READING, preserve_index=False)
 
 
-def _gateways(rows: pd.DataFrame) -> "pd.Series[str]":
-    names: pd.Series[str] = rows["site"] + "/" + rows["gateway"]
-    return names
-
-
-def _counts_row(
-    shard: int, online: OnlineCorrelation, frontiers: tuple[StreamFrontier, StreamFrontier]
-) -> pd.DataFrame:
-    counts = {
-        "shard": shard,
-        **online.counts,
-        "rows_kept": online.rows_kept,
-        "frontier_us": [frontier.value for frontier in frontiers],
-        "silent": sorted({name for frontier in frontiers for name in frontier.silent}),
-    }
-    return counts_row(counts).to_pandas()
+def _promises(rows: pd.DataFrame) -> list[Promise]:
+    return [
+        (f"{site}/{name}", int(us)) for site, name, us in rows[["site", "gateway", "t_max"]].itertuples(index=False)
+    ]

@@ -1,0 +1,68 @@
+"""One shard of a running correlation: readings and promises in, pairs out; the unit that streaming drivers keep as state.
+
+When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
+that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
+promise. Therefore promises given to one step take effect in the next, after that one's readings have been joined.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whenabouts_cloud.correlation.frontier import StreamFrontier
+from whenabouts_cloud.correlation.online import MAX_ROWS, OnlineCorrelation
+from whenabouts_cloud.rules.model import CorrelateRule
+
+Promise = tuple[str, int]
+"""A gateway as "site/gateway", and the time before which all its readings have landed."""
+
+
+class CorrelationShard:
+    """The readings, frontiers and horizons of one rule and key shard; sides are 0 for a and 1 for b."""
+
+    def __init__(self, rule: CorrelateRule, max_rows: int = MAX_ROWS) -> None:
+        self.online = OnlineCorrelation(rule, max_rows)
+        self.frontiers = (StreamFrontier(rule.a.delay_us), StreamFrontier(rule.b.delay_us))
+
+    def step(self, readings: Sequence[pa.Table], promises: Sequence[Iterable[Promise]]) -> pa.Table:
+        """The pairs these readings complete; then the promises of the step before count and what they allow is forgotten."""
+        pairs = self.online.feed(*readings)
+        for frontier, arrived, promised in zip(self.frontiers, readings, promises, strict=True):
+            frontier.seen(_gateways(arrived))
+            frontier.take_effect()
+            for gateway, frontier_us in promised:
+                frontier.promise(gateway, frontier_us)
+        self.online.advance(*(frontier.value for frontier in self.frontiers))
+        return pairs
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        return {
+            **self.online.counts,
+            "rows_kept": self.online.rows_kept,
+            "frontier_us": [frontier.value for frontier in self.frontiers],
+            "silent": sorted({name for frontier in self.frontiers for name in frontier.silent}),
+        }
+
+    def snapshot(self) -> tuple[bytes, str]:
+        """The whole state: readings as Arrow IPC, frontiers as JSON."""
+        return self.online.snapshot(), json.dumps([frontier.snapshot() for frontier in self.frontiers])
+
+    def restore(self, snapshot: tuple[bytes, str]) -> None:
+        """Go on from a snapshot of the same rule.
+
+        Raises:
+            ValueError: it was written by another version.
+        """
+        self.online.restore(snapshot[0])
+        for frontier, state in zip(self.frontiers, json.loads(snapshot[1]), strict=True):
+            frontier.restore(state)
+
+
+def _gateways(readings: pa.Table) -> list[str]:
+    distinct = readings.group_by(["site", "gateway"]).aggregate([])
+    names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()
+    return names

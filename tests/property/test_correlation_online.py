@@ -1,0 +1,259 @@
+"""A correlation fed bit by bit finds what the whole at once finds: each pair once, and no memory kept for nothing."""
+
+import random
+from collections import Counter
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.landing import EPOCH_US, reading, table
+from whenabouts_cloud.correlation.online import OnlineCorrelation
+from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
+from whenabouts_cloud.correlation.shard import CorrelationShard
+from whenabouts_cloud.rules import CorrelateRule, Stream
+
+MS = 1000
+PATIENT_US = 10**12  # a DELAY longer than any example: nothing is ever given up waiting for
+
+
+def rule(d_ms, ct, *, delay_us=PATIENT_US, length=None, keyed=True):
+    dock = Stream("dock", "dock/tags", delay_us, length)
+    shelf = Stream("shelf", "shelf/1", delay_us, length)
+    return CorrelateRule("near", dock, shelf, d_ms * MS, ct, keyed)
+
+
+def side(rows, stream):
+    return table(r for r in rows if r["stream"] == stream).select(READING.names)
+
+
+def sides(rows):
+    return side(rows, "dock/tags"), side(rows, "shelf/1")
+
+
+def ids(*tables):
+    return [x for t in tables for x in t["result_id"].to_pylist()]
+
+
+@st.composite
+def landings(draw):
+    """What lands, in order: readings of three gateways, their truthful promises between them, and repeats anywhere."""
+    rng = draw(st.randoms(use_true_random=False))
+    rows = []
+    for gateway in ("g0", "g1", "g2"):
+        for seq in range(draw(st.integers(0, 14))):
+            t = EPOCH_US + rng.randrange(0, 400) * MS
+            stream = rng.choice(["dock/tags", "shelf/1"])
+            length = rng.choice([0, 0, 1, 5, 20, 60]) * MS
+            rows.append(reading(gateway, seq, stream, rng.choice("xy"), t, t + length))
+    events = landing_order(rows, rng, lag_ms=draw(st.sampled_from([0, 50, 400])))
+    for _ in range(draw(st.integers(0, 6)) if rows else 0):
+        events.insert(rng.randrange(len(events) + 1), ("repeat", rng.choice(rows)))
+    return rows, events, rng
+
+
+def landing_order(rows, rng, lag_ms):
+    """Readings in an order that lags randomly, and after each one a promise of its gateway about all that is to come."""
+    order = sorted(rows, key=lambda r: r["t_max"] + rng.randrange(lag_ms + 1) * MS)
+    events = []
+    for n, row in enumerate(order):
+        events.append(("reading", row))
+        still = [r["t_max"] for r in order[n + 1 :] if r["gateway"] == row["gateway"]]
+        events.append(("promise", (row["gateway"], min(still, default=EPOCH_US + 10**9))))
+    return events
+
+
+def cut(events, rng):
+    """Steps as a driver makes them: readings are listed first, promises a little later, so promises can run ahead."""
+    at_readings = at_promises = 0
+    while at_readings < len(events):
+        readings_end = rng.randint(at_readings, min(len(events), max(at_readings, at_promises) + 8))
+        readings_end = max(readings_end, at_promises)
+        promises_end = rng.randint(readings_end, min(len(events), readings_end + 3))
+        yield (
+            [row for kind, row in events[at_readings:readings_end] if kind != "promise"],
+            [(f"hall/{name}", us) for kind, (name, us) in _promises(events[at_promises:promises_end])],
+        )
+        at_readings, at_promises = readings_end, promises_end
+        if readings_end == len(events):
+            return
+
+
+def _promises(events):
+    return [event for event in events if event[0] == "promise"]
+
+
+def run(job, events, rng, *, restart=True):
+    """Feed the steps to a shard, through a snapshot each time; results, shard and the frontiers each reading met."""
+    shard, found, met, counts = CorrelationShard(job), [], {}, Counter()
+    births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
+    shard.step(sides([]), (births, births))
+    for rows, promises in cut(events, rng):
+        for row in rows:
+            n = row["stream"] != "dock/tags"
+            met.setdefault((row["gateway"], row["seq"]), shard.frontiers[n].value)
+        found.append(shard.step(sides(rows), (promises, promises)))
+        counts.update({k: v for k, v in shard.counts().items() if isinstance(v, int)})
+        if restart:
+            again = CorrelationShard(job)
+            again.restore(shard.snapshot())
+            shard = again
+    return found, shard, met, counts
+
+
+thresholds = st.sampled_from([Fraction(1), Fraction(4, 5), Fraction(1, 2), Fraction(1, 10)])
+
+
+@given(landings(), st.sampled_from([0, 5, 40, 200]), thresholds, st.sampled_from([None, (0, 60 * MS)]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_any_order_and_any_cut_gives_the_pairs_of_the_whole_once(landing, d_ms, ct, length, keyed):
+    """Random arrival, random steps, promises before the readings they cover, repeats, a restart at every step."""
+    rows, events, rng = landing
+    job = rule(d_ms, ct, length=length, keyed=keyed)
+    found, _, _, counts = run(job, events, rng)
+    whole = correlate(job, *sides(rows))
+    assert sorted(ids(*found)) == sorted(ids(whole))
+    # A repeat of what is forgotten is told from a late reading by nothing but its effect, which is none.
+    assert counts["repeats"] + counts["expired"] == sum(kind == "repeat" for kind, _ in events)
+    assert counts["late"] == counts["expired"]
+    assert counts["overflow"] == 0
+
+
+@given(landings(), st.sampled_from([5, 40]), thresholds, st.sampled_from([0, 20 * MS, 100 * MS]))
+@settings(max_examples=60, deadline=None)
+def test_only_pairs_of_a_late_reading_can_be_lost_and_none_comes_twice(landing, d_ms, ct, delay_us):
+    """With a DELAY that gateways overrun, a missing pair always has a half that came after its stream's frontier."""
+    rows, events, rng = landing
+    job = rule(d_ms, ct, delay_us=delay_us)
+    found, _, met, _ = run(job, events, rng)
+    came = ids(*found)
+    assert len(came) == len(set(came))
+    whole = correlate(job, *sides(rows))
+    assert set(came) <= set(ids(whole))
+    for pair in whole.to_pylist():
+        if pair["result_id"] not in came:
+            halves = [(met[pair[f"{x}_gateway"], pair[f"{x}_seq"]], pair[f"{x}_t_max"]) for x in "ab"]
+            assert any(frontier is not None and t_max < frontier for frontier, t_max in halves)
+
+
+@given(landings(), st.sampled_from([5, 40]), thresholds)
+@settings(max_examples=30, deadline=None)
+def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
+    """A crashed ingest repeats old files when their readings are long forgotten: nothing comes out again."""
+    rows, events, rng = landing
+    job = rule(d_ms, ct)
+    found, shard, _, _ = run(job, events, rng)
+    for _ in range(2):
+        again = shard.step(sides(rows), ([], []))
+        assert again.num_rows == 0
+    assert sorted(ids(*found)) == sorted(ids(correlate(job, *sides(rows))))
+
+
+def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
+    """d 10 ms, ct 4/5, points: pi is 25 ms, so a reading goes 70 ms behind both frontiers and not before."""
+    #  a,b at 0      F at 70      F at 71 (in ms, effective)
+    job = rule(10, Fraction(4, 5))
+    shard = CorrelationShard(job)
+    rows = [
+        reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US),
+        reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
+    ]
+    none = sides([])
+    assert shard.step(sides(rows), ([], [])).num_rows == 1
+    for ms, kept in ((70, 2), (71, 0)):
+        promises = [("hall/g0", EPOCH_US + ms * MS)]
+        shard.step(none, (promises, promises))
+        assert shard.online.rows_kept == 2, "a promise counts from the next step on"
+        shard.step(none, ([], []))
+        assert shard.online.rows_kept == kept
+
+
+def test_a_late_reading_joins_what_is_left_and_is_counted():
+    """Late by the promise of its own stream, near a reading of the other that is still kept."""
+    shard = CorrelationShard(rule(10, Fraction(4, 5)))
+    other = reading("g1", 0, "shelf/1", "x", EPOCH_US + 5 * MS, EPOCH_US + 5 * MS)
+    shard.step(sides([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
+    shard.step(sides([]), ([], []))
+    late = reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)
+    assert shard.step(sides([late]), ([], [])).num_rows == 1
+    assert shard.counts()["late"] == 1
+    assert shard.counts()["expired"] == 0
+
+
+def test_a_full_shard_forgets_its_oldest_readings_and_counts_them():
+    """The bound holds, what is lost is counted, and a repeat of a lost reading is not let in again."""
+    online = OnlineCorrelation(rule(10**6, Fraction(1, 2)), max_rows=3)
+    rows = [reading("g0", n, "dock/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in range(5)]
+    online.feed(*sides(rows))
+    assert online.rows_kept == 3
+    assert online.counts["overflow"] == 2
+    online.feed(*sides(rows[:2]))
+    assert online.counts["expired"] == 2
+    assert online.rows_kept == 3
+
+
+def test_a_reading_longer_than_promised_is_joined_and_counted():
+    """LENGTH is a promise, not a filter."""
+    job = rule(1000, Fraction(1, 2), length=(0, 10))
+    online = OnlineCorrelation(job)
+    rows = [
+        reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 11),
+        reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
+    ]
+    assert online.feed(*sides(rows)).num_rows == 1
+    assert online.counts["beyond_length"] == 1
+
+
+def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
+    """g1 stops promising: F stays with it up to DELAY behind g0, then goes on without it and names it."""
+    shard = CorrelationShard(rule(10, Fraction(4, 5), delay_us=100))
+    none = sides([])
+    for g0, expected, silent in ((150, 100, []), (200, 100, []), (201, 101, ["hall/g1"])):
+        promises = [("hall/g0", g0), ("hall/g1", 100)]
+        shard.step(none, (promises, promises))
+        shard.step(none, ([], []))
+        assert shard.frontiers[0].value == expected
+        assert shard.counts()["silent"] == silent
+
+
+def test_a_reading_is_no_pair_with_itself():
+    """Both sides the same stream: x with y and y with x, not x with x."""
+    dock = Stream("dock", "dock/tags", 0)
+    job = CorrelateRule("self", dock, dock, 10, Fraction(1, 2), True)
+    rows = side([reading("g0", n, "dock/tags", "x", n, n) for n in range(2)], "dock/tags")
+    found = correlate(job, rows, rows)
+    assert list(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(0, 1), (1, 0)]
+    online = OnlineCorrelation(job)
+    assert sorted(ids(online.feed(rows, rows))) == sorted(ids(found))
+
+
+def test_equal_gateway_names_of_two_sites_are_two_gateways():
+    """A name is unique in its group only, so the site belongs to the identity."""
+    rows = [reading("g0", 0, "dock/tags", "x", 0, 0, site=s) for s in ("hall", "yard")]
+    assert without_repeats(table(rows)).num_rows == 2
+
+
+def test_a_snapshot_of_another_version_is_refused():
+    """The text says what to do."""
+    online = OnlineCorrelation(rule(10, Fraction(1, 2)))
+    reader = pa.ipc.open_stream(online.snapshot())
+    rows = reader.read_all().replace_schema_metadata({b"whenabouts": b'{"version": 99}'})
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema) as writer:
+        writer.write_table(rows)
+    with pytest.raises(ValueError, match="found version 99, expected 1"):
+        online.restore(out.getvalue().to_pybytes())
+
+
+def test_numbers_wider_than_a_double_survive_the_state():
+    """Sequence numbers above 2^53 come back as they were."""
+    rng = random.Random(3)
+    online = OnlineCorrelation(rule(10, Fraction(1, 2)))
+    rows = [reading("g0", (1 << 60) + n, "dock/tags", "x", rng.randrange(1000), 1000) for n in range(5)]
+    online.feed(*sides(rows))
+    again = OnlineCorrelation(rule(10, Fraction(1, 2)))
+    again.restore(online.snapshot())
+    found = again.feed(*sides([reading("g1", 0, "shelf/1", "x", 500, 500)]))
+    assert found["a_seq"].to_pylist() == [r["seq"] for r in rows]
