@@ -22,6 +22,9 @@ from whenabouts_protocol import Interval, Reading
 
 REOPEN_S_MIN, REOPEN_S_MAX = 0.5, 30.0  # pauses between attempts to open a port, doubled and jittered
 CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
+# Tags that a reader kept in its buffer until it was asked are as old as the search that found them, which no frame tells:
+# a timed search lasts about a second by convention, and fetching follows it.
+BUFFERED_US = 2_000_000
 LONGEST_FRAME = 262  # bytes; of an M6e, the longest of all readers here
 
 log = logging.getLogger("whenabouts.edge")
@@ -97,6 +100,8 @@ class Link:
                 self._stamper.cycle_started(frame.start, frame.end)
             for sighting in sightings(self.reader.kind, frame):
                 window = self._stamper.window(frame.start, frame.end)
+                if frame.kind == "tags":
+                    window = (window[0] - BUFFERED_US, window[1])
                 if sighting.ts_ms is not None and sighting.read_count == 1:
                     window = self._stamper.narrowed(window, sighting.ts_ms)
                 stamp = clock.to_utc(*window)
@@ -159,7 +164,8 @@ class LinkThread(threading.Thread):
     def reach_us(self) -> int:
         """How much earlier than its first byte's arrival the event of a frame can be stamped at most."""
         reader = self.reader
-        return reader.latency_us + reader.adapter_us + wire_us(LONGEST_FRAME, reader.baud) + 2
+        buffered_us = BUFFERED_US if reader.listen_only else 0  # the agent itself never starts a timed search
+        return reader.latency_us + buffered_us + reader.adapter_us + wire_us(LONGEST_FRAME, reader.baud) + 2
 
     def run(self) -> None:
         pause_s = REOPEN_S_MIN

@@ -5,6 +5,7 @@ tags were really in the field: there, "true" is the moment at which the replay p
 """
 
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,8 +116,9 @@ class Capture:
                 self._emitted.append(Emitted(reader.name, number, key, began_frame_us, ended_us))
 
     def emitted(self) -> list[Emitted]:
-        """What the replays have put on the lines when they are at their end."""
-        return sorted(self._emitted, key=lambda e: (e.true_us, e.id))
+        """What the replays have put on the lines so far."""
+        now_us = self._clock.true_us(time.monotonic_ns())
+        return sorted((e for e in self._emitted if e.last_byte_us <= now_us), key=lambda e: (e.true_us, e.id))
 
     def stop(self) -> None:
         """The agents close their replays."""

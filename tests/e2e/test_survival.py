@@ -1,0 +1,102 @@
+"""Agent, ingest and Spark job are killed with SIGKILL in turn while readings flow; what they promised holds."""
+
+import time
+from fractions import Fraction
+
+import pytest
+
+from whenabouts_sim.clocks import EPOCH_US, SimClock
+from whenabouts_sim.demo import CONFIDENCE, D_US, RULE
+from whenabouts_sim.placement import place
+from whenabouts_sim.sources import SimulatedReaders
+from whenabouts_sim.stack import Stack
+from whenabouts_sim.truth import rule_pairs
+from whenabouts_sim.world import DOCK, DOOR, World
+
+SEED = 20
+DURATION_S = 26
+# What SIGKILL can take from an agent: readings between the port and the disk. commit_ms is 50, a sync some milliseconds.
+LOSS_WINDOW_US = 500_000
+
+
+@pytest.mark.timeout(240)
+def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_turn(tmp_path):
+    """Every reading that reached a living agent lands once, and the pairs are exactly the rule's, each once.
+
+    s   0        4    5        9   10        14        16         26
+        readings ...............................................|
+                 x agent dock-1, again at 5
+                           x ingest, again at 10
+                                     x Spark job, again at once
+    """
+    clock = SimClock(EPOCH_US, time.monotonic_ns())
+    world = World.make(SEED, DURATION_S, items=40, people=6, d_us=D_US)
+    source = SimulatedReaders(world, clock, tmp_path / "ports")
+    gateways = {reader.gateway: reader.site for reader in source.readers}
+    rule = RULE.format(a=DOCK, b=DOOR)
+    with Stack(tmp_path) as stack:
+        stack.broker.start()
+        stack.start_ingest()
+        stack.start_correlate(rule)
+        source.plug()
+        for gateway, site in gateways.items():
+            stack.configure_agent(site, gateway, source.tables(gateway), world.clocks[gateway], clock)
+            stack.start_agent(gateway)
+        stack.wait("agents", lambda: all(map(stack.agent_ready, gateways)), 30)
+        source.go(time.monotonic_ns(), stack)
+        began_s = time.monotonic()
+
+        def until(second: float) -> None:
+            time.sleep(max(0.0, began_s + second - time.monotonic()))  # the time line above
+
+        until(4)
+        killed_us = clock.true_us(time.monotonic_ns())
+        stack.parts["dock-1"].kill()
+        until(5)
+        stack.start_agent("dock-1")
+        stack.wait("agent again", lambda: stack.agent_ready("dock-1"), 20)
+        again_us = clock.true_us(time.monotonic_ns())
+        until(9)
+        stack.parts["ingest"].kill()
+        until(10)
+        stack.start_ingest()
+        stack.wait("pairs before the kill", lambda: bool(stack.found_pairs()), 90)
+        stack.parts["correlate"].kill()
+        stack.start_correlate(rule)
+        until(DURATION_S + 1)
+
+        def unobservable(entry) -> bool:
+            return entry.reader == DOCK.name and killed_us - LOSS_WINDOW_US <= entry.last_byte_us <= again_us
+
+        made = source.emitted()
+        must_land = [entry for entry in made if not entry.damaged and not unobservable(entry)]
+        stack.wait(
+            "everything has landed",
+            lambda: (
+                stack.landed_count() >= len(must_land)
+                and not any(stack.status(gateway)["spool"]["readings"] for gateway in gateways)
+            ),
+            60,
+        )
+        landed = stack.landed()
+        side = {r.name: [x for x in landed if (x.gateway, x.stream) == (r.gateway, r.stream)] for r in (DOCK, DOOR)}
+        expected = rule_pairs(side[DOCK.name], side[DOOR.name], D_US, Fraction(CONFIDENCE))
+        stack.wait("all pairs", lambda: len(stack.found_pairs()) >= len(expected), 90)
+        pairs = stack.found_pairs()
+        source.stop()
+    placement = place(landed, made, source.readers, world.clocks)
+    arrived = set(placement.sighting_of.values())
+
+    assert len(must_land) > 100
+    assert len(expected) > 20
+    assert [entry for entry in must_land if entry.id not in arrived] == []
+    assert placement.repeated == 0
+    assert (placement.violations, placement.surplus, placement.invented) == ((), (), ())
+    assert sorted(pairs) == sorted(expected)
+
+
+def test_a_kill_of_the_agent_takes_no_more_than_the_window_it_states():
+    """The window that the test above forgives is that of one group commit, with room for a loaded machine."""
+    from whenabouts_edge.settings import SPOOL
+
+    assert SPOOL["commit_ms"].default * 1000 * 10 <= LOSS_WINDOW_US
