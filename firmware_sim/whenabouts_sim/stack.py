@@ -240,5 +240,5 @@ def _dataset(folder: Path) -> Any:
 
 
 def reader_table(reader: SimReader, port: Path) -> dict[str, str | int | bool]:
-    """The configuration of a simulated reader on a pseudo-terminal, which adds no delay of an adapter."""
-    return {"name": reader.name, "kind": reader.model, "port": str(port), "stream": reader.stream, "adapter_us": 1000}
+    """The configuration of a simulated reader."""
+    return {"name": reader.name, "kind": reader.model, "port": str(port), "stream": reader.stream}
