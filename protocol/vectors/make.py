@@ -150,7 +150,9 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
         for condition in ("online", "offline", "stopped")
     }
     beats = {
-        "beat": Beat("warehouse", "dock-1", 7, EPOCH_US, {7: 1049, 6: 80_000}, "bounded", 1250, 12, 4096),
+        "beat": Beat(
+            "warehouse", "dock-1", 7, EPOCH_US, {7: (1000, 1049), 6: (80_001, 80_000)}, "bounded", 1250, 12, 4096
+        ),
         "beat that promises nothing": Beat("warehouse", "dock-1", 0, None, {}, "unbounded", None),
     }
     acks = {
@@ -235,7 +237,7 @@ def refused() -> "list[tuple[str, str, bytes]]":
 
 
 def fields_of(message: Any) -> dict[str, Any]:
-    """The fields of a reading or message as JSON holds them: boots as pairs, in order."""
+    """The fields of a reading or message as JSON holds them: maps of boots as lists of entries, in order."""
     names = FIELDS if isinstance(message, Reading) else message.__slots__
     fields = {name: getattr(message, name) for name in names}
     for name in ("published", "landed"):

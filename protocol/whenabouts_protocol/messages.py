@@ -159,7 +159,7 @@ def encode_beat(m: Beat) -> bytes:
         {
             K_BOOT: m.boot,
             _K_A: m.frontier_us,
-            _K_B: [[boot, m.published[boot][0], m.published[boot][1]] for boot in sorted(m.published)],
+            _K_B: _triples(m.published),
             _K_C: CLOCK_STATES.index(m.clock_state),
             _K_D: m.bound_us,
             _K_E: m.spool_readings,
@@ -233,6 +233,13 @@ def _pairs(boots: "Any") -> "list[list[int]]":
         raise WireError("boots: found no map from boot to number") from None
 
 
+def _triples(boots: "Any") -> "list[list[int]]":
+    try:
+        return [[boot, first, last] for boot, (first, last) in sorted(boots.items())]
+    except (ValueError, TypeError, AttributeError):
+        raise WireError("boots: found no map from boot to first and last number") from None
+
+
 def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
     boots: dict[int, int] = {}
     for pair in _list(head, key, MAX_BOOTS, "boots"):
@@ -250,8 +257,11 @@ def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
     for entry in _list(head, key, MAX_BOOTS, "boots"):
         if type(entry) is not list or len(entry) != 3:
             raise WireError("boots: found an entry that is not [boot, first, last]")
+        boot = _int(entry[0], 0, INT64_MAX, "boot")
+        if boot in ranges:
+            raise WireError(f"boots: found boot {boot} twice")
         last = _int(entry[2], 0, INT64_MAX - 1, "last number")
-        ranges[_int(entry[0], 0, INT64_MAX, "boot")] = (_int(entry[1], 0, last + 1, "first number"), last)
+        ranges[boot] = (_int(entry[1], 0, last + 1, "first number"), last)
     return ranges
 
 

@@ -105,13 +105,14 @@ births = st.builds(
 )
 statuses = st.builds(Status, names, names, counts, st.sampled_from(CONDITIONS))
 boots = st.dictionaries(counts, counts, max_size=5)
+kept = st.builds(lambda first, more: (first, first + more - 1), st.integers(1, INT64_MAX >> 1), st.integers(0, 1 << 40))
 beats = st.builds(
     Beat,
     names,
     names,
     counts,
     st.none() | int64s,
-    boots,
+    st.dictionaries(counts, kept, max_size=5),
     st.sampled_from(CLOCK_STATES),
     st.none() | counts,
     counts,

@@ -11,7 +11,7 @@ from whenabouts_protocol.vector_clock import MAX_PROCESSES
 from whenabouts_protocol.wire import MAX_BATCH_READINGS, decode_batch, encode_batch
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(some.batches())
 def test_a_batch_comes_back_as_it_was(readings):
     """Readings in any order, with repeats and jumps, decode to themselves; types are kept."""

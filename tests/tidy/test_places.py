@@ -8,10 +8,8 @@ from support.paths import REPOSITORY
 from support.sources import tracked_files
 
 PLACES = {
-    "a machine's path": re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|opt/pypi\S*|tmp/w)/"),
-    "a package index": re.compile(
-        r"(?:index-url|extra-index|find-links|registry)\s*[=:]\s*\S|https?://[^\s/]*pypi[^\s/]*", re.I
-    ),
+    "a machine's path": re.compile(r"(?<![\w.])/(?:work|root|home/(?!pi/)\w+|Users/\w+|opt/pypi\S*|tmp/w)/"),
+    "a package index": re.compile(r"(?:index-url|extra-index|find-links)\s*[=:]\s*\S|https?://[^\s/]*pypi", re.I),
 }
 SELF = "tests/tidy/test_places.py"
 
@@ -39,9 +37,9 @@ def test_no_tracked_file_names_a_place_of_one_machine():
         ("see /home/someone/x", {"a machine's path"}),
         ("--index-url=https://host/simple", {"a package index"}),
         ("https://pypi.example.org/simple/", {"a package index"}),
-        ("boards/work/x and ../shared/data, /etc/udev/rules.d, /dev/ttyUSB0", set()),
+        ("boards/work/x and ../shared/data, /etc/udev/rules.d, /dev/ttyUSB0, /home/pi/dock.trace", set()),
     ],
 )
 def test_the_check_of_places_sees_what_it_is_for(text, found):
-    """It finds homes and indexes, and leaves devices and relative paths alone."""
+    """It finds homes and indexes; devices, relative paths and the example home of a Raspberry Pi are fine."""
     assert found_in(text) == found

@@ -9,7 +9,7 @@ import pytest
 
 from support.sources import modules, run_time_imports
 
-STANDARD = {"struct", "binascii"}
+STANDARD = {"struct", "binascii", "collections"}  # of collections only namedtuple, which every board has
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # Drivers and tables of the hardware package that only CPython imports.
 CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
@@ -94,7 +94,9 @@ def test_shared_modules_keep_to_the_subset(name):
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_modules_import_what_boards_have(name):
     """struct and binascii, and each other."""
-    outside = {n.split(".")[0] for n in run_time_imports(SHARED[name])} - STANDARD - set(OURS)
+    names = run_time_imports(SHARED[name])
+    assert not [n for n in names if n.startswith("collections.") and n != "collections.namedtuple"]
+    outside = {n.split(".")[0] for n in names} - STANDARD - set(OURS)
     assert outside == set()
 
 

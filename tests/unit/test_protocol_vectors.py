@@ -20,7 +20,7 @@ def message_of(row):
     fields = {**row["fields"]}
     for name in ("published", "landed"):
         if name in fields:
-            fields[name] = dict(fields[name])
+            fields[name] = {boot: tuple(n) if name == "published" else n for boot, n in fields[name]}
     return MESSAGES[row["type"]](**fields)
 
 
