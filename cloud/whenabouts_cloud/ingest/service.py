@@ -29,7 +29,8 @@ RECEIVE_WINDOW = 2000  # messages on their way to us; times the largest message 
 MAX_PACKET_BYTES = 1 << 20  # with MQTT 5 the broker does not deliver larger ones; four times the largest batch
 SESSION_EXPIRY_S = 7 * 86400  # the broker keeps messages for an ingest that is away so long
 RETRY_S = 1.0
-CONNECT_TIMEOUT_S = 10.0
+# A broker that knows no MQTT 5 should refuse it, but some only keep silent.
+ANSWER_S = {MQTTProtocolVersion.MQTTv5: 3.0, MQTTProtocolVersion.MQTTv311: 10.0}
 LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
 
 log = logging.getLogger("whenabouts.ingest")
@@ -92,7 +93,7 @@ class IngestService:
                     f"broker {self._host}:{self._port}: cannot connect ({error}); is it running, and is the port right?"
                 ) from None
             client.loop_start()
-            self._answered.wait(CONNECT_TIMEOUT_S)
+            self._answered.wait(ANSWER_S[version])
             if self.connected:
                 self._client = client
                 log.info("broker %s:%d: connected with %s", self._host, self._port, version.name)

@@ -32,6 +32,9 @@ LANDING = StructType(
         StructField("key", StringType()),
         StructField("t_min", LongType()),
         StructField("t_max", LongType()),
+        # The folders' partition column, named here because a stream over a landing that is still empty would otherwise
+        # meet an unknown column with the first file.
+        StructField("hour", StringType()),
     ]
 )
 FRONTIER = StructType(
