@@ -47,7 +47,8 @@ def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, 
     """
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise click.UsageError(f"--keep: {keep} is not empty, expected a new folder")
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell starts background jobs with it ignored
+        signal.signal(number, signal.default_int_handler)
     with _folder(keep) as folder:
         try:
             summary = Demo(folder, new_seed() if seed is None else seed, speed, trace, as_json).run()

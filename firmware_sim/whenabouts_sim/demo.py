@@ -177,8 +177,8 @@ def table(summary: Summary) -> str:
         f"readings         {s.made:>8} {s.landed:>8} {s.lost:>8} {s.repeated:>9}   {s.violations}",
     ]
     if s.damaged:
-        how = ", ".join(f"{count} {reason}" for reason, count in sorted(s.damage.items()))
-        lines.append(f"  of which {s.damaged} frames were damaged on the line ({how}); {s.damaged_lost} did not land")
+        how = ", ".join(f"{count} {_DAMAGE.get(reason, reason)}" for reason, count in sorted(s.damage.items()))
+        lines.append(f"  of these {s.damaged_lost} did not land for a reason that lies before the agent: {how}")
     lines += [
         "",
         f"pairs within {D_US / 1e6:g} s          true     found     false    missed",
@@ -192,6 +192,12 @@ def table(summary: Summary) -> str:
     lines.append(f"The Spark job found {exact} that the rule's definition, computed in exact fractions, gives.")
     lines.append(verdict(s))
     return "\n".join(lines)
+
+
+_DAMAGE = {
+    "late": "withheld, because this machine was too busy to play the reader in time",
+    "overrun": "sent while nobody read the port",
+}
 
 
 def verdict(s: Summary) -> str:

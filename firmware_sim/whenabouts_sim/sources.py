@@ -1,7 +1,8 @@
 """What the agents of a demonstration read: simulated readers behind pseudo-terminals, or a recorded capture.
 
 Both say afterwards what was put on the lines and when, so that the run can be judged. Of a capture nobody knows when the
-tags were really in the field: there, "true" is the moment at which the replay puts a frame's first bit on the line.
+tags were really in the field: there, "true" is what the capture itself says, the reader's own time since its cycle began
+where it has one, else the moment at which the replay puts the frame's first bit on the line.
 """
 
 import random
@@ -14,7 +15,7 @@ from whenabouts_edge.trace.format import Head, Record, encode_head, encode_recor
 from whenabouts_edge.trace.reader import open_trace
 from whenabouts_hardware import Frame, decoder
 from whenabouts_hardware.readers import READERS as KINDS
-from whenabouts_hardware.readers import sightings
+from whenabouts_hardware.readers import is_anchor, sightings
 from whenabouts_sim.clocks import SimClock
 from whenabouts_sim.emitted import Emitted
 from whenabouts_sim.pty_link import PtyLink
@@ -80,7 +81,9 @@ class Capture:
         self.model, self.frames, self.damaged = _recognise(records)
         self._baud = KINDS[self.model].baud
         first_ns = records[0].entry_ns if records else 0
-        self._sightings = [(at_ns - first_ns, length, key) for at_ns, length, key in _sightings(self.model, records)]
+        self._sightings = [
+            (event_ns - first_ns, end_ns - first_ns, key) for event_ns, end_ns, key in _sightings(self.model, records)
+        ]
         self._length_ns = records[-1].return_ns - first_ns if records else 0
         self._file.write_bytes(
             encode_head(Head(port=str(trace), baud=self._baud)) + b"".join(encode_record(record) for record in records)
@@ -110,10 +113,9 @@ class Capture:
             status = stack.status(reader.gateway)
             assert status is not None, "the agents are ready"
             began_us = self._clock.true_us(status["readers"][reader.name]["opened_ns"])
-            for number, (after_ns, length, key) in enumerate(self._sightings):
-                ended_us = began_us + after_ns // 1000
-                began_frame_us = ended_us - length * 10_000_000 // self._baud - 1
-                self._emitted.append(Emitted(reader.name, number, key, began_frame_us, ended_us))
+            for number, (event_ns, end_ns, key) in enumerate(self._sightings):
+                event_us, end_us = began_us + event_ns // 1000, began_us + end_ns // 1000
+                self._emitted.append(Emitted(reader.name, number, key, event_us, end_us))
 
     def emitted(self) -> list[Emitted]:
         """What the replays have put on the lines so far."""
@@ -172,13 +174,21 @@ def _recognise(records: Sequence[Record]) -> tuple[Model, int, int]:
 
 
 def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, str]]:
-    """(time of the frame's last byte in the trace, length of the frame, key) of every sighting in a capture."""
+    """(time of the event, time of the frame's last byte, key) of every sighting in a capture, in its nanoseconds."""
     decode = decoder(KINDS[model].decoder, **KINDS[model].options)
+    byte_ns = 10_000_000_000 // KINDS[model].baud
+    cycle_ns: int | None = None
     found: list[tuple[int, int, str]] = []
     for record in records:
-        if record.direction == "rx":
-            for frame in decode.feed(record.data):
-                found.extend((record.return_ns, frame.end - frame.start, s.key) for s in sightings(model, frame))
+        for frame in decode.feed(record.data) if record.direction == "rx" else ():
+            first_bit_ns = record.return_ns - (frame.end - frame.start) * byte_ns - 1000
+            if is_anchor(frame):
+                cycle_ns = first_bit_ns
+            for sighting in sightings(model, frame):
+                event_ns = first_bit_ns
+                if cycle_ns is not None and sighting.ts_ms is not None and sighting.read_count == 1:
+                    event_ns = min(first_bit_ns, cycle_ns + sighting.ts_ms * 1_000_000)
+                found.append((event_ns, record.return_ns, sighting.key))
     return found
 
 

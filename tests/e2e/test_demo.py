@@ -1,0 +1,127 @@
+"""The demonstration as a person runs it, and what is left when it is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from whenabouts_hardware.readers import READERS
+from whenabouts_sim.clocks import EPOCH_US, SimClock
+from whenabouts_sim.sources import SimulatedReaders
+from whenabouts_sim.world import World
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+PROMISES = ("lost", "repeated", "violations", "unexpected", "absent")
+
+
+def demo_command(*options):
+    return [sys.executable, "-m", "whenabouts_sim.cli", "demo", *options]
+
+
+def run_demo(*options):
+    """The finished process of a demonstration."""
+    return subprocess.run(demo_command(*options), capture_output=True, text=True, env=ENVIRONMENT, check=False)
+
+
+@pytest.mark.timeout(170)
+def test_the_demonstration_keeps_every_promise_and_beats_the_plain_join():
+    """Nothing lost or repeated, every stamp holds the true time, the pairs are exactly the rule's, fewer are false."""
+    done = run_demo("--seed", "7", "--speed", "3", "--json")
+    summary = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert summary["made"] > 150
+    assert [summary[promise] for promise in PROMISES] == [0] * 5
+    assert summary["expected_pairs"] > 50
+    assert summary["job"]["false"] < summary["naive"]["false"]
+
+
+@pytest.mark.timeout(170)
+def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
+    """`whenabouts-edge capture` records a simulated reader; the demonstration replays it and finds its tags again."""
+    capture = tmp_path / "dock.jsonl"
+    seen = _capture_a_reader(tmp_path, capture)
+    done = run_demo("--trace", str(capture), "--seed", "7", "--json")
+    summary = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert summary["made"] == 3 * seen  # played to dock, gate and door
+    assert [summary[promise] for promise in PROMISES] == [0] * 5
+    assert summary["expected_pairs"] >= seen  # each tag is at dock and door at once
+
+
+def _capture_a_reader(folder: Path, capture: Path) -> int:
+    """Record a simulated M6e for some seconds with the real command; how many of its tags were sent whole."""
+    clock = SimClock(EPOCH_US, time.monotonic_ns())
+    source = SimulatedReaders(World.make(5, 6, items=8), clock, folder)
+    source.plug()
+    port = folder / "dock-1"
+    command = [sys.executable, "-m", "whenabouts_edge.cli", "capture", str(port), str(capture), "--baud", "115200"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    try:
+        while not capture.exists() or not capture.stat().st_size:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        _start_reader(port)
+        source.go(time.monotonic_ns(), None)
+        time.sleep(source.duration_s + 0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        source.stop()
+    return sum(e.reader == "dock-1" and not e.damaged for e in source.emitted())
+
+
+def _start_reader(port: Path) -> None:
+    """Command the reader as its host would; the capture listens on the same line."""
+    descriptor = os.open(port, os.O_WRONLY | os.O_NOCTTY)
+    for frame in READERS["m6e"].start:
+        os.write(descriptor, frame)
+    os.close(descriptor)
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_ends_every_process():
+    """Interrupted while readings flow, the demonstration ends all it started and leaves nothing behind."""
+    process = subprocess.Popen(
+        demo_command("--seed", "3"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**ENVIRONMENT, "PYTHONUNBUFFERED": "1"},
+    )
+    family: list[psutil.Process] = []
+    for line in process.stdout:
+        if " readings " in line:
+            family = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGINT)
+            break
+    threading.Thread(target=process.stdout.read, daemon=True).start()
+    assert process.wait(30) == 130
+    assert len(family) >= 6  # broker, ingest, job and three agents at least
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert alive == []
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--trace", "no-such-file"], "no such file"),
+        (["--trace", __file__], "expected a head"),
+        (["--speed", "fast"], "not a valid float"),
+        (["--seed", "-1"], "-1"),
+    ],
+)
+def test_nonsense_is_refused_with_a_clear_error(arguments, text):
+    """What cannot be run says what was found, and no traceback."""
+    done = run_demo(*arguments)
+    assert done.returncode in (1, 2)
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
