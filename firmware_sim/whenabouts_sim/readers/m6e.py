@@ -4,7 +4,7 @@ Silent until the host starts it. Then it searches in cycles of the length asked 
 first byte of its keep-alive leaves, and every record carries the milliseconds since. Records leave before the next
 keep-alive, which waits some milliseconds for them where it must: the host refers records to the last one it saw.
 A brown-out boots the module: boot message, then silence until started again.
-Frames: facts/rfid-serial-protocols.md section 3, built by `whenabouts_hardware.m6e_frames`; answers without data are
+Frames: built by `whenabouts_hardware.m6e_frames`; answers without data are
 plain success, an unknown opcode gets status 0101.
 """
 

@@ -1,7 +1,7 @@
 """RDM6300: a 125 kHz badge reader that sends 14 characters per sighting at 9600 baud and listens to nobody.
 
 The world has a badge repeat every 65 ms while it is in the field; each repeat is a sighting and a frame.
-Frame: facts/rfid-serial-protocols.md section 1, built by `whenabouts_hardware.em4100.encode`.
+Frame: built by `whenabouts_hardware.em4100.encode`.
 """
 
 from __future__ import annotations
