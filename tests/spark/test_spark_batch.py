@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+
 from reference.within import pairs as reference_pairs
 from spark.cases import RULES, random_readings, rule, same_rows, sides
 from support.landing import EPOCH_US, land, promise, reading
-
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing

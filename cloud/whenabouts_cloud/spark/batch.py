@@ -23,6 +23,7 @@ from whenabouts_cloud.spark.schema import (
     INT64_MAX,
     INT64_MIN,
     LANDING,
+    LOOK_UP,
     OUTPUT,
     counts_row,
     pair_rows,
@@ -39,7 +40,7 @@ MAX_SLABS = 512  # of time; more would cost more in the comparison with every bo
 
 def read_landing(spark: "SparkSession", landing: str) -> "DataFrame":
     """The readings of a landing folder, only the columns a correlation needs."""
-    return spark.read.schema(LANDING).parquet(landing)
+    return spark.read.schema(LANDING).options(**LOOK_UP).parquet(landing)
 
 
 def correlate_landing(
