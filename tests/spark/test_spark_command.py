@@ -18,6 +18,8 @@ from support.landing import EPOCH_US, land, promise
 from whenabouts_cloud.correlate_command import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import load_rules
+from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
+from whenabouts_cloud.spark.sink import PairSink, claim
 
 RULE = """
 STREAM dock  FROM "dock/tags" DELAY 1 h
@@ -70,6 +72,10 @@ class Process:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        """The exit code; all lines have been collected then."""
         code = self.process.wait(START_TIMEOUT_S)
         for reader in self._readers:
             reader.join(10)
@@ -119,22 +125,23 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result
     assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} pairs")
 
 
-def test_once_prints_every_pair_and_a_second_run_replaces_the_result(folder):
-    """--once twice, with more landed in between: complete results, readable lines, no leftovers."""
+def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
+    """A result is there, more lands, --once again: the complete result, readable lines, no leftovers."""
     rows, job = random_readings(seed=22, count=150), load_rules(folder / "rule.wa").rules[0]
+    out = folder / "out"
     land(folder / "landing", rows[:70], 0)
-    for part, number in ((rows[70:], 1), ([], None)):
-        process = Process(folder, "--once")
-        assert process.process.wait(START_TIMEOUT_S) == 0
-        for reader in process._readers:
-            reader.join(10)
-        found = pq.read_table(folder / "out")
-        assert len(process.out) == found.num_rows > 0
-        assert all(" dock/tags@hall/g" in line and "  p=" in line for line in process.out)
-        if number:
-            land(folder / "landing", part, number)
-    assert same_rows(found, correlate(job, *sides(rows, job)))
-    assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "batch=00000000"]
+    claim(out, job, "once", 4)
+    PairSink(out).replace(correlate_landing_counted(job, read_landing(spark, str(folder / "landing"))))
+    assert same_rows(pq.read_table(out), correlate(job, *sides(rows[:70], job)))
+    land(folder / "landing", rows[70:], 1)
+    process = Process(folder, "--once")
+    assert process.wait() == 0
+    expected = correlate(job, *sides(rows, job))
+    assert same_rows(pq.read_table(out), expected)
+    assert len(process.out) == expected.num_rows
+    assert all(" dock/tags@hall/g" in line and "  p=" in line for line in process.out)
+    assert process.err[-1].endswith(f" 0 repeats dropped, {expected.num_rows} pairs")
+    assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
 
 
 def run(folder, *more):
@@ -166,7 +173,7 @@ def test_a_bad_rule_is_refused_with_all_its_mistakes(folder):
     result = run(folder, "--once")
     assert result.exit_code == 2
     assert "rule.wa:1:27: found the unit sec" in result.output
-    assert "rule.wa:2:25: found e, expected" in result.output
+    assert "rule.wa:2:26: found e, expected" in result.output
     assert "rule.wa:2:61: found OVER 0" in result.output
 
 
