@@ -34,7 +34,7 @@ from whenabouts_cloud.spark.schema import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-GROUP_READINGS = 200_000  # readings aimed at in one group: some 60 MB in the worker
+GROUP_READINGS = 200_000  # readings aimed at in one group, which a worker holds in memory whole
 MAX_SLABS = 512  # of time; more would cost more in the comparison with every border than it saves
 
 
