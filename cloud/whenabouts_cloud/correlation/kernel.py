@@ -20,9 +20,7 @@ import numpy.typing as npt
 from whenabouts_cloud.correlation.condition import Within
 from whenabouts_protocol import ratio_within
 
-CHUNK_CANDIDATES = (
-    1 << 18
-)  # candidate pairs held at once, each in some twenty arrays of eight bytes
+CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once, each in some twenty arrays of eight bytes
 GUARD = 1e-9  # closer to ct than this is decided exactly; the float error is below 1e-15
 INT64_SAFE = 1 << 60  # |stamp| and d up to here: 2^60 + 2 * 2^61 and every sum below stay under 2^63
 
