@@ -1,6 +1,7 @@
 """`whenabouts-cloud correlate`: run a rule over a landing, once or for as long as it grows.
 
-Pairs go to stdout as they are committed, read back from what the sink published; talk goes to stderr.
+Pairs go to stdout as they are committed, read back from what the sink published; talk goes to stderr. The folder is the
+record: a process killed between publishing a batch and printing it leaves those lines unprinted, never the pairs unwritten.
 """
 
 import json

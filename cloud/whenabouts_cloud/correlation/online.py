@@ -22,7 +22,8 @@ with the promised length may be missing from its pairs. Late readings (t_max < F
 Limit: at most `max_rows` readings a side are kept. Beyond, the horizon is moved up past the oldest, which loses their
 pairs with what is still to come; they are counted as `overflow`.
 
-Cost: what is kept is sorted at every call that brings readings, about 0.3 us a row; a snapshot costs 0.2 us a row.
+Cost, measured on one core: what is kept is gone through at every call that brings readings, 0.24 us a row; snapshot and
+restore take 0.1 us a row each, and a packed row 16 bytes.
 """
 
 import json
@@ -38,7 +39,7 @@ from whenabouts_cloud.correlation.condition import Within
 from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, correlate, first_of_each
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
-MAX_ROWS = 500_000  # readings kept a side and shard, some 50 MB: at 100 readings a second, 80 minutes
+MAX_ROWS = 500_000  # readings kept a side and shard, 38 MB at 75 bytes a row: at 100 readings a second, 80 minutes
 SNAPSHOT_VERSION = 1
 METADATA_KEY = b"whenabouts"
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1

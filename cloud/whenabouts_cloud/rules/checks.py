@@ -125,13 +125,13 @@ class Checker:
     def _within(self, predicate: Any, aliases: set[str]) -> int | None:
         moments = [x.children[0] for x in predicate.children if x.data == "moment"]
         for moment in moments:
-            if moment not in aliases:
+            if len(aliases) == 2 and moment not in aliases:
                 self._mistake(moment, f"found @{moment}, expected {_either(aliases, '@')}")
         if predicate.data != "within":
             form = _LATER_PREDICATES[predicate.data]
             self._mistake(predicate, f"found the form {form}, which is not supported yet; expected `|@a - @b| <= d`")
             return None
-        if moments[0] == moments[1] and aliases >= set(moments):
+        if len(aliases) == 2 and moments[0] == moments[1] and moments[1] in aliases:
             self._mistake(
                 moments[1], f"found @{moments[1]} twice, expected {_either(aliases - {str(moments[0])}, '@')}"
             )

@@ -23,6 +23,7 @@ from whenabouts_cloud.spark.schema import (
     INT64_MAX,
     INT64_MIN,
     LANDING,
+    LOOK_UP,
     OUTPUT,
     counts_row,
     pair_rows,
@@ -33,13 +34,13 @@ from whenabouts_cloud.spark.schema import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-GROUP_READINGS = 200_000  # readings aimed at in one group: some 60 MB in the worker
+GROUP_READINGS = 200_000  # readings aimed at in one group, which a worker holds in memory whole
 MAX_SLABS = 512  # of time; more would cost more in the comparison with every border than it saves
 
 
 def read_landing(spark: "SparkSession", landing: str) -> "DataFrame":
     """The readings of a landing folder, only the columns a correlation needs."""
-    return spark.read.schema(LANDING).parquet(landing)
+    return spark.read.schema(LANDING).options(**LOOK_UP).parquet(landing)
 
 
 def correlate_landing(

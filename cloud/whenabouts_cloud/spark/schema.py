@@ -37,6 +37,9 @@ LANDING = StructType(
         StructField("hour", StringType()),
     ]
 )
+# Folders are only looked through, not taken for partitions: a landing that is empty when a query starts has no `hour=`
+# folder yet, and Spark ends the query when that column turns up later.
+LOOK_UP = {"recursiveFileLookup": "true"}
 FRONTIER = StructType(
     [
         StructField("site", StringType()),

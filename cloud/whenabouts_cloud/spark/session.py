@@ -47,8 +47,6 @@ def _settings(shuffle_partitions: int) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
-        # `hour=2026-11-20T18` stays text, whatever else the folders look like.
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
         # A micro-batch without input has nothing to tell these jobs.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

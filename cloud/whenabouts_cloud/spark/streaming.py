@@ -32,6 +32,7 @@ from whenabouts_cloud.rules.model import CorrelateRule
 from whenabouts_cloud.spark.schema import (
     FRONTIER,
     LANDING,
+    LOOK_UP,
     OUTPUT,
     counts_row,
     pair_rows,
@@ -75,8 +76,8 @@ def correlate_stream(
     rule: CorrelateRule, spark: "SparkSession", landing: str, shards: int, max_rows: int = MAX_ROWS
 ) -> "DataFrame":
     """The streaming frame of a rule's pairs and counts (OUTPUT) over a landing folder that exists."""
-    readings = spark.readStream.schema(LANDING).option("maxFileAge", ALL_AGES).parquet(landing)
-    promises = spark.readStream.schema(FRONTIER).option("maxFileAge", ALL_AGES).json(f"{landing}/_frontier")
+    readings = spark.readStream.option("maxFileAge", ALL_AGES).schema(LANDING).options(**LOOK_UP).parquet(landing)
+    promises = spark.readStream.option("maxFileAge", ALL_AGES).schema(FRONTIER).json(f"{landing}/_frontier")
     shards = shards if rule.key_equal else 1
     rows = readings_of(rule, readings).withColumn("shard", shard_of(rule, shards))
     rows = rows.select("shard", "side", *READING.names).unionByName(_promises_of(rule, promises, shards))

@@ -1,0 +1,13 @@
+"""One Spark session for all tests in this folder: starting one costs more than most of them."""
+
+import pytest
+
+from whenabouts_cloud.spark.session import start_session
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A local session with two cores and few shuffle partitions."""
+    session = start_session("local[2]", "whenabouts tests", shuffle_partitions=3)
+    yield session
+    session.stop()

@@ -1,0 +1,104 @@
+"""The batch job equals the kernel on all rows, and the kernel the definition, however the landing is cut."""
+
+import math
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from reference.within import pairs as reference_pairs
+from spark.cases import RULES, random_readings, rule, same_rows, sides
+from support.landing import EPOCH_US, land, promise, reading
+from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing
+from whenabouts_cloud.spark.sink import PairSink, total
+
+
+def landed(folder: Path, rows):
+    for n in range(3):
+        land(folder, rows[n::3], n, hour=f"2026-11-20T1{n}")
+    promise(folder, {"g0": EPOCH_US}, 0)
+    return folder
+
+
+def by_definition(rows, job):
+    """(a, b) identities -> probability, from the fractions of the definition."""
+    a, b = (t.to_pylist() for t in sides(rows, job))
+    if job.key_equal:
+        a, b = ([r for r in x if r["key"] is not None] for x in (a, b))
+    stamped = [[(r["key"] if job.key_equal else None, (r["t_min"], r["t_max"])) for r in x] for x in (a, b)]
+    found = reference_pairs(*stamped, job.d_us, job.ct)
+    return {(a[i]["gateway"], a[i]["seq"], b[j]["gateway"], b[j]["seq"]): float(p) for (i, j), p in found.items()}
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_the_batch_job_is_the_kernel_is_the_definition(spark, tmp_path, name):
+    """Slabs so small that pairs straddle their borders; same rows as the kernel at once, same pairs as the definition."""
+    job, rows = rule(name), random_readings(seed=len(name), count=240)
+    frame = correlate_landing(job, read_landing(spark, str(landed(tmp_path, rows))), shards=2, group_readings=10)
+    found = frame.toArrow()
+    whole = correlate(job, *sides(rows, job))
+    assert whole.num_rows > 20
+    assert same_rows(found, whole)
+    expected = by_definition(rows, job)
+    got = {(r["a_gateway"], r["a_seq"], r["b_gateway"], r["b_seq"]): r["probability"] for r in found.to_pylist()}
+    assert got.keys() == expected.keys()
+    assert all(math.isclose(got[k], expected[k], abs_tol=1e-12) for k in got)
+
+
+def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path):
+    """An unbounded clock and a date in 1677 are ordinary rows."""
+    end = (1 << 63) - 1
+    rows = [
+        reading("g0", 0, "dock/tags", "x", -end - 1, end),
+        reading("g0", 1, "dock/tags", "x", end, end),
+        reading("g0", 2, "dock/tags", "x", -end - 1, -end - 1),
+        reading("g0", 3, "dock/tags", "x", EPOCH_US, EPOCH_US),
+        reading("g1", 0, "shelf/1", "x", end - 5, end),
+        reading("g1", 1, "shelf/1", "x", -end - 1, -end),
+        reading("g1", 2, "shelf/1", "x", EPOCH_US, EPOCH_US + 7),
+    ]
+    job = rule("keyed")
+    found = correlate_landing(job, read_landing(spark, str(landed(tmp_path, rows)))).toArrow()
+    assert sorted(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(1, 0), (2, 1), (3, 2)]
+
+
+def test_repeated_files_change_no_result_and_are_counted(spark, tmp_path):
+    """A file landed three times: the same published rows, the repeats in the counts, copies in slabs not counted."""
+    job, rows = rule("keyed"), random_readings(seed=7, count=120)
+    landing = tmp_path / "landing"
+    landed(landing, rows)
+    for n in (10, 11):
+        land(landing, rows[0::3], n)
+    frame = correlate_landing_counted(job, read_landing(spark, str(landing)), group_readings=10)
+    file, counts = PairSink(tmp_path / "out").replace(frame)
+    assert same_rows(pq.read_table(file), correlate(job, *sides(rows, job)))
+
+    def relevant(some):
+        return sum(s.num_rows - s["key"].null_count for s in sides(some, job))
+
+    assert total(counts)["repeats"] == 2 * relevant(rows[0::3])
+    assert total(counts)["readings"] == relevant(rows) + 2 * relevant(rows[0::3])
+
+
+def test_same_named_streams_of_two_sites_are_told_apart(spark, tmp_path):
+    """AT SITE: readings of the hall against those of the yard, though gateway and stream are called the same."""
+    rows = [reading("g0", n, "tags", "x", n, n, site=site) for n in range(3) for site in ("hall", "yard")]
+    job = parse_rules("""
+        STREAM h FROM "tags" AT SITE "hall" DELAY 1 s
+        STREAM y FROM "tags" AT SITE "yard" DELAY 1 s
+        RULE moved CORRELATE h AS a, y AS b WHERE |@a - @b| <= 0 s OVER 1
+    """).rules[0]
+    found = correlate_landing(job, read_landing(spark, str(landed(tmp_path, rows)))).toArrow()
+    assert {(r["a_site"], r["b_site"], r["a_seq"] - r["b_seq"]) for r in found.to_pylist()} == {("hall", "yard", 0)}
+    assert found.num_rows == 3
+
+
+def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
+    """No pair: a file with the schema and no rows."""
+    landing = landed(tmp_path / "landing", [reading("g0", 0, "dock/tags", "x", 0, 0)] * 3)
+    PairSink(tmp_path / "out").replace(correlate_landing_counted(rule("keyed"), read_landing(spark, str(landing))))
+    found = pq.read_table(tmp_path / "out")
+    assert found.num_rows == 0
+    assert "probability" in found.schema.names

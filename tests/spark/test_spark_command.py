@@ -1,0 +1,207 @@
+"""The command as its users run it: a process of its own, stopped politely, killed, started again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from spark.cases import random_readings, same_rows, sides
+from support.landing import EPOCH_US, land, promise
+from whenabouts_cloud.correlate_command import correlate as command
+from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.rules import load_rules
+from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
+from whenabouts_cloud.spark.sink import PairSink, claim
+
+RULE = """
+STREAM dock  FROM "dock/tags" DELAY 1 h
+STREAM shelf FROM "shelf/#"   DELAY 1 h   # every shelf
+RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 400 ms OVER 80 % AND a.key = b.key
+"""
+START_TIMEOUT_S = 90
+
+
+class Process:
+    """The command running; its two outputs are collected as lines."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
+        call = "from whenabouts_cloud.correlate_command import correlate; correlate()"
+        options = [
+            "--landing",
+            folder / "landing",
+            "--rule",
+            folder / "rule.wa",
+            "--out",
+            folder / "out",
+            "--shards",
+            "2",
+        ]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", call, *map(str, options), *more],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True,
+        )  # fmt: skip
+        self.out, self.err = [], []
+        self._changed = threading.Condition()
+        self._readers = [
+            threading.Thread(target=self._collect, args=x, daemon=True)
+            for x in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _collect(self, stream, lines):
+        for line in stream:
+            with self._changed:
+                lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+
+    def wait_for(self, text, count=1):
+        """Until `text` has been said on stderr so many times."""
+        with self._changed:
+            said = self._changed.wait_for(lambda: sum(text in x for x in self.err) >= count, START_TIMEOUT_S)
+        assert said, f"expected {text!r}, found " + "\n".join(self.err)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        """The exit code; all lines have been collected then."""
+        code = self.process.wait(START_TIMEOUT_S)
+        for reader in self._readers:
+            reader.join(10)
+        return code
+
+    def kill(self):
+        """SIGKILL to the driver, its JVM and its workers at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A rule file and an empty landing."""
+    (tmp_path / "rule.wa").write_text(RULE, encoding="utf-8")
+    (tmp_path / "landing").mkdir()
+    return tmp_path
+
+
+def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result(folder):
+    """SIGKILL to everything at three arbitrary moments; the pairs in the folder are those of the batch, each once."""
+    rows = random_readings(seed=21, count=240)
+    landing, job = folder / "landing", load_rules(folder / "rule.wa").rules[0]
+    promise(landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
+    number = iter(range(100))
+    parts = iter([rows[n::12] for n in range(12)])
+    for wait_s in (0.0, 0.35, 0.8):
+        job_process = Process(folder)
+        job_process.wait_for("Watching")
+        for _ in range(3):
+            land(landing, next(parts), next(number))
+            time.sleep(wait_s)  # the moment of the crash is what varies, not something awaited
+        job_process.kill()
+        land(landing, next(parts), next(number))
+    last = Process(folder, "--json")
+    last.wait_for("Watching")
+    land(landing, rows[:20], next(number))
+    last.wait_for("Batch")
+    expected = correlate(job, *sides(rows, job))
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while pq.read_table(folder / "out").num_rows < expected.num_rows and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert last.stop() == 0
+    assert same_rows(pq.read_table(folder / "out"), expected)
+    printed = [json.loads(line) for line in last.out]
+    assert {x["result_id"] for x in printed} <= set(expected["result_id"].to_pylist())
+    assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} pairs")
+
+
+def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
+    """A result is there, more lands, --once again: the complete result, readable lines, no leftovers."""
+    rows, job = random_readings(seed=22, count=150), load_rules(folder / "rule.wa").rules[0]
+    out = folder / "out"
+    land(folder / "landing", rows[:70], 0)
+    claim(out, job, "once", 4)
+    PairSink(out).replace(correlate_landing_counted(job, read_landing(spark, str(folder / "landing"))))
+    assert same_rows(pq.read_table(out), correlate(job, *sides(rows[:70], job)))
+    land(folder / "landing", rows[70:], 1)
+    process = Process(folder, "--once")
+    assert process.wait() == 0
+    expected = correlate(job, *sides(rows, job))
+    assert same_rows(pq.read_table(out), expected)
+    assert len(process.out) == expected.num_rows
+    assert all(" dock/tags@hall/g" in line and "  p=" in line for line in process.out)
+    assert process.err[-1].endswith(f" 0 repeats dropped, {expected.num_rows} pairs")
+    assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
+
+
+def run(folder, *more):
+    options = ["--landing", folder / "landing", "--rule", folder / "rule.wa", "--out", folder / "out"]
+    return CliRunner().invoke(command, [*map(str, options), *more])
+
+
+def test_a_landing_that_is_not_there_is_refused_by_once(folder):
+    """Exit 2 and the folder's name."""
+    (folder / "landing").rmdir()
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "found no folder" in result.output
+
+
+def test_streaming_waits_for_a_landing_and_can_be_stopped_while_it_does(folder):
+    """Nothing is there yet: it says what it waits for and ends with 0 at SIGTERM."""
+    (folder / "landing").rmdir()
+    process = Process(folder)
+    process.wait_for("Waiting for")
+    assert process.stop() == 0
+
+
+def test_a_bad_rule_is_refused_with_all_its_mistakes(folder):
+    """Exit 2, a line for each mistake with its place."""
+    (folder / "rule.wa").write_text(
+        'STREAM d FROM "x" DELAY 2 sec\nRULE r CORRELATE d AS a, e AS b WHERE |@a - @b| <= 1 s OVER 0\n'
+    )
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "rule.wa:1:27: found the unit sec" in result.output
+    assert "rule.wa:2:26: found e, expected" in result.output
+    assert "rule.wa:2:61: found OVER 0" in result.output
+
+
+def test_an_output_folder_of_another_job_is_refused(folder):
+    """Another rule, another mode, foreign content: exit 2, nothing touched, and what to do."""
+    out = folder / "out"
+    out.mkdir()
+    (out / "thesis.txt").write_text("mine")
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "other content" in result.output
+    (out / "thesis.txt").unlink()
+    (out / "_job.json").write_text('{"version": 1, "mode": "streaming", "rule": "", "shards": 4}')
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "found results of mode 'streaming', expected 'once'" in result.output
+
+
+def test_a_file_of_several_rules_needs_a_name(folder):
+    """The names to choose from are listed."""
+    text = (folder / "rule.wa").read_text()
+    (folder / "rule.wa").write_text(text + text.split("RULE near")[1].join(["RULE far", ""]))
+    assert "found the rules near, far" in run(folder, "--once").output
+    assert "found nearer, expected one of near, far" in run(folder, "--once", "--rule-name", "nearer").output
+
+
+def test_help_shows_an_example():
+    """A person sees how to begin."""
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "whenabouts-cloud correlate --landing landing --rule handover.wa --out pairs" in text
+    assert "RULE handover" in text

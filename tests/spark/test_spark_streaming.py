@@ -1,0 +1,172 @@
+"""The streaming job publishes what the batch job finds, each pair once, however files arrive and it is restarted."""
+
+import random
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark.cases import MS, random_readings, rule, same_rows, sides
+from support.landing import EPOCH_US, land, promise, reading
+from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.spark.sink import total
+from whenabouts_cloud.spark.streaming import start_query
+
+STREAMS = ("dock/tags", "shelf/1", "shelf/2/left", "shelf")
+FOREVER_US = EPOCH_US + 10**9
+
+
+class Run:
+    """A query over a landing folder that can be stepped, stopped and started again."""
+
+    def __init__(self, spark, folder, job, shards=2):
+        self.spark, self.job, self.shards = spark, job, shards
+        self.landing, self.out = folder / "landing", folder / "out"
+        self.landing.mkdir()
+        self.counts, self.batches = [], []
+        self.query = None
+
+    def report(self, batch_id, published, counts):
+        self.batches.append((batch_id, published))
+        self.counts += counts
+
+    def start(self):
+        self.query = start_query(self.job, self.spark, self.landing, self.out, self.shards, 0.0, self.report)
+
+    def step(self):
+        """Let everything that has landed be worked on."""
+        self.query.processAllAvailable()
+
+    def stop(self):
+        self.query.stop()
+
+    def pairs(self):
+        return pq.read_table(self.out)
+
+    def kept(self):
+        """Readings in the state by the last word of each shard."""
+        return sum({one["shard"]: one["rows_kept"] for one in self.counts}.values())
+
+
+@pytest.fixture
+def make_run(spark, tmp_path):
+    """Runs whose queries are stopped at the end."""
+    runs = []
+
+    def make(job, shards=2):
+        runs.append(Run(spark, tmp_path, job, shards))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        if run.query is not None:
+            run.stop()
+
+
+def ticks(rows, seed, count):
+    """Readings in `count` groups, late by up to two, and the truthful promises after each, by gateway."""
+    rng = random.Random(seed)
+    ordered = sorted(rows, key=lambda r: r["t_max"])
+    size = len(rows) // count + 1
+    landing = [[] for _ in range(count)]
+    for n, row in enumerate(ordered):
+        landing[min(n // size + rng.choice([0, 0, 0, 1, 2]), count - 1)].append(row)
+    promises = []
+    for n in range(count):
+        still = [r for later in landing[n + 1 :] for r in later]
+        promises.append(
+            {
+                g: min((r["t_max"] for r in still if r["gateway"] == g), default=FOREVER_US)
+                for g in map("g{}".format, range(5))
+            }
+        )
+    return landing, promises
+
+
+@pytest.mark.parametrize("name", ["keyed", "keyless"])
+def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_run, name):
+    """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
+    # listing n:   readings 1..n   promises about readings 1..n+1: the promises run ahead as a race of listings lets them
+    job, rows = rule(name), random_readings(seed=11, count=300)
+    landing, promises = ticks(rows, seed=5, count=6)
+    run = make_run(job)
+    promise(run.landing, dict.fromkeys(promises[0], EPOCH_US), 0, STREAMS)
+    run.start()
+    for n, arrived in enumerate(landing):
+        land(run.landing, arrived, n)
+        if n + 1 < len(landing):
+            promise(run.landing, promises[n + 1], n + 1, STREAMS)
+        if n in (2, 4):
+            land(run.landing, landing[n - 2] + landing[n - 1], 100 + n)
+        run.step()
+        if n == 3:
+            run.stop()
+            run.start()
+    assert same_rows(run.pairs(), correlate(job, *sides(rows, job)))
+    counts = Counter(total(run.counts))
+    assert counts["late"] == counts["expired"], "only repeats of what is forgotten may seem late"
+    assert counts["repeats"] > 0
+
+
+def test_the_state_shrinks_as_frontiers_pass(make_run):
+    """Readings are kept while something to come can match them, and go when both streams have moved on."""
+    run = make_run(rule("keyed"))
+    run.start()
+    rows = [r for r in random_readings(seed=3, count=200, span_ms=1000) if r["key"] is not None]
+    land(run.landing, rows, 0)
+    promise(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0, STREAMS)
+    run.step()
+    full = run.kept()
+    assert full == sum(s.num_rows for s in sides(rows, run.job))
+    # 400 ms, 80 %: pi is 1 s, so 2.8 s behind the frontiers nothing is needed.
+    promise(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US + 3_300 * MS), 1, STREAMS)
+    run.step()
+    assert run.kept() == full, "a promise counts from the next micro-batch on"
+    promise(run.landing, {"g0": EPOCH_US + 3_301 * MS}, 2, STREAMS)
+    run.step()
+    assert 0 < run.kept() < full
+    promise(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], FOREVER_US), 3, STREAMS)
+    run.step()
+    promise(run.landing, {"g0": FOREVER_US}, 4, STREAMS)
+    run.step()
+    assert run.kept() == 0
+
+
+def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
+    """The checkpoint has lost a commit whose pairs are out already, as after kill -9 between the two."""
+    job, rows = rule("keyed"), random_readings(seed=4, count=150)
+    run = make_run(job)
+    run.start()
+    for n in range(3):
+        land(run.landing, rows[n::3], n)
+        run.step()
+    run.stop()
+    before = sorted(run.out.glob("batch=*/*"))
+    for lost in [*(run.out / "_checkpoint/commits").glob("2"), *(run.out / "_checkpoint/commits").glob(".2.crc")]:
+        lost.unlink()
+    run.batches.clear()
+    run.start()
+    land(run.landing, rows[:30], 9)
+    run.step()
+    assert run.batches[0] == (2, None), "batch 2 ran again and published nothing"
+    assert set(before) <= set(run.out.glob("batch=*/*"))
+    assert same_rows(run.pairs(), correlate(job, *sides(rows, job)))
+
+
+def test_a_late_reading_is_counted_and_a_silent_gateway_is_named(make_run):
+    """DELAY 100 ms: g1 promises nothing more, the frontier leaves it behind, and what it sends then is late."""
+    run = make_run(rule("keyed", delay="100 ms"), shards=1)
+    run.start()
+    land(run.landing, [reading("g0", 0, "shelf/1", "x", EPOCH_US, EPOCH_US)], 0)
+    promise(run.landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
+    run.step()
+    promise(run.landing, {"g0": EPOCH_US + 300 * MS}, 1, STREAMS)
+    run.step()
+    promise(run.landing, {"g0": EPOCH_US + 301 * MS}, 2, STREAMS)
+    run.step()
+    assert run.counts[-1]["silent"] == ["hall/g1"]
+    assert run.counts[-1]["frontier_us"] == [EPOCH_US + 200 * MS] * 2
+    land(run.landing, [reading("g1", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)], 1)
+    run.step()
+    assert run.counts[-1]["late"] == 1
+    assert run.pairs().num_rows == 1, "it joined what was left"
