@@ -4,7 +4,9 @@ Pairs go to stdout as they are committed, read back from what the sink published
 record: a process killed between publishing a batch and printing it leaves those lines unprinted, never the pairs unwritten.
 """
 
+import contextlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -145,14 +147,22 @@ class _Job:
             return
         spark = self._session(master)
         self._listen()  # again: Spark has put its own handler in place
+        from py4j.protocol import Py4JError
+
         from whenabouts_cloud.spark.streaming import start_query
 
         try:
             query = start_query(self._rule, spark, self._landing, self._out, self._shards, trigger_s, self._report)
             self._say(f"Watching {self._landing} for rule {self._rule.name}; stop with Ctrl-C")
             self._wait(query)
+        except (Py4JError, ConnectionError):  # Java has ended before us: whoever stopped us stopped its process too
+            if not self._stopping.is_set():
+                raise click.ClickException(
+                    f"Spark's Java process has ended; start again with --out {self._out} to go on where it was"
+                ) from None
         finally:
-            spark.stop()
+            with contextlib.suppress(Py4JError, ConnectionError):
+                spark.stop()
         self._summary()
 
     def _wait(self, query: "StreamingQuery") -> None:
@@ -204,7 +214,11 @@ class _Job:
 
     def _listen(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._stopping.set())
+            signal.signal(number, self._stop)
+
+    def _stop(self, *_: object) -> None:
+        self._stopping.set()
+        logging.disable()  # py4j complains of a Java process that was stopped together with this one
 
     def _report(self, batch_id: int, published: Path | None, counts: list[dict[str, Any]]) -> None:
         from whenabouts_cloud.spark.sink import total

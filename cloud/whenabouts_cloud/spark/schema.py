@@ -32,9 +32,6 @@ LANDING = StructType(
         StructField("key", StringType()),
         StructField("t_min", LongType()),
         StructField("t_max", LongType()),
-        # The folders' partition column, named here because a stream over a landing that is still empty would otherwise
-        # meet an unknown column with the first file.
-        StructField("hour", StringType()),
     ]
 )
 # Folders are only looked through, not taken for partitions: a landing that is empty when a query starts has no `hour=`
