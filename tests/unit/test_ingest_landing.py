@@ -75,7 +75,7 @@ def test_leftovers_of_a_crash_are_removed_at_the_next_start(tmp_path):
 
 
 def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypatch):
-    """  hour:   5        6 (snapshot)      5 again      restart: the files of hour 5 behind the snapshot count"""
+    """hour:   5        6 (snapshot)      5 again      restart: the files of hour 5 behind the snapshot count"""
     monkeypatch.setattr(landing_module, "SNAPSHOT_EVERY", 2)
     bridge_time = [NOW_US]
     bridge = Bridge(landing := Landing(tmp_path), lambda: bridge_time[0])
