@@ -32,6 +32,7 @@ MAX_PACKET_BYTES = 512 << 10  # with MQTT 5 the broker does not deliver larger o
 SESSION_EXPIRY_S = 7 * 86400  # the broker keeps messages for an ingest that is away so long
 RETRY_S = 1.0
 CONNECT_TIMEOUT_S = 10.0
+CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the rest of what it takes for a longer packet
 LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
 
 log = logging.getLogger("whenabouts.ingest")
@@ -97,7 +98,7 @@ class IngestService:
                     "certificates right?"
                 ) from None
             client.loop_start()
-            self._answered.wait(CONNECT_TIMEOUT_S)
+            self._answered.wait(CONNECT_5_TIMEOUT_S if self._large_window else CONNECT_TIMEOUT_S)
             if self.connected:
                 self._client = client
                 log.info("broker %s:%d: connected with %s", self._host, self._port, version.name)
