@@ -13,9 +13,9 @@ import paho.mqtt.client as mqtt
 import pyarrow.parquet as pq
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
+
 from support.ingest import NOW_US, SITE, at, batch, birth, frontiers, identities, letters
 from support.mqtt_gateway import MqttGateway
-
 from whenabouts_protocol import decode_ack
 from whenabouts_sim.broker import RunningBroker
 from whenabouts_sim.stack import Stack
@@ -23,7 +23,7 @@ from whenabouts_sim.stack import Stack
 LIMIT_S = 40.0  # far above what any step takes
 
 
-@pytest.fixture()
+@pytest.fixture
 def stack(tmp_path):
     """Broker running, nothing else; everything ends with the test."""
     with Stack(tmp_path) as made:
@@ -66,8 +66,8 @@ def attack(port: int, stop: threading.Event) -> None:
 
 
 def test_every_reading_lands_once_while_ingest_and_broker_are_killed(stack):
-    """  acknowledged:  15 %      30 %      45 %          60 %      75 %
-         killed:        ingest    ingest    broker        ingest    ingest asked to end (exit 0)"""
+    """acknowledged:  15 %      30 %      45 %          60 %      75 %
+    killed:        ingest    ingest    broker        ingest    ingest asked to end (exit 0)"""
     port, stop = stack.broker.port, threading.Event()
     attacker = threading.Thread(target=attack, args=(port, stop))
     with ExitStack() as opened:

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from support.ingest import NOW_US, at, beat, birth, frontiers, reading
 
+from support.ingest import NOW_US, at, beat, birth, frontiers, reading
 from whenabouts_cloud.ingest import landing as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import Landing

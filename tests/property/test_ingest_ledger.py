@@ -1,5 +1,6 @@
 """The ledger against plain sets of numbers."""
 
+import itertools
 from bisect import bisect_right
 
 import pytest
@@ -34,7 +35,7 @@ def test_ranges_are_a_set(added, asked, start):
         plain |= set(range(first, last + 1))
         assert numbers_of(ranges) == plain
         listed = list(ranges)
-        assert all(a_last + 1 < b_first for (_, a_last), (b_first, _) in zip(listed, listed[1:], strict=False))
+        assert all(a_last + 1 < b_first for (_, a_last), (b_first, _) in itertools.pairwise(listed))
         assert len(ranges) == len(listed)
     assert all((n in ranges) == (n in plain) for n in range(50))
     for first, last in asked:

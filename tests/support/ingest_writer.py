@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 from support.ingest import at, batch
-
 from whenabouts_cloud.ingest import landing as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import Landing

@@ -1,12 +1,12 @@
-"""A gateway as the broker sees it: publishes a window of batches at QoS 1 and sends again what the cloud has not confirmed."""
+"""A gateway as the broker sees it: a window of batches at QoS 1, sent again until the cloud has confirmed them."""
 
 import threading
 import time
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
-from support.ingest import at, batch, beat, birth
 
+from support.ingest import at, batch, beat, birth
 from whenabouts_protocol import decode_ack
 
 WINDOW = 12  # batches on their way

@@ -17,7 +17,7 @@ def run(*arguments: object):
     return CliRunner().invoke(main, ["ingest", *map(str, arguments)])
 
 
-@pytest.fixture()
+@pytest.fixture
 def nobody_port():
     """A port that is taken but on which nobody listens, so that connecting is refused."""
     with socket.socket() as taken:

@@ -8,6 +8,7 @@ import cbor2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from support.ingest import (
     NOW_US,
     at,
@@ -21,7 +22,6 @@ from support.ingest import (
     quick_folder,
     reading,
 )
-
 from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead as dead_module
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -31,7 +31,7 @@ from whenabouts_protocol import decode_batch, encode_batch
 from whenabouts_protocol.wire import MAX_BATCH_READINGS
 
 
-@pytest.fixture()
+@pytest.fixture
 def bridge():
     """A bridge on a landing in memory; its folder is bridge.folder."""
     with quick_folder() as folder:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from support.ingest import NOW_US, SITE, at, batch, birth, files, identities, letters, reading
 
+from support.ingest import NOW_US, SITE, at, batch, birth, files, identities, letters, reading
 from whenabouts_cloud.ingest import landing as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import FRONTIER_KEPT_US, Landing, LandingError
@@ -181,7 +181,8 @@ def test_readers_see_columns_and_types_of_the_layout_and_no_hidden_folder(tmp_pa
     for table in (pq.read_table(tmp_path), ds.dataset(tmp_path, partitioning="hive").to_table()):
         types = {field.name: str(field.type) for field in table.schema}
         assert {name: types[name] for name in expected} == expected
-        assert types["vclock"].startswith("list<") and types["vclock"].endswith("int64>")
+        assert types["vclock"].startswith("list<")
+        assert types["vclock"].endswith("int64>")
         assert set(types) == {*expected, "vclock", "hour"}
         rows = table.to_pylist()
         assert [None if r["value"] is None else json.loads(r["value"]) for r in rows] == values
