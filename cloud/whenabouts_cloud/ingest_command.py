@@ -1,6 +1,5 @@
 """`whenabouts-cloud ingest`: from the broker to the landing."""
 
-import hashlib
 import json
 import logging
 import signal
@@ -20,11 +19,18 @@ REPORT_S = 2.0
 
 def _host_port(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:
     host, _, port = value.rpartition(":")
-    if not host:
+    if ":" not in value:
         host, port = value, "1883"
-    if not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
         raise click.BadParameter(f"found {value!r}, expected HOST:PORT such as localhost:1883")
     return host.strip("[]"), int(port)
+
+
+def _password(path: Path) -> str:
+    try:
+        return path.read_text().splitlines()[0]
+    except (OSError, UnicodeDecodeError, IndexError) as error:
+        raise click.ClickException(f"password file {path}: found {error}, expected the password on a line") from None
 
 
 @click.command()
@@ -33,7 +39,7 @@ def _host_port(_context: click.Context, _option: click.Parameter, value: str) ->
 )
 @click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), envvar="WHENABOUTS_LANDING",
               show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
-@click.option("--client-id", help="Name of the session at the broker; made from the landing's path by default.")
+@click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
 @click.option("--username", envvar="WHENABOUTS_BROKER_USER", show_envvar=True, help="User at the broker.")
 @click.option(
     "--password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with its password."
@@ -62,17 +68,17 @@ def ingest(
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
     """
     logging.basicConfig(level="INFO", stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    password = _password(password_file) if password_file else None
     try:
         store = Landing(landing)
         bridge = Bridge(store)
     except LandingError as error:
         raise click.ClickException(str(error)) from None
-    name = client_id or "wa-ingest-" + hashlib.sha256(str(landing.resolve()).encode()).hexdigest()[:12]
-    password = password_file.read_text().splitlines()[0] if password_file else None
+    name = client_id or f"wa-ingest-{store.session}"
     service = IngestService(*broker, bridge, name, Credentials(username, password, ca_file, cert_file, key_file))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
-    report = _Reporter(bridge, as_json)
+    report = _Reporter(bridge, service, as_json)
     try:
         service.connect()
         service.run(report.tick, REPORT_S)
@@ -87,16 +93,15 @@ def ingest(
 class _Reporter:
     """Says what has landed, when something has changed."""
 
-    def __init__(self, bridge: Bridge, as_json: bool) -> None:
-        self._bridge, self._as_json = bridge, as_json
+    def __init__(self, bridge: Bridge, service: IngestService, as_json: bool) -> None:
+        self._bridge, self._service, self._as_json = bridge, service, as_json
         self._told: dict[str, int] = {}
         self._told_s = time.monotonic()
 
     def tick(self) -> None:
         counters = asdict(self._bridge.counters)
-        if counters["landed"] == self._told.get("landed") and counters["dead"] == self._told.get("dead"):
-            return
-        self._tell(counters)
+        if any(counters[what] != self._told.get(what, 0) for what in ("landed", "dead", "repeats")):
+            self._tell(counters)
 
     def last(self) -> None:
         self._tell(asdict(self._bridge.counters))
@@ -106,9 +111,15 @@ class _Reporter:
         rate = (counters["landed"] - self._told.get("landed", 0)) / max(now_s - self._told_s, 1e-3)
         self._told, self._told_s = counters, now_s
         if self._as_json:
-            click.echo(json.dumps({**counters, "dead_letters": self._bridge.dead_letters()}))
+            qos0_dropped = self._service.dropped
+            click.echo(
+                json.dumps({**counters, "qos0_dropped": qos0_dropped, "dead_letters": self._bridge.dead_letters()})
+            )
             return
         text = f"landed {counters['landed']} readings in {counters['files']} files ({rate:.0f}/s)"
-        for what in ("repeats", "conflicts", "dead"):
+        for what in ("repeats", "conflicts"):
             text += f", {counters[what]} {what}" if counters[what] else ""
+        if counters["dead"]:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in self._bridge.dead_letters().items())
+            text += f", {counters['dead']} dead letters ({reasons})"
         click.echo(text, err=True)

@@ -3,16 +3,18 @@
     DIR/hour=2026-01-31T17/part-00000042.parquet     by hour of arrival, so that one flush is one file
     DIR/_frontier/part-00000042.json                 how far each gateway's readings are complete
     DIR/_dead/                                       what could not be taken, with its reason (dead.py)
-    DIR/_ingest/                                     lock and snapshot of the ledger
+    DIR/_ingest/                                     lock, snapshot of the ledger, name of the session at the broker
 
 A file is written under a hidden name, synced, renamed, and its folder synced. Its metadata says which numbers it holds, so
 that after a crash the ledger is rebuilt from a snapshot and the files behind it. Spark and pyarrow pass over names that
 begin with "_" or ".".
 """
 
+import contextlib
 import fcntl
 import json
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -62,51 +64,72 @@ class Landing:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            for name in ("_frontier", "_ingest"):
+            for name in ("_frontier", "_ingest", "_dead"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
             self._lock: IO[str] = (folder / "_ingest" / "lock").open("w")
         except OSError as error:
-            raise LandingError(
-                f"landing {folder}: cannot be made ({error}); name a folder that can be written"
-            ) from None
+            raise LandingError(f"landing {folder}: cannot be written ({error}); name a folder that can") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._open()
+        except BlockingIOError:
+            self._lock.close()
             raise LandingError(
                 f"landing {folder}: another ingest writes here; stop it or name another folder"
             ) from None
-        self._upto = 0
-        _sync_folder(folder)
-        for leftover in folder.glob("*/.part-*"):
+        except OSError as error:
+            self._lock.close()
+            raise LandingError(f"landing {folder}: cannot be used ({error}); name another folder") from None
+        except LandingError:
+            self._lock.close()
+            raise
+
+    def _open(self) -> None:
+        _sync_folder(self.folder)
+        for leftover in self.folder.glob("*/.part-*"):
             leftover.unlink()
         snapshot = self._read_snapshot()
-        self._next: int = 1 + max([snapshot["upto"], *(n for n, _ in self._files(snapshot["upto"]))])
+        self._upto, self._since = snapshot["upto"], snapshot["since"]
+        self._hour: str = self._since
+        self._next: int = 1 + max([self._upto, *(number for number, _ in self._files())])
+        session = self.folder / "_ingest" / "session"
+        if not session.exists():
+            write_durably(session, uuid.uuid4().hex[:12].encode())
+        self.session = session.read_text()
 
     def recover(self) -> Iterator[Range]:
-        """The numbers that have landed: from the snapshot and the files written after it."""
-        snapshot = self._read_snapshot()
-        for gateway, boot, first, last in snapshot["ranges"]:
-            yield gateway, boot, first, last
-        for _, path in self._files(snapshot["upto"]):
-            for gateway, boot, first, last in json.loads(pq.read_metadata(path).metadata[RANGES_KEY]):
-                yield gateway, boot, first, last
+        """The numbers that have landed: from the snapshot and the files written after it.
+
+        Raises:
+            LandingError: a file is damaged.
+        """
+        yield from map(_range, self._read_snapshot()["ranges"])
+        for number, path in self._files():
+            if number <= self._upto:
+                continue
+            try:
+                yield from map(_range, json.loads(pq.read_metadata(path).metadata[RANGES_KEY]))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise LandingError(
+                    f"landing {self.folder}: {path.relative_to(self.folder)} is damaged ({error}), expected a file of "
+                    "this ingest; move it away, gateways send again what was not acknowledged"
+                ) from None
 
     def write(self, readings: list[Reading], ranges: list[Range], landed_us: int) -> Path:
         """Write readings as one file; durable and visible when this returns, else OSError and nothing is visible."""
         table = to_table(readings, landed_us).replace_schema_metadata({RANGES_KEY: json.dumps(ranges)})
         hour = datetime.fromtimestamp(landed_us / 1e6, UTC).strftime("%Y-%m-%dT%H")
+        if hour < self._since:
+            self._look_since(hour)
         folder = self.folder / f"hour={hour}"
         if not folder.is_dir():
             folder.mkdir()
             _sync_folder(self.folder)
         path = folder / f"part-{self._next:08d}.parquet"
-        temporary = folder / f".{path.name}"
-        with open(temporary, "wb") as file:
+        with _appearing(path) as file:
             pq.write_table(table, file, compression="zstd")
-            _sync(file)
-        temporary.rename(path)
-        _sync_folder(folder)
         self._next += 1
+        self._hour = hour
         return path
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
@@ -118,44 +141,61 @@ class Landing:
     def drop_old_frontiers(self, now_us: int) -> None:
         """Delete frontier files that newer ones have replaced long ago; a job that was away longer reads the newer ones."""
         for path in (self.folder / "_frontier").glob("part-*.json"):
-            if int(path.stem.split("-")[1]) < now_us - FRONTIER_KEPT_US:
-                path.unlink()
+            number = path.stem.removeprefix("part-")
+            if number.isdecimal() and int(number) < now_us - FRONTIER_KEPT_US:
+                path.unlink(missing_ok=True)
 
     def snapshot_due(self) -> bool:
         """Whether enough files were written since the last snapshot."""
-        written_since = self._next - 1 - self._upto
+        written_since: int = self._next - 1 - self._upto
         return written_since >= SNAPSHOT_EVERY
 
     def snapshot(self, ranges: Iterable[Range]) -> None:
         """Keep what has landed, so that a restart need not read every file."""
-        text = json.dumps({"upto": self._next - 1, "ranges": list(ranges)})
-        write_durably(self.folder / "_ingest" / "ledger.json", text.encode())
-        self._upto = self._next - 1
+        self._write_snapshot({"upto": self._next - 1, "since": self._hour, "ranges": list(ranges)})
 
     def close(self) -> None:
         """Let another bridge write here."""
         self._lock.close()
 
+    def _look_since(self, hour: str) -> None:
+        """The clock was put back: a restart must look for files in earlier hours than the snapshot says."""
+        self._write_snapshot({**self._read_snapshot(), "since": hour})
+
+    def _write_snapshot(self, snapshot: dict[str, Any]) -> None:
+        write_durably(self.folder / "_ingest" / "ledger.json", json.dumps(snapshot).encode())
+        self._upto, self._since = snapshot["upto"], snapshot["since"]
+
     def _read_snapshot(self) -> dict[str, Any]:
+        """upto: highest number of a file it covers; since: no file behind that is in an earlier hour; ranges."""
+        path = self.folder / "_ingest" / "ledger.json"
         try:
-            snapshot: dict[str, Any] = json.loads((self.folder / "_ingest" / "ledger.json").read_bytes())
+            snapshot: dict[str, Any] = json.loads(path.read_bytes())
+            for field, kind in (("upto", int), ("since", str), ("ranges", list)):
+                if type(snapshot[field]) is not kind:
+                    raise ValueError(f"found {snapshot[field]!r} for {field}")
         except FileNotFoundError:
-            snapshot = {"upto": 0, "ranges": []}
-        except ValueError as error:
+            return {"upto": 0, "since": "", "ranges": []}
+        except (ValueError, TypeError, KeyError) as error:
             raise LandingError(
                 f"landing {self.folder}: _ingest/ledger.json is damaged ({error}); delete it, and the files are read instead"
             ) from None
-        self._upto = int(snapshot["upto"])
         return snapshot
 
-    def _files(self, upto: int) -> Iterator[tuple[int, Path]]:
-        """(number, path) of the files behind number upto, newest hours first."""
-        for folder in sorted(self.folder.glob("hour=*"), reverse=True):
-            numbered = [(int(path.stem.split("-")[1]), path) for path in folder.glob("part-*.parquet")]
-            newer = [(number, path) for number, path in numbered if number > upto]
-            yield from newer
-            if numbered and not newer:
-                return
+    def _files(self) -> Iterator[tuple[int, Path]]:
+        """(number, path) of the files in the hours since the snapshot, all that it does not cover among them."""
+        for folder in self.folder.glob("hour=*"):
+            if folder.name.removeprefix("hour=") < self._since:
+                continue
+            for path in folder.glob("part-*.parquet"):
+                number = path.stem.removeprefix("part-")
+                if number.isdecimal():
+                    yield int(number), path
+
+
+def _range(entry: Any) -> Range:
+    gateway, boot, first, last = entry
+    return gateway, boot, first, last
 
 
 def to_table(readings: list[Reading], landed_us: int) -> pa.Table:
@@ -182,17 +222,24 @@ def to_table(readings: list[Reading], landed_us: int) -> pa.Table:
 
 def write_durably(path: Path, data: bytes) -> None:
     """A file that appears whole and durable, or not at all."""
-    temporary = path.with_name(f".{path.name}")
-    with open(temporary, "wb") as file:
+    with _appearing(path) as file:
         file.write(data)
-        _sync(file)
-    temporary.rename(path)
+
+
+@contextlib.contextmanager
+def _appearing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that appears under its name when the block ends well; else nothing is left to fill the disk."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     _sync_folder(path.parent)
-
-
-def _sync(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -5,13 +5,15 @@ Per (gateway, boot) the numbers form a few disjoint ranges, one as a rule. A num
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 Boot = tuple[str, int]  # (gateway, boot)
 Range = tuple[str, int, int, int]  # gateway, boot, first, last
 
 MAX_RANGES = 4096  # of one boot: a gateway numbers without gaps, so more is an error or an attack
-MAX_BOOTS = 1_000_000  # a range of an ordinary boot takes some 300 bytes
+MAX_BOOTS = 1_000_000  # of all gateways; an ordinary boot takes some 800 bytes
+MAX_GATEWAY_BOOTS = 65536  # of one gateway, so that none can use up what all share
 
 
 class LedgerFull(Exception):
@@ -33,6 +35,11 @@ class Ranges:
         """Whether any number from first to last is in the set."""
         at = bisect_right(self.firsts, last) - 1
         return at >= 0 and self.lasts[at] >= first
+
+    def covers(self, first: int, last: int) -> bool:
+        """Whether every number from first to last is in the set."""
+        at = bisect_right(self.firsts, first) - 1
+        return at >= 0 and self.lasts[at] >= last
 
     def add(self, first: int, last: int) -> None:
         """Add every number from first to last."""
@@ -61,43 +68,55 @@ class Ledger:
     def __init__(self) -> None:
         self._seen: dict[Boot, Ranges] = {}
         self._landed: dict[Boot, Ranges] = {}
+        self._boots: Counter[str] = Counter()  # how many of each gateway
 
     def admit(self, gateway: str, boot: int, numbers: list[int]) -> list[bool]:
         """For each number of a message, at least one, whether it is new; new ones are seen from now on.
 
+        Numbers that close a gap or go on where others end are always taken: a gateway at its limit can still recover.
+
         Raises:
-            LedgerFull: the gateway leaves more gaps than MAX_RANGES, or there are MAX_BOOTS boots. Nothing is admitted.
+            LedgerFull: more gaps than MAX_RANGES, or more boots than MAX_GATEWAY_BOOTS or MAX_BOOTS. Nothing is admitted.
         """
         seen = self._seen.get((gateway, boot))
         if seen is None:
-            if len(self._seen) >= MAX_BOOTS:
-                raise LedgerFull(
-                    f"found boot number {len(self._seen) + 1} of all gateways, expected at most {MAX_BOOTS}"
-                )
-            seen = self._seen[gateway, boot] = Ranges()
-        if len(seen) + len(numbers) > MAX_RANGES and len(seen) > MAX_RANGES // 2:
+            self._check_room(gateway)
+            seen = Ranges()
+        runs = _runs(numbers)
+        if len(seen) + sum(not seen.overlaps(first - 1, last + 1) for first, last in runs) > MAX_RANGES:
             raise LedgerFull(f"found {len(seen)} gaps in the numbers of {gateway} boot {boot}, expected nearly none")
-        if numbers == list(range(numbers[0], numbers[0] + len(numbers))) and not seen.overlaps(numbers[0], numbers[-1]):
-            seen.add(numbers[0], numbers[-1])
-            return [True] * len(numbers)
-        new = []
-        for number in numbers:
-            fresh = number not in seen
-            new.append(fresh)
-            if fresh:
-                seen.add(number, number)
+        if (gateway, boot) not in self._seen:
+            self._open(gateway, boot, seen)
+        new: list[bool] = []
+        for first, last in runs:
+            if not seen.overlaps(first, last):
+                new.extend([True] * (last + 1 - first))
+            elif seen.covers(first, last):
+                new.extend([False] * (last + 1 - first))
+            else:
+                new.extend([number not in seen for number in range(first, last + 1)])
+            seen.add(first, last)
         return new
 
     def land(self, ranges: Iterable[Range]) -> None:
-        """These numbers are durable."""
+        """These numbers are durable. Limits do not apply: what is on disk is so."""
         for gateway, boot, first, last in ranges:
-            for table in (self._seen, self._landed):
-                table.setdefault((gateway, boot), Ranges()).add(first, last)
+            if (gateway, boot) not in self._seen:
+                self._open(gateway, boot, Ranges())
+            self._seen[gateway, boot].add(first, last)
+            self._landed.setdefault((gateway, boot), Ranges()).add(first, last)
 
     def forget_before(self, gateway: str, boot: int, first: int) -> None:
-        """The gateway no longer keeps numbers below first: they landed, here or in an earlier landing."""
-        if first > 0:
-            self.land([(gateway, boot, 0, first - 1)])
+        """The gateway no longer keeps numbers below first: they landed, here or in an earlier landing.
+
+        Raises:
+            LedgerFull: as for `admit`.
+        """
+        if first <= 0:
+            return
+        if (gateway, boot) not in self._seen:
+            self._check_room(gateway)
+        self.land([(gateway, boot, 0, first - 1)])
 
     def reach(self, gateway: str, boot: int) -> int:
         """Highest number up to which all have landed, -1 for none."""
@@ -108,10 +127,35 @@ class Ledger:
         """Everything that has landed, for a snapshot."""
         return [(g, b, first, last) for (g, b), ranges in self._landed.items() for first, last in ranges]
 
+    def _check_room(self, gateway: str) -> None:
+        if self._boots[gateway] >= MAX_GATEWAY_BOOTS:
+            raise LedgerFull(
+                f"found more than {MAX_GATEWAY_BOOTS} boots of {gateway}, expected one for each start of its agent"
+            )
+        if len(self._seen) >= MAX_BOOTS:
+            raise LedgerFull(f"found more than {MAX_BOOTS} boots of all gateways; start a new landing")
+
+    def _open(self, gateway: str, boot: int, ranges: Ranges) -> None:
+        self._seen[gateway, boot] = ranges
+        self._boots[gateway] += 1
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Numbers in their order as runs (first, last) that count up by one."""
+    if numbers == list(range(numbers[0], numbers[0] + len(numbers))):  # as good as always
+        return [(numbers[0], numbers[-1])]
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
 
 def as_ranges(identities: Iterable[tuple[str, int, int]]) -> list[Range]:
     """The fewest ranges that hold these (gateway, boot, seq)."""
-    sets: dict[Boot, Ranges] = {}
+    numbers: dict[Boot, list[int]] = {}
     for gateway, boot, seq in identities:
-        sets.setdefault((gateway, boot), Ranges()).add(seq, seq)
-    return [(g, b, first, last) for (g, b), ranges in sets.items() for first, last in ranges]
+        numbers.setdefault((gateway, boot), []).append(seq)
+    return [(g, b, first, last) for (g, b), of_boot in numbers.items() for first, last in _runs(sorted(set(of_boot)))]

@@ -24,13 +24,15 @@ from whenabouts_protocol import encode_ack, subscription, topic
 
 FLUSH_S = 0.5  # readings wait at most this long for a file
 FLUSH_READINGS = 50_000
+FLUSH_BYTES = 32 << 20  # of messages: bounds what large or hostile ones hold in memory
 IDLE_S = 0.05  # with a small receive window: flush when nothing came for this long
-RECEIVE_WINDOW = 2000  # messages on their way to us; times the largest message it bounds memory
-MAX_PACKET_BYTES = 1 << 20  # with MQTT 5 the broker does not deliver larger ones; four times the largest batch
+RECEIVE_WINDOW = 2000  # messages on their way to us that are not acknowledged
+INBOX_MESSAGES = 2 * RECEIVE_WINDOW  # received, not looked at; when full, QoS 0 is dropped and counted, QoS 1 waits
+MAX_PACKET_BYTES = 512 << 10  # with MQTT 5 the broker does not deliver larger ones; twice the largest batch
 SESSION_EXPIRY_S = 7 * 86400  # the broker keeps messages for an ingest that is away so long
 RETRY_S = 1.0
-# A broker that knows no MQTT 5 should refuse it, but some only keep silent.
-ANSWER_S = {MQTTProtocolVersion.MQTTv5: 3.0, MQTTProtocolVersion.MQTTv311: 10.0}
+CONNECT_TIMEOUT_S = 10.0
+CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the rest of what it takes for a longer packet
 LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
 
 log = logging.getLogger("whenabouts.ingest")
@@ -66,7 +68,8 @@ class IngestService:
     def __init__(self, host: str, port: int, bridge: Bridge, client_id: str, credentials: Credentials) -> None:
         self._host, self._port, self._bridge = host, port, bridge
         self._client_id, self._credentials = client_id, credentials
-        self._inbox: queue.Queue[tuple[str, bytes, _Token]] = queue.Queue()
+        self._inbox: queue.Queue[tuple[str, bytes, _Token]] = queue.Queue(INBOX_MESSAGES)
+        self._closing = False
         self._connection = 0
         self._refused = ""
         self._answered = threading.Event()
@@ -74,6 +77,7 @@ class IngestService:
         self._client: mqtt.Client | None = None
         self._large_window = True
         self.connected = False
+        self.dropped = 0  # messages of QoS 0 that found the inbox full
 
     def connect(self) -> None:
         """Connect with MQTT 5, or 3.1.1 where the broker knows no newer.
@@ -85,15 +89,16 @@ class IngestService:
             self._large_window = version == MQTTProtocolVersion.MQTTv5
             self._answered.clear()
             self._refused = ""
-            client = self._make_client(version)
             try:
+                client = self._make_client(version)
                 self._connect(client, version)
             except (OSError, ValueError) as error:
                 raise BrokerError(
-                    f"broker {self._host}:{self._port}: cannot connect ({error}); is it running, and is the port right?"
+                    f"broker {self._host}:{self._port}: cannot connect ({error}); is it running, are address, port and "
+                    "certificates right?"
                 ) from None
             client.loop_start()
-            self._answered.wait(ANSWER_S[version])
+            self._answered.wait(CONNECT_5_TIMEOUT_S if self._large_window else CONNECT_TIMEOUT_S)
             if self.connected:
                 self._client = client
                 log.info("broker %s:%d: connected with %s", self._host, self._port, version.name)
@@ -107,7 +112,7 @@ class IngestService:
         while not self._stopping.is_set():
             idle = not self._receive(0.02 if self._large_window else IDLE_S)
             now_s = time.monotonic()
-            due = now_s - flushed_s >= FLUSH_S or self._bridge.waiting_readings >= FLUSH_READINGS
+            due = now_s - flushed_s >= FLUSH_S or self._full
             if due or (idle and not self._large_window and self._bridge.waiting):
                 flushed_s = now_s
                 self._flush()
@@ -125,20 +130,32 @@ class IngestService:
 
     def close(self) -> None:
         """Disconnect; the broker keeps the session."""
+        self._closing = True
         if self._client is not None:
             self._client.disconnect()
             self._client.loop_stop()
             self._client = None
 
+    @property
+    def _full(self) -> bool:
+        bridge = self._bridge
+        return (
+            bridge.waiting_readings >= FLUSH_READINGS
+            or bridge.waiting_bytes >= FLUSH_BYTES
+            or bridge.waiting >= INBOX_MESSAGES
+        )
+
     def _receive(self, timeout_s: float) -> bool:
-        """Take what has come, waiting up to timeout_s for the first; whether anything came."""
+        """Take what has come, waiting up to timeout_s for the first; whether anything came. Nothing more when full."""
+        if self._full:
+            return False
         try:
             message = self._inbox.get(timeout=timeout_s) if timeout_s else self._inbox.get_nowait()
         except queue.Empty:
             return False
         while True:
             self._bridge.take(*message)
-            if self._bridge.waiting_readings >= FLUSH_READINGS:
+            if self._full:
                 return True
             try:
                 message = self._inbox.get_nowait()
@@ -182,6 +199,7 @@ class IngestService:
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect
         client.on_message = self._on_message
+        client.on_subscribe = self._on_subscribe
         return client
 
     def _connect(self, client: mqtt.Client, version: MQTTProtocolVersion) -> None:
@@ -203,6 +221,11 @@ class IngestService:
             client.subscribe([(subscription(leaf), qos) for leaf, qos in LEAVES])
         self._answered.set()
 
+    def _on_subscribe(self, _c: mqtt.Client, _u: Any, _mid: int, reasons: list[Any], _p: Any) -> None:
+        for (leaf, _), reason in zip(LEAVES, reasons, strict=False):
+            if reason.is_failure:
+                log.error("broker: refused %s (%s); allow this user to read it", subscription(leaf), reason)
+
     def _on_disconnect(self, _c: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
         if self.connected and not self._stopping.is_set():
             log.warning("broker: connection lost (%s); trying again", reason)
@@ -214,4 +237,12 @@ class IngestService:
             name = message.topic
         except UnicodeDecodeError:
             name = ""
-        self._inbox.put((name, bytes(message.payload), _Token(self._connection, message.mid, message.qos)))
+        item = (name, bytes(message.payload), _Token(self._connection, message.mid, message.qos))
+        while not self._closing:
+            try:
+                self._inbox.put(item, timeout=0 if message.qos == 0 else RETRY_S)
+                return
+            except queue.Full:
+                if message.qos == 0:
+                    self.dropped += 1
+                    return

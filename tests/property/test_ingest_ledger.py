@@ -1,0 +1,188 @@
+"""The ledger against plain sets of numbers."""
+
+import itertools
+from bisect import bisect_right
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from whenabouts_cloud.ingest import ledger as ledger_module
+from whenabouts_cloud.ingest.ledger import MAX_RANGES, Ledger, LedgerFull, Ranges, as_ranges
+
+small = st.integers(0, 40)
+spans = st.tuples(small, st.integers(0, 8)).map(lambda s: (s[0], s[0] + s[1]))
+boots = st.tuples(st.sampled_from("ab"), st.integers(0, 2))
+
+
+def numbers_of(ranges: Ranges) -> set[int]:
+    return {n for first, last in ranges for n in range(first, last + 1)}
+
+
+def reach_of(numbers: set[int], start: int = 0) -> int:
+    while start in numbers:
+        start += 1
+    return start - 1
+
+
+@given(st.lists(spans, max_size=30), st.lists(spans, min_size=1, max_size=5), small)
+def test_ranges_are_a_set(added, asked, start):
+    """Contains, overlaps, covers and reach answer as a set of the same numbers; ranges stay sorted and apart."""
+    ranges, plain = Ranges(), set()
+    for first, last in added:
+        ranges.add(first, last)
+        plain |= set(range(first, last + 1))
+        assert numbers_of(ranges) == plain
+        listed = list(ranges)
+        assert all(a_last + 1 < b_first for (_, a_last), (b_first, _) in itertools.pairwise(listed))
+        assert len(ranges) == len(listed)
+    assert all((n in ranges) == (n in plain) for n in range(50))
+    for first, last in asked:
+        assert ranges.overlaps(first, last) == any(n in plain for n in range(first, last + 1))
+        assert ranges.covers(first, last) == all(n in plain for n in range(first, last + 1))
+    assert ranges.reach(start) == reach_of(plain, start)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 1), small)))
+def test_as_ranges_holds_the_same_identities_in_the_fewest_ranges(identities):
+    """Expanding the ranges gives the set back, and no two of them could be one."""
+    ranges = as_ranges(identities)
+    expanded = [(g, b, n) for g, b, first, last in ranges for n in range(first, last + 1)]
+    assert sorted(expanded) == sorted(set(identities))
+    assert not {(g, b, last + 1) for g, b, _, last in ranges} & {(g, b, first) for g, b, first, _ in ranges}
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """A ledger and two dictionaries of sets are told the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = Ledger()
+        self.seen: dict = {}
+        self.landed: dict = {}
+
+    @rule(boot=boots, numbers=st.lists(small, min_size=1, max_size=12))
+    def admit_any(self, boot, numbers):
+        self.admit(boot, numbers)
+
+    @rule(boot=boots, span=spans)
+    def admit_run(self, boot, span):
+        self.admit(boot, list(range(span[0], span[1] + 1)))
+
+    def admit(self, boot, numbers):
+        expected, seen = [], self.seen.setdefault(boot, set())
+        for number in numbers:
+            expected.append(number not in seen)
+            seen.add(number)
+        assert self.ledger.admit(*boot, numbers) == expected
+
+    @rule(boot=boots, span=spans)
+    def land(self, boot, span):
+        self.ledger.land([(*boot, *span)])
+        self._landed(boot, range(span[0], span[1] + 1))
+
+    @rule(boot=boots, first=small)
+    def forget_before(self, boot, first):
+        self.ledger.forget_before(*boot, first)
+        self._landed(boot, range(first))
+
+    @rule()
+    def restart(self):
+        ranges = self.ledger.landed_ranges()
+        self.ledger = Ledger()
+        self.ledger.land(ranges)
+        self.seen = {boot: set(numbers) for boot, numbers in self.landed.items()}
+
+    def _landed(self, boot, numbers):
+        for table in (self.seen, self.landed):
+            table.setdefault(boot, set()).update(numbers)
+
+    @invariant()
+    def reaches_agree(self):
+        for boot in [(g, b) for g in "ab" for b in range(3)]:
+            assert self.ledger.reach(*boot) == reach_of(self.landed.get(boot, set()))
+        snapshot = {(g, b, n) for g, b, first, last in self.ledger.landed_ranges() for n in range(first, last + 1)}
+        assert snapshot == {(*boot, n) for boot, numbers in self.landed.items() for n in numbers}
+
+
+LedgerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+test_ledger_is_two_tables_of_sets = LedgerMachine.TestCase
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=9), max_size=30), st.integers(1, 6))
+def test_a_full_ledger_admits_nothing_of_what_it_refuses(messages, limit):
+    """With few ranges allowed, a refused message changes nothing, a taken one never passes the limit."""
+    kept = ledger_module.MAX_RANGES
+    ledger_module.MAX_RANGES = limit
+    try:
+        ledger, seen = Ledger(), set()
+        for numbers in messages:
+            try:
+                new = ledger.admit("g", 0, numbers)
+            except LedgerFull:
+                assert all(ledger.admit("g", 0, [n]) == [False] for n in seen)
+                continue
+            assert {n for n, fresh in zip(numbers, new, strict=True) if fresh} == set(numbers) - seen
+            seen |= set(numbers)
+            assert len(as_ranges(("g", 0, n) for n in seen)) <= limit
+    finally:
+        ledger_module.MAX_RANGES = kept
+
+
+def test_at_the_limit_a_gateway_can_still_close_its_gaps():
+    """MAX_RANGES gaps: a further gap is refused, numbers that go on or fill gaps are taken until all is one range."""
+    ledger = Ledger()
+    for first in range(0, MAX_RANGES, 1024):
+        assert all(ledger.admit("g", 0, [2 * n for n in range(first, first + 1024)]))
+    with pytest.raises(LedgerFull, match="gaps in the numbers of g boot 0"):
+        ledger.admit("g", 0, [4 * MAX_RANGES])
+    for first in range(1, 2 * MAX_RANGES, 2000):
+        ledger.admit("g", 0, list(range(first, min(first + 2000, 2 * MAX_RANGES))))
+    assert ledger.admit("g", 0, [4 * MAX_RANGES]) == [True]
+
+
+def test_a_gateway_with_too_many_boots_is_refused_and_others_are_not(monkeypatch):
+    """Boots are limited for each gateway and for all; batches and beats count alike."""
+    monkeypatch.setattr(ledger_module, "MAX_GATEWAY_BOOTS", 5)
+    monkeypatch.setattr(ledger_module, "MAX_BOOTS", 8)
+    ledger = Ledger()
+    for boot in range(5):
+        ledger.admit("greedy", boot, [0])
+    with pytest.raises(LedgerFull, match="boots of greedy"):
+        ledger.admit("greedy", 5, [0])
+    with pytest.raises(LedgerFull, match="boots of greedy"):
+        ledger.forget_before("greedy", 6, 10)
+    assert ledger.admit("greedy", 4, [1]) == [True]
+    for boot in range(3):
+        assert ledger.admit("honest", boot, [0]) == [True]
+    with pytest.raises(LedgerFull, match="boots of all gateways"):
+        ledger.admit("late", 0, [0])
+
+
+class CountedList(list):
+    """Counts comparisons' reads."""
+
+    reads = 0
+
+    def __getitem__(self, at):
+        CountedList.reads += 1
+        return super().__getitem__(at)
+
+
+def test_a_contiguous_message_costs_a_few_bisections_not_a_step_a_number():
+    """2000 numbers beside 4000 ranges read some dozens of entries, and leave one range."""
+    ledger = Ledger()
+    for first in range(0, 4000, 1000):
+        ledger.admit("g", 0, [3 * n for n in range(first, first + 1000)])
+    seen = ledger._seen["g", 0]
+    seen.firsts, seen.lasts = CountedList(seen.firsts), CountedList(seen.lasts)
+    CountedList.reads = 0
+    assert bisect_right(seen.firsts, 7) == 3
+    ledger.admit("g", 0, list(range(20_000, 22_000)))
+    assert CountedList.reads < 100
+    long = Ledger()
+    for first in range(0, 2_000_000, 2000):
+        long.admit("g", 0, list(range(first, first + 2000)))
+    assert len(long._seen["g", 0]) == 1
