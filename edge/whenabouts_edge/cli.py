@@ -118,8 +118,11 @@ def status(config_file: Path, as_json: bool) -> None:
         state: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{path}: cannot read ({error}); has the agent run with this state_dir?") from None
-    age_s = time.time() - state["written_us"] / 1e6
-    problems = _problems(state, age_s)
+    try:
+        age_s = time.time() - state["written_us"] / 1e6
+        problems = _problems(state, age_s)
+    except (KeyError, TypeError, AttributeError):
+        raise click.ClickException(f"{path}: found no status of this version; restart the agent") from None
     if not state["running"] or age_s > STALE_S:
         state["spool"] = _stored(Path(config.state_dir) / "spool.sqlite") or state["spool"]
     if as_json:
