@@ -19,9 +19,8 @@ Pure integers, no allocation beyond a short list of chunks; runs unchanged on Mi
 
 MAX_CHUNKS = 64  # bounds of chunks kept while a frame is incomplete; more merge into the newest, which only widens
 READER_TIME_TOLERANCE_US = 1000  # a reader counts whole milliseconds
-CYCLE_SLIP_US = (
-    50_000  # assumed: a cycle begins as its announcement leaves, which waits for up to 12 records in its way
-)
+# Assumed: a cycle begins as its announcement leaves, which waits for up to 24 records in its way.
+CYCLE_SLIP_US = 100_000
 
 
 def wire_us(length: int, baud: int) -> int:

@@ -25,7 +25,8 @@ def replay(case):
         except ValueError as error:
             result = str(error)
         results.append(list(result) if isinstance(result, tuple) else result)
-    return [*results, stamper.reader_time_refused]
+    results.append(stamper.reader_time_refused)
+    return results
 
 
 if __name__ == "__main__":

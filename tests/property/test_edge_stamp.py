@@ -3,6 +3,7 @@
 from fractions import Fraction
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -201,8 +202,6 @@ def test_merged_chunks_only_widen(steps, data):
 
 def test_bytes_that_never_came_have_no_window():
     """A frame outside of what arrived, or of what was forgotten entirely, is a mistake of the caller."""
-    import pytest
-
     stamper = Stamper(9600, 10, 10)
     stamper.arrived(4, 0, 5)
     with pytest.raises(ValueError, match="byte 4 of the stream: found only 4 bytes arrived"):

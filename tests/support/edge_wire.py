@@ -78,6 +78,4 @@ def reads(times: list[Fraction], chance: Random, stall_us_max: int) -> list[Read
             if at < len(times):
                 latest_empty = min(latest_empty, int(times[at] // 1))
             empty_us = max(empty_us, latest_empty - chance.choice([0, chance.randint(0, 2000)]))
-        elif chance.random() < 0.1 and chunks:
-            pass  # more was waiting: the lower bound stays where it was
     return chunks
