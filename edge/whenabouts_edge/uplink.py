@@ -10,6 +10,7 @@ import contextlib
 import logging
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -97,7 +98,10 @@ class Uplink:
         if self.connected:
             info = client.publish(self._topic("status"), self._status("stopped"), qos=1, retain=True)
             await asyncio.to_thread(_wait, info, timeout_s)
+        left = threading.Event()
+        client.on_disconnect = lambda *_: left.set()
         client.disconnect()
+        await asyncio.to_thread(left.wait, timeout_s)  # the DISCONNECT must be out before the socket is cut
         await self._forget_client()
 
     async def _connect(self) -> None:

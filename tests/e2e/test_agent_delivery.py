@@ -191,7 +191,8 @@ def test_full_disk_is_survived_and_told_by_a_gap(bench, gate):
         seen.wait("later badges", lambda: seen.keys() >= more)
         gaps = {r.seq: r for r in seen.readings() if r.kind == "gap"}
         assert sum(r.value for r in gaps.values()) == bench.agent_status()["refused"]
-        lost = [e for e in gate.emitted if not e.damaged and e.key not in seen.keys()]
+        published = seen.keys()
+        lost = [e for e in gate.emitted if not e.damaged and e.key not in published]
         assert len(lost) == bench.agent_status()["refused"]
         assert all(any(g.t_min <= e.true_us <= g.t_max for g in gaps.values()) for e in lost)
         assert bench.parts["gw"].stop() == 0
