@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 from whenabouts_edge.clock import ClockSource
 from whenabouts_edge.intake import Intake
 from whenabouts_edge.link import Batch, LinkThread
-from whenabouts_edge.outbox import MAX_IN_FLIGHT
+from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.settings import Config
-from whenabouts_edge.spool import Draft, Message, Spool
+from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
 from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
 from whenabouts_protocol.messages import MAX_BOOTS
@@ -59,7 +59,10 @@ class Agent:
         if self._spool.quarantined:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
+        self._status_failed = False
         self._clear_us: dict[str, int] = {}
+        self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
+        self._acked_numbers = asyncio.Event()
         self._frontier_us: int | None = None
         self._published: dict[int, tuple[int, int]] = {}
         self._links = [
@@ -82,6 +85,7 @@ class Agent:
             self._intake.run(),
             self._uplink.run(),
             self._publish(),
+            self._forget_landed(),
             self._every(PROMISE_EVERY_S, self._promise),
             self._every(self.config.beat_ms / 1000, self._beat),
             self._every(STATUS_EVERY_S, self._write_status),
@@ -90,15 +94,15 @@ class Agent:
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # a job that ended by itself has failed: show why
+                task.result()  # a job that ended by itself has failed: show why, and let the last will speak
             await self._drain()
+            await self._uplink.close()
         finally:
             for link in self._links:
                 link.stop()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._uplink.close()
             await self._write_status(running=False)
             await self._in_db(self._spool.close)
             self._db.shutdown()
@@ -109,13 +113,8 @@ class Agent:
         for link in self._links:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
-        deadline_s = time.monotonic() + DRAIN_S
-        while time.monotonic() < deadline_s:
-            stored = self._intake.settled == self._intake.accepted
-            if stored and (not self._uplink.connected or await self._all_published()):
-                break
-            await asyncio.sleep(0.02)
-        await self._promise()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._promise(), DRAIN_S)
         await self._beat()
         state = self._spool.state
         log.info("stopped: %d readings this boot, %d wait in the spool", state.next_seq, state.readings)
@@ -158,36 +157,61 @@ class Agent:
                     break
 
     def _on_ack(self, ack: Ack) -> None:
-        self._loop.create_task(self._landed(ack))
-
-    async def _landed(self, ack: Ack) -> None:
+        state = self._spool.state
+        if ack.landed.get(state.boot, -1) >= state.next_seq:
+            self._uplink.acks_refused += 1
+            log.warning("ack refused: found number %d of this boot, given are 0 to %d; do two gateways share this name?",
+                        ack.landed[state.boot], state.next_seq - 1)  # fmt: skip
+            return
         for boot, seq in ack.landed.items():
-            await self._in_db(self._spool.landed, boot, seq)
-            self._uplink.outbox.landed(boot, seq, time.monotonic())
-        self._work.set()
+            self._acked[boot] = max(seq, self._acked.get(boot, -1))
+        self._acked_numbers.set()
 
-    async def _all_published(self) -> bool:
-        last = await self._in_db(self._spool.last_position)
-        return last is None or (self._uplink.outbox.published or (-1, -1)) >= last
+    async def _forget_landed(self) -> None:
+        while True:
+            await self._acked_numbers.wait()
+            self._acked_numbers.clear()
+            acked, self._acked = self._acked, {}
+            for boot, seq in acked.items():
+                try:
+                    await self._in_db(self._spool.landed, boot, seq)
+                except SpoolError as error:  # they stay, are sent again, and confirmed again
+                    log.error("%s", error)
+                    continue
+                self._uplink.outbox.landed(boot, seq, time.monotonic())
+            self._work.set()
+
+    async def _is_published(self, position: Position | None) -> bool:
+        """Whether every message up to this position was taken by the broker, or has even landed."""
+        if position is None or (self._uplink.outbox.published or (-1, -1)) >= position:
+            return True
+        oldest = await self._in_db(self._spool.after, None, 1)
+        return not oldest or oldest[0].position > position
 
     async def _promise(self) -> None:
         """Renew what the beat may promise; keeps the last promise while it cannot be renewed."""
-        if len(self._clear_us) < len(self._links) or self._sample.bound_us is None:
-            return
-        host_us = min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
-        frontier_us = self._sample.to_utc(host_us, host_us).t_min
+        frontier_us = self._clear_utc_us()
         accepted = self._intake.accepted
         while self._intake.settled < accepted:
             await asyncio.sleep(0.01)
+        gap_open = self._intake.gap_open  # asked before the numbers: a gap told after them is not among them
         numbers = await self._in_db(self._spool.numbers)
-        while not await self._all_published():
+        newest = await self._in_db(self._spool.last_position)
+        while not await self._is_published(newest):
             if not self._uplink.connected:
                 return
             await asyncio.sleep(0.02)
-        if self._intake.gap_open or len(numbers) > MAX_BOOTS:
+        if frontier_us is None or gap_open or len(numbers) > MAX_BOOTS:
             return
         if self._frontier_us is None or frontier_us > self._frontier_us:
             self._frontier_us, self._published = frontier_us, numbers
+
+    def _clear_utc_us(self) -> int | None:
+        """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
+        if len(self._clear_us) < len(self._links) or self._sample.bound_us is None:
+            return None
+        host_us = min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
+        return self._sample.to_utc(host_us, host_us).t_min
 
     async def _beat(self) -> None:
         state, sample, config = self._spool.state, self._sample, self.config
@@ -221,7 +245,14 @@ class Agent:
 
     async def _write_status(self, running: bool = True) -> None:
         path = Path(self.config.state_dir) / "status.json"
-        await asyncio.to_thread(_replace, path, json.dumps(self._status(running), indent=1))
+        try:
+            await asyncio.to_thread(_replace, path, json.dumps(self._status(running), indent=1))
+        except OSError as error:  # a full disk must not end the agent
+            if not self._status_failed:
+                log.error("status %s: cannot write (%s); free space on its disk", path, error)
+            self._status_failed = True
+        else:
+            self._status_failed = False
 
     def _status(self, running: bool) -> dict[str, Any]:
         state, uplink, sample = self._spool.state, self._uplink, self._sample

@@ -52,9 +52,17 @@ def main() -> None:
 
 @main.command()
 @_config_option
-@click.option("--log-level", default="info", type=click.Choice(["debug", "info", "warning"]), show_default=True)
+@click.option(
+    "--log-level",
+    default="info",
+    type=click.Choice(["debug", "info", "warning"]),
+    show_default=True,
+    help="How much to say on stderr.",
+)
 def run(config_file: Path, log_level: str) -> None:
-    """Run the agent until SIGTERM or Ctrl-C, which drain the spool before the end.
+    """Run the agent until SIGTERM or Ctrl-C.
+
+    At the end it stores what was read and publishes for up to five seconds; what remains is sent after the next start.
 
     \b
     Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
@@ -79,7 +87,9 @@ async def _run(config: Config) -> None:
 @_config_option
 @_json_option
 def check(config_file: Path, as_json: bool) -> None:
-    """Check a configuration and say everything that is wrong with it.
+    """Check a configuration file.
+
+    Says everything that is wrong with it, each mistake with its line. Exit code 2 if there is one.
 
     \b
     Example:  whenabouts-edge check --config edge.toml
@@ -107,7 +117,9 @@ def check(config_file: Path, as_json: bool) -> None:
 @_config_option
 @_json_option
 def status(config_file: Path, as_json: bool) -> None:
-    """Show how the agent is: readers, clock bound, connection, spool. Exit code 1 if something needs a look.
+    """Show how the agent is.
+
+    Readers, clock bound, connection and spool. Exit code 1 if something needs a look.
 
     \b
     Example:  whenabouts-edge status --config /etc/whenabouts/edge.toml
@@ -118,8 +130,11 @@ def status(config_file: Path, as_json: bool) -> None:
         state: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{path}: cannot read ({error}); has the agent run with this state_dir?") from None
-    age_s = time.time() - state["written_us"] / 1e6
-    problems = _problems(state, age_s)
+    try:
+        age_s = time.time() - state["written_us"] / 1e6
+        problems = _problems(state, age_s)
+    except (KeyError, TypeError, AttributeError):
+        raise click.ClickException(f"{path}: found no status of this version; restart the agent") from None
     if not state["running"] or age_s > STALE_S:
         state["spool"] = _stored(Path(config.state_dir) / "spool.sqlite") or state["spool"]
     if as_json:
@@ -131,7 +146,9 @@ def status(config_file: Path, as_json: bool) -> None:
 
 @main.command("sample-config")
 def sample_config() -> None:
-    """Print a configuration with every option explained; the defaults are commented out.
+    """Print a configuration with every option.
+
+    Each has a sentence; defaults are commented out.
 
     \b
     Example:  whenabouts-edge sample-config > edge.toml

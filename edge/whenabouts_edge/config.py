@@ -28,6 +28,7 @@ from whenabouts_hardware.readers import READERS
 
 _TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false"}
 _CLOCK_NEEDS = {"fixed": ("bound_us",), "chrony": (), "sim": ("epoch_us", "anchor_ns")}
+SHOWN_CHARS = 80  # of a wrong value in a message
 MAX_READERS = 32  # one gateway: each is a port and a thread
 
 
@@ -56,7 +57,7 @@ def parse(text: str, source: str = "config") -> Config:
     """The configuration in a TOML text; source names it in messages. Raises ConfigError as `load` does."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # beside its own ValueError: thousands of digits, of brackets
         raise ConfigError([f"{source}: no TOML: {error}"]) from None
     checker = _Checker(source, text)
     config = checker.check(document)
@@ -81,10 +82,12 @@ class _Checker:
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
-            if clock[needed] is None:
+            if needed not in tables["clock"] and clock[needed] is None:
                 self._mistake(("clock", 0, "source"), f'source "{clock["source"]}" needs {needed}, found none')
         if bool(broker["cert_file"]) != bool(broker["key_file"]):
             self._mistake(("broker", 0, "cert_file"), "found one of cert_file and key_file, expected both or none")
+        if broker["password_file"] and not broker["username"]:
+            self._mistake(("broker", 0, "password_file"), "found password_file without username, expected both")
         return Config(
             site=general["site"],
             gateway=general["gateway"],
@@ -99,8 +102,10 @@ class _Checker:
 
     def _readers(self, tables: Any) -> tuple[ReaderConfig, ...]:
         if not isinstance(tables, list) or not 0 < len(tables) <= MAX_READERS:
+            found = f"{len(tables)} readers" if isinstance(tables, list) else _shown(tables)
             self._mistake(
-                ("reader", 0, ""), f"found no or too many readers, expected 1 to {MAX_READERS} [[reader]] tables"
+                ("reader", 0, ""),
+                f"found {found}, expected 1 to {MAX_READERS} tables that begin with [[reader]] in double brackets",
             )
             return ()
         readers = []
@@ -127,18 +132,18 @@ class _Checker:
     ) -> dict[str, Any]:
         values = {key: None if o.default is REQUIRED else o.default for key, o in options.items()}
         if not isinstance(table, dict):
-            self._mistake((name, number, ""), f"found {table!r}, expected a table")
+            self._mistake((name, number, ""), f"found {_shown(table)}, expected a table")
             return values
         for key, value in table.items():
             option = options.get(key)
             if option is None:
                 near = difflib.get_close_matches(key, known or list(options), 1)
                 hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known or options)}"
-                self._mistake((name, number, key), f"unknown key {key}{hint}")
+                self._mistake((name, number, key), f"unknown key {_shown(key)[1:-1]}{hint}")
             elif type(value) is not option.kind:
-                self._mistake((name, number, key), f"{key}: found {value!r}, expected {_TYPE_NAMES[option.kind]}")
+                self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {_TYPE_NAMES[option.kind]}")
             elif option.test and not option.test(value):
-                self._mistake((name, number, key), f"{key}: found {value!r}, expected {option.expected}")
+                self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {option.expected}")
             else:
                 values[key] = value
         for key, option in options.items():
@@ -148,7 +153,8 @@ class _Checker:
 
     def _mistake(self, place: tuple[str, int, str], text: str) -> None:
         table, number, _ = place
-        line = self._lines.get(place) or self._lines.get((table, number, "")) or 1
+        places = place, (table, number, ""), ("", 0, table)  # the last for a table written as `table = {...}`
+        line = next((self._lines[p] for p in places if p in self._lines), 1)
         where = f"[{table}] " if table else ""
         self.mistakes.append((line, f"{self._source}:{line}: {where}{text}"))
 
@@ -156,7 +162,7 @@ class _Checker:
 def _key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
     """((table, number of that table, key), line) for each table head and key, as far as they begin a line."""
     table, counts = "", {"": 0}
-    for line, content in enumerate(text.splitlines(), 1):
+    for line, content in enumerate(text.split("\n"), 1):
         head = re.match(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?", content)
         key = re.match(r"\s*([A-Za-z0-9_-]+)\s*=", content)
         if head:
@@ -165,3 +171,12 @@ def _key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
             yield (table, counts[table], ""), line
         elif key:
             yield (table, counts[table], key[1]), line
+
+
+def _shown(value: object) -> str:
+    """The value as a message shows it, cut to a readable length."""
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, nesting without end
+        return type(value).__name__
+    return shown if len(shown) <= SHOWN_CHARS else shown[: SHOWN_CHARS - 3] + "..."

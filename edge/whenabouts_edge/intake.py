@@ -5,6 +5,7 @@ and not the growth of memory. A commit takes what has gathered for commit_ms, or
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,8 +29,10 @@ class Intake:
         self._append, self._on_stored, self._commit_s = append, stored, commit_ms / 1000
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(MAX_WAITING)
+        self._one_reserves = threading.Lock()  # or several readers could each hold a part of the room and wait for ever
         self._buffer: list[Draft] = []
         self._filled = asyncio.Event()
+        self._batch_full = asyncio.Event()
         self._gaps: dict[str, tuple[int, int, int, Reading]] = {}
         self.accepted = 0
         self.settled = 0  # stored, or refused and counted
@@ -37,8 +40,9 @@ class Intake:
 
     def reserve(self, count: int) -> None:
         """Called by a reader's thread before it hands over count drafts: waits until there is room."""
-        for _ in range(count):
-            self._room.acquire()
+        with self._one_reserves:
+            for _ in range(count):
+                self._room.acquire()
 
     def accept(self, drafts: Sequence[Draft]) -> None:
         """Take drafts for which room was reserved; belongs to the event loop's thread."""
@@ -46,6 +50,8 @@ class Intake:
             self._buffer.extend(drafts)
             self.accepted += len(drafts)
             self._filled.set()
+            if len(self._buffer) >= MAX_BATCH:
+                self._batch_full.set()
 
     @property
     def gap_open(self) -> bool:
@@ -58,18 +64,20 @@ class Intake:
             if self._gaps and not self._buffer:
                 await self._tell_gaps()
             if len(self._buffer) < MAX_BATCH:
-                self._filled.clear() if not self._buffer else None
                 await self._gather()
             await self._store(self._buffer[:MAX_BATCH])
 
     async def _gather(self) -> None:
+        self._batch_full.clear()
         if not self._buffer:
+            self._filled.clear()
             timeout_s = RETRY_S if self._gaps else None
             try:
                 await asyncio.wait_for(self._filled.wait(), timeout_s)
             except TimeoutError:
                 return
-        await asyncio.sleep(self._commit_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._batch_full.wait(), self._commit_s)
 
     async def _store(self, drafts: list[Draft]) -> None:
         if not drafts:

@@ -25,6 +25,7 @@ CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
 # Tags that a reader kept in its buffer until it was asked are as old as the search that found them, which no frame tells:
 # a timed search lasts about a second by convention, and fetching follows it.
 BUFFERED_US = 2_000_000
+CLOSED_CLEAR_NS = 500_000_000  # the same while the port is closed
 LONGEST_FRAME = 262  # bytes; of an M6e, the longest of all readers here
 
 log = logging.getLogger("whenabouts.edge")
@@ -100,9 +101,9 @@ class Link:
                 self._stamper.cycle_started(frame.start, frame.end)
             for sighting in sightings(self.reader.kind, frame):
                 window = self._stamper.window(frame.start, frame.end)
-                if frame.kind == "tags":
+                if frame.kind == "tags":  # counted from a search that no keep-alive announced
                     window = (window[0] - BUFFERED_US, window[1])
-                if sighting.ts_ms is not None and sighting.read_count == 1:
+                elif sighting.ts_ms is not None and sighting.read_count == 1:
                     window = self._stamper.narrowed(window, sighting.ts_ms)
                 stamp = clock.to_utc(*window)
                 drafts.append(self._draft(sighting.key, dict(sighting.attrs), stamp, clock.state))
@@ -180,10 +181,20 @@ class LinkThread(threading.Thread):
                     return
             except PortError as error:
                 self._say("lost", str(error))
-            self._deliver(Batch([], self._host_us(time.monotonic_ns())))
-            if self._stopping.wait(pause_s * random.uniform(0.5, 1.0)):
-                return
+            except Exception as error:  # a fault of ours with one port's bytes must not silence the reader for good
+                log.exception(
+                    "reader %s: fault in the agent, opening the port again; please report this", self.reader.name
+                )
+                self._say("lost", f"fault in the agent: {error!r}")
+            self._pause(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(REOPEN_S_MAX, pause_s * 2)
+
+    def _pause(self, pause_s: float) -> None:
+        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back."""
+        until_ns = time.monotonic_ns() + int(pause_s * 1e9)
+        while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
+            self._deliver(Batch([], self._host_us(now_ns)))
+            self._stopping.wait(min(CLOSED_CLEAR_NS, until_ns - now_ns) / 1e9)
 
     def _read(self, port: Port) -> None:
         link = Link(self.reader, *self._place, self._host_us)

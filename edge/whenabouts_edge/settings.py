@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whenabouts_hardware.readers import READERS
+from whenabouts_protocol.reading import is_text
 from whenabouts_protocol.topics import is_name
 
 REQUIRED = object()
@@ -22,33 +23,37 @@ class Option:
     about: str
     test: Callable[[Any], bool] | None = None
     expected: str = ""
+    example: Any = None  # for the sample file, where there is no default to show
 
 
-def _number(default: Any, low: int, high: int, about: str) -> Option:
-    return Option(int, default, about, lambda v: low <= v <= high, f"a whole number from {low} to {high}")
+def _number(default: Any, low: int, high: int, about: str, example: Any = None) -> Option:
+    return Option(int, default, about, lambda v: low <= v <= high, f"a whole number from {low} to {high}", example)
 
 
-def _name(about: str) -> Option:
-    return Option(str, REQUIRED, about, is_name, "1 to 64 bytes without space / + #")
+def _name(about: str, example: str) -> Option:
+    expected = "1 to 64 bytes without space / + #, not beginning with $ or ."
+    return Option(str, REQUIRED, about, is_name, expected, example)
 
 
-def _text(default: Any, about: str) -> Option:
-    return Option(str, default, about, lambda v: bool(v), "text that is not empty")
+def _text(default: Any, about: str, example: Any = None) -> Option:
+    return Option(str, default, about, lambda v: bool(v) and "\0" not in v, "text that is not empty", example)
 
 
 GENERAL = {
-    "site": _name("Place this gateway stands at; first level of its topics."),
-    "gateway": _name("Name of this gateway, unique among all that share a landing."),
+    "site": _name("Place this gateway stands at; first level of its topics.", "warehouse"),
+    "gateway": _name("Name of this gateway, unique among all that share a landing.", "dock-1"),
     "state_dir": _text("/var/lib/whenabouts", "Folder for the spool and the status file."),
 }
 BROKER = {
     "host": _text("localhost", "MQTT broker."),
     "port": _number(1883, 1, 65535, "Port of the broker; 8883 is usual with TLS."),
-    "username": _text(None, "User at the broker."),
-    "password_file": _text(None, "File that holds the password on its first line, readable by the agent only."),
-    "ca_file": _text(None, "Certificates to trust, PEM; setting it turns TLS on."),
-    "cert_file": _text(None, "Certificate of this gateway for mutual TLS, PEM."),
-    "key_file": _text(None, "Key of that certificate, PEM."),
+    "username": _text(None, "User at the broker.", "dock-1"),
+    "password_file": _text(
+        None, "File that holds the password on its first line, readable by the agent only.", "/etc/whenabouts/password"
+    ),
+    "ca_file": _text(None, "Certificates to trust, PEM; setting it turns TLS on.", "/etc/whenabouts/ca.pem"),
+    "cert_file": _text(None, "Certificate of this gateway for mutual TLS, PEM.", "/etc/whenabouts/dock-1.pem"),
+    "key_file": _text(None, "Key of that certificate, PEM.", "/etc/whenabouts/dock-1.key"),
     "keepalive_s": _number(30, 5, 3600, "Longest silence on the connection."),
     "resend_s": _number(
         30, 1, 86400, "Send again what the cloud has not confirmed for this long; doubles up to 10 min."
@@ -58,9 +63,9 @@ CLOCK = {
     "source": Option(
         str, "chrony", "Where the clock's bound comes from.", lambda v: v in CLOCK_SOURCES, "chrony, fixed or sim"
     ),
-    "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most."),
-    "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns."),
-    "anchor_ns": _number(None, 0, 10**19, "For sim: moment of CLOCK_MONOTONIC at which true time was epoch_us."),
+    "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most.", 100_000),
+    "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns.", 1_749_993_600_000_000),
+    "anchor_ns": _number(None, 0, 10**18, "For sim: moment of CLOCK_MONOTONIC at which true time was epoch_us.", 0),
     "speed_milli": _number(1000, 1, 10**6, "For sim: speed of true time in thousandths."),
     "offset_us": _number(0, -(10**15), 10**15, "For sim: error of the clock at epoch_us."),
     "drift_ppm": _number(0, -1000, 1000, "For sim: growth of the error."),
@@ -75,17 +80,26 @@ SPOOL = {
 }
 BEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
 READER = {
-    "name": _name("Name of the reader in messages and logs."),
+    "name": _name("Name of the reader in messages and logs.", "dock"),
     "kind": Option(
-        str, REQUIRED, "Protocol it speaks.", lambda v: v in READERS, "one of " + ", ".join(sorted(READERS))
+        str, REQUIRED, "Protocol it speaks.", lambda v: v in READERS, "one of " + ", ".join(sorted(READERS)), "m6e"
     ),
-    "port": _text(REQUIRED, "Device, best by id: /dev/serial/by-id/...; or a pyserial URL such as replay://FILE."),
-    "stream": _text(None, 'Stream its readings belong to; default "<name>/tags".'),
+    "port": _text(
+        REQUIRED, "Device, best by id: /dev/serial/by-id/...; or a pyserial URL such as replay://FILE.", "/dev/ttyUSB0"
+    ),
+    "stream": Option(
+        str,
+        None,
+        'Stream its readings belong to; default "<name>/tags".',
+        is_text,
+        "text of 1 to 256 bytes",
+        "dock/tags",
+    ),
     "baud": _number(
-        None, 0, 4_000_000, "Speed of the line; default by kind. 0 where there is no wire, as on native USB."
+        None, 0, 4_000_000, "Speed of the line; default by kind. 0 where there is no wire, as on native USB.", 115200
     ),
     "adapter_us": _number(16000, 0, 10**7, "Longest time a byte waits in the serial adapter (16 ms in FTDI chips)."),
-    "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind."),
+    "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind.", 1_000_000),
     "listen_only": Option(bool, False, "Never write to the reader: another program commands it."),
 }
 TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT}
@@ -136,21 +150,20 @@ class Config:
 
 
 def sample() -> str:
-    """A configuration file with every option: required ones filled with examples, defaults commented out."""
-    examples = {
-        "site": '"warehouse"',
-        "gateway": '"dock-1"',
-        "name": '"dock"',
-        "kind": '"m6e"',
-        "port": '"/dev/ttyUSB0"',
-    }
-    lines = ["# Configuration of the Whenabouts agent. What is commented out shows the default.", ""]
+    """A configuration file with every option: required ones filled with examples, the others commented out."""
+    lines = [
+        "# Configuration of the Whenabouts agent.",
+        "# What is commented out shows the default, or an example where it says so.",
+        "",
+    ]
 
     def table(options: dict[str, Option]) -> None:
         for key, option in options.items():
             lines.append(f"# {option.about}")
             if option.default is REQUIRED:
-                lines.append(f"{key} = {examples[key]}")
+                lines.append(f"{key} = {_toml(option.example)}")
+            elif option.default is None:
+                lines.append(f"#{key} = {_toml(option.example)}  # example")
             else:
                 lines.append(f"#{key} = {_toml(option.default)}")
         lines.append("")
@@ -166,8 +179,6 @@ def sample() -> str:
 
 
 def _toml(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f'"{value}"' if isinstance(value, str) else str(value)

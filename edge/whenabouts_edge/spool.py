@@ -11,6 +11,7 @@ Cost: a commit of 1 to 50 readings takes one sync of the disk, 4 ms on a virtual
 """
 
 import contextlib
+import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from pathlib import Path
 from whenabouts_protocol import Reading, encode_batch
 
 BOOT_RANDOM_BITS = 32
+BOOT_COUNT_BITS = 31  # a boot is sent as a signed 64-bit number
 APPLICATION_ID = 0x5748454E  # tells a spool from any other SQLite file
 SCHEMA_VERSION = 1
 
@@ -31,6 +33,11 @@ CREATE TABLE message (
     PRIMARY KEY (boot, first_seq)
 ) WITHOUT ROWID;
 """
+
+_SURROUNDINGS = (
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,
+)  # fmt: skip
 
 # A reading that waits for its number: called with boot and seq.
 Draft = Callable[[int, int], Reading]
@@ -80,11 +87,13 @@ class Spool:
         self.path = path
         self.limit_bytes = limit_bytes
         self.quarantined: Path | None = None
-        self._db = self._open_or_set_aside()
-        self._readings, self._payload_bytes = self._db.execute(
-            "SELECT coalesce(sum(readings), 0), coalesce(sum(length(payload)), 0) FROM message"
-        ).fetchone()
-        self.boot = self._begin_boot()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SpoolError(
+                f"spool {path}: cannot make its folder ({error}); set state_dir to a folder that this user may write to"
+            ) from error
+        self._db, self._readings, self._payload_bytes, self.boot = self._open_or_set_aside()
         self._next_seq = 0
 
     def append(self, drafts: Sequence[Draft]) -> Message:
@@ -130,17 +139,34 @@ class Spool:
         """Forget the readings of boot up to seq, which the cloud holds now; returns how many readings that were.
 
         A message that is covered in part stays until all of it is.
+
+        Raises:
+            SpoolError: cannot be written down; nothing is forgotten.
         """
         covered = "FROM message WHERE boot = ? AND last_seq <= ?"
         readings, payload_bytes = self._db.execute(
             f"SELECT coalesce(sum(readings), 0), coalesce(sum(length(payload)), 0) {covered}", (boot, seq)
         ).fetchone()
         if readings:
-            with self._db:
-                self._db.execute(f"DELETE {covered}", (boot, seq))
+            try:
+                self._delete(covered, boot, seq)
+            except sqlite3.OperationalError as error:
+                raise SpoolError(
+                    f"spool {self.path}: cannot delete what has landed ({error}); free space on its disk"
+                ) from error
             self._readings -= readings
             self._payload_bytes -= payload_bytes
         return int(readings)
+
+    def _delete(self, covered: str, boot: int, seq: int) -> None:
+        try:
+            with self._db:
+                self._db.execute(f"DELETE {covered}", (boot, seq))
+        except sqlite3.OperationalError:
+            # On a full disk the journal has no room for the deletion either: move it into the database, then it has.
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            with self._db:
+                self._db.execute(f"DELETE {covered}", (boot, seq))
 
     def numbers(self) -> dict[int, tuple[int, int]]:
         """For each boot with stored readings their (first, last) number; also (next, next - 1) for the current boot when
@@ -168,28 +194,25 @@ class Spool:
         """Close the file; what was committed is on the disk already."""
         self._db.close()
 
-    def _open_or_set_aside(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+    def _open_or_set_aside(self) -> tuple[sqlite3.Connection, int, int, int]:
         try:
-            return _open(self.path)
+            try:
+                return _open(self.path)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error, self.path):
+                    raise
+                self.quarantined = _set_aside(self.path)
+                return _open(self.path)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise SpoolError(
-                    f"spool {self.path}: cannot open ({error}); is another agent running with the same state_dir, "
-                    "or is the folder not writable?"
-                ) from error
-            self.quarantined = _set_aside(self.path)
-            return _open(self.path)
-
-    def _begin_boot(self) -> int:
-        with self._db:
-            count = self._db.execute(
-                "INSERT INTO counter VALUES ('boot', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value"
-            ).fetchone()[0]
-        return int(count) << BOOT_RANDOM_BITS | secrets.randbits(BOOT_RANDOM_BITS)
+            if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                advice = "another agent is running with this state_dir; end it or give this one a folder of its own"
+            else:
+                advice = "see that the folder is writable and that its disk has space"
+            raise SpoolError(f"spool {self.path}: cannot open ({error}); {advice}") from error
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> tuple[sqlite3.Connection, int, int, int]:
+    """The checked database, its readings and payload bytes, and the number of the boot that begins."""
     db = sqlite3.connect(path, timeout=1.0, check_same_thread=False)
     try:
         db.execute("PRAGMA locking_mode=EXCLUSIVE")
@@ -197,21 +220,55 @@ def _open(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous=FULL")
         if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("damaged")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            with db:
-                db.executescript(
-                    f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
-                )
-        elif version != SCHEMA_VERSION or db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise SpoolError(
-                f"spool {path}: found a database of another kind or version ({version}), "
-                f"expected {SCHEMA_VERSION}; move it away"
-            )
+        _check_kind(db, path)
+        readings, payload_bytes = db.execute(
+            "SELECT coalesce(sum(readings), 0), coalesce(sum(length(payload)), 0) FROM message"
+        ).fetchone()
+        return db, readings, payload_bytes, _begin_boot(db)
     except BaseException:
         db.close()
         raise
-    return db
+
+
+def _check_kind(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables in an empty database; SpoolError if it is another program's."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    application = db.execute("PRAGMA application_id").fetchone()[0]
+    if (version, application) == (SCHEMA_VERSION, APPLICATION_ID):
+        return
+    if (version, application) != (0, 0) or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise SpoolError(
+            f"spool {path}: found a database of another program or version (application {application:#x}, version "
+            f"{version}), expected application {APPLICATION_ID:#x}, version {SCHEMA_VERSION}; move it away"
+        )
+    with db:
+        db.executescript(
+            f"BEGIN; {_SCHEMA} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
+        )
+
+
+def _begin_boot(db: sqlite3.Connection) -> int:
+    with db:
+        count = db.execute(
+            "INSERT INTO counter VALUES ('boot', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value"
+        ).fetchone()[0]
+    if type(count) is not int or not 0 < count < 1 << BOOT_COUNT_BITS:
+        raise sqlite3.DatabaseError(f"damaged: boot counter {count!r}")
+    return count << BOOT_RANDOM_BITS | secrets.randbits(BOOT_RANDOM_BITS)
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    """SQLite's primary result code, None for an error that is not from SQLite."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
+    """Whether the file's content is to blame, and not its surroundings: lock, rights, disk."""
+    code = _code(error)
+    if code == sqlite3.SQLITE_READONLY:  # also what a damaged version number in the file's head looks like
+        return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    return code not in _SURROUNDINGS
 
 
 def _set_aside(path: Path) -> Path:

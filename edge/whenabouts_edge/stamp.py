@@ -10,14 +10,17 @@ reader, the adapter and the wire could still have brought it so late:
                                              |<---- first byte comes in here ---->|
 
 A reader that numbers its milliseconds from a cycle start it announces (the keep-alive of an M6e) narrows this: the event
-is at the announced start plus its own time, give or take one millisecond. The two must overlap; when they do not, the
-reader's time is not believed, and counted. Facts: datasheet and capture figures in the hardware package.
+is at the announced start plus its own time, give or take one millisecond. The two must overlap; when they do not, or when
+it cannot be told which cycle is meant, the reader's time is not believed, and counted. Facts: datasheet and capture
+figures in the hardware package.
 
 Pure integers, no allocation beyond a short list of chunks; runs unchanged on MicroPython.
 """
 
 MAX_CHUNKS = 64  # bounds of chunks kept while a frame is incomplete; more merge into the newest, which only widens
 READER_TIME_TOLERANCE_US = 1000  # a reader counts whole milliseconds
+# Assumed: a cycle begins as its announcement leaves, which waits for up to 24 records in its way.
+CYCLE_SLIP_US = 100_000
 
 
 def wire_us(length: int, baud: int) -> int:
@@ -40,7 +43,7 @@ class Stamper:
         self.reader_time_refused = 0
         self._chunks: list[tuple[int, int, int]] = []  # end offset, after, before
         self._fed = 0
-        self._cycles: list[tuple[int, int]] = []  # bounds of the starts of the last two announced
+        self._cycle: tuple[int, int] | None = None  # bounds of the start of the last one announced
 
     def arrived(self, length: int, after_us: int, before_us: int) -> None:
         """The next length bytes of the stream: the first not before after_us, all by before_us."""
@@ -80,28 +83,34 @@ class Stamper:
         after, _ = self._bounds(start)
         _, before = self._bounds(end - 1)
         on_wire = wire_us(end - start, self.baud)
-        self._cycles = [
-            *self._cycles[-1:],
-            (after - self.adapter_us - on_wire - (1 if self.baud else 0), before - on_wire),
-        ]
+        self._cycle = after - self.adapter_us - on_wire - (1 if self.baud else 0), before - on_wire
 
     def narrowed(self, window: "tuple[int, int]", reader_ms: int) -> "tuple[int, int]":
         """The window as far as the reader's own time, milliseconds since its cycle's start, allows it.
 
-        Which cycle is meant is not said: the last two announced ones and one whose announcement was lost are tried, and
-        those that put the event at most half a cycle before the frame count. The result covers all that do.
+        Which cycle is meant is not said: the last announced one, the one before (a frame that was behind the announcement),
+        and the one after (its announcement was lost) are tried, and those that put the event at most half a cycle before
+        the frame count. The result covers all that do. With two announcements lost in a row nothing is believed.
         """
-        if not self._cycles:
+        if self._cycle is None:
             return window
-        low = max(window[0], window[0] + self.latency_us - self.cycle_us // 2)
-        starts = [*self._cycles, (self._cycles[-1][0] + self.cycle_us, self._cycles[-1][1] + self.cycle_us)]
+        start_min, start_max = self._cycle
+        period_us = self.cycle_us
+        since_min = reader_ms * 1000 - READER_TIME_TOLERANCE_US
+        since_max = reader_ms * 1000 + READER_TIME_TOLERANCE_US
+        low = max(window[0], window[0] + self.latency_us - period_us // 2)
         earliest = latest = None
-        for start_min, start_max in starts:
-            begin = max(low, start_min + reader_ms * 1000 - READER_TIME_TOLERANCE_US)
-            end = min(window[1], start_max + reader_ms * 1000 + READER_TIME_TOLERANCE_US)
-            if begin <= end:
-                earliest = begin if earliest is None else min(earliest, begin)
-                latest = end if latest is None else max(latest, end)
+        if since_min <= period_us + CYCLE_SLIP_US and start_min + 2 * period_us + since_min > window[1]:
+            for shift_min, shift_max in (
+                (-period_us - CYCLE_SLIP_US, -period_us),
+                (0, 0),
+                (period_us, period_us + CYCLE_SLIP_US),
+            ):
+                begin = max(low, start_min + shift_min + since_min)
+                end = min(window[1], start_max + shift_max + since_max)
+                if begin <= end:
+                    earliest = begin if earliest is None else min(earliest, begin)
+                    latest = end if latest is None else max(latest, end)
         if earliest is None or latest is None:
             self.reader_time_refused += 1
             return window

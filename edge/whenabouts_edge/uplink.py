@@ -6,9 +6,11 @@ pauses. The last will says `offline`, an orderly end `stopped`; both are retaine
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,9 +65,10 @@ class Uplink:
                 await self._connect()
                 await self._lost.wait()
             except (OSError, ValueError, TimeoutError, mqtt.WebsocketConnectionError) as error:
-                self._say(f"{self._broker.host}:{self._broker.port}: {error or type(error).__name__}")
+                reason = str(error) or f"no answer within {CONNECT_TIMEOUT_S:.0f} s"
+                self._say(f"{self._broker.host}:{self._broker.port}: {reason}")
             finally:
-                self._forget_client()
+                await self._forget_client()
             if self._now_s() - began_s > RECONNECT_S_MAX:
                 pause_s = RECONNECT_S_MIN
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
@@ -95,8 +98,11 @@ class Uplink:
         if self.connected:
             info = client.publish(self._topic("status"), self._status("stopped"), qos=1, retain=True)
             await asyncio.to_thread(_wait, info, timeout_s)
+        left = threading.Event()
+        client.on_disconnect = lambda *_: left.set()
         client.disconnect()
-        self._forget_client()
+        await asyncio.to_thread(left.wait, timeout_s)  # the DISCONNECT must be out before the socket is cut
+        await self._forget_client()
 
     async def _connect(self) -> None:
         self._lost.clear()
@@ -126,15 +132,19 @@ class Uplink:
 
     def _make_client(self) -> mqtt.Client:
         b = self._broker
-        client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=f"wa-{self._birth.gateway}", protocol=mqtt.MQTTv311)
+        client = mqtt.Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=f"wa-{self._birth.gateway}",
+            protocol=mqtt.MQTTv311,
+            reconnect_on_failure=False,  # a connection that is lost is replaced, see `run`
+        )
         client.max_inflight_messages_set(0)  # the outbox limits what is on its way
         client.connect_timeout = CONNECT_TIMEOUT_S
         client.will_set(self._topic("status"), self._status("offline"), qos=1, retain=True)
         if b.ca_file or b.cert_file:
             client.tls_set(b.ca_file, b.cert_file, b.key_file)
         if b.username:
-            password = Path(b.password_file).read_text().splitlines()[0] if b.password_file else None
-            client.username_pw_set(b.username, password)
+            client.username_pw_set(b.username, _password(b.password_file) if b.password_file else None)
         return client
 
     def _answered(self, client: mqtt.Client, answered: "asyncio.Future[None]", reason: Any) -> None:
@@ -178,12 +188,11 @@ class Uplink:
             return
         self._on_ack(ack)
 
-    def _forget_client(self) -> None:
+    async def _forget_client(self) -> None:
         client, self._client, self.connected = self._client, None, False
         if client is not None:
             client.on_disconnect = None
-            client.loop_stop()
-            client.disconnect()
+            await asyncio.to_thread(_end, client)
 
     def _say(self, problem: str) -> None:
         if problem != self.problem:
@@ -201,6 +210,28 @@ class Uplink:
 
     def _status(self, condition: str) -> bytes:
         return encode_status(Status(self._birth.site, self._birth.gateway, self._birth.boot, condition))
+
+
+def _end(client: mqtt.Client) -> None:
+    """Cut the connection, if there still is one, and wait for paho's thread to end.
+
+    Without a DISCONNECT of its own: unless `close` sent one, the last will is what the others should learn. paho's thread
+    would not end by itself while messages wait for the broker, hence the shutdown.
+    """
+    sock: Any = client.socket()
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+    client.loop_stop()
+    if sock is not None:
+        sock.close()
+
+
+def _password(path: str) -> str:
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    if not lines or not lines[0]:
+        raise ValueError(f"password_file {path}: found no text on its first line, expected the password")
+    return lines[0]
 
 
 def _wait(info: mqtt.MQTTMessageInfo, timeout_s: float) -> None:

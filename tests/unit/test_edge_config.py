@@ -1,0 +1,298 @@
+"""Configuration: every mistake at once with its line, hints, the sample file, and nothing but ConfigError for any text."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
+from whenabouts_edge.settings import GENERAL, READER, REQUIRED, TABLES, Config, sample
+
+FINE = """\
+site = "warehouse"
+gateway = "dock-1"
+[[reader]]
+name = "dock"
+kind = "m6e"
+port = "/dev/ttyUSB0"
+"""
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "edge.toml")
+    return caught.value.mistakes
+
+
+def refusals(text: str) -> list[str]:
+    """The mistakes of a text that may also be fine; at least one if it is not."""
+    try:
+        parse(text, "edge.toml")
+    except ConfigError as error:
+        return error.mistakes or ["a ConfigError without mistakes"]
+    return []
+
+
+def test_smallest_file_gets_every_default():
+    """Site, gateway and one reader are enough; the reader's facts fill in the rest."""
+    config = parse(FINE)
+    assert isinstance(config, Config)
+    assert (config.broker.host, config.broker.port, config.clock["source"]) == ("localhost", 1883, "chrony")
+    assert (config.spool_limit_bytes, config.commit_ms, config.beat_ms) == (256 << 20, 50, 1000)
+    [reader] = config.readers
+    assert (reader.stream, reader.baud, reader.latency_us) == ("dock/tags", 115200, 1_000_000)
+
+
+TABLE = [
+    # (change to FINE, exact messages)
+    (('site = "warehouse"\n', ""), [
+        "edge.toml:1: site is missing: Place this gateway stands at; first level of its topics.",
+    ]),
+    (
+        ('"warehouse"', '"ware house"'),
+        ["edge.toml:1: site: found 'ware house', expected 1 to 64 bytes without space / + #, not beginning with $ or ."],
+    ),
+    (
+        ('"m6e"', '"m6"'),
+        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, m6e, rdm6300"],
+    ),
+    (('kind = "m6e"', 'kin = "m6e"'), [
+        "edge.toml:3: [reader] kind is missing: Protocol it speaks.",
+        "edge.toml:5: [reader] unknown key kin; did you mean kind?",
+    ]),
+    (("[[reader]]", "[reader]"), [
+        "edge.toml:3: [reader] found {'name': 'dock', 'kind': 'm6e', 'port': '/dev/ttyUSB0'}, "
+        "expected 1 to 32 tables that begin with [[reader]] in double brackets",
+    ]),
+    (("[[reader]]", "brokr = 3\n[[reader]]"), ["edge.toml:3: unknown key brokr; did you mean broker?"]),
+    (("[[reader]]", "broker = 3\n[[reader]]"), ["edge.toml:3: [broker] found 3, expected a table"]),
+    (("[[reader]]", "broker = {port = 0}\n[[reader]]"), [
+        "edge.toml:3: [broker] port: found 0, expected a whole number from 1 to 65535",
+    ]),
+    (("[[reader]]", '[broker]\nport = "1883"\nqqq = 1\n[[reader]]'), [
+        "edge.toml:4: [broker] port: found '1883', expected a whole number",
+        "edge.toml:5: [broker] unknown key qqq; known are host, port, username, password_file, ca_file, cert_file, "
+        "key_file, keepalive_s, resend_s",
+    ]),
+    (("[[reader]]", '[clock]\nsource = "fixed"\n[[reader]]'), [
+        'edge.toml:4: [clock] source "fixed" needs bound_us, found none',
+    ]),
+    (("[[reader]]", '[clock]\nsource = "fixed"\nbound_us = -1\n[[reader]]'), [
+        "edge.toml:5: [clock] bound_us: found -1, expected a whole number from 0 to 1000000000000",
+    ]),
+    (("[[reader]]", '[clock]\nsource = "ntp"\n[[reader]]'), [
+        "edge.toml:4: [clock] source: found 'ntp', expected chrony, fixed or sim",
+    ]),
+    (("[[reader]]", '[broker]\ncert_file = "a.pem"\npassword_file = "p"\n[[reader]]'), [
+        "edge.toml:4: [broker] found one of cert_file and key_file, expected both or none",
+        "edge.toml:5: [broker] found password_file without username, expected both",
+    ]),
+    (('"/dev/ttyUSB0"\n', '"/dev/ttyUSB0"\n# again\n' + FINE[FINE.index("[[") :]), [
+        "edge.toml:9: [reader] name 'dock' is already that of reader number 1",
+        "edge.toml:11: [reader] port '/dev/ttyUSB0' is already that of reader number 1",
+    ]),
+    (('port = "/dev/ttyUSB0"', "port = 5\nlisten_only = 1\nbaud = 9600.5"), [
+        "edge.toml:6: [reader] port: found 5, expected text in quotes",
+        "edge.toml:7: [reader] listen_only: found 1, expected true or false",
+        "edge.toml:8: [reader] baud: found 9600.5, expected a whole number",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = ""'), ["edge.toml:6: [reader] port: found '', expected text that is not empty"]),
+    (('port = "/dev/ttyUSB0"', f'port = "a"\nstream = "{"x" * 300}"'), [
+        f"edge.toml:7: [reader] stream: found '{'x' * 76}..., expected text of 1 to 256 bytes",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\n[spool]\nlimit_mib = 1979-05-27'), [
+        "edge.toml:8: [spool] limit_mib: found datetime.date(1979, 5, 27), expected a whole number",
+    ]),
+    (("[[reader]]", "# a line separator \u2028 in a comment is no new line\n[beat]\nevery_ms = inf\n[[reader]]"), [
+        "edge.toml:5: [beat] every_ms: found inf, expected a whole number",
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "expected"), TABLE, ids=[repr(change[1])[:30] for change, _ in TABLE])
+def test_mistake_is_told_with_its_line_and_what_was_expected(change, expected):
+    """The whole text of the messages, and no other message."""
+    old, new = change
+    assert FINE.count(old) == 1
+    assert mistakes(FINE.replace(old, new)) == expected
+
+
+def test_all_mistakes_come_at_once_in_the_order_of_lines():
+    """Five mistakes in four tables, five messages."""
+    reader = '[[reader]]\nname = "a/b"\nkind = "m6e"\nport = "p"\n'
+    text = 'gatewy = "x"\n[spool]\nlimit_mib = 0\n[beat]\nevery_ms = true\n' + reader
+    found = mistakes(text)
+    assert [int(m.split(":")[1]) for m in found] == sorted(int(m.split(":")[1]) for m in found)
+    assert len(found) == 6
+    assert "edge.toml:1: unknown key gatewy; did you mean gateway?" in found
+
+
+def test_no_or_too_many_readers():
+    """A gateway has 1 to MAX_READERS of them."""
+    head = FINE[: FINE.index("[[")]
+    one = '[[reader]]\nname = "r{0}"\nkind = "rdm6300"\nport = "p{0}"\n'
+    [text] = mistakes(head)
+    assert text.startswith("edge.toml:1: [reader] found 0 readers, expected 1 to 32 tables that begin with [[reader]]")
+    assert len(parse(head + "".join(one.format(i) for i in range(MAX_READERS))).readers) == MAX_READERS
+    [text] = mistakes(head + "".join(one.format(i) for i in range(MAX_READERS + 1)))
+    assert "found 33 readers" in text
+
+
+def test_sample_is_valid_and_mentions_every_option():
+    """As printed, and with everything uncommented; defaults shown are the defaults."""
+    text = sample()
+    config = parse(text)
+    assert config.gateway == "dock-1"
+    lines = text.split("\n")
+    uncommented = "\n".join(line[1:] if line.startswith("#") and not line.startswith("# ") else line for line in lines)
+    document = tomllib.loads(uncommented)
+    assert parse(uncommented).readers[0].stream == "dock/tags"
+    document["reader"] = document["reader"][0]
+    for name, options in [("", GENERAL), *TABLES.items(), ("reader", READER)]:
+        table = document if not name else document[name]
+        for key, option in options.items():
+            assert key in table, f"[{name}] {key}"
+            assert f"# {option.about}" in lines
+            if option.default is not REQUIRED and option.default is not None:
+                assert table[key] == option.default
+            elif option.default is None:
+                assert any(line.startswith(f"#{key} = ") and line.endswith("# example") for line in lines)
+
+
+scalars = st.one_of(
+    st.integers(), st.just(10**4000), st.floats(), st.booleans(), st.text(max_size=10),
+    st.datetimes(), st.dates(), st.times(),
+)  # fmt: skip
+names = st.one_of(
+    st.sampled_from(["site", "gateway", "reader", *TABLES, *READER, *(k for t in TABLES.values() for k in t)]),
+    st.text(max_size=8),
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4), max_leaves=12
+)
+
+
+def to_toml(value: object) -> str:
+    """Any value as TOML, tables inline."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value.encode(errors="replace").decode()).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{to_toml(k)} = {to_toml(v)}" for k, v in value.items()) + "}"
+    return value.isoformat()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(names, values, max_size=6))
+@example({"broker": 3, "reader": {}, "clock": [], "spool": "x", "beat": 1.5})
+@example(
+    {"reader": [3, {}, {"name": [1], "kind": {}, "port": 10**4000}], "site": float("nan"), "gateway": float("inf")}
+)
+def test_no_document_raises_anything_but_config_error(document):
+    """Wrong shapes everywhere: a list of readable messages, each with place and line."""
+    text = "\n".join(f"{to_toml(key)} = {to_toml(value)}" for key, value in document.items())
+    for mistake in refusals(text):
+        assert mistake.startswith("edge.toml:")
+        assert len(mistake) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["site = 0x" + "f" * 5000,
+     "[[reader]]\nport = 0x" + "f" * 5000, "x = " + "[" * 5000, "x = " + "9" * 5000,
+     ".".join("a" * 3000) + " = 1", "broker" + ".a" * 3000 + " = 1",
+     "x = 1\nx = 2", "\x00", "[[reader]]\n[reader]", "a = 2026-13-01", "\ufeffsite = 1"],
+    ids=lambda text: repr(text[:20]),
+)  # fmt: skip
+def test_text_that_is_hardly_toml_is_refused_in_order(text):
+    """Nesting, digits and dots without end, doubled keys, bytes that are no text."""
+    assert all(m.startswith("edge.toml:") for m in mistakes(text))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text())
+def test_no_text_raises_anything_but_config_error(text):
+    """Whatever stands in the file."""
+    refusals(text)
+
+
+def test_file_that_cannot_be_read_tells_how_to_make_one(tmp_path):
+    """Missing, a folder, or no text."""
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "none.toml", tmp_path, tmp_path / "bytes.toml"):
+        with pytest.raises(ConfigError, match=r"cannot read .* sample-config"):
+            load(path)
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "whenabouts_edge.cli", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_check_command_answers_people_and_machines(tmp_path):
+    """Exit 0 with a summary, exit 2 with every mistake; JSON on request."""
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(FINE)
+    bad.write_text(FINE.replace('"m6e"', '"m6"').replace("site", "sit"))
+    done = command("check", "--config", good)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{good}: fine. Gateway warehouse/dock-1, broker localhost:1883.\n"
+        "  reader dock: m6e on /dev/ttyUSB0, stream dock/tags\n"
+    )
+    done = command("check", "--config", good, "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {
+        "ok": True, "site": "warehouse", "gateway": "dock-1",
+        "readers": [{"name": "dock", "kind": "m6e", "port": "/dev/ttyUSB0", "stream": "dock/tags"}],
+    }  # fmt: skip
+    done = command("check", "--config", bad)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"{bad}:1: site is missing: Place this gateway stands at; first level of its topics.",
+        f"{bad}:1: unknown key sit; did you mean site?",
+        f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, m6e, rdm6300",
+    ]
+    done = command("check", "--config", bad, "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["ok"] is False
+    assert len(json.loads(done.stdout)["mistakes"]) == 3
+
+
+def test_commands_without_their_files_say_what_to_do(tmp_path):
+    """No --config is wrong usage; no status yet and an unusable folder are problems with an advice, not tracebacks."""
+    assert command("check").returncode == 2
+    config = tmp_path / "edge.toml"
+    config.write_text(f'state_dir = "{tmp_path / "state"}"\n' + FINE)
+    done = command("status", "--config", config)
+    assert done.returncode == 1
+    assert "has the agent run with this state_dir?" in done.stderr
+    (tmp_path / "state").write_text("a file")
+    done = command("run", "--config", config)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "set state_dir to a folder that this user may write to" in done.stderr
+    (tmp_path / "state").unlink()
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "status.json").write_text("[]")
+    done = command("status", "--config", config)
+    assert done.returncode == 1
+    assert "restart the agent" in done.stderr
+    assert tomllib.loads(command("sample-config").stdout)["site"] == "warehouse"
