@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference.within import pairs
 from whenabouts_cloud.correlation import kernel
-from whenabouts_cloud.correlation.condition import Within
-from whenabouts_cloud.correlation.kernel import pairs_within
+from whenabouts_cloud.correlation.condition import Condition
 
 EPOCH_US = 1_795_000_000_000_000
 
@@ -44,9 +42,17 @@ def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offs
     b_key, b_min, b_max = columns(b, grid, offset)
     stamps = [list(zip(lo.tolist(), hi.tolist(), strict=True)) for lo, hi in ((a_min, a_max), (b_min, b_max))]
     keys = [k if keyed else [None] * len(k) for k in (a_key, b_key)]
-    expected = pairs(*(list(zip(k, s, strict=True)) for k, s in zip(keys, stamps, strict=True)), d * grid, ct)
+    expected = kernel.pairs(*(list(zip(k, s, strict=True)) for k, s in zip(keys, stamps, strict=True)), d * grid, ct)
 
-    i, j, p = pairs_within(a_key if keyed else None, a_min, a_max, b_key if keyed else None, b_min, b_max, d * grid, ct)
+    i, j, p = kernel.pairs(
+        a_key if keyed else None,
+        a_min,
+        a_max,
+        b_key if keyed else None,
+        b_min,
+        b_max,
+        Condition("within", d=d * grid, confidence=ct),
+    )
 
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == sorted(expected)
     assert np.allclose(p, [float(expected[k]) for k in sorted(expected)], atol=1e-12, rtol=0)
@@ -57,10 +63,10 @@ def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offs
 def test_chunks_of_any_size_give_the_same_pairs(a, b, d, size):
     """Cutting the candidates anywhere, inside a row of A too, changes nothing."""
     a_columns, b_columns = columns(a, 1, 0), columns(b, 1, 0)
-    whole = pairs_within(*a_columns, *b_columns, d, Fraction(1, 2))
+    whole = kernel.pairs(*a_columns, *b_columns, Condition("within", d=d, confidence=Fraction(1, 2)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "CHUNK_CANDIDATES", size)
-        cut = pairs_within(*a_columns, *b_columns, d, Fraction(1, 2))
+        cut = kernel.pairs(*a_columns, *b_columns, Condition("within", d=d, confidence=Fraction(1, 2)))
     for x, y in zip(whole, cut, strict=True):
         assert np.array_equal(x, y)
 
@@ -71,9 +77,9 @@ def test_python_integers_and_int64_take_the_same_decisions(a, b, d, ct):
     """The fallback for wide stamps is the same function."""
     a_key, *a_stamps = columns(a, 1000, EPOCH_US)
     b_key, *b_stamps = columns(b, 1000, EPOCH_US)
-    narrow = pairs_within(a_key, *a_stamps, b_key, *b_stamps, d * 1000, ct)
+    narrow = kernel.pairs(a_key, *a_stamps, b_key, *b_stamps, Condition("within", d=d * 1000, confidence=ct))
     shifted = [[x.astype(object) + (1 << 70) for x in stamps] for stamps in (a_stamps, b_stamps)]
-    wide = pairs_within(a_key, *shifted[0], b_key, *shifted[1], d * 1000, ct)
+    wide = kernel.pairs(a_key, *shifted[0], b_key, *shifted[1], Condition("within", d=d * 1000, confidence=ct))
     for x, y in zip(narrow, wide, strict=True):
         assert np.array_equal(x, y)
 
@@ -82,8 +88,8 @@ def test_python_integers_and_int64_take_the_same_decisions(a, b, d, ct):
 @settings(max_examples=500)
 def test_nothing_outside_the_two_bounds_ever_matches(d, w_a, b_min, w_b, ct):
     """A pair that satisfies the condition keeps within the longest useful length and within the band."""
-    condition = Within(d, ct)
-    if pairs([(0, (0, w_a))], [(0, (b_min, b_min + w_b))], d, ct):
+    condition = Condition("within", d=d, confidence=ct)
+    if kernel.pairs([(0, (0, w_a))], [(0, (b_min, b_min + w_b))], d, ct):
         assert max(w_a, w_b) <= condition.longest_us
         assert abs(2 * b_min + w_b - w_a) <= condition.band(w_a + w_b)
 
@@ -94,7 +100,9 @@ def test_ties_on_a_millisecond_grid_all_belong_to_the_result():
     #   b     [100 ....... 200 ms] middle 150 = 50 + d  -> P = 1/2
     a = np.array([0]) * 1000 + EPOCH_US
     b = np.arange(95, 106) * 1000 + EPOCH_US
-    _, j, p = pairs_within(None, a, a + 100_000, None, b, b + 100_000, 100_000, Fraction(1, 2))
+    _, j, p = kernel.pairs(
+        None, a, a + 100_000, None, b, b + 100_000, Condition("within", d=100_000, confidence=Fraction(1, 2))
+    )
     assert j.tolist() == [0, 1, 2, 3, 4, 5]
     assert p[-1] == 0.5
 
@@ -104,7 +112,15 @@ def test_the_longest_useful_interval_still_matches_a_point():
     point = np.array([EPOCH_US])
     for length, expected in ((25_000_000, 1), (25_000_001, 0)):
         start = point - 12_000_000
-        found, _, _ = pairs_within(None, point, point, None, start, start + length, 10_000_000, Fraction(4, 5))
+        found, _, _ = kernel.pairs(
+            None,
+            point,
+            point,
+            None,
+            start,
+            start + length,
+            Condition("within", d=10_000_000, confidence=Fraction(4, 5)),
+        )
         assert len(found) == expected
 
 
@@ -113,11 +129,11 @@ def test_conditions_without_meaning_are_refused(d, ct):
     """A negative distance and a threshold outside (0, 1] are errors, not empty results."""
     one = np.array([0])
     with pytest.raises(ValueError, match="expected"):
-        pairs_within(None, one, one, None, one, one, d, ct)
+        kernel.pairs(None, one, one, None, one, one, Condition("within", d=d, confidence=ct))
 
 
 def test_an_interval_that_ends_before_it_begins_is_refused():
     """The position and the stamp are named."""
     one = np.array([5])
     with pytest.raises(ValueError, match=r"interval 0: found \[5, 4\]"):
-        pairs_within(None, one, one - 1, None, one, one, 1, Fraction(1))
+        kernel.pairs(None, one, one - 1, None, one, one, Condition("within", d=1, confidence=Fraction(1)))

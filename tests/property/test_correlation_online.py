@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.landing import EPOCH_US, reading, table
+from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.online import OnlineCorrelation
 from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
 from whenabouts_cloud.correlation.shard import CorrelationShard
@@ -22,7 +23,7 @@ PATIENT_US = 10**12  # a DELAY longer than any example: nothing is ever given up
 def rule(d_ms, ct, *, delay_us=PATIENT_US, length=None, keyed=True):
     dock = Stream("dock", "dock/tags", delay_us, length)
     shelf = Stream("shelf", "shelf/1", delay_us, length)
-    return CorrelateRule("near", dock, shelf, d_ms * MS, ct, keyed)
+    return CorrelateRule("near", dock, shelf, Condition("within", d=d_ms * MS, confidence=ct), keyed)
 
 
 def side(rows, stream):
@@ -221,7 +222,7 @@ def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
 def test_a_reading_is_no_pair_with_itself():
     """Both sides the same stream: x with y and y with x, not x with x."""
     dock = Stream("dock", "dock/tags", 0)
-    job = CorrelateRule("self", dock, dock, 10, Fraction(1, 2), True)
+    job = CorrelateRule("self", dock, dock, Condition("within", d=10, confidence="0.5"), True)
     rows = side([reading("g0", n, "dock/tags", "x", n, n) for n in range(2)], "dock/tags")
     found = correlate(job, rows, rows)
     assert list(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(0, 1), (1, 0)]

@@ -28,7 +28,7 @@ def by_definition(rows, job):
     if job.key_equal:
         a, b = ([r for r in x if r["key"] is not None] for x in (a, b))
     stamped = [[(r["key"] if job.key_equal else None, (r["t_min"], r["t_max"])) for r in x] for x in (a, b)]
-    found = reference_pairs(*stamped, job.d_us, job.ct)
+    found = reference_pairs(*stamped, job.condition.hi_us, job.condition.ct)
     return {(a[i]["gateway"], a[i]["seq"], b[j]["gateway"], b[j]["seq"]): float(p) for (i, j), p in found.items()}
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse_rules
 from whenabouts_cloud.rules.model import name_regex
 
@@ -32,7 +33,9 @@ def test_the_example_of_the_design_is_read_exactly():
     dock = Stream("dock", "dock/tags", 2_000_000, (20_000, 300_000))
     shelf = Stream("shelf", "shelf/#", 1_500_000, None, "warehouse")
     assert found.streams == (dock, shelf)
-    assert found.rules == (CorrelateRule("handover", dock, shelf, 10_000_000, Fraction(4, 5), True),)
+    assert found.rules == (
+        CorrelateRule("handover", dock, shelf, Condition("within", d=10_000_000, confidence="0.8"), True),
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,7 @@ def test_the_example_of_the_design_is_read_exactly():
 )
 def test_a_threshold_is_the_decimal_that_was_written(written, expected):
     """Percent or share, no rounding."""
-    assert parse_rules(RIGHT.replace("80 %", written)).rules[0].ct == expected
+    assert parse_rules(RIGHT.replace("80 %", written)).rules[0].condition.ct == expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ decimals = st.integers(1, 10**6).map(lambda n: Fraction(n, 10**6))
 def test_the_text_of_a_rule_is_read_back_as_the_rule(delay, low, more, ct, key_equal, site):
     """`text` and `parse_rules` are inverse, so equal texts are equal rules."""
     a, b = Stream("d", "x/+", delay, (low, low + more), site), Stream("e", "#", delay)
-    job = CorrelateRule("r", a, b, low, ct, key_equal)
+    job = CorrelateRule("r", a, b, Condition("within", d=low, confidence=ct), key_equal)
     assert parse_rules(job.text()).rules == (job,)
 
 

@@ -1,23 +1,22 @@
-"""All pairs of two sets of intervals that satisfy `Within`, exactly, with numpy and no loop over rows.
+"""All pairs of two sets of intervals that satisfy a `Condition`, exactly, with numpy and no loop over rows.
 
 Side B is ordered by (key, doubled middle). The candidates of a row of A are one contiguous stretch of it, found by binary
 search with the band of `condition`; they are expanded in chunks of bounded size and the probability is evaluated in the
 branch form of the trapezoid, which is within 1e-15. Where it comes closer to ct than GUARD, the decision is made on exact
 integers, once for each distinct (length, length, distance). Source: correlation mathematics, sections 2, 5 and 7.
 
-Limits. Stamps and d within +-2^60 us (36 000 years) keep every intermediate value inside int64. Beyond, the same code
+Limits. Stamps and limits within +-2^60 us (36 000 years) keep every intermediate value inside int64. Beyond, the same code
 runs on Python integers in object arrays: as exact, about three times slower.
 
 Cost: sorting, then 0.3 to 0.5 us a candidate on one core; beside inputs and result the memory of one chunk.
 """
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.condition import Within
+from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_protocol import ratio_within
 
 CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once, each in some twenty arrays of eight bytes
@@ -28,35 +27,34 @@ Array = npt.NDArray[Any]
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 
-def pairs_within(
+def pairs(
     a_key: Array | None,
     a_min: Array,
     a_max: Array,
     b_key: Array | None,
     b_min: Array,
     b_max: Array,
-    d: int,
-    ct: Fraction,
+    condition: Condition,
 ) -> Pairs:
-    """Indices i into A, j into B and probabilities of all pairs with P(|B - A| <= d) >= ct, ordered by (i, j).
+    """Indices i into A, j into B and probabilities of all pairs that satisfy the condition, ordered by (i, j).
 
     Stamps are integer arrays of equal length per side (int64, or object arrays of Python integers). Keys are arrays of one
     comparable type without nulls; only equal keys pair up, and None on both sides means that no key is compared.
 
     Raises:
-        ValueError: ct or d is out of range, one key is missing, or an interval ends before it begins.
+        ValueError: one key is missing, or an interval ends before it begins.
 
-    >>> pairs_within(None, np.array([0]), np.array([100]), None, np.array([40]), np.array([41]), 10, Fraction(1, 5))
+    >>> within = Condition("within", d=10, confidence="0.2")
+    >>> pairs(None, np.array([0]), np.array([100]), None, np.array([40]), np.array([41]), within)
     (array([0]), array([0]), array([0.2]))
     """
-    condition = Within(d, ct)
     if (a_key is None) != (b_key is None):
         raise ValueError("keys: found them on one side, expected them on both or on none")
     a_index, a_min, a_max = _useful(np.asarray(a_min), np.asarray(a_max), condition.longest_us)
     b_index, b_min, b_max = _useful(np.asarray(b_min), np.asarray(b_max), condition.longest_us)
     if not len(a_index) or not len(b_index):
         return _no_pairs()
-    if not _fits(d, a_min, a_max, b_min, b_max):
+    if not _fits(condition, a_min, a_max, b_min, b_max):
         a_min, a_max, b_min, b_max = (x.astype(object) for x in (a_min, a_max, b_min, b_max))
     a_code, b_code = _codes(
         None if a_key is None else np.asarray(a_key)[a_index], None if b_key is None else np.asarray(b_key)[b_index]
@@ -93,9 +91,9 @@ def _useful(t_min: Array, t_max: Array, longest: int) -> tuple[Array, Array, Arr
     return index, t_min[index], t_max[index]
 
 
-def _fits(d: int, *stamps: Array) -> bool:
+def _fits(condition: Condition, *stamps: Array) -> bool:
     """Whether int64 is wide enough for every intermediate value."""
-    return d <= INT64_SAFE and all(
+    return max(abs(condition.lo_us), abs(condition.hi_us)) <= INT64_SAFE and all(
         x.dtype != object and int(x.min()) >= -INT64_SAFE and int(x.max()) <= INT64_SAFE for x in stamps
     )
 
@@ -115,7 +113,7 @@ def _candidates(
     b_code: Array | int,
     b_min: Array,
     b_max: Array,
-    condition: Within,
+    condition: Condition,
 ) -> tuple[Array, Array, Array]:
     """For each row of A its stretch [first, first + count) in the order of B by (key, doubled middle).
 
@@ -129,8 +127,9 @@ def _candidates(
     b_place = b_code * ranks + b_rank
     order = np.argsort(b_place, kind="stable")
     b_place = b_place[order]
-    lowest = np.searchsorted(middles, a_middle - band, side="left")
-    beyond = np.searchsorted(middles, a_middle + band, side="right")
+    centre = condition.doubled_centre
+    lowest = np.searchsorted(middles, a_middle + (centre - band), side="left")
+    beyond = np.searchsorted(middles, a_middle + (centre + band), side="right")
     first = np.searchsorted(b_place, a_code * ranks + lowest, side="left")
     last = np.searchsorted(b_place, a_code * ranks + beyond, side="left")
     return first, last - first, order
@@ -152,21 +151,21 @@ def _chunks(first: Array, count: Array, size: int) -> "list[tuple[Array, Array]]
 
 
 def _evaluate(
-    i: Array, j: Array, a_min: Array, a_max: Array, b_min: Array, b_max: Array, condition: Within
+    i: Array, j: Array, a_min: Array, a_max: Array, b_min: Array, b_max: Array, condition: Condition
 ) -> tuple[Array, Array, Array]:
     """Those of the candidate pairs that satisfy the condition, with their probability."""
     w_a, w_b = (a_max - a_min)[i], (b_max - b_min)[j]
     low, high = np.minimum(w_a, w_b), np.maximum(w_a, w_b)
     probability = (
-        _distribution(condition.d_us + a_max[i] - b_min[j], low, high)
-        + _distribution(condition.d_us + b_max[j] - a_min[i], low, high)
+        _distribution(condition.hi_us + a_max[i] - b_min[j], low, high)
+        + _distribution(b_max[j] - a_min[i] - condition.lo_us, low, high)
         - 1.0
     )
     threshold = condition.ct.numerator / condition.ct.denominator
     keep = probability >= threshold
     near = np.flatnonzero(np.abs(probability - threshold) < GUARD)
     if len(near):
-        distance = np.abs((a_min + a_max)[i[near]] - (b_min + b_max)[j[near]])
+        distance = np.abs((b_min + b_max)[j[near]] - (a_min + a_max)[i[near]] - condition.doubled_centre)
         keep[near], probability[near] = _decide(low[near], high[near], distance, condition)
     return i[keep], j[keep], probability[keep]
 
@@ -185,15 +184,15 @@ def _distribution(s: Array, low: Array, high: Array) -> npt.NDArray[np.float64]:
     return np.select(tests, [one, zero, rising, middle], default=falling)
 
 
-def _decide(low: Array, high: Array, distance: Array, condition: Within) -> tuple[Array, Array]:
-    """Exact decision and correctly rounded probability; within depends on the lengths and |doubled distance| only."""
+def _decide(low: Array, high: Array, distance: Array, condition: Condition) -> tuple[Array, Array]:
+    """Exact decision and correctly rounded probability; they depend on the lengths and |M| of `condition` only."""
     cases: dict[tuple[int, int, int], tuple[bool, float]] = {}
     keep, probability = np.empty(len(low), bool), np.empty(len(low))
     for at, case in enumerate(zip(low.tolist(), high.tolist(), distance.tolist(), strict=True)):
         if case not in cases:
             w_a, w_b, m2 = case
             # Scaled by two, so that an interval of these lengths with this distance of middles has integer ends.
-            num, den = ratio_within(-w_a, w_a, m2 - w_b, m2 + w_b, 2 * condition.d_us)
+            num, den = ratio_within(-w_a, w_a, m2 - w_b, m2 + w_b, condition.width)
             cases[case] = condition.is_met(num, den), num / den
         keep[at], probability[at] = cases[case]
     return keep, probability

@@ -1,19 +1,20 @@
 """The correlation of readings that arrive bit by bit, in any order: every pair comes out once, when its later half arrives.
 
 `feed` joins what is new against everything that is kept, `advance` forgets what the frontiers F_A and F_B allow to forget,
-`snapshot` and `restore` carry the state over. The rule for forgetting, for a reading x of A (B is the mirror image):
+`snapshot` and `restore` carry the state over. The rule for forgetting, for a reading x of A under lo <= Y - X <= hi (B is
+the mirror image, with -lo for hi):
 
 1. Nothing still to come needs x. A future y of B has y.t_max >= F_B and is at most pi_B long, so y.t_min >= F_B - pi_B.
-   Where y.t_min > x.t_max + d the two are surely more than d apart. So x can go if x.t_max + d + pi_B < F_B. Here pi_B is
-   the smaller of the stream's LENGTH and 2d/ct, above which nothing matches at all (`condition`).
-2. A late x still finds what is left. A kept y that x can match has y.t_max <= x.t_max + d + pi_B and is kept while
-   y.t_max + d + pi_A >= F_A, so no such y is left once x.t_max + 2d + pi_A + pi_B < F_A.
+   Where y.t_min > x.t_max + hi the condition surely fails. So x can go if x.t_max + hi + pi_B < F_B. Here pi_B is the
+   smaller of the stream's LENGTH and (hi - lo)/ct, above which nothing matches at all (`condition`).
+2. A late x still finds what is left. A kept y that x can match has y.t_max <= x.t_max + hi + pi_B and is kept while
+   y.t_max - lo + pi_A >= F_A, so no such y is left once x.t_max + hi - lo + pi_A + pi_B < F_A.
 
-x is forgotten when both hold, that is when x.t_max < horizon_A = min(F_B - d - pi_B, F_A - 2d - pi_A - pi_B). **The same
-horizon refuses arrivals**: whatever would be forgotten at once is not joined either. Since horizons never move back, a
-reading that was forgotten can never be let in again, however late its repeat arrives, and the identities that are kept are
-all that is needed to drop repeats: each pair comes out once, not by chance but by construction. A reading that keeps its
-promise (t_max >= F_A) is never refused, as horizon_A < F_A.
+x is forgotten when both hold, that is when x.t_max < horizon_A = min(F_B - hi - pi_B, F_A - (hi - lo) - pi_A - pi_B).
+**The same horizon refuses arrivals**: whatever would be forgotten at once is not joined either. Since horizons never move
+back, a reading that was forgotten can never be let in again, however late its repeat arrives, and the identities that are
+kept are all that is needed to drop repeats: each pair comes out once, not by chance but by construction. A reading that
+keeps its promise (t_max >= F_A) is never refused, as horizon_A < F_A.
 
 A reading longer than its stream's LENGTH is joined with what is kept and counted as `beyond_length`: what rule 1 forgot
 with the promised length may be missing from its pairs. Late readings (t_max < F) are counted as `late`, refused ones as
@@ -35,7 +36,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.ipc
 
-from whenabouts_cloud.correlation.condition import Within
 from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, correlate, first_of_each
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
@@ -82,10 +82,11 @@ class OnlineCorrelation:
         self._frontier = [a_frontier_us, b_frontier_us]
         if a_frontier_us is None or b_frontier_us is None:
             return
-        d, pi_a, pi_b = self.rule.d_us, self._longest(self.rule.a), self._longest(self.rule.b)
-        grace = 2 * d + pi_a + pi_b
-        self._raise_horizon(0, min(b_frontier_us - d - pi_b, a_frontier_us - grace))
-        self._raise_horizon(1, min(a_frontier_us - d - pi_a, b_frontier_us - grace))
+        lo, hi = self.rule.condition.lo_us, self.rule.condition.hi_us
+        pi_a, pi_b = self._longest(self.rule.a), self._longest(self.rule.b)
+        grace = hi - lo + pi_a + pi_b
+        self._raise_horizon(0, min(b_frontier_us - hi - pi_b, a_frontier_us - grace))
+        self._raise_horizon(1, min(a_frontier_us + lo - pi_a, b_frontier_us - grace))
         for side in (0, 1):
             self._forget(side)
 
@@ -152,7 +153,7 @@ class OnlineCorrelation:
         return int((length > promised[1]).sum())
 
     def _longest(self, stream: Stream) -> int:
-        useful = Within(self.rule.d_us, self.rule.ct).longest_us
+        useful = self.rule.condition.longest_us
         return useful if stream.length_us is None else min(useful, stream.length_us[1])
 
     def _raise_horizon(self, side: int, horizon: int) -> None:

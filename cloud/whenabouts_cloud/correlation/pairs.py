@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.kernel import pairs_within
+from whenabouts_cloud.correlation.kernel import pairs
 from whenabouts_cloud.rules.model import CorrelateRule
 
 READING = pa.schema(
@@ -61,8 +61,8 @@ def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
         a, b = (x.filter(pc.is_valid(x["key"])) for x in (a, b))
         codes = _code(pa.chunked_array([*_plain(a["key"]).chunks, *_plain(b["key"]).chunks], pa.string()))
         a_key, b_key = codes[: a.num_rows], codes[a.num_rows :]
-    i, j, probability = pairs_within(
-        a_key, _ints(a, "t_min"), _ints(a, "t_max"), b_key, _ints(b, "t_min"), _ints(b, "t_max"), rule.d_us, rule.ct
+    i, j, probability = pairs(
+        a_key, _ints(a, "t_min"), _ints(a, "t_max"), b_key, _ints(b, "t_min"), _ints(b, "t_max"), rule.condition
     )
     a, b = a.take(pa.array(i)), b.take(pa.array(j))
     rows = _result(rule, a, b, probability)

@@ -10,6 +10,7 @@ from typing import Any
 
 from lark import Token, Tree
 
+from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.rules.errors import Mistake
 from whenabouts_cloud.rules.model import CorrelateRule, RuleFile, Stream
 
@@ -112,7 +113,8 @@ class Checker:
         key_equal = [self._key_equality(x, aliases) for x in conditions]
         if d_us is None or ct is None or streams[0] is None or streams[1] is None:
             return None
-        return CorrelateRule(name, streams[0], streams[1], d_us, ct, any(key_equal), str(a_alias), str(b_alias))
+        condition = Condition("within", d=d_us, confidence=ct)
+        return CorrelateRule(name, streams[0], streams[1], condition, any(key_equal), str(a_alias), str(b_alias))
 
     def _known_stream(self, token: Token) -> Stream | None:
         if token not in self._streams:

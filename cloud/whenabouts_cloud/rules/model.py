@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from whenabouts_cloud.correlation.condition import Condition
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -35,7 +37,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class CorrelateRule:
-    """Pairs of a reading of `a` and one of `b` at most `d_us` apart with probability `ct` or more; a tie is a pair.
+    """Pairs of a reading of `a` and one of `b` that satisfy a timing condition; a tie with its confidence is a pair.
 
     With `key_equal` both must carry the same key; a reading without a key is then in no pair.
     """
@@ -43,8 +45,7 @@ class CorrelateRule:
     name: str
     a: Stream
     b: Stream
-    d_us: int
-    ct: Fraction
+    condition: Condition
     key_equal: bool
     a_alias: str = "a"
     b_alias: str = "b"
@@ -52,10 +53,11 @@ class CorrelateRule:
     def text(self) -> str:
         """The rule with its streams in the rule language: equal texts mean equal results."""
         keys = f" AND {self.a_alias}.key = {self.b_alias}.key" if self.key_equal else ""
+        within = f"|@{self.a_alias} - @{self.b_alias}| <= {self.condition.hi_us} us"
         streams = "\n".join(dict.fromkeys((self.a.text(), self.b.text())))
         return (
             f"{streams}\nRULE {self.name} CORRELATE {self.a.name} AS {self.a_alias}, {self.b.name} AS {self.b_alias}\n"
-            f"  WHERE |@{self.a_alias} - @{self.b_alias}| <= {self.d_us} us OVER {decimal_text(self.ct)}{keys}"
+            f"  WHERE {within} OVER {decimal_text(self.condition.ct)}{keys}"
         )
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from whenabouts_cloud.correlation.condition import Within
 from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
 from whenabouts_cloud.rules.model import CorrelateRule
 from whenabouts_cloud.spark.schema import (
@@ -71,8 +70,8 @@ def correlate_landing_counted(
 
 def reach_us(rule: CorrelateRule) -> int:
     """How far apart the middles of a pair can be, with room for the rounding of both."""
-    condition = Within(rule.d_us, rule.ct)
-    return condition.band(2 * condition.longest_us) // 2 + 2
+    condition = rule.condition
+    return (abs(condition.doubled_centre) + condition.band(2 * condition.longest_us)) // 2 + 2
 
 
 def _slabs(placed: "DataFrame", reach: int, shards: int, group_readings: int) -> list[tuple[int, int]]:

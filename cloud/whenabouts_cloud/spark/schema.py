@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
-from whenabouts_cloud.correlation.condition import Within
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
 from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
 
@@ -95,7 +94,7 @@ def belongs_to(stream: Stream) -> "Column":
 
 
 def _short_enough(rule: CorrelateRule) -> "Column":
-    longest = Within(rule.d_us, rule.ct).longest_us
+    longest = rule.condition.longest_us
     if longest > INT64_MAX:
         return F.lit(True)
     # An overflow gives null: a stamp of more than 2^63 us.
