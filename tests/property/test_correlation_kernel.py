@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reference.within import pairs
 from whenabouts_cloud.correlation import kernel
 from whenabouts_cloud.correlation.condition import Condition
 
