@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.paths import shared_dir
 from whenabouts_hardware.readers import READERS
 from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.sources import SimulatedReaders
+from whenabouts_sim.sources import Capture, SimulatedReaders
 from whenabouts_sim.world import World
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -53,6 +54,19 @@ def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
     assert summary["made"] == 3 * seen  # played to dock, gate and door
     assert [summary[promise] for promise in PROMISES] == [0] * 5
     assert summary["expected_pairs"] >= seen  # each tag is at dock and door at once
+
+
+@pytest.mark.timeout(170)
+def test_the_real_captures_of_an_m6e_nano_are_replayed_through_the_whole_system(tmp_path):
+    """A folder of captures plays as one; its frames are those of the head lines, its tags land at every gateway."""
+    folder = shared_dir() / "data" / "m6e-nano-serial"
+    received = sum(path.read_text().count("Received:") for path in folder.glob("*.transport"))
+    done = run_demo("--trace", str(folder), "--seed", "4", "--speed", "5", "--json")
+    summary = json.loads(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert Capture(folder, SimClock(EPOCH_US, 0), tmp_path).frames == received
+    assert summary["made"] == summary["landed"] > 60
+    assert [summary[promise] for promise in PROMISES] == [0] * 5
 
 
 def _capture_a_reader(folder: Path, capture: Path) -> int:
