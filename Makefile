@@ -28,7 +28,7 @@ demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
 test: setup broker $(ZCBOR)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup  ## Format check, lint and strict types.
 	$(BIN)/ruff format --check .
@@ -56,8 +56,10 @@ $(ZCBOR)/.ready: protocol/zcbor-requirements.txt
 	@touch $@
 
 lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate --no-emit-index-url -o requirements.lock
+	@echo "# Exact versions, with hashes, of everything that \`make setup\` installs. Renewed by \`make lock\`." > requirements.new
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --quiet \
+	  --no-header --no-annotate --no-emit-index-url >> requirements.new
+	@mv requirements.new requirements.lock
 
 clean:  ## Remove environments and what runs have left.
 	rm -rf $(VENV) $(ZCBOR) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
