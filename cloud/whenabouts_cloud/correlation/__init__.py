@@ -1,7 +1,8 @@
 """Which pairs of readings from two streams satisfy a timing condition with probability at least ct.
 
 `condition` says what that means and what can never match, `batch` finds all pairs of two arrays of intervals, `pairs` turns
-pairs into result rows, `online` does the same for readings that arrive bit by bit. Nothing here knows Spark, files or clocks.
+pairs into result rows, `online` does the same for readings that arrive bit by bit. Nothing here knows Spark, files or
+clocks. Importing this package loads numpy but not numba.
 """
 
 from whenabouts_cloud.correlation.batch import correlate, count_pairs

@@ -7,7 +7,7 @@
 
 The work is cut into slabs that fit the cache (`kernel_slabs`), and one of two engines finds the matches of a slab, with the
 same result: `kernel_numpy`, or `kernel_numba`, three times faster, but loaded in half a second and, once after each
-installation, compiled in some ten. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
+installation, compiled in three. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
 loaded already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
 """
 
@@ -24,7 +24,7 @@ from whenabouts_cloud.correlation import kernel, kernel_numpy
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.kernel_input import codes, side, spans_too_much
 from whenabouts_cloud.correlation.kernel_reach import Terms
-from whenabouts_cloud.correlation.kernel_slabs import Cutter, Ordered, Slab
+from whenabouts_cloud.correlation.kernel_slabs import Cutter, Slab
 
 CHUNK_PAIRS = 1 << 17  # 2 MiB of indices: they stay in the cache of a core while they are consumed
 NUMBA_ROWS = 1_000_000  # both sides: numpy takes 0.6 us a row, as long as numba takes to load
@@ -215,8 +215,9 @@ def correlate_ranges(
     join = _Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
     if join.wide is not None:
         return _ranges_of(join.wide[0], join.wide[1])
+    nothing = np.empty(0, np.int64)
     if join.cutter is None:
-        return Ranges(*(np.empty(0, np.int64) for _ in range(4)))
+        return Ranges(nothing, nothing, nothing, nothing)
     a, b = join.cutter.order(0), join.cutter.order(1)
     parts = [
         (slab.a.row[found.a], found.first + slab.b_start, found.last + slab.b_start)
@@ -224,7 +225,7 @@ def correlate_ranges(
         for found in join.runs(slab, None)
     ]
     if not parts:
-        return Ranges(*(np.empty(0, np.int64) for _ in range(3)), b.row)
+        return Ranges(nothing, nothing, nothing, b.row)
     i, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(i, kind="stable")
     return Ranges(i[order], first[order], last[order], b.row)
@@ -286,9 +287,7 @@ def _wide(stamps: tuple[Array, ...], both: Any, condition: Condition) -> PairsWi
     if a_code is None:
         return kernel.pairs(None, a_min, a_max, None, b_min, b_max, condition)
     a_at, b_at = np.flatnonzero(a_code >= 0), np.flatnonzero(b_code >= 0)
-    i, j, p = kernel.pairs(
-        a_code[a_at], a_min[a_at], a_max[a_at], b_code[b_at], b_min[b_at], b_max[b_at], condition
-    )
+    i, j, p = kernel.pairs(a_code[a_at], a_min[a_at], a_max[a_at], b_code[b_at], b_min[b_at], b_max[b_at], condition)
     return a_at[i], b_at[j], p
 
 

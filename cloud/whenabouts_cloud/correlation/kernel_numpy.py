@@ -19,7 +19,7 @@ from whenabouts_cloud.correlation.kernel_reach import Terms, reach
 from whenabouts_cloud.correlation.kernel_slabs import Ordered, Slab
 from whenabouts_protocol import ratio_within
 
-PROBES = 1 << 16  # candidates evaluated at once, each in some fifteen arrays of eight bytes
+PROBES = 1 << 14  # candidates evaluated at once, each in some fifteen arrays of eight bytes
 GUARD = 1e-12  # closer to the threshold than this is decided exactly; the float error is below 1e-15
 
 Array = npt.NDArray[Any]
@@ -48,17 +48,16 @@ def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
     sure_first, sure_last = place(centre - sure, "left"), place(centre + sure, "right")
     unsure = sure < 0
     sure_first[unsure] = sure_last[unsure] = first[unsure]
-    found = [(np.flatnonzero(sure_last > sure_first), sure_first, sure_last)]
-    parts_a, parts_first, parts_last = [found[0][0]], [sure_first[found[0][0]]], [sure_last[found[0][0]]]
+    row = np.flatnonzero(sure_last > sure_first)
+    parts = [(row, sure_first[row], sure_last[row])]
     probes = 0
     for start, stop in ((first, sure_first), (sure_last, last)):
         for row, at in expanded(start, stop - start, PROBES):
             probes += len(row)
             hit = matches(b.middle[at] - centre[row], a.length[row], b.length[at], terms)
-            parts_a.append(row[hit])
-            parts_first.append(at[hit])
-            parts_last.append(at[hit] + 1)
-    yield _joined(np.concatenate(parts_a), np.concatenate(parts_first), np.concatenate(parts_last), probes)
+            parts.append((row[hit], at[hit], at[hit] + 1))
+    a_place, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    yield _joined(a_place, first, last, probes)
 
 
 def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
@@ -119,9 +118,14 @@ def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Arra
     stamps are a_min, a_max, b_min, b_max as they were given, spanning little enough for int64.
     """
     a_min, a_max, b_min, b_max = stamps
-    x_min, x_max, y_min, y_max = a_min[i], a_max[i], b_min[j], b_max[j]
-    apart = np.abs((y_min - x_min) + (y_max - x_max) - terms.centre)
-    return np.maximum(probability(apart, x_max - x_min, y_max - y_min, terms), terms.threshold)
+    chance = np.empty(len(i))
+    for start in range(0, len(i), PROBES):
+        i_part, j_part = i[start : start + PROBES], j[start : start + PROBES]
+        x_min, x_max, y_min, y_max = a_min[i_part], a_max[i_part], b_min[j_part], b_max[j_part]
+        apart = np.abs((y_min - x_min) + (y_max - x_max) - terms.centre)
+        part = probability(apart, x_max - x_min, y_max - y_min, terms)
+        np.maximum(part, terms.threshold, out=chance[start : start + PROBES])
+    return chance
 
 
 class _Places:
@@ -159,7 +163,7 @@ def _distribution(s: Array, low: Array, high: Array) -> npt.NDArray[np.float64]:
     s_f, rest, area = s.astype(float), (total - s).astype(float), 2.0 * lo * hi
     falling = 1.0 - rest * rest / area
     middle = (s_f - low.astype(float) / 2.0) / hi
-    found = np.where(s < low, s_f * s_f / area, np.where(s <= high, middle, falling))
+    found: npt.NDArray[np.float64] = np.where(s < low, s_f * s_f / area, np.where(s <= high, middle, falling))
     found[s <= 0] = 0.0
     found[s >= total] = 1.0
     return found
