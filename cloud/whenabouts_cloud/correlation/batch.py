@@ -57,23 +57,24 @@ class _Join:
         if engine not in (None, *ENGINES):
             raise ValueError(f"engine: found {engine!r}, expected one of {', '.join(ENGINES)}")
         a, b = side(a_min, a_max, "a"), side(b_min, b_max, "b")
-        both = codes(key_a, key_b, len(a), len(b))
+        self.rows = len(a.t_min), len(b.t_min)
+        a_code, b_code = codes(key_a, key_b, *self.rows)
         self.stamps = (a.t_min, a.t_max, b.t_min, b.t_max)
-        self.rows = len(a), len(b)
         self.wide: PairsWithProbability | None = None
         self.cutter: Cutter | None = None
-        if not len(a) or not len(b):
+        if not all(self.rows):
             return
         if spans_too_much(a, b):
-            self.wide = _wide(self.stamps, both, condition)
+            self.wide = _wide(self.stamps, a_code, b_code, condition)
             return
         # Limits beyond all distances there are change nothing but the size of numbers.
         nearest, farthest = int(b.low.min()) - int(a.high.max()), int(b.high.max()) - int(a.low.min())
         lo, hi = max(condition.lo_us, nearest - 1), min(condition.hi_us, farthest + 1)
+        self.engine = _engine(engine, sum(self.rows))
         if lo <= hi:
             self.terms = Terms(lo, hi, condition.ct.numerator, condition.ct.denominator)
-            self.cutter = Cutter(a, b, both, self.terms)
-        self.engine = _engine(engine, len(a) + len(b))
+            a, b = a._replace(code=a_code), b._replace(code=b_code)
+            self.cutter = Cutter(a, b, self.terms, self.engine.deal)
 
     def chunks(self, size: int, counts: "Counter[str] | None") -> Iterator[Pairs]:
         """The pairs slab by slab, in buffers that are used again."""
@@ -280,10 +281,9 @@ def _engine(wanted: str | None, rows: int) -> Any:
     return importlib.import_module(NUMBA_MODULE) if wanted == "numba" else kernel_numpy
 
 
-def _wide(stamps: tuple[Array, ...], both: Any, condition: Condition) -> PairsWithProbability:
+def _wide(stamps: tuple[Array, ...], a_code: Any, b_code: Any, condition: Condition) -> PairsWithProbability:
     """Pairs of stamps that need Python integers."""
     a_min, a_max, b_min, b_max = (x.astype(object) for x in stamps)
-    a_code, b_code = both
     if a_code is None:
         return kernel.pairs(None, a_min, a_max, None, b_min, b_max, condition)
     a_at, b_at = np.flatnonzero(a_code >= 0), np.flatnonzero(b_code >= 0)

@@ -22,15 +22,17 @@ Index = npt.NDArray[np.int64]
 
 
 class Side(NamedTuple):
-    """Checked stamps of one side, and for each ZONE rows the earliest minimum and the latest maximum."""
+    """Checked stamps of one side, and for each ZONE rows the earliest minimum and the latest maximum.
+
+    `code` are the keys as numbers, None without keys; `row` the row numbers, None where they count from 0.
+    """
 
     t_min: Array
     t_max: Array
     low: Array
     high: Array
-
-    def __len__(self) -> int:
-        return len(self.t_min)
+    code: Index | None = None
+    row: Index | None = None
 
 
 def side(t_min: Any, t_max: Any, name: str) -> Side:
@@ -59,6 +61,12 @@ def side(t_min: Any, t_max: Any, name: str) -> Side:
             )
         lows[zone], highs[zone] = zone_min.min(), zone_max.max()
     return Side(low, high, lows, highs)
+
+
+def survey(t_min: Array, t_max: Array) -> tuple[Array, Array]:
+    """`low` and `high` of a side (int64)."""
+    starts = np.arange(0, len(t_min), ZONE)
+    return np.minimum.reduceat(t_min, starts), np.maximum.reduceat(t_max, starts)
 
 
 def spans_too_much(a: Side, b: Side) -> bool:

@@ -63,6 +63,17 @@ def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
         yield filled
 
 
+def deal(
+    t_min: Array, t_max: Array, code: Array | None, earliest: int, shift: int, buckets: int
+) -> tuple[Array, Array, Array | None, Array]:
+    """The rows by (t_min - earliest) >> shift, with their numbers: read in order, written to one place per bucket."""
+    out_min, out_max, row = (np.empty(len(t_min), np.int64) for _ in range(3))
+    out_code = np.empty(0 if code is None else len(code), np.int64)
+    codes = out_code if code is None else code
+    _scatter(t_min, t_max, codes, earliest, shift, buckets, out_min, out_max, row, out_code)
+    return out_min, out_max, None if code is None else out_code, row
+
+
 def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Array], terms: Terms) -> Array:
     """P for pairs of row numbers that satisfy the condition: never below the threshold, within 1e-15.
 
@@ -71,6 +82,25 @@ def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Arra
     chance = np.empty(len(i))
     _fill_probability(i, j, *stamps, terms.centre, terms.width, terms.threshold, chance)
     return chance
+
+
+@_compiled
+def _scatter(
+    t_min: Array, t_max: Array, code: Array, earliest: int, shift: int, buckets: int, out_min: Array, out_max: Array,
+    out_row: Array, out_code: Array,
+) -> None:  # fmt: skip
+    place = np.zeros(buckets + 1, np.int64)
+    for row in range(len(t_min)):
+        place[((t_min[row] - earliest) >> shift) + 1] += 1
+    for bucket in range(buckets):
+        place[bucket + 1] += place[bucket]
+    for row in range(len(t_min)):
+        bucket = (t_min[row] - earliest) >> shift
+        at = place[bucket]
+        place[bucket] += 1
+        out_min[at], out_max[at], out_row[at] = t_min[row], t_max[row], row
+        if len(code):
+            out_code[at] = code[row]
 
 
 @_compiled

@@ -68,6 +68,15 @@ def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
         yield len(run)
 
 
+def deal(
+    t_min: Array, t_max: Array, code: Array | None, earliest: int, shift: int, buckets: int
+) -> tuple[Array, Array, Array | None, Array]:
+    """The rows by (t_min - earliest) >> shift, with their numbers."""
+    bucket = (t_min - earliest) >> shift
+    row = np.argsort(bucket.astype(np.min_scalar_type(buckets)), kind="stable")  # by radix, as 16 bits are enough
+    return t_min[row], t_max[row], None if code is None else code[row], row
+
+
 def expanded(first: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:
     """The stretches [first, first + count) as (row, place), at most `size` at a time; a long one is cut as well."""
     ends = np.cumsum(count)

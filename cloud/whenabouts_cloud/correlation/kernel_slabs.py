@@ -2,23 +2,26 @@
 
 Readings mostly come in the order of time, nearly. Then a slab is a stretch of consecutive rows, its part of B lies in a few
 neighbouring zones, and both are ordered while they fit into the cache: the cost per row does not grow with their number and
-no memory is needed beside one slab. Where the zones of B are asked for more than twice on average (rows in random order, or
-keys that keep apart what time does not), everything is ordered once instead, and slabs are stretches of that order.
+no memory is needed beside one slab. Where the zones of B are asked for too often (rows in random order), both sides are
+first dealt out into buckets of time, one pass through each, which makes neighbours of rows that are near in time. Where that
+does not help (keys that keep apart what time does not), everything is ordered once, and slabs are stretches of that order.
 
 Intervals longer than (hi - lo)/ct and rows without a key never match (`condition`) and are left out here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_input import NO_KEY, ZONE, Side
+from whenabouts_cloud.correlation.kernel_input import NO_KEY, ZONE, Side, survey
 from whenabouts_cloud.correlation.kernel_reach import Terms
 
 SLAB_ZONES = 8  # zones of A in a slab: 32768 rows, with their part of B some 2 MB
-REPEATS = 2  # orderings of a row of B that are still cheaper than one of everything
+REPEATS = 3  # orderings of a row of B in slabs that are still cheaper than one of everything
+BUCKET_ROWS = 2 * ZONE  # of a bucket on average
+MAX_BUCKETS = 2048  # more places to write to at once than a core keeps near
 
 Array = npt.NDArray[Any]
 
@@ -45,25 +48,30 @@ class Slab(NamedTuple):
     b_start: int
 
 
+# (t_min, t_max, code, earliest, shift, buckets) -> the same rows by (t_min - earliest) >> shift, and their numbers
+Deal = Callable[[Array, Array, "Array | None", int, int, int], tuple[Array, Array, "Array | None", Array]]
+
+
 class Cutter:
-    """The slabs of two sides; `codes` are those of both or (None, None).
+    """The slabs of two sides that span little enough for int64 (`kernel_input.spans_too_much`), neither of them empty."""
 
-    The sides must span little enough for int64 (`kernel_input.spans_too_much`), neither may be empty.
-    """
-
-    def __init__(self, a: Side, b: Side, codes: tuple[Any, Any], terms: Terms) -> None:
-        self._sides, self._codes, self._terms = (a, b), codes, terms
+    def __init__(self, a: Side, b: Side, terms: Terms, deal: Deal) -> None:
+        self._sides = a, b
         self._base = min(int(a.low.min()), int(b.low.min()))
-        span = max(int(a.high.max()), int(b.high.max())) - self._base
-        self._longest = min(terms.width * terms.q // terms.p, span)
+        self._span = max(int(a.high.max()), int(b.high.max())) - self._base
+        self._longest = min(terms.width * terms.q // terms.p, self._span)
         band = terms.width + max(0, -(-2 * self._longest * (terms.q - 2 * terms.p) // terms.q))
         self._nearest, self._farthest = terms.centre - band, terms.centre + band
+        self._deal = deal
         self._windows = self._find_windows()
-        self.rows_follow = sum(last - first for first, last in self._windows) * ZONE <= REPEATS * (len(b) + ZONE)
+        self.rows_follow = self._windows is not None
 
     def slabs(self) -> Iterator[Slab]:
         """Slab after slab; where `rows_follow`, the row numbers of A in each are above those of the slab before."""
-        if not self.rows_follow:
+        if self._windows is None:
+            self._sides = self._dealt(self._sides[0]), self._dealt(self._sides[1])
+            self._windows = self._find_windows()
+        if self._windows is None:
             yield from self.ordered_slabs(self.order(0), self.order(1))
             return
         for number, (first, last) in enumerate(self._windows):
@@ -84,30 +92,43 @@ class Cutter:
 
     def order(self, which: int, start: int = 0, stop: int | None = None) -> Ordered:
         """The useful ones of the rows start .. stop - 1 of A (0) or B (1), ordered by (code, middle)."""
-        side, code = self._sides[which], self._codes[which]
+        side = self._sides[which]
         t_min, t_max = side.t_min[start:stop] - self._base, side.t_max[start:stop] - self._base
-        code = None if code is None else code[start:stop]
+        code = None if side.code is None else side.code[start:stop]
         length, middle = t_max - t_min, t_min + t_max
         useful = length <= self._longest
         if code is not None:
             useful &= code != NO_KEY
         if useful.all():
-            row = _order(middle, code)
+            at = _order(middle, code)
         else:
-            row = np.flatnonzero(useful)
-            row = row[_order(middle[row], None if code is None else code[row])]
-        return Ordered(middle[row], length[row], row + start, None if code is None else code[row])
+            at = np.flatnonzero(useful)
+            at = at[_order(middle[at], None if code is None else code[at])]
+        row = at + start if side.row is None else side.row[start:stop][at]
+        return Ordered(middle[at], length[at], row, None if code is None else code[at])
 
-    def _find_windows(self) -> list[tuple[int, int]]:
-        """For each stretch of A the zones first .. last - 1 of B that its rows can match."""
+    def _dealt(self, side: Side) -> Side:
+        """The rows of a side by buckets of time."""
+        buckets = min(MAX_BUCKETS, len(side.t_min) // BUCKET_ROWS + 1)
+        shift = max(0, self._span.bit_length() - (buckets - 1).bit_length())
+        t_min, t_max, code, row = self._deal(
+            side.t_min, side.t_max, side.code, self._base, shift, (self._span >> shift) + 1
+        )
+        return Side(t_min, t_max, *survey(t_min, t_max), code, row)
+
+    def _find_windows(self) -> list[tuple[int, int]] | None:
+        """For each stretch of A the zones first .. last - 1 of B that its rows can match; None where they are too many."""
         a, b = self._sides
         b_low, b_high = (b.low - self._base) * 2, (b.high - self._base) * 2
-        windows = []
+        windows, most = [], REPEATS * (len(b.low) + 1)
         for start in range(0, len(a.low), SLAB_ZONES):
             earliest = 2 * (int(a.low[start : start + SLAB_ZONES].min()) - self._base)
             latest = 2 * (int(a.high[start : start + SLAB_ZONES].max()) - self._base)
             near = np.flatnonzero((b_high >= earliest + self._nearest) & (b_low <= latest + self._farthest))
             windows.append((int(near[0]), int(near[-1]) + 1) if len(near) else (0, 0))
+            most -= windows[-1][1] - windows[-1][0]
+            if most < 0:
+                return None
         return windows
 
 
