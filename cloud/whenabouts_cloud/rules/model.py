@@ -71,8 +71,9 @@ class CorrelateRule:
         nearest = "" if self.top_k is None else f" TOP {self.top_k}"
         kept = {"inner": "", "left": f" KEEP ALL {self.a_alias}", "anti": f" ONLY UNMATCHED {self.a_alias}"}[self.kind]
         streams = "\n".join(dict.fromkeys((self.a.text(), self.b.text())))
+        pair = f"{self.a.name} AS {self.a_alias}, {self.b.name} AS {self.b_alias}"
         return (
-            f"{streams}\nRULE {self.name}{place} CORRELATE {self.a.name} AS {self.a_alias}, {self.b.name} AS {self.b_alias}\n"
+            f"{streams}\nRULE {self.name}{place} CORRELATE {pair}\n"
             f"  WHERE {self.predicate_text()} OVER {decimal_text(self.condition.ct)}{keys}{nearest}{kept}"
         )
 
