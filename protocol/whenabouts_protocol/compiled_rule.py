@@ -90,9 +90,9 @@ def encode_rules(site: str, gateway: str, rules: "list[CompiledRule]") -> bytes:
 def decode_rules(data: bytes) -> "tuple[str, str, list[CompiledRule]]":
     """(site, gateway, rules) of the message in data. Raises WireError for anything else."""
     head = read_head(data)
-    site, gateway, rows = head.get(K_SITE), head.get(K_GATEWAY), head.get(_K_RULES)
+    rows = head.get(_K_RULES)
     try:
-        check_origin(site, gateway, 0)
+        check_origin(head.get(K_SITE), head.get(K_GATEWAY), 0)
     except ValueError as error:
         raise WireError(str(error)) from None
     if type(rows) is not list or len(rows) > MAX_RULES:
@@ -102,7 +102,7 @@ def decode_rules(data: bytes) -> "tuple[str, str, list[CompiledRule]]":
         for other in rules[:n]:
             if rule.derived == other.derived:
                 raise WireError(f"rules: found the derived stream {rule.derived!r} twice")
-    return site, gateway, rules
+    return head[K_SITE], head[K_GATEWAY], rules
 
 
 def _rule_row(rule: CompiledRule) -> "list[Any]":
