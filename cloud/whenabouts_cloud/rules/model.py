@@ -96,12 +96,19 @@ class RuleFile:
 def name_regex(pattern: str) -> str:
     """A regular expression, for Python and Java alike, of the whole names an MQTT topic filter stands for.
 
-    `+` is one level, `#` the rest with its parent: "dock/#" covers "dock" and "dock/tags/left".
+    `+` is one level, `#` the rest with its parent: "dock/#" covers "dock" and "dock/tags/left". As with topics, a leading
+    wildcard does not cover names that begin with `$`: those are the streams that rules derive (MQTT 3.1.1, section 4.7.2).
 
     >>> name_regex("dock/+")
     'dock/[^/]*'
     """
     levels = pattern.split("/")
+    if levels[0] in ("+", "#"):
+        return r"(?!\$)" + _regex(levels)
+    return _regex(levels)
+
+
+def _regex(levels: list[str]) -> str:
     rest = levels[-1] == "#"
     fixed = "/".join("[^/]*" if x == "+" else re.escape(x) for x in levels[: len(levels) - rest])
     if not rest:
