@@ -173,7 +173,7 @@ class Eager:
             if frontier is None:
                 continue
             oldest = 2 * frontier - self._pi[side] + (self._centre if side == 0 else 0)
-            self._forget(1 - side, oldest - self._reach, CHUNK)
+            self._forget(1 - side, oldest - self.reach, CHUNK)
 
     def is_met(self, u: int, w1: int, w2: int) -> bool:
         """Whether intervals of these lengths whose x are u apart are a pair, decided exactly."""
@@ -220,7 +220,7 @@ class Eager:
         """The limits (near, sure) of u for each class of length of each side."""
         self._limits: list[list[tuple[int, int]]] = []
         self._shift: list[int] = []
-        self._reach = -1
+        self.reach = -1
         for side in (0, 1):
             pi, rho = self._pi[side], self._rho[side]
             shift = 0
@@ -231,7 +231,7 @@ class Eager:
                 w_min = min(max(bucket << shift, rho), pi)
                 w_max = min(max(((bucket + 1) << shift) - 1, rho), pi)
                 rows.append(self._limits_of(w_min, w_max, self._rho[1 - side], self._pi[1 - side]))
-                self._reach = max(self._reach, rows[-1][0])
+                self.reach = max(self.reach, rows[-1][0])
             self._limits.append(rows)
             self._shift.append(shift)
 
