@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from whenabouts_protocol import cbor
+from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 from whenabouts_protocol.messages import (
     Ack,
     Beat,
@@ -236,6 +237,86 @@ def refused() -> "list[tuple[str, str, bytes]]":
     ]  # fmt: skip
 
 
+def rules() -> "dict[str, list[CompiledRule]]":
+    """Compiled rules of a gateway by name."""
+    span = 1 << 50
+    dock, shelf = RuleSide(["dock/tags"], 20_000, 300_000), RuleSide(["shelf/1", "shelf/2", "気温"], 0, 5_000_000)
+    return {
+        "no rules": [],
+        "within, by key": [
+            CompiledRule("$rule/handover", -10_000_000, 10_000_000, 4, 5, True, 100_000, dock, shelf),
+        ],
+        "one to each other side, any key": [
+            CompiledRule("$rule/after", 1, 3_600_000_000, 999_999_999_999, 10**12, False, 1, dock, shelf),
+            CompiledRule("$rule/before", -5, -5, 1, 1, False, 1_000_000, shelf, dock),
+        ],
+        "a stream with itself, furthest limits": [
+            CompiledRule(
+                "$rule/x", -span, span, 1, 10**12, False, 2, RuleSide(["x"], span, span), RuleSide(["x"], 0, 0)
+            ),
+        ],
+    }
+
+
+def refused_rules() -> "list[tuple[str, str, bytes]]":
+    """(what is wrong, a part of the reason given, bytes) of the message of rules."""
+    good = cbor.loads(encode_rules("warehouse", "dock-1", rules()["within, by key"]))
+    row = good[4][0]
+    side = row[6]
+
+    def message(*rows: Any) -> bytes:
+        return cbor.dumps({**good, 4: list(rows)})
+
+    def with_field(at: int, value: Any) -> bytes:
+        return message([*row[:at], value, *row[at + 1 :]])
+
+    def with_side(at: int, value: Any) -> bytes:
+        return with_field(6, [*side[:at], value, *side[at + 1 :]])
+
+    return [
+        ("empty", "end inside an item", b""),
+        ("a newer schema", "expected 1", cbor.dumps({**good, 0: 2})),
+        ("a wildcard as gateway", "gateway", cbor.dumps({**good, 2: "+"})),
+        ("no rules", "no array of at most 32", cbor.dumps({k: v for k, v in good.items() if k != 4})),
+        ("33 rules", "no array of at most 32", message(*[row] * 33)),
+        ("a rule twice", "twice", message(row, row)),
+        ("a map as a rule", "no array of at least 8", message({})),
+        ("a rule of seven", "no array of at least 8", message(row[:7])),
+        ("a derived stream without its prefix", "begins $rule/", with_field(0, "handover")),
+        ("a derived stream of 257 bytes", "begins $rule/", with_field(0, "$rule/" + "x" * 251)),
+        ("a float as a limit", "found float", with_field(1, -1.0)),
+        ("a limit beyond 2^50", "upper limit", with_field(2, (1 << 50) + 1)),
+        ("the upper limit below the lower", "upper limit", with_field(2, row[1] - 1)),
+        ("a number as confidence", "not [p, q]", with_field(3, 1)),
+        ("a confidence of 0", "numerator", with_field(3, [0, 5])),
+        ("a confidence above 1", "numerator", with_field(3, [6, 5])),
+        ("a confidence over 0", "denominator", with_field(3, [0, 0])),
+        ("a denominator of 10^12 + 1", "denominator", with_field(3, [1, 10**12 + 1])),
+        ("true as numerator", "found bool", with_field(3, [True, 5])),
+        ("1 as key flag", "key flag", with_field(4, 1)),
+        ("a limit of no readings", "limit of readings", with_field(5, 0)),
+        ("a limit of more readings than a gateway holds", "limit of readings", with_field(5, 1_000_001)),
+        ("a text as a side", "no array of streams", with_field(6, "dock/tags")),
+        ("a side of two", "no array of streams", with_field(7, side[:2])),
+        ("a side without streams", "1 to 32 stream names", with_side(0, [])),
+        ("33 streams", "1 to 32 stream names", with_side(0, [str(n) for n in range(33)])),
+        ("a number as stream", "1 to 32 stream names", with_side(0, [1])),
+        ("a stream twice", "a stream twice", with_side(0, ["x", "x"])),
+        ("a derived stream as input", "found a derived stream", with_side(0, ["$rule/x"])),
+        ("the shortest above the longest", "shortest stamp", with_side(1, 300_001)),
+        ("a negative length", "shortest stamp", with_side(1, -1)),
+        ("a length beyond 2^50", "longest stamp", with_side(2, (1 << 50) + 1)),
+    ]
+
+
+def rule_fields(rule: CompiledRule) -> dict[str, Any]:
+    """The fields of a rule as JSON holds them."""
+    fields = {name: getattr(rule, name) for name in rule.__slots__}
+    for name in "ab":
+        fields[name] = {field: getattr(fields[name], field) for field in fields[name].__slots__}
+    return fields
+
+
 def fields_of(message: Any) -> dict[str, Any]:
     """The fields of a reading or message as JSON holds them: maps of boots as lists of entries, in order."""
     names = FIELDS if isinstance(message, Reading) else message.__slots__
@@ -257,10 +338,23 @@ def documents() -> dict[str, str]:
         for name, (kind, m, data) in messages().items()
     ]
     refused_rows = [{"name": name, "reason": reason, "hex": data.hex()} for name, reason, data in refused()]
+    rules_rows = [
+        {
+            "name": name,
+            "hex": encode_rules("warehouse", "ворота-2", some).hex(),
+            "site": "warehouse",
+            "gateway": "ворота-2",
+            "rules": [rule_fields(r) for r in some],
+        }
+        for name, some in rules().items()
+    ]
+    refused_rules_rows = [{"name": name, "reason": reason, "hex": data.hex()} for name, reason, data in refused_rules()]
     return {
         "batches.json": _lines(batch_rows),
         "messages.json": _lines(message_rows),
         "refused.json": _lines(refused_rows),
+        "rules.json": _lines(rules_rows),
+        "refused_rules.json": _lines(refused_rules_rows),
     }
 
 

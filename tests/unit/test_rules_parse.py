@@ -14,6 +14,11 @@ STREAMS = 'STREAM d FROM "a" DELAY 1 s\n'
 RIGHT = STREAMS + "RULE r CORRELATE d AS a, d AS b WHERE |@a - @b| <= 3 s OVER 80 %"
 
 
+def timed(predicate):
+    """The right file with another predicate."""
+    return RIGHT.replace("|@a - @b| <= 3 s", predicate)
+
+
 def mistakes(text):
     with pytest.raises(RuleError) as caught:
         parse_rules(text)
@@ -82,10 +87,31 @@ def test_a_threshold_is_the_decimal_that_was_written(written, expected):
         (RIGHT.replace("@b|", "@a|"), 2, 46, "found @a twice, expected @b"),
         (RIGHT.replace("AS b", "AS a"), 2, 31, "expected two names"),
         (RIGHT + " AND a.rssi > 3", 2, 66, "not supported yet; expected `a.key = b.key`"),
-        (RIGHT.replace("|@a - @b| <= 3 s", "@a + 3 s >= @b"), 2, 39, "the form `@a + d >= @b`, which is not supported yet"),
-        (RIGHT.replace("|@a - @b| <= 3 s", "@b - 3 s >= @a"), 2, 39, "the form `@b - d >= @a`, which is not supported yet"),
-        (RIGHT.replace("|@a - @b| <= 3 s", "@b - @a IN [-1 s, 2 s]"), 2, 39, "which is not supported yet"),
-        (RIGHT.replace("RULE r", "RULE r AT EDGE"), 2, 11, "AT EDGE, which is not supported yet"),
+        (timed("@a + 3 s >= @b"), 2, 39, "without WITHIN, expected one before OVER, as in WITHIN 1 h: without a second "
+         "limit every earlier reading would match for ever"),
+        (timed("@b - 3 s >= @a"), 2, 39, "every later reading would match for ever"),
+        (timed("@a + 3 s >= @b WITHIN 0 s"), 2, 54, "found WITHIN 0, expected more than 0"),
+        (timed("@a + 3 s >= @b WITHIN -1 s"), 2, 61, "expected 0 or more"),
+        (timed("@a - 3 s >= @b WITHIN 1 s"), 2, 54, "expected at least 3000000 us: nothing lies in between"),
+        (timed("@b - 3 s >= @a WITHIN 1 s"), 2, 54, "expected at least 3000000 us"),
+        (timed("|@a - @b| <= 3 s WITHIN 1 h"), 2, 56, "the condition has both its limits"),
+        (timed("@b - @a IN [2 s, -2 s]"), 2, 51, "expected the lower limit first"),
+        (timed("@b - @b IN [1 s, 2 s]"), 2, 45, "found @b twice, expected @a"),
+        (timed("@b + 1 s >= @c WITHIN 1 h"), 2, 52, "found @c, expected @a or @b"),
+        (timed("@b - @a IN [1 s 2 s]"), 2, 55, "found 2, expected `,`"),
+        (RIGHT.replace("RULE r", "RULE r AT HOME"), 2, 11, "found HOME, expected CLOUD or EDGE"),
+        (RIGHT.replace("RULE r", "RULE r AT EDGE") + " TOP 2", 2, 11, "a gateway finds all pairs, nothing else"),
+        (RIGHT.replace("RULE r", "RULE r AT EDGE") + " KEEP ALL a", 2, 11, "expected AT CLOUD or nothing"),
+        (RIGHT.replace("RULE r", "RULE " + "r" * 65), 2, 6, "found a name of 65 letters, expected at most 64"),
+        (RIGHT + " TOP 0", 2, 70, "expected a whole number from 1 to 1000"),
+        (RIGHT + " TOP 1.5", 2, 70, "expected a whole number from 1 to 1000"),
+        (RIGHT + " TOP 2 NEAREST", 2, 72, "found a second TOP or NEAREST"),
+        (RIGHT + " KEEP ALL b", 2, 75, "the stream that is named first; exchange the two"),
+        (RIGHT + " ONLY UNMATCHED c", 2, 81, "found ONLY UNMATCHED c, expected ONLY UNMATCHED a"),
+        (RIGHT + " KEEP ALL a ONLY UNMATCHED a", 2, 77, "found a second KEEP ALL or ONLY UNMATCHED"),
+        (RIGHT + " NEAREST ONLY UNMATCHED a", 2, 66, "no pairs come out"),
+        (RIGHT + " KEEP a", 2, 71, "found a, expected ALL"),
+        (STREAMS.strip() + " OFFSET 1.5 us", 1, 36, "expected whole microseconds"),
         (STREAMS + "RULE r SEQ(d a, !d b) WITHIN 1 h PER key", 2, 8, "found SEQ, which is not supported yet"),
         (STREAMS + 'RULE r DEFINITELY x.y = "z" WINDOW 4', 2, 8, "found DEFINITELY, which is not supported yet"),
     ],
@@ -122,20 +148,109 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
         load_rules(path)
 
 
+@pytest.mark.parametrize(
+    ("written", "lo_s", "hi_s"),
+    [
+        ("|@a - @b| <= 3 s", -3, 3),
+        ("|@b - @a| <= 3 s", -3, 3),
+        ("@b - @a IN [-3 s, 3 s]", -3, 3),
+        ("@b - @a IN [1 s, 2 s]", 1, 2),
+        ("@a - @b IN [1 s, 2 s]", -2, -1),
+        ("@b - @a IN [-5 s, -5 s]", -5, -5),
+        ("@a + 3 s >= @b WITHIN 60 s", -60, 3),  # b at most 3 s after a, or before it
+        ("@a + -3 s >= @b WITHIN 60 s", -60, -3),
+        ("@a - 3 s >= @b WITHIN 60 s", -60, -3),
+        ("@b - 3 s >= @a WITHIN 60 s", 3, 60),  # b at least 3 s after a
+        ("@b + 3 s >= @a WITHIN 60 s", -3, 60),
+        ("@a + 60 s >= @b WITHIN 1 min", -60, 60),
+    ],
+)
+def test_every_predicate_is_limits_of_b_less_a(written, lo_s, hi_s):
+    """However it is written, the condition is lo <= @b - @a <= hi; equal limits are equal conditions."""
+    found = parse_rules(timed(written)).rules[0].condition
+    assert (found.lo_us, found.hi_us) == (lo_s * 10**6, hi_s * 10**6)
+    assert found == Condition("between", lo=lo_s * 10**6, hi=hi_s * 10**6, confidence="0.8")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "top_k"),
+    [
+        ("", "inner", None),
+        ("NEAREST", "inner", 1),
+        ("TOP 3", "inner", 3),
+        ("KEEP ALL a", "left", None),
+        ("KEEP ALL a NEAREST", "left", 1),
+        ("TOP 1000 KEEP ALL a", "left", 1000),
+        ("ONLY UNMATCHED a", "anti", None),
+    ],
+)
+def test_the_words_for_what_comes_out(words, kind, top_k):
+    """Result kind and nearest-k, in any order, behind the conditions."""
+    for keyed in ("", " AND a.key = b.key"):
+        found = parse_rules(f"{RIGHT}{keyed} {words}").rules[0]
+        assert (found.kind, found.top_k, found.key_equal) == (kind, top_k, bool(keyed))
+
+
+def test_place_and_offset_are_read():
+    """AT EDGE, AT CLOUD or neither; an offset may be negative."""
+    for words, place in (("AT EDGE", "edge"), ("AT CLOUD", "cloud"), ("", "auto")):
+        assert parse_rules(RIGHT.replace("RULE r", f"RULE r {words}")).rules[0].place == place
+    assert parse_rules(STREAMS.strip() + " OFFSET -1.5 ms").streams[0].offset_us == -1500
+
+
+def test_words_of_the_language_can_be_names():
+    """A stream TOP, a rule NEAREST, aliases KEEP and ALL."""
+    text = 'STREAM TOP FROM "x" DELAY 1 s RULE NEAREST CORRELATE TOP AS KEEP, TOP AS ALL WHERE |@KEEP - @ALL| <= 1 s OVER 1'
+    found = parse_rules(text + " KEEP ALL KEEP").rules[0]
+    assert (found.name, found.a_alias, found.kind) == ("NEAREST", "KEEP", "left")
+
+
 durations = st.integers(0, 10**12)
 decimals = st.integers(1, 10**6).map(lambda n: Fraction(n, 10**6))
 
 
-@given(durations, durations, durations, decimals, st.booleans(), st.sampled_from([None, "hall"]))
-@settings(max_examples=60, deadline=None)
-def test_the_text_of_a_rule_is_read_back_as_the_rule(delay, low, more, ct, key_equal, site):
-    """`text` and `parse_rules` are inverse, so equal texts are equal rules."""
-    a, b = Stream("d", "x/+", delay, (low, low + more), site), Stream("e", "#", delay)
-    job = CorrelateRule("r", a, b, Condition("within", d=low, confidence=ct), key_equal)
-    assert parse_rules(job.text()).rules == (job,)
+@st.composite
+def written_rules(draw):
+    """Any rule that can be written; from few values, so that two are often equal."""
+    few = st.sampled_from([0, 5, 10**12])
+    length = draw(st.none() | st.tuples(few, few).map(lambda x: tuple(sorted(x))))
+    a = Stream("d", "x/+", draw(few), length, draw(st.sampled_from([None, "hall"])), draw(few) - draw(few))
+    b = draw(st.sampled_from([a, Stream("e", "#", draw(durations))]))
+    lo, hi = sorted((draw(few) - draw(few), draw(few) - draw(few)))
+    ct = draw(st.sampled_from([Fraction(4, 5), Fraction(1)]) | decimals)
+    timing = (
+        Condition("within", d=hi, confidence=ct)
+        if lo == -hi and draw(st.booleans())
+        else Condition("between", lo=lo, hi=hi, confidence=ct)
+    )
+    kind, top_k, place = draw(
+        st.sampled_from(
+            [("inner", None, p) for p in ("auto", "edge", "cloud")]
+            + [("inner", 1, "auto"), ("left", 3, "cloud"), ("left", None, "auto"), ("anti", None, "auto")]
+        )
+    )
+    keyed = draw(st.booleans())
+    return CorrelateRule(
+        draw(st.sampled_from(["r", "OVER"])), a, b, timing, keyed, "a", "b", kind=kind, top_k=top_k, place=place
+    )
 
 
-@given(st.text(alphabet='STREAMRULE dFOM"a#DLY1s.,|@-<=%\n', max_size=80))
+@given(written_rules())
+@settings(max_examples=200, deadline=None)
+def test_the_text_of_a_rule_is_read_back_as_the_rule(rule):
+    """`text` and `parse_rules` are inverse."""
+    assert parse_rules(rule.text()).rules == (rule,)
+    assert parse_rules(rule.text()).rules[0].text() == rule.text()
+
+
+@given(written_rules(), written_rules())
+@settings(max_examples=400, deadline=None)
+def test_equal_texts_are_equal_rules(one, other):
+    """Text decides equality, in both directions."""
+    assert (one.text() == other.text()) == (one == other)
+
+
+@given(st.text(alphabet='STREAMRULE dFOM"a#DLY1s.,|@-<=>+[]%\n', max_size=80))
 @settings(max_examples=300, deadline=None)
 def test_no_text_makes_the_parser_fail_in_any_other_way(text):
     """Rules or RuleError, nothing else."""
@@ -152,8 +267,10 @@ def test_no_text_makes_the_parser_fail_in_any_other_way(text):
         ("dock/+", ["dock/tags", "dock/"], ["dock", "dock/a/b"]),
         ("dock/#", ["dock", "dock/a", "dock/a/b"], ["docks", "a/dock"]),
         ("+/tags/#", ["a/tags", "a/tags/b"], ["tags", "a/b/tags"]),
-        ("#", ["dock", "a/b/c"], []),
+        ("#", ["dock", "a/b/c"], ["$rule/x"]),
         ("a.b/(c", ["a.b/(c"], ["axb/(c"]),
+        ("$rule/+", ["$rule/x"], ["rule/x", "$rule/x/y"]),
+        ("+/x", ["rule/x"], ["$rule/x"]),
     ],
 )
 def test_patterns_cover_what_mqtt_topic_filters_cover(pattern, inside, outside):

@@ -5,24 +5,16 @@ A declaration with a mistake yields no stream or rule, but its name stays known,
 
 import difflib
 from collections.abc import Callable, Iterable
-from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from lark import Token, Tree
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.rules.errors import Mistake
-from whenabouts_cloud.rules.model import CorrelateRule, RuleFile, Stream
+from whenabouts_cloud.rules.model import CorrelateRule, Place, ResultKind, RuleFile, Stream
+from whenabouts_cloud.rules.timing import Notes, condition, confidence, duration, either
 
-UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
-MAX_DURATION_US = 10 * 366 * 24 * UNITS_US["h"]  # ten years: far above any use, far below the limits of int64
-MAX_DECIMALS = 12  # of a confidence: keeps the exact comparison in small integers
-
-_LATER_PREDICATES = {
-    "deadline": "`@a + d >= @b`",
-    "delay_at_least": "`@b - d >= @a`",
-    "between": "`@b - @a IN [lo, hi]`",
-}
+MAX_NAME = 64  # letters of a rule's name, which becomes a part of a stream name
+MAX_TOP = 1000  # partners of a reading that a rule can ask for
 
 
 class Checker:
@@ -30,6 +22,7 @@ class Checker:
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         self._mistakes = mistakes
+        self._notes = Notes(mistakes)
         self._streams: dict[str, Stream | None] = {}  # None: declared with a mistake
         self._rules: dict[str, CorrelateRule | None] = {}
 
@@ -49,7 +42,7 @@ class Checker:
             before = len(self._mistakes)
             made = check(tree)
             if name in known:
-                self._mistake(name, f"found {kind} {name} a second time, expected a new name")
+                self._notes.add(name, f"found {kind} {name} a second time, expected a new name")
                 continue
             known[str(name)] = made if len(self._mistakes) == before else None
 
@@ -58,136 +51,124 @@ class Checker:
         given: dict[str, Any] = {}
         for clause in clauses:
             if clause.data in given:
-                self._mistake(clause, f"found a second {clause.data.upper()}, expected one")
+                self._notes.add(clause, f"found a second {clause.data.upper()}, expected one")
             given[clause.data] = clause
         self._pattern(pattern)
         if "delay" not in given:
-            self._mistake(
+            self._notes.add(
                 name,
                 f"found stream {name} without DELAY, expected how long a reading may take to land, as in DELAY 2 s",
             )
-        delay = self._duration(given["delay"].children[0]) if "delay" in given else 0
+        delay = duration(given["delay"].children[0], self._notes) if "delay" in given else 0
         length = self._length(given["length"]) if "length" in given else None
+        offset = duration(given["offset"].children[0], self._notes, signed=True) if "offset" in given else 0
         site = str(given["site"].children[0])[1:-1] if "site" in given else None
         if site == "":
-            self._mistake(given["site"].children[0], "found an empty site, expected its name")
-        return Stream(str(name), str(pattern)[1:-1], delay or 0, length, site)
+            self._notes.add(given["site"].children[0], "found an empty site, expected its name")
+        return Stream(str(name), str(pattern)[1:-1], delay or 0, length, site, offset or 0)
 
     def _pattern(self, token: Token) -> None:
         levels = str(token)[1:-1].split("/")
         if levels == [""]:
-            self._mistake(token, 'found an empty pattern, expected a stream name such as "dock/tags"')
+            self._notes.add(token, 'found an empty pattern, expected a stream name such as "dock/tags"')
         for n, level in enumerate(levels):
             if "#" in level and (level != "#" or n != len(levels) - 1):
-                self._mistake(token, f"found # inside {token}, expected it alone as the last level")
+                self._notes.add(token, f"found # inside {token}, expected it alone as the last level")
             if "+" in level and level != "+":
-                self._mistake(token, f"found + inside the level {level!r}, expected it to be a whole level")
+                self._notes.add(token, f"found + inside the level {level!r}, expected it to be a whole level")
 
     def _length(self, clause: Any) -> tuple[int, int] | None:
-        low, high = (self._duration(x) for x in clause.children)
+        low, high = (duration(x, self._notes) for x in clause.children)
         if low is None or high is None:
             return None
         if low > high:
-            self._mistake(clause, f"found LENGTH {low} us .. {high} us, expected the shorter one first")
+            self._notes.add(clause, f"found LENGTH {low} us .. {high} us, expected the shorter one first")
         return low, high
 
     def _rule(self, tree: Any) -> CorrelateRule | None:
         name, *rest = tree.children
-        body = rest[-1].children[0]
-        if len(rest) == 2 and rest[0] == "EDGE":
-            self._mistake(rest[0], "found AT EDGE, which is not supported yet; expected AT CLOUD or nothing")
+        if len(name) > MAX_NAME:
+            self._notes.add(name, f"found a name of {len(name)} letters, expected at most {MAX_NAME}")
+        body, place = rest[-1].children[0], rest[0] if len(rest) == 2 else None
         if isinstance(body, Token):
             word = body.split(None, 1)[0].split("(")[0]
-            self._mistake(body, f"found {word}, which is not supported yet; expected CORRELATE")
+            self._notes.add(body, f"found {word}, which is not supported yet; expected CORRELATE")
             return None
-        return self._correlate(str(name), body)
+        return self._correlate(str(name), place, body)
 
-    def _correlate(self, name: str, body: Any) -> CorrelateRule | None:
-        a, a_alias, b, b_alias, predicate, confidence, *conditions = body.children
+    def _correlate(self, name: str, place: Token | None, body: Any) -> CorrelateRule | None:
+        a, a_alias, b, b_alias, predicate, *rest = body.children
+        window = rest.pop(0) if rest[0].data == "window" else None
+        conditions = [x for x in rest[1:] if x.data == "condition"]
         if a_alias == b_alias:
-            self._mistake(b_alias, f"found {b_alias} for both streams, expected two names")
+            self._notes.add(b_alias, f"found {b_alias} for both streams, expected two names")
         streams = [self._known_stream(x) for x in (a, b)]
-        aliases = {str(a_alias), str(b_alias)}
-        d_us = self._within(predicate, aliases)
-        ct = self._confidence(confidence)
-        key_equal = [self._key_equality(x, aliases) for x in conditions]
-        if d_us is None or ct is None or streams[0] is None or streams[1] is None:
+        aliases = str(a_alias), str(b_alias)
+        timing = condition(predicate, window, confidence(rest[0], self._notes), aliases, self._notes)
+        key_equal = [self._key_equality(x, set(aliases)) for x in conditions]
+        kind, top_k = self._results([x for x in rest[1:] if x.data != "condition"], aliases)
+        if place == "EDGE" and (kind != "inner" or top_k is not None):
+            self._notes.add(
+                place, "found AT EDGE, expected AT CLOUD or nothing: a gateway finds all pairs, nothing else"
+            )
+        if timing is None or streams[0] is None or streams[1] is None:
             return None
-        condition = Condition("within", d=d_us, confidence=ct)
-        return CorrelateRule(name, streams[0], streams[1], condition, any(key_equal), str(a_alias), str(b_alias))
+        return CorrelateRule(
+            name,
+            streams[0],
+            streams[1],
+            timing,
+            any(key_equal),
+            *aliases,
+            kind=kind,
+            top_k=top_k,
+            place=cast(Place, "auto" if place is None else place.lower()),
+        )
+
+    def _results(self, clauses: list[Any], aliases: tuple[str, str]) -> tuple[ResultKind, int | None]:
+        kind: ResultKind = "inner"
+        top_k: int | None = None
+        for clause in clauses:
+            if clause.data in ("top", "nearest"):
+                if top_k is not None:
+                    self._notes.add(clause, "found a second TOP or NEAREST, expected one")
+                top_k = 1 if clause.data == "nearest" else self._top(clause.children[0])
+                continue
+            words = "KEEP ALL" if clause.data == "keep_all" else "ONLY UNMATCHED"
+            if kind != "inner":
+                self._notes.add(clause, "found a second KEEP ALL or ONLY UNMATCHED, expected one")
+            kind = "left" if clause.data == "keep_all" else "anti"
+            of = clause.children[0]
+            if of != aliases[0]:
+                hint = ": the stream that is named first; exchange the two" if of == aliases[1] else ""
+                self._notes.add(of, f"found {words} {of}, expected {words} {aliases[0]}{hint}")
+        if kind == "anti" and top_k is not None:
+            self._notes.add(
+                clauses[0], "found TOP or NEAREST with ONLY UNMATCHED, expected one of them: no pairs come out"
+            )
+        return kind, top_k
+
+    def _top(self, number: Token) -> int:
+        if "." in number or not 1 <= int(number) <= MAX_TOP:
+            self._notes.add(number, f"found TOP {number}, expected a whole number from 1 to {MAX_TOP}")
+            return 1
+        return int(number)
 
     def _known_stream(self, token: Token) -> Stream | None:
         if token not in self._streams:
             near = difflib.get_close_matches(token, self._streams, n=1)
             hint = f"; did you mean {near[0]}?" if near else f", which are {', '.join(self._streams) or 'none'}"
-            self._mistake(token, f"found {token}, expected one of the declared streams{hint}")
+            self._notes.add(token, f"found {token}, expected one of the declared streams{hint}")
             return None
         return self._streams[str(token)]
-
-    def _within(self, predicate: Any, aliases: set[str]) -> int | None:
-        moments = [x.children[0] for x in predicate.children if x.data == "moment"]
-        for moment in moments:
-            if len(aliases) == 2 and moment not in aliases:
-                self._mistake(moment, f"found @{moment}, expected {_either(aliases, '@')}")
-        if predicate.data != "within":
-            form = _LATER_PREDICATES[predicate.data]
-            self._mistake(predicate, f"found the form {form}, which is not supported yet; expected `|@a - @b| <= d`")
-            return None
-        if len(aliases) == 2 and moments[0] == moments[1] and moments[1] in aliases:
-            self._mistake(
-                moments[1], f"found @{moments[1]} twice, expected {_either(aliases - {str(moments[0])}, '@')}"
-            )
-        return self._duration(predicate.children[2])
-
-    def _confidence(self, tree: Any) -> Fraction | None:
-        number, percent = tree.children[0], len(tree.children) == 2
-        value = Fraction(str(number)) / (100 if percent else 1)
-        decimals = len(str(number).partition(".")[2])
-        if decimals > MAX_DECIMALS:
-            self._mistake(number, f"found {decimals} decimals, expected at most {MAX_DECIMALS}")
-        elif value == 0:
-            self._mistake(number, "found OVER 0, expected more than 0: at 0 every reading pairs with every other one")
-        elif value > 1:
-            hint = f"; did you mean {number} %?" if not percent and value <= 100 else ""
-            self._mistake(number, f"found OVER {number}{' %' if percent else ''}, expected at most 1 or 100 %{hint}")
-        else:
-            return value
-        return None
 
     def _key_equality(self, condition: Any, aliases: set[str]) -> bool:
         texts = [str(x) for x in condition.children]
         if len(texts) == 5 and texts[2] == "=" and texts[1] == texts[4] == "key":
             for alias in (condition.children[0], condition.children[3]):
                 if alias not in aliases:
-                    self._mistake(alias, f"found {alias}, expected {_either(aliases)}")
+                    self._notes.add(alias, f"found {alias}, expected {either(aliases)}")
             if texts[0] != texts[3]:
                 return True
-        self._mistake(condition, "found a condition that is not supported yet; expected `a.key = b.key` alone")
+        self._notes.add(condition, "found a condition that is not supported yet; expected `a.key = b.key` alone")
         return False
-
-    def _duration(self, tree: Any) -> int | None:
-        *sign, number, unit = tree.children
-        if unit not in UNITS_US:
-            near = difflib.get_close_matches(unit.lower(), [*UNITS_US, "sec", "hour"], n=1)
-            names = {"sec": "s", "hour": "h"}
-            hint = f"; did you mean {names.get(near[0], near[0])}?" if near else ""
-            self._mistake(unit, f"found the unit {unit}, expected us, ms, s, min or h{hint}")
-            return None
-        value = Fraction(str(number)) * UNITS_US[str(unit)]
-        if sign:
-            self._mistake(sign[0], f"found -{number} {unit}, expected 0 or more")
-        elif value.denominator != 1:
-            self._mistake(number, f"found {number} {unit}, expected whole microseconds")
-        elif value > MAX_DURATION_US:
-            self._mistake(number, f"found {number} {unit}, expected at most ten years")
-        else:
-            return int(value)
-        return None
-
-    def _mistake(self, where: Any, text: str) -> None:
-        at: Any = where if isinstance(where, Token) else where.meta
-        self._mistakes.append(Mistake(at.line, at.column, text))
-
-
-def _either(names: set[str], sign: str = "") -> str:
-    return " or ".join(sign + name for name in sorted(names))

@@ -1,0 +1,148 @@
+"""What a rule will do before it runs: limits, lengths that can match, probe regions, how long readings are kept, memory.
+
+Pure; times in microseconds. Bounds and shares after Sections 4 and 5 of the mathematics of interval correlation: for a base
+interval of length w in [0, w], every partner whose maximum is below L_H or above R_H is none, every one from L_L to R_L is
+sure, and those between must be tested. With s(w1, w2) the least s at which U(0, w1) + U(0, w2) reaches the confidence,
+rho and pi the shortest and longest partner:
+
+    L_H = lo + s(w, rho)      R_L = w + hi + rho - s(w, rho)
+    L_L = lo + s(w, pi)       R_H = w + hi + pi - s(w, pi)
+
+The sure range is only valid while hi - lo >= w + pi. Ordered by middles, as here, the part to test is
+2 |Q(w, pi) - Q(w, rho)| wide instead of pi - rho (Q = s - (w1 + w2)/2): the quotient is the probe share.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from whenabouts_cloud.rules.model import decimal_text
+from whenabouts_cloud.rules.plan import Placement, lengths_us
+from whenabouts_protocol.eager import Eager, quantile
+
+SAMPLES = 64  # base lengths over which the probe share is averaged
+# For each reading kept, measured with keys of 24 letters: an agent's buffers on CPython 3.11, and rows of the cloud's state.
+EDGE_BYTES = 600
+CLOUD_BYTES = 160
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Where partners' maxima lie, relative to the minimum of a base interval of this length; sure is None if never."""
+
+    length_us: int
+    candidates_us: tuple[int, int]
+    sure_us: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side as base: lengths expected of it, bounds for its shortest, middle and longest, what is kept of it."""
+
+    alias: str
+    stream: str
+    rho_us: int
+    pi_us: int
+    bounds: tuple[Bounds, ...]
+    probe_share: float
+    keep_us: int
+    readings: int | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Everything that can be said of a rule before it runs; memory None where a rate is not given."""
+
+    name: str
+    text: str
+    where: str
+    place: str | None
+    reason: str
+    lo_us: int
+    hi_us: int
+    confidence: str
+    longest_us: int
+    sides: tuple[Side, Side]
+    memory_bytes: int | None
+
+
+def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
+    """The explanation of a placed rule; rates_hz: readings a second by the stream's name in the rules."""
+    rule = placement.rule
+    condition = rule.condition
+    shift = rule.b.offset_us - rule.a.offset_us
+    lo, hi, ct = condition.lo_us - shift, condition.hi_us - shift, condition.ct
+    lengths = [
+        lengths_us(stream, streams, condition.longest_us)
+        for stream, streams in ((rule.a, placement.a), (rule.b, placement.b))
+    ]
+    (rho_a, pi_a), (rho_b, pi_b) = lengths
+    reach = Eager(lo, hi, ct.numerator, ct.denominator, pi_a, pi_b, rho_a, rho_b).reach
+    keep_us = [
+        max(0, _half(reach + pi_b + lo + hi)) + rule.b.delay_us,
+        max(0, _half(reach + pi_a - lo - hi)) + rule.a.delay_us,
+    ]
+    sides = []
+    for n, stream in enumerate((rule.a, rule.b)):
+        limits = (lo, hi) if n == 0 else (-hi, -lo)
+        rate = rates_hz.get(stream.name)
+        sides.append(
+            Side(
+                (rule.a_alias, rule.b_alias)[n],
+                stream.name,
+                *lengths[n],
+                _bounds(limits, ct, lengths[n], lengths[1 - n]),
+                probe_share(lengths[n], lengths[1 - n], ct),
+                keep_us[n],
+                None if rate is None else int(rate * keep_us[n] / 1e6) + 1,
+            )
+        )
+    a, b = sides
+    readings = None if a.readings is None or b.readings is None else a.readings + b.readings
+    per_reading = EDGE_BYTES if placement.where == "edge" else CLOUD_BYTES
+    return Explanation(
+        rule.name,
+        rule.text(),
+        placement.where,
+        placement.a[0].place if placement.where == "edge" else None,
+        placement.reason,
+        lo,
+        hi,
+        decimal_text(ct),
+        condition.longest_us,
+        (a, b),
+        None if readings is None else readings * per_reading,
+    )
+
+
+def probe_share(base: tuple[int, int], target: tuple[int, int], ct: Fraction) -> float:
+    """Mean over base lengths of the part of pi - rho that must be tested one by one, 0 to 1; lengths as (rho, pi)."""
+    rho, pi = target
+    if rho == pi:
+        return 0.0
+    steps = range(SAMPLES + 1)
+    lengths = [base[0] + (base[1] - base[0]) * n // SAMPLES for n in steps]
+    widths = [abs(_doubled_q(w, pi, ct) - _doubled_q(w, rho, ct)) for w in lengths]
+    return sum(widths) / len(widths) / (pi - rho)
+
+
+def _bounds(
+    limits: tuple[int, int], ct: Fraction, base: tuple[int, int], target: tuple[int, int]
+) -> tuple[Bounds, ...]:
+    (lo, hi), (rho, pi) = limits, target
+    found = []
+    for w in sorted({base[0], sum(base) // 2, base[1]}):
+        s_rho, s_pi = (quantile(w, other, ct.numerator, ct.denominator) for other in (rho, pi))
+        sure = lo + s_pi, w + hi + rho - s_rho
+        valid = hi - lo >= w + pi and sure[0] <= sure[1]
+        # The quantile is rounded up to a whole microsecond, so the candidates begin and end one earlier and later.
+        found.append(Bounds(w, (lo + s_rho - 1, w + hi + pi - s_pi + 1), sure if valid else None))
+    return tuple(found)
+
+
+def _doubled_q(w1: int, w2: int, ct: Fraction) -> int:
+    return 2 * quantile(w1, w2, ct.numerator, ct.denominator) - w1 - w2
+
+
+def _half(doubled: int) -> int:
+    return -(-doubled // 2)

@@ -1,0 +1,233 @@
+"""`whenabouts-cloud check` and `whenabouts-cloud explain`: what a rule file says, and what its rules will do.
+
+Results go to stdout, mistakes to stderr; with --json everything is one object on stdout. Exit 0 when all is well, 2 when
+the file has mistakes, a rule cannot run where it must, or the command is used wrongly.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from whenabouts_cloud.rules import RuleError, RuleFile, load_rules
+from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
+from whenabouts_cloud.rules.explain import explain as explanation
+from whenabouts_cloud.rules.plan import GatewayStream, PlanError, compile_rules, place
+from whenabouts_protocol import WireError
+from whenabouts_protocol.compiled_rule import encode_rules
+from whenabouts_protocol.topics import is_name
+
+MAX_STREAMS_BYTES = 1 << 24  # of a file of streams: more is the wrong file
+RULES = click.argument("rules", metavar="RULES", type=click.Path(path_type=Path))
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.command("check", epilog="\b\nExample:\n  whenabouts-cloud check rules.wa")
+@RULES
+@JSON
+def check(rules: Path, as_json: bool) -> None:
+    """Check a rule file as a whole: every mistake at once, with its line, column and what was expected there."""
+    found = _load(rules, as_json)
+    names = {"streams": [s.name for s in found.streams], "rules": [r.name for r in found.rules]}
+    if as_json:
+        _print({"file": str(rules), "ok": True, **names, "mistakes": []})
+    else:
+        click.echo(f"{rules}: fine, {_count(names['streams'], 'stream')} and {_count(names['rules'], 'rule')}")
+
+
+EXAMPLE = """\b
+Example:
+  whenabouts-cloud explain rules.wa --stream dock/tags=warehouse/gw-1 --stream shelf/1=warehouse/gw-2 --rate dock=10
+\b
+A file of streams is a JSON list of objects with stream and gateway, and if known site and length_us_max:
+  [{"stream": "dock/tags", "site": "warehouse", "gateway": "gw-1", "length_us_max": 300000}]
+"""
+
+
+@click.command("explain", epilog=EXAMPLE)
+@RULES
+@click.option("--rule", "name", help="Only this rule.")
+@click.option(
+    "--streams", "stream_file", type=click.Path(path_type=Path), help="JSON file: which gateway has which streams."
+)
+@click.option(
+    "--stream", "stream_texts", multiple=True, metavar="NAME=[SITE/]GATEWAY", help="A stream and its gateway."
+)
+@click.option(
+    "--rate", "rate_texts", multiple=True, metavar="STREAM=HZ", help="Readings a second of a declared STREAM."
+)
+@click.option(
+    "--compiled",
+    type=click.Path(path_type=Path),
+    help="Write the rules of each gateway, as it gets them, into this folder: SITE.GATEWAY.rules.",
+)
+@JSON
+def explain(
+    rules: Path,
+    name: str | None,
+    stream_file: Path | None,
+    stream_texts: tuple[str, ...],
+    rate_texts: tuple[str, ...],
+    compiled: Path | None,
+    as_json: bool,
+) -> None:
+    """Say where each rule runs and why, which lengths can match, what must be tested, how long readings are kept."""
+    found = _load(rules, as_json)
+    chosen = [rule for rule in found.rules if name in (None, rule.name)]
+    if not chosen:
+        known = ", ".join(rule.name for rule in found.rules) or "none"
+        raise click.UsageError(f"--rule: found {name}, expected one of those in {rules}: {known}")
+    streams = [*_streams(stream_file), *(_stream(text) for text in stream_texts)]
+    rates_hz = _rates(rate_texts, {stream.name for stream in found.streams})
+    try:
+        placements = place(chosen, streams)
+    except PlanError as error:
+        _refuse(rules, [{"text": text} for text in error.mistakes], str(error), as_json)
+    if compiled is not None:
+        for place_name in sorted({p.gateway for p in placements if p.gateway is not None}, key=str):
+            _write(compiled, place_name, encode_for(place_name, compile_rules(placements, *place_name)))
+    explained = [explanation(p, rates_hz) for p in placements]
+    if as_json:
+        _print({"file": str(rules), "ok": True, "rules": [dataclasses.asdict(e) for e in explained]})
+    else:
+        click.echo("\n\n".join("\n".join(_lines(e)) for e in explained))
+
+
+def encode_for(gateway: tuple[str | None, str], rules: Any) -> bytes:
+    """The message of a gateway's rules. Raises click.UsageError when its site is not known or it does not fit."""
+    site, name = gateway
+    if site is None:
+        raise click.UsageError(f"--compiled: found gateway {name} without a site, expected --stream NAME=SITE/{name}")
+    try:
+        return encode_rules(site, name, rules)
+    except WireError as error:
+        raise click.UsageError(f"--compiled: the rules of {site}/{name} do not fit a message: {error}") from None
+
+
+def _load(file: Path, as_json: bool) -> RuleFile:
+    try:
+        return load_rules(file)
+    except RuleError as error:
+        _refuse(file, [dataclasses.asdict(m) for m in error.mistakes], str(error), as_json)
+
+
+def _refuse(file: Path, mistakes: list[dict[str, Any]], text: str, as_json: bool) -> NoReturn:
+    if as_json:
+        _print({"file": str(file), "ok": False, "mistakes": mistakes})
+    else:
+        click.echo(text, err=True)
+    sys.exit(2)
+
+
+def _stream(text: str) -> GatewayStream:
+    stream, equals, where = text.rpartition("=")
+    site, slash, gateway = where.rpartition("/")
+    if not equals or not stream or not is_name(gateway) or (slash and not is_name(site)):
+        raise click.UsageError(f"--stream: found {text!r}, expected NAME=GATEWAY or NAME=SITE/GATEWAY")
+    return GatewayStream(stream, gateway, site if slash else None)
+
+
+def _streams(file: Path | None) -> list[GatewayStream]:
+    if file is None:
+        return []
+    try:
+        if file.stat().st_size > MAX_STREAMS_BYTES:
+            raise click.UsageError(f"--streams {file}: found more than {MAX_STREAMS_BYTES} bytes: is this the file?")
+        rows = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise click.UsageError(f"--streams {file}: cannot read ({error}), expected a JSON list") from None
+    if not isinstance(rows, list):
+        raise click.UsageError(f"--streams {file}: found {type(rows).__name__}, expected a list of objects")
+    return [_row(file, number, row) for number, row in enumerate(rows)]
+
+
+def _row(file: Path, number: int, row: Any) -> GatewayStream:
+    known = {field.name for field in dataclasses.fields(GatewayStream)}
+    where = f"--streams {file}, entry {number}"
+    if not isinstance(row, dict) or not row.keys() <= known:
+        raise click.UsageError(f"{where}: expected an object with {', '.join(sorted(known))} and nothing else")
+    if not isinstance(row.get("stream"), str) or not is_name(row.get("gateway")):
+        raise click.UsageError(f"{where}: expected a stream and a gateway")
+    if not (row.get("site") is None or is_name(row["site"])):
+        raise click.UsageError(f"{where}: found site {row['site']!r}, expected a name")
+    length = row.get("length_us_max")
+    if not (length is None or (type(length) is int and length >= 0)):
+        raise click.UsageError(f"{where}: found length_us_max {length!r}, expected microseconds")
+    return GatewayStream(**row)
+
+
+def _rates(texts: tuple[str, ...], known: set[str]) -> dict[str, float]:
+    rates = {}
+    for text in texts:
+        stream, _, number = text.partition("=")
+        try:
+            rate = float(number)
+        except ValueError:
+            rate = -1.0
+        if stream not in known or not 0 <= rate < 1e9:
+            raise click.UsageError(
+                f"--rate: found {text!r}, expected STREAM=HZ with one of {', '.join(sorted(known)) or 'no streams'}"
+            )
+        rates[stream] = rate
+    return rates
+
+
+def _write(folder: Path, gateway: tuple[str | None, str], payload: bytes) -> None:
+    path = folder / f"{gateway[0]}.{gateway[1]}.rules"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(payload)
+    except OSError as error:
+        raise click.UsageError(f"--compiled {path}: cannot write ({error})") from None
+    click.echo(f"{path}: {len(payload)} bytes", err=True)
+
+
+def _lines(e: Explanation) -> list[str]:
+    lines = [
+        f"rule {e.name}",
+        f"  runs         {f'at the edge, on {e.place}' if e.place else 'in the cloud'}: {e.reason}",
+        f"  condition    {_time(e.lo_us)} <= @{e.sides[1].alias} - @{e.sides[0].alias} <= {_time(e.hi_us)}, "
+        f"probability at least {e.confidence}",
+        f"  can match    stamps up to {_time(e.longest_us)} long",
+    ]
+    for side in e.sides:
+        lines += _side_lines(side)
+    if e.memory_bytes is not None:
+        kept = sum(side.readings or 0 for side in e.sides)
+        lines.append(f"  memory       {e.memory_bytes / 1e6:.1f} MB for {kept} readings")
+    return lines
+
+
+def _side_lines(side: Side) -> list[str]:
+    readings = "" if side.readings is None else f", {side.readings} readings"
+    return [
+        f"  {side.alias} ({side.stream}), stamps of {_time(side.rho_us)} to {_time(side.pi_us)}",
+        f"    kept       {_time(side.keep_us)} after its middle{readings}",
+        f"    tested     {100 * side.probe_share:.0f} % of what an order by maximum tests",
+        *(f"    length {_time(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),
+    ]
+
+
+def _bounds(b: Bounds) -> str:
+    candidates = f"partners end {_time(b.candidates_us[0])} to {_time(b.candidates_us[1])} after it begins"
+    sure = "none sure" if b.sure_us is None else f"sure {_time(b.sure_us[0])} to {_time(b.sure_us[1])}"
+    return f"{candidates}, {sure}"
+
+
+def _time(us: int) -> str:
+    """A duration in the largest unit in which it is short."""
+    for unit, size in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000)):
+        if abs(us) >= size:
+            return f"{us / size:.6g} {unit}"
+    return f"{us} us"
+
+
+def _count(names: list[str], noun: str) -> str:
+    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"
+
+
+def _print(value: dict[str, Any]) -> None:
+    click.echo(json.dumps(value))

@@ -1,0 +1,300 @@
+"""Pairs of two streams that satisfy a timing condition, found tuple by tuple in plain integers.
+
+The eager operator: each arrival is matched at once with what the other stream has left, so a pair comes exactly once, with
+the later of its two arrivals, for every arrival order. Runs unchanged on boards, on gateways and in the cloud.
+
+Z = Y - X for X uniform in an interval of side 0 (a) and Y of side 1 (b); a pair is a result when P(lo <= Z <= hi) >= p/q.
+With x = the doubled middle of an interval (of a: plus lo + hi) the probability depends on u = |x_b - x_a|, the two lengths
+and D = hi - lo only, and falls with u. So each side is kept ordered by x, and the matches of an arrival lie symmetrically
+around it: a middle part that is sure and is taken as a slice without a look at its elements, and two margins, up to the
+distance from which nothing matches, that are tested one by one in exact integers.
+
+The limits come from the quantile of the sum of two uniforms. C(s) = P(U(0, w1) + U(0, w2) <= s) reaches p/q first at s*;
+let T = w1 + w2 and 2Q = 2 s* - T. One tail alone allows u <= D - 2Q. Q grows with each length for p/q >= 1/2 and falls
+below, so over the lengths that can occur its extremes are at their ends:
+  never   u > D - 2 min Q      for every D >= 0, since both tails are at least the whole
+  sure    u <= D - 2 max Q     where D >= T: the other tail is 1
+          u <= D - 2 max Q'    where D < T, with Q' for (1 + p/q)/2: both tails that large leave p/q for the middle
+They are kept for BUCKETS classes of the arrival's length, rounded outwards, so no rounding can change a result.
+Source: Sections 4 to 6 of the mathematics of interval correlation; "Online Timing Correlation of Streaming Data with
+Uncertain Timestamps" (2009), whose order by maximum tests three times as much at 0.8 and everything at 0.5.
+
+Cost of an arrival on a 3 GHz core, CPython: about 1.3 us, 0.3 us for each element tested and 3 ns for each sure pair.
+Memory on a board of 32 bits: about 60 bytes an interval kept.
+"""
+
+from whenabouts_protocol.probability import _cdf
+
+try:
+    from bisect import bisect_left, bisect_right
+except ImportError:  # boards
+
+    def bisect_left(a: "list[int]", x: int, lo: int = 0) -> int:  # type: ignore[no-redef]
+        """First place in the ascending list, from lo on, whose value is not below x."""
+        hi = len(a)
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            if a[mid] < x:
+                lo = mid + 1
+            else:
+                hi = mid
+        return lo
+
+    def bisect_right(a: "list[int]", x: int, lo: int = 0) -> int:  # type: ignore[no-redef]
+        """First place in the ascending list, from lo on, whose value is above x."""
+        hi = len(a)
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            if a[mid] <= x:
+                lo = mid + 1
+            else:
+                hi = mid
+        return lo
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Rows = tuple[list[int], list[int], list[Any]]
+
+BUCKETS = 64  # classes of length: more make the margins narrower by less than a hundredth
+CHUNK = 64  # what is no longer needed leaves a buffer when it is this many, or a quarter of it
+MAX_KEPT = 1_000_000  # intervals kept by default, both sides together
+
+
+class Eager:
+    """One running correlation.
+
+    lo, hi, and all times are integers of one unit, p/q is the confidence threshold in (0, 1]. pi and rho are the longest and
+    shortest interval of each side that is expected; others are matched rightly too, but a longer one that arrives after its
+    partner was forgotten is not. With by_key only intervals of the same key match. limit bounds the intervals kept.
+
+    Raises:
+        ValueError: lo > hi, p/q outside (0, 1], rho > pi or negative, limit below 1.
+    """
+
+    def __init__(
+        self,
+        lo: int,
+        hi: int,
+        p: int,
+        q: int,
+        pi_a: int,
+        pi_b: int,
+        rho_a: int = 0,
+        rho_b: int = 0,
+        by_key: bool = False,
+        limit: int = MAX_KEPT,
+    ) -> None:
+        if lo > hi or not 0 < p <= q or not 0 <= rho_a <= pi_a or not 0 <= rho_b <= pi_b or limit < 1:
+            raise ValueError(
+                f"eager: found limits {lo}..{hi}, confidence {p}/{q}, lengths {rho_a}..{pi_a} and {rho_b}..{pi_b}, "
+                f"limit {limit}, expected lo <= hi, a confidence in (0, 1], 0 <= rho <= pi, a limit of at least 1"
+            )
+        self._width, self._centre, self._p, self._q = hi - lo, lo + hi, p, q
+        self.longest = self._width * q // p  # P <= D / length, so nothing longer is ever in a pair
+        self._pi = [min(pi_a, self.longest), min(pi_b, self.longest)]
+        self._rho = [min(rho_a, self.longest), min(rho_b, self.longest)]
+        self._by_key = by_key
+        self._limit = limit
+        self._groups: dict[Any, tuple[Rows, Rows]] = {}
+        self._only: tuple[Rows, Rows] | None = None if by_key else self._group(None)
+        self._frontier: list[int | None] = [None, None]
+        self.kept = 0  # intervals in the buffers
+        self.pairs = 0
+        self.evaluations = 0  # elements of the margins, each tested
+        self.too_long = 0  # longer than any that can be in a pair: not kept
+        self.keyless = 0  # without a key where one is needed: not kept
+        self.beyond_length = 0  # outside the lengths expected
+        self.late = 0  # older than the side's frontier
+        self.overflow = 0  # forgotten for the limit before their time
+        self._tabulate()
+
+    def push(self, side: int, index: "Any", t_min: int, t_max: int, key: "Any" = None) -> "list[Any]":
+        """The indices of the other side that this interval of side 0 or 1 makes a pair with, in the order of time."""
+        w = t_max - t_min
+        if w > self._pi[side] or w < self._rho[side]:
+            if w > self.longest:
+                self.too_long += 1
+                return []
+            self._widen(side, w)
+        group = self._only
+        if group is None:
+            if key is None:
+                self.keyless += 1
+                return []
+            group = self._groups.get(key) or self._group(key)
+        frontier = self._frontier[side]
+        if frontier is not None and t_max < frontier:
+            self.late += 1
+        x = t_min + t_max
+        if side == 0:
+            x += self._centre
+        xs, ws, indices = group[1 - side]
+        near, sure = self._limits[side][w >> self._shift[side]]
+        if not xs or xs[-1] < x - near:
+            found = []
+        elif sure < 0:
+            first = bisect_left(xs, x - near)
+            found = self._margin(xs, ws, indices, first, bisect_right(xs, x + near, first), x, w)
+        else:
+            first = bisect_left(xs, x - near)
+            begin = bisect_left(xs, x - sure, first)
+            # In order of time nothing newer has come yet: the ends are those of the list, and need no search.
+            end = len(xs) if xs[-1] <= x + sure else bisect_right(xs, x + sure, begin)
+            last = len(xs) if end == len(xs) else bisect_right(xs, x + near, end)
+            found = indices[begin:end]
+            if first < begin:
+                found = self._margin(xs, ws, indices, first, begin, x, w) + found
+            if end < last:
+                found += self._margin(xs, ws, indices, end, last, x, w)
+        self.pairs += len(found)
+        own_x, own_w, own_index = group[side]
+        if not own_x or x >= own_x[-1]:
+            own_x.append(x)
+            own_w.append(w)
+            own_index.append(index)
+        else:
+            at = bisect_right(own_x, x)
+            own_x.insert(at, x)
+            own_w.insert(at, w)
+            own_index.insert(at, index)
+        self.kept += 1
+        if self.kept > self._limit:
+            self._overflow()
+        return found
+
+    def advance(self, frontier_a: "int | None", frontier_b: "int | None") -> None:
+        """What is still to come has t_max at or after its side's frontier (None: not known); what cannot match it goes."""
+        self._frontier = [frontier_a, frontier_b]
+        for side in (0, 1):
+            frontier = self._frontier[side]
+            if frontier is None:
+                continue
+            oldest = 2 * frontier - self._pi[side] + (self._centre if side == 0 else 0)
+            self._forget(1 - side, oldest - self.reach, CHUNK)
+
+    def is_met(self, u: int, w1: int, w2: int) -> bool:
+        """Whether intervals of these lengths whose x are u apart are a pair, decided exactly."""
+        width, total, p, q = self._width, w1 + w2, self._p, self._q
+        if u < 0:
+            u = -u
+        s = (width + total - u) >> 1  # always whole: u, D and T are even or odd together
+        if width < total:
+            f_num, f_den = _cdf(s, w1, w2)
+            g_num, g_den = _cdf(s + u, w1, w2)
+            return (f_num * g_den + g_num * f_den - f_den * g_den) * q >= p * f_den * g_den
+        if s >= total:
+            return True
+        if s <= 0:
+            return False
+        lo, hi = (w1, w2) if w1 <= w2 else (w2, w1)
+        if s < lo:
+            return s * s * q >= p * 2 * lo * hi
+        if s <= hi:
+            return (2 * s - lo) * q >= 2 * p * hi
+        return (total - s) * (total - s) * q <= (q - p) * 2 * lo * hi
+
+    def _margin(
+        self, xs: "list[int]", ws: "list[int]", indices: "list[Any]", first: int, last: int, x: int, w: int
+    ) -> "list[Any]":
+        self.evaluations += last - first
+        is_met = self.is_met
+        return [indices[k] for k in range(first, last) if is_met(x - xs[k], w, ws[k])]
+
+    def _group(self, key: "Any") -> "tuple[Rows, Rows]":
+        group = self._groups[key] = ([], [], []), ([], [], [])
+        return group
+
+    def _widen(self, side: int, w: int) -> None:
+        """A length that was not promised: take it into account from now on."""
+        self.beyond_length += 1
+        if w < self._rho[side]:
+            self._rho[side] = 0
+        else:
+            self._pi[side] = min(2 * w, self.longest)  # doubled, so that this is seldom
+        self._tabulate()
+
+    def _tabulate(self) -> None:
+        """The limits (near, sure) of u for each class of length of each side."""
+        self._limits: list[list[tuple[int, int]]] = []
+        self._shift: list[int] = []
+        self.reach = -1
+        for side in (0, 1):
+            pi, rho = self._pi[side], self._rho[side]
+            shift = 0
+            while pi >> shift >= BUCKETS:
+                shift += 1
+            rows = []
+            for bucket in range((pi >> shift) + 1):
+                w_min = min(max(bucket << shift, rho), pi)
+                w_max = min(max(((bucket + 1) << shift) - 1, rho), pi)
+                rows.append(self._limits_of(w_min, w_max, self._rho[1 - side], self._pi[1 - side]))
+                self.reach = max(self.reach, rows[-1][0])
+            self._limits.append(rows)
+            self._shift.append(shift)
+
+    def _limits_of(self, w_min: int, w_max: int, rho: int, pi: int) -> "tuple[int, int]":
+        """(near, sure): beyond near nothing matches, up to sure everything, whatever the two lengths are; -1 for none."""
+        width, p, q = self._width, self._p, self._q
+        shortest, longest = (w_min, rho), (w_max, pi)
+        if 2 * p < q:
+            shortest, longest = longest, shortest
+        near = width + sum(shortest) - 2 * quantile(shortest[0], shortest[1], p, q) + 2  # the quantile was rounded up
+        if width >= w_max + pi:
+            sure = width + sum(longest) - 2 * quantile(longest[0], longest[1], p, q)
+        else:
+            sure = width + w_max + pi - 2 * quantile(w_max, pi, p + q, 2 * q)
+        return max(near, -1), max(min(near, sure), -1)
+
+    def _forget(self, side: int, horizon: int, chunk: int) -> None:
+        """Drop from a side what has x below the horizon, where it is a chunk or a quarter of a buffer."""
+        empty = []
+        for key in self._groups:
+            group = self._groups[key]
+            xs, ws, indices = group[side]
+            count = bisect_left(xs, horizon)
+            if count and (count >= chunk or 4 * count >= len(xs)):
+                xs[:count], ws[:count], indices[:count] = [], [], []
+                self.kept -= count
+            if not xs and not group[1 - side][0]:
+                empty.append(key)
+        if self._by_key:
+            for key in empty:
+                self._groups.pop(key)
+
+    def _overflow(self) -> None:
+        """Over the limit: forget the oldest quarter of all."""
+        everything: list[int] = []
+        for key in self._groups:
+            for xs, _, _ in self._groups[key]:
+                everything += xs
+        everything.sort()
+        before = self.kept
+        horizon = everything[len(everything) // 4] + 1
+        self._forget(0, horizon, 1)
+        self._forget(1, horizon, 1)
+        self.overflow += before - self.kept
+
+
+def quantile(w1: int, w2: int, p: int, q: int) -> int:
+    """Least integer s with P(U(0, w1) + U(0, w2) <= s) >= p/q, exactly."""
+    lo, hi = (w1, w2) if w1 <= w2 else (w2, w1)
+    if 2 * hi * p <= lo * q:
+        square = -(-2 * p * lo * hi // q)
+        root = isqrt(square)
+        return root if root * root == square else root + 1
+    if 2 * hi * (q - p) <= lo * q:
+        return w1 + w2 - isqrt(2 * (q - p) * lo * hi // q)
+    return -(-(2 * p * hi + lo * q) // (2 * q))
+
+
+def isqrt(n: int) -> int:
+    """Largest integer whose square is at most n >= 0; boards have no math.isqrt."""
+    root = 1
+    while root * root <= n:
+        root <<= 1
+    while root * root > n:
+        root = (root + n // root) >> 1
+    return root

@@ -1,0 +1,87 @@
+"""On the board's VM: replay arrivals through the eager operator and the vectors of compiled rules, or measure its speed.
+
+argv: `replay FILE` (one case a line), `rules FILE` (one row a line) or `speed RATE D_US COUNT`.
+"""
+
+import json
+import sys
+import time
+
+from whenabouts_protocol.eager import Eager
+
+
+def replay(case):
+    """What each call of a case gives, then the counters."""
+    eager = Eager(*case["args"])
+    results = []
+    for call in case["calls"]:
+        if call[0] == "advance":
+            eager.advance(call[1], call[2])
+        else:
+            results.append(eager.push(*call[1:]))
+    results.append([eager.kept, eager.pairs, eager.evaluations, eager.late, eager.overflow, eager.beyond_length])
+    return results
+
+
+def check_rule(row):
+    """Whether a row of rules.json or refused_rules.json is as it says."""
+    from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
+    from whenabouts_protocol.errors import WireError
+
+    data = bytes.fromhex(row["hex"])
+    if "rules" not in row:
+        try:
+            decode_rules(data)
+            return False
+        except WireError as error:
+            return row["reason"] in str(error)
+    rules = []
+    for fields in row["rules"]:
+        for side in ("a", "b"):
+            fields[side] = RuleSide(**fields[side])
+        rules.append(CompiledRule(**fields))
+    same = encode_rules(row["site"], row["gateway"], rules) == data
+    return same and decode_rules(data) == (row["site"], row["gateway"], rules)
+
+
+def drawn(count, step):
+    """Arrivals in order of time, gaps uniform up to twice the step, lengths of 20 to 200 ms; the same on every machine."""
+    state, now = 1, 1790000000000000
+    for n in range(count):
+        state = state * 1103515245 + 12345 & 0x7FFFFFFF
+        now += (state >> 8) % (2 * step)
+        yield n & 1, n, now, now + 20000 + (state >> 8) * 31 % 180000
+
+
+def measure(rate, d_us, count):
+    """Microseconds for an arrival, matches a tuple, heap bytes that the operator and its buffers hold at the end."""
+    import gc
+
+    gc.collect()
+    before = gc.mem_alloc()
+    eager = Eager(-d_us, d_us, 4, 5, 200000, 200000, 20000, 20000)
+    begin = time.ticks_us()
+    for side, n, t_min, t_max in drawn(count, 500000 // rate):
+        eager.push(side, n, t_min, t_max)
+        if not n % 32:
+            eager.advance(t_min, t_min)
+            gc.collect()
+    spent = time.ticks_diff(time.ticks_us(), begin)
+    gc.collect()
+    return {
+        "us": spent // count,
+        "matches": 2 * eager.pairs // count,
+        "kept": eager.kept,
+        "held": gc.mem_alloc() - before,
+        "free": gc.mem_free(),
+    }
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "speed":
+        print(json.dumps(measure(*[int(x) for x in sys.argv[2:5]])))
+    else:
+        with open(sys.argv[2]) as cases:
+            for text in cases:
+                row = json.loads(text)
+                print(json.dumps(replay(row) if sys.argv[1] == "replay" else check_rule(row)))

