@@ -1,0 +1,25 @@
+"""Correlation when the instant is not spread evenly over its interval: triangular, truncated normal, histogram.
+
+A *shape* is the distribution of u in [0, 1]; an interval [t_min, t_max] with it means t_min + (t_max - t_min) u. Each
+stream has one shape, any two kinds mix. `shapes` and `normal` are the kinds behind one interface (cdf, quantile, support),
+`probability` is that of a pair to a stated error, `bounds` what can never and what must match, `lookup` when a verdict may
+be used again, `join` all pairs of two sets. This is the future work of "Lazy Approaches ..." (2010), section 6.
+"""
+
+from whenabouts_cloud.correlation.distributions.bounds import Bounds
+from whenabouts_cloud.correlation.distributions.join import correlate_distributed
+from whenabouts_cloud.correlation.distributions.lookup import may_reuse, stochastically_below
+from whenabouts_cloud.correlation.distributions.normal import TruncatedNormal
+from whenabouts_cloud.correlation.distributions.probability import (
+    PROBABILITY_ERROR,
+    Shape,
+    exact_probability,
+    probability,
+)
+from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear, histogram, triangular, uniform
+
+__all__ = [
+    "correlate_distributed", "probability", "exact_probability", "PROBABILITY_ERROR",
+    "uniform", "triangular", "histogram", "TruncatedNormal", "PiecewiseLinear", "Shape",
+    "Bounds", "stochastically_below", "may_reuse",
+]  # fmt: skip

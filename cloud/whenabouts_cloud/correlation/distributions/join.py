@@ -1,0 +1,180 @@
+"""All pairs of two sets of intervals that satisfy a condition, with a distribution for each side.
+
+Intervals too long to match are left out; side B is ordered by (key, doubled middle) and each row of A has one stretch of it
+(`Bounds.middle_band`). What is surely out is dropped, what is surely in is taken, and only the rest is evaluated.
+
+*Ties.* Two piecewise linear shapes: a probability within GUARD of ct is computed again on fractions, so the result is that
+of the definition, ties in. With a truncated normal there is no exact value: the pair is a result if its computed
+probability is at least ct - PROBABILITY_ERROR. So a pair whose true probability reaches ct is always in, and one that is in
+has a true probability of at least ct - 2 PROBABILITY_ERROR. The verdict depends on the pair alone, never on other rows.
+
+Cost: measured on one core with 10^5 tuples a side and 0.9 million pairs at ct 0.8, without probabilities: 0.45 us a pair for
+triangles, 2.3 us for truncated normals; the bounds alone take below 0.1 us a candidate. Memory of one chunk and the result.
+"""
+
+from fractions import Fraction
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.distributions.bounds import Bounds
+from whenabouts_cloud.correlation.distributions.probability import (
+    PROBABILITY_ERROR,
+    Shape,
+    check_limits,
+    checked_stamps,
+    exact_probability,
+)
+from whenabouts_cloud.correlation.distributions.probability import probability as _probability
+from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear
+
+CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once
+GUARD = 1e-9  # closer to ct than this is decided on fractions where that is possible
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@overload
+def correlate_distributed(
+    a_min: Any, a_max: Any, b_min: Any, b_max: Any, condition: Condition, a_shape: Shape, b_shape: Shape,
+    *, key_a: Any = None, key_b: Any = None, probability: Literal[False] = False,
+) -> tuple[Ints, Ints]: ...  # fmt: skip
+@overload
+def correlate_distributed(
+    a_min: Any, a_max: Any, b_min: Any, b_max: Any, condition: Condition, a_shape: Shape, b_shape: Shape,
+    *, key_a: Any = None, key_b: Any = None, probability: Literal[True],
+) -> tuple[Ints, Ints, Floats]: ...  # fmt: skip
+def correlate_distributed(
+    a_min: Any,
+    a_max: Any,
+    b_min: Any,
+    b_max: Any,
+    condition: Condition,
+    a_shape: Shape,
+    b_shape: Shape,
+    *,
+    key_a: Any = None,
+    key_b: Any = None,
+    probability: bool = False,
+) -> tuple[Ints, Ints] | tuple[Ints, Ints, Floats]:
+    """Indices i into A, j into B, and the probability, of all pairs that satisfy the condition, ordered by (i, j).
+
+    Stamps are integers up to 2^60 in magnitude, in any order. Keys are arrays of one comparable type; only equal keys pair
+    up. The probability is returned on request; without, pairs that the bounds decide are not evaluated.
+
+    Raises:
+        ValueError: a key column is missing, columns differ in length, or an interval ends before it begins.
+
+    >>> from whenabouts_cloud.correlation.distributions.shapes import triangular
+    >>> within = Condition("within", d=25, confidence="0.75")
+    >>> shapes = triangular(), triangular()
+    >>> i, j, p = correlate_distributed([0], [100], [50, 51], [50, 51], within, *shapes, probability=True)
+    >>> i.tolist(), j.tolist(), p.tolist()
+    ([0], [0], [0.75])
+    """
+    a_low, a_high, b_low, b_high = (checked_stamps(x) for x in (a_min, a_max, b_min, b_max))
+    a_code, b_code = _codes(key_a, key_b, len(a_low), len(b_low))
+    _check(a_low, a_high, a_code)
+    _check(b_low, b_high, b_code)
+    check_limits(condition)
+    bounds = Bounds(condition, a_shape, b_shape)
+    a_rows = np.flatnonzero(a_high - a_low <= bounds.longest_us(a_shape))
+    b_rows = np.flatnonzero(b_high - b_low <= bounds.longest_us(b_shape))
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    if len(a_rows) and len(b_rows):
+        sides = (a_low[a_rows], a_high[a_rows], b_low[b_rows], b_high[b_rows])
+        first, count, order = _stretches(bounds, *sides, a_code[a_rows], b_code[b_rows])
+        for row, place in _chunks(first, count):
+            i, j, p = _decide(row, order[place], *sides, bounds, probability)
+            found.append((a_rows[i], b_rows[j], p))
+    i, j, p = (np.concatenate(column) for column in zip(*found, strict=True))
+    by_index = np.lexsort((j, i))
+    i, j, p = i[by_index], j[by_index], p[by_index]
+    return (i, j, p) if probability else (i, j)
+
+
+def _codes(key_a: Any, key_b: Any, a_count: int, b_count: int) -> tuple[Ints, Ints]:
+    if (key_a is None) != (key_b is None):
+        raise ValueError("keys: found them on one side, expected them on both or on none")
+    if key_a is None:
+        return np.zeros(a_count, np.int64), np.zeros(b_count, np.int64)
+    _, code = np.unique(np.concatenate([np.asarray(key_a), np.asarray(key_b)]), return_inverse=True)
+    return code[: len(key_a)], code[len(key_a) :]
+
+
+def _check(t_min: Ints, t_max: Ints, code: Ints) -> None:
+    if not len(t_min) == len(t_max) == len(code):
+        raise ValueError(f"columns: found lengths {len(t_min)}, {len(t_max)}, {len(code)}, expected equal ones")
+    if (t_min > t_max).any():
+        at = int(np.flatnonzero(t_min > t_max)[0])
+        raise ValueError(f"interval {at}: found [{t_min[at]}, {t_max[at]}], expected the minimum first")
+
+
+def _stretches(
+    bounds: Bounds, a_min: Ints, a_max: Ints, b_min: Ints, b_max: Ints, a_code: Ints, b_code: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """For each row of A its stretch [first, first + count) in the order of B by (key, doubled middle)."""
+    low, high = bounds.middle_band(float((a_max - a_min).max()), float((b_max - b_min).max()))
+    middles, b_rank = np.unique(b_min + b_max, return_inverse=True)
+    ranks = len(middles) + 1
+    order = np.argsort(b_code * ranks + b_rank, kind="stable")
+    place = (b_code * ranks + b_rank)[order]
+    a_middle = a_min + a_max
+    lowest = np.searchsorted(middles, a_middle + _integer(low), side="left")
+    beyond = np.searchsorted(middles, a_middle + _integer(high), side="right")
+    first = np.searchsorted(place, a_code * ranks + lowest, side="left")
+    last = np.searchsorted(place, a_code * ranks + beyond, side="left")
+    return first, last - first, order
+
+
+def _integer(band: float) -> int:
+    """Outwards to an integer; a band beyond 2^61 covers every doubled middle anyway and would overflow."""
+    return int(min(max(np.floor(band) if band < 0 else np.ceil(band), -(2.0**62)), 2.0**62 - 1024))
+
+
+def _chunks(first: Ints, count: Ints) -> Any:
+    """The candidates as (row of A, place in B's order), at most CHUNK_CANDIDATES at a time; a long stretch is cut too."""
+    ends = np.cumsum(count)
+    starts = ends - count
+    for begin in range(0, int(ends[-1]), CHUNK_CANDIDATES):
+        flat = np.arange(begin, min(begin + CHUNK_CANDIDATES, int(ends[-1])))
+        row = np.searchsorted(ends, flat, side="right")
+        yield row, first[row] + flat - starts[row]
+
+
+def _decide(
+    i: Ints, j: Ints, a_min: Ints, a_max: Ints, b_min: Ints, b_max: Ints, bounds: Bounds, everywhere: bool
+) -> tuple[Ints, Ints, Floats]:
+    """Those of the candidates that satisfy the condition; with their probability if it is wanted everywhere."""
+    v, w = (a_max - a_min).astype(float), (b_max - b_min).astype(float)
+    maybe = ~bounds.never(a_min[i], v[i], b_min[j], w[j])
+    i, j = i[maybe], j[maybe]
+    keep = bounds.sure(a_min[i], v[i], b_min[j], w[j])
+    p = np.ones(len(i))
+    at = np.arange(len(i)) if everywhere else np.flatnonzero(~keep)
+    stamps = (a_min[i[at]], a_max[i[at]], b_min[j[at]], b_max[j[at]])
+    p[at] = _probability(bounds.a_shape, *stamps[:2], bounds.b_shape, *stamps[2:], bounds.condition)
+    ct = float(bounds.condition.ct)
+    keep |= p >= ct - PROBABILITY_ERROR
+    if isinstance(bounds.a_shape, PiecewiseLinear) and isinstance(bounds.b_shape, PiecewiseLinear):
+        near = np.flatnonzero(np.abs(p[at] - ct) < GUARD)
+        near_stamps = tuple(x[near] for x in stamps)
+        keep[at[near]], p[at[near]] = _exactly(near_stamps, bounds.a_shape, bounds.b_shape, bounds.condition)
+    return i[keep], j[keep], p[keep]
+
+
+def _exactly(
+    stamps: tuple[Ints, ...], a_shape: PiecewiseLinear, b_shape: PiecewiseLinear, condition: Condition
+) -> tuple[Any, Any]:
+    """Decision and probability by fractions, once for each distinct (length, length, distance)."""
+    known: dict[tuple[int, int, int], Fraction] = {}
+    exact: list[Fraction] = []
+    for a, a_end, b, b_end in zip(*(x.tolist() for x in stamps), strict=True):
+        case = (a_end - a, b_end - b, b - a)
+        if case not in known:
+            known[case] = exact_probability(a_shape, (0, case[0]), b_shape, (case[2], case[2] + case[1]), condition)
+        exact.append(known[case])
+    return [x >= condition.ct for x in exact], [float(x) for x in exact]
