@@ -95,7 +95,7 @@ def run(job, events, rng):
         for row in rows:
             n = row["stream"] != "dock/tags"
             met.setdefault((row["gateway"], row["seq"]), shard.frontiers[n].value)
-        found.append(shard.step(sides(rows), (promises, promises)))
+        found.append(shard.step(sides(rows), (promises, promises)).rows)
         if rng.random() < 0.3:
             counts += shard.online.counts
             again = CorrelationShard(job)
@@ -148,7 +148,7 @@ def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
     found, shard, _, _ = run(job, events, rng)
     for _ in range(2):
         again = shard.step(sides(rows), ([], []))
-        assert again.num_rows == 0
+        assert again.rows.num_rows == 0
     assert sorted(ids(*found)) == sorted(ids(correlate(job, *sides(rows))))
 
 
@@ -162,7 +162,7 @@ def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
         reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
     ]
     none = sides([])
-    assert shard.step(sides(rows), ([], [])).num_rows == 1
+    assert shard.step(sides(rows), ([], [])).rows.num_rows == 1
     for ms, kept in ((70, 2), (71, 0)):
         promises = [("hall/g0", EPOCH_US + ms * MS)]
         shard.step(none, (promises, promises))
@@ -178,7 +178,9 @@ def test_a_late_reading_joins_what_is_left_and_is_counted():
     shard.step(sides([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
     shard.step(sides([]), ([], []))
     late = reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)
-    assert shard.step(sides([late]), ([], [])).num_rows == 1
+    step = shard.step(sides([late]), ([], []))
+    assert step.rows.num_rows == 1
+    assert step.late.to_pylist() == [{name: late[name] for name in READING.names} | {"reason": "late a"}]
     assert shard.counts()["late"] == 1
     assert shard.counts()["expired"] == 0
 
@@ -203,7 +205,7 @@ def test_a_reading_longer_than_promised_is_joined_and_counted():
         reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 11),
         reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
     ]
-    assert online.feed(*sides(rows)).num_rows == 1
+    assert online.feed(*sides(rows)).rows.num_rows == 1
     assert online.counts["beyond_length"] == 1
 
 
@@ -227,7 +229,7 @@ def test_a_reading_is_no_pair_with_itself():
     found = correlate(job, rows, rows)
     assert list(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(0, 1), (1, 0)]
     online = OnlineCorrelation(job)
-    assert sorted(ids(online.feed(rows, rows))) == sorted(ids(found))
+    assert sorted(ids(online.feed(rows, rows).rows)) == sorted(ids(found))
 
 
 def test_equal_gateway_names_of_two_sites_are_two_gateways():
@@ -239,13 +241,13 @@ def test_equal_gateway_names_of_two_sites_are_two_gateways():
 def test_a_snapshot_of_another_version_is_refused():
     """The text says what to do."""
     online = OnlineCorrelation(rule(10, Fraction(1, 2)))
-    reader = pa.ipc.open_stream(online.snapshot())
+    reader = pa.ipc.open_stream(online.snapshot()[0])
     rows = reader.read_all().replace_schema_metadata({b"whenabouts": b'{"version": 99}'})
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, rows.schema) as writer:
         writer.write_table(rows)
-    with pytest.raises(ValueError, match="found version 99, expected 1"):
-        online.restore(out.getvalue().to_pybytes())
+    with pytest.raises(ValueError, match="found version 99, expected 2"):
+        online.restore((out.getvalue().to_pybytes(), online.snapshot()[1]))
 
 
 def test_numbers_wider_than_a_double_survive_the_state():
@@ -256,5 +258,5 @@ def test_numbers_wider_than_a_double_survive_the_state():
     online.feed(*sides(rows))
     again = OnlineCorrelation(rule(10, Fraction(1, 2)))
     again.restore(online.snapshot())
-    found = again.feed(*sides([reading("g1", 0, "shelf/1", "x", 500, 500)]))
+    found = again.feed(*sides([reading("g1", 0, "shelf/1", "x", 500, 500)])).rows
     assert found["a_seq"].to_pylist() == [r["seq"] for r in rows]

@@ -6,6 +6,7 @@ Durations are integer microseconds, a confidence threshold is the decimal that w
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from whenabouts_cloud.correlation.condition import Condition
 
@@ -15,7 +16,8 @@ class Stream:
     """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
 
     `delay_us` is how long after its t_max a reading may land and still be waited for. `length_us` promises the shortest and
-    longest stamp; without it any length is expected.
+    longest stamp; without it any length is expected. `offset_us` is added to both ends of every stamp before a condition
+    is looked at: a known constant delay of this stream against true time.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Stream:
     delay_us: int
     length_us: tuple[int, int] | None = None
     site: str | None = None
+    offset_us: int = 0
 
     def matches(self, site: str, stream: str) -> bool:
         """Whether a reading of this site and stream name belongs to the stream."""
@@ -40,6 +43,8 @@ class CorrelateRule:
     """Pairs of a reading of `a` and one of `b` that satisfy a timing condition; a tie with its confidence is a pair.
 
     With `key_equal` both must carry the same key; a reading without a key is then in no pair.
+    `kind` "inner" tells the pairs, "left" also the readings of `a` that are in none, "anti" only those. `top_k` keeps, for
+    each reading of `a`, the k pairs of highest probability; ties go to the nearer middle, then to the smaller identity.
     """
 
     name: str
@@ -49,6 +54,8 @@ class CorrelateRule:
     key_equal: bool
     a_alias: str = "a"
     b_alias: str = "b"
+    kind: Literal["inner", "left", "anti"] = "inner"
+    top_k: int | None = None
 
     def text(self) -> str:
         """The rule with its streams in the rule language: equal texts mean equal results."""
