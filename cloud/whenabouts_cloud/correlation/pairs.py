@@ -3,16 +3,26 @@
 A reading table has the columns of READING, a result table those of RESULT. Repeats are recognised by their identity
 (site, gateway, boot, seq); the site is in it because gateway names are only unique within their group. A reading is never
 paired with itself, which matters when both sides of a rule are the same stream.
+
+A row of a result is a pair, or a reading of a that is in none ("left" and "anti"): then everything of b and the probability
+are null, and `key` is its own key.
+
+Offsets of streams move the condition, not the stamps: (Y + o_b) - (X + o_a) lies in [lo, hi] exactly when Y - X lies in
+[lo - o_b + o_a, hi - o_b + o_a]. So stamps stay what the readers said, and nothing can overflow.
 """
 
 import hashlib
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.kernel import pairs
+from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.kernel import Pairs, pairs
+from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.rules.model import CorrelateRule
 
 READING = pa.schema(
@@ -54,38 +64,114 @@ def without_repeats(table: pa.Table) -> pa.Table:
     return table if len(first) == table.num_rows else table.take(pa.array(first))
 
 
+def shift_us(rule: CorrelateRule) -> int:
+    """How much later than a's clock says b happened, by the offsets of the streams."""
+    return rule.b.offset_us - rule.a.offset_us
+
+
+def condition_of(rule: CorrelateRule) -> Condition:
+    """The condition of a rule on stamps as they are, without the offsets of its streams."""
+    shift, condition = shift_us(rule), rule.condition
+    if shift == 0:
+        return condition
+    return Condition("between", lo=condition.lo_us - shift, hi=condition.hi_us - shift, confidence=condition.ct)
+
+
 def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
-    """All result rows of a rule for two reading tables without repeats, ordered by the rows of a, then of b."""
-    a_key = b_key = None
+    """The whole result of a rule for two reading tables without repeats, ordered by the rows of a, then of b."""
+    i, j, probability = matches(rule, a, b)
+    lonely = np.ones(a.num_rows, bool)
+    lonely[i] = False
+    if rule.kind == "anti":
+        return unmatched_rows(rule, a.filter(pa.array(lonely)))
+    rows = pair_rows(rule, a, b, i, j, probability)
+    if rule.top_k is not None:
+        best = nearest(rows, i, rule.top_k, condition_of(rule), shift_us(rule))
+        rows, i = rows.filter(pa.array(best)), i[best]
+    if rule.kind == "inner":
+        return rows
+    alone = np.flatnonzero(lonely)
+    order = np.argsort(np.concatenate([i, alone]), kind="stable")
+    return pa.concat_tables([rows, unmatched_rows(rule, a.take(pa.array(alone)))]).take(pa.array(order))
+
+
+def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> Pairs:
+    """Rows of a and of b that are pairs, and their probability, ordered by (a, b)."""
+    a_key = b_key = a_at = b_at = None
     if rule.key_equal:
-        a, b = (x.filter(pc.is_valid(x["key"])) for x in (a, b))
+        a_at, b_at = (np.flatnonzero(x["key"].is_valid().to_numpy()) for x in (a, b))
+        a, b = (x if len(at) == x.num_rows else x.take(pa.array(at)) for x, at in ((a, a_at), (b, b_at)))
         codes = _code(pa.chunked_array([*_plain(a["key"]).chunks, *_plain(b["key"]).chunks], pa.string()))
         a_key, b_key = codes[: a.num_rows], codes[a.num_rows :]
     i, j, probability = pairs(
-        a_key, _ints(a, "t_min"), _ints(a, "t_max"), b_key, _ints(b, "t_min"), _ints(b, "t_max"), rule.condition
+        a_key, _ints(a, "t_min"), _ints(a, "t_max"), b_key, _ints(b, "t_min"), _ints(b, "t_max"), condition_of(rule)
     )
-    a, b = a.take(pa.array(i)), b.take(pa.array(j))
-    rows = _result(rule, a, b, probability)
-    itself = np.all([_equal(a[name], b[name]) for name in IDENTITY], axis=0)
-    return rows.filter(pa.array(~itself)) if itself.any() else rows
+    other = ~_same_reading(a, b, i, j)
+    if not other.all():
+        i, j, probability = i[other], j[other], probability[other]
+    return (i, j, probability) if a_at is None or b_at is None else (a_at[i], b_at[j], probability)
 
 
-def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int]) -> str:
-    """Hash of rule and both identities: the same pair has the same id in every run and driver.
+def hopeless(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
+    # Two's complement: the difference of any two int64 is right as uint64.
+    length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)
+    none: npt.NDArray[np.bool_] = length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))
+    return none | table["key"].is_null().to_numpy() if rule.key_equal else none
+
+
+def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:
+    """Hash of rule and both identities: the same pair has the same id in every run and driver. No b: a is in no pair.
 
     Site and gateway names have no spaces, so the joined text is unambiguous.
     """
     return hashlib.blake2b(" ".join(map(str, (rule, *a, *b))).encode(), digest_size=16).hexdigest()
 
 
-def _result(rule: CorrelateRule, a: pa.Table, b: pa.Table, probability: npt.NDArray[np.float64]) -> pa.Table:
-    identities = [zip(*(side[name].to_pylist() for name in IDENTITY), strict=True) for side in (a, b)]
-    ids = [result_id(rule.name, x, y) for x, y in zip(*identities, strict=True)]
+def pair_rows(
+    rule: CorrelateRule,
+    a: pa.Table,
+    b: pa.Table,
+    i: npt.NDArray[np.int64],
+    j: npt.NDArray[np.int64],
+    probability: npt.NDArray[np.float64],
+) -> pa.Table:
+    """The pairs of rows i of a and j of b as rows of RESULT."""
+    a, b = a.take(pa.array(i)), b.take(pa.array(j))
+    ids = [result_id(rule.name, x, y) for x, y in zip(_identities(a), _identities(b), strict=True)]
     a_key, b_key = _plain(a["key"]), _plain(b["key"])
     shared = pc.if_else(pc.fill_null(pc.equal(a_key, b_key), False), a_key, pa.scalar(None, pa.string()))
-    columns = [pa.array(ids, pa.string()), pa.array([rule.name] * len(ids), pa.string()), shared]
+    columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), shared]
     columns += [_plain(side[name]) for side in (a, b) for name in SIDE_COLUMNS]
     return pa.table([*columns, pa.array(probability)], schema=RESULT)
+
+
+def unmatched_rows(rule: CorrelateRule, a: pa.Table) -> pa.Table:
+    """Readings of a that are in no pair as rows of RESULT."""
+    ids = [result_id(rule.name, x) for x in _identities(a)]
+    columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), _plain(a["key"])]
+    columns += [_plain(a[name]) for name in SIDE_COLUMNS]
+    columns += [pa.nulls(a.num_rows, field.type) for field in RESULT][len(columns) :]
+    return pa.table(columns, schema=RESULT)
+
+
+def _identities(side: pa.Table) -> Iterator[Any]:
+    return zip(*(side[name].to_pylist() for name in IDENTITY), strict=True)
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text), count)
+
+
+def _same_reading(a: pa.Table, b: pa.Table, i: Any, j: Any) -> npt.NDArray[np.bool_]:
+    """Which pairs are of one reading with itself; numbers are compared first, as they hardly ever agree."""
+    same = (_ints(a, "seq")[i] == _ints(b, "seq")[j]) & (_ints(a, "boot")[i] == _ints(b, "boot")[j])
+    at = np.flatnonzero(same)
+    for name in ("gateway", "site"):
+        at = at[_equal(a[name].take(pa.array(i[at])), b[name].take(pa.array(j[at])))]
+    same[:] = False
+    same[at] = True
+    return same
 
 
 def _ints(table: pa.Table, name: str) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""One shard of a running correlation: readings and promises in, pairs out; the unit that streaming drivers keep as state.
+"""One shard of a running correlation: readings and promises in, results out; the unit that streaming drivers keep as state.
 
 When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
 that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation.frontier import StreamFrontier
-from whenabouts_cloud.correlation.online import MAX_ROWS, OnlineCorrelation
+from whenabouts_cloud.correlation.online import MAX_ROWS, OnlineCorrelation, Step
 from whenabouts_cloud.rules.model import CorrelateRule
 
 Promise = tuple[str, int]
@@ -27,16 +27,17 @@ class CorrelationShard:
         self.online = OnlineCorrelation(rule, max_rows)
         self.frontiers = (StreamFrontier(rule.a.delay_us), StreamFrontier(rule.b.delay_us))
 
-    def step(self, readings: Sequence[pa.Table], promises: Sequence[Iterable[Promise]]) -> pa.Table:
-        """The pairs these readings complete; then the promises of the step before count and what they allow is forgotten."""
-        pairs = self.online.feed(*readings)
+    def step(self, readings: Sequence[pa.Table], promises: Sequence[Iterable[Promise]]) -> Step:
+        """What these readings complete; then the promises of the step before count: what they make sure is told, what they
+        allow is forgotten."""
+        told, late = self.online.feed(*readings)
         for frontier, arrived, promised in zip(self.frontiers, readings, promises, strict=True):
             frontier.seen(_gateways(arrived))
             frontier.take_effect()
             for gateway, frontier_us in promised:
                 frontier.promise(gateway, frontier_us)
-        self.online.advance(*(frontier.value for frontier in self.frontiers))
-        return pairs
+        settled = self.online.advance(*(frontier.value for frontier in self.frontiers))
+        return Step(pa.concat_tables([told, settled]), late)
 
     def counts(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
@@ -47,18 +48,18 @@ class CorrelationShard:
             "silent": sorted({name for frontier in self.frontiers for name in frontier.silent}),
         }
 
-    def snapshot(self) -> tuple[bytes, str]:
-        """The whole state: readings as Arrow IPC, frontiers as JSON."""
-        return self.online.snapshot(), json.dumps([frontier.snapshot() for frontier in self.frontiers])
+    def snapshot(self) -> tuple[bytes, bytes, str]:
+        """The whole state: readings and best pairs as Arrow IPC, frontiers as JSON."""
+        return *self.online.snapshot(), json.dumps([frontier.snapshot() for frontier in self.frontiers])
 
-    def restore(self, snapshot: tuple[bytes, str]) -> None:
+    def restore(self, snapshot: tuple[bytes, bytes, str]) -> None:
         """Go on from a snapshot of the same rule.
 
         Raises:
             ValueError: it was written by another version.
         """
-        self.online.restore(snapshot[0])
-        for frontier, state in zip(self.frontiers, json.loads(snapshot[1]), strict=True):
+        self.online.restore(snapshot[:2])
+        for frontier, state in zip(self.frontiers, json.loads(snapshot[2]), strict=True):
             frontier.restore(state)
 
 

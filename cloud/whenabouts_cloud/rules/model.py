@@ -19,7 +19,8 @@ class Stream:
     """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
 
     `delay_us` is how long after its t_max a reading may land and still be waited for. `length_us` promises the shortest and
-    longest stamp; without it any length is expected.
+    longest stamp; without it any length is expected. `offset_us` is added to both ends of every stamp before a condition
+    is looked at: a known constant delay of this stream against true time.
     """
 
     name: str
@@ -47,10 +48,9 @@ class CorrelateRule:
 
     With `key_equal` both must carry the same key; a reading without a key is then in no pair.
 
-    `top_k` keeps of each reading of `a` only the pairs with its k nearest readings of `b`: smallest distance of the doubled
-    middles from the centre of the condition, |M|, first, equal distances by the identity of b. `kind` says what comes out:
-    `inner` the pairs; `left` the pairs, and each reading of `a` that has none, alone; `anti` only the latter.
-    `place` is where the rule must run; `auto` leaves it to the planner.
+    `kind` "inner" tells the pairs, "left" also the readings of `a` that are in none, "anti" only those. `top_k` keeps, for
+    each reading of `a`, the k pairs of highest probability; ties go to the nearer middle, then to the smaller identity.
+    `place` is where the rule must run; "auto" leaves it to the planner.
     """
 
     name: str
