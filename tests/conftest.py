@@ -1,6 +1,18 @@
-"""How tests are spread over two workers: those that share a Spark session stay together, and those of whole systems."""
+"""How tests are spread over two workers and how hypothesis draws examples.
+
+Tests that share a Spark session stay together, and those of whole systems.
+"""
+
+import os
 
 import pytest
+from hypothesis import settings
+
+# No deadlines: how fast something is belongs into a benchmark. The build server tries the same examples every time, so that
+# a red build is the change's doing; everywhere else new examples are drawn.
+settings.register_profile("anywhere", deadline=None, print_blob=True)
+settings.register_profile("build server", deadline=None, derandomize=True)
+settings.load_profile("build server" if os.environ.get("CI") else "anywhere")
 
 GROUPS = ("spark", "e2e")
 

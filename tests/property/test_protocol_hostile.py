@@ -30,7 +30,7 @@ GOLDEN_SMALL = [data for data in GOLDEN if len(data) < 600]
 # text key, 73 for empty maps, 65 for empty arrays, 20 or less for everything else. So 28 MB is the most that one message
 # can take. Time is 0.2 s at most on a 2-core machine, ten times that under the tracing.
 PEAK_BYTES_PER_BYTE = 120
-SECONDS_MAX = 10
+SECONDS_MAX = 60  # of the processor, memory being traced: tells linear from quadratic, not fast from slow
 
 
 def decode_all(data):
@@ -185,11 +185,11 @@ def test_memory_and_time_are_bounded_by_the_size_of_the_message(data):
     """A message of the largest size, filled with what costs most, is decoded within PEAK_BYTES_PER_BYTE and SECONDS_MAX."""
     assert MAX_MESSAGE_BYTES * 0.99 < len(data) <= MAX_MESSAGE_BYTES
     tracemalloc.start()
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
         assert len(decode_batch(data)) == 1
     finally:
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     print(f"{peak / len(data):.0f} bytes a byte, {seconds:.2f} s")
