@@ -2,8 +2,13 @@
 
 import click
 
-from whenabouts_cloud.correlate_command import correlate
-from whenabouts_cloud.ingest_command import ingest
+try:
+    from whenabouts_cloud.correlate_command import correlate
+    from whenabouts_cloud.ingest_command import ingest
+except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
+    raise SystemExit(
+        f"whenabouts-cloud: package {error.name} is missing; install the extra: pip install 'whenabouts[cloud]'"
+    ) from None
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

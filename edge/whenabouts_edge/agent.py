@@ -51,6 +51,7 @@ class Agent:
         self.config = config
         self._clock = clock
         self._sample = clock.sample()
+        self._clock_epoch = 0  # counts steps beyond the bound
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._work = asyncio.Event()
@@ -139,7 +140,15 @@ class Agent:
         return await self._loop.run_in_executor(self._db, call, *args)
 
     async def _take_sample(self) -> None:
-        self._sample = await asyncio.to_thread(self._clock.sample)
+        before, self._sample = self._sample, await asyncio.to_thread(self._clock.sample)
+        step_us = self._sample.step_since(before)
+        if step_us:
+            self._clock_epoch += 1
+            log.warning(
+                "clock: stepped by %+.3f s, more than its bound; clock epoch %d begins",
+                step_us / 1e6,
+                self._clock_epoch,
+            )
 
     # Spool and broker.
 
@@ -273,7 +282,12 @@ class Agent:
                 "resends": uplink.outbox.resends,
                 "acks_refused": uplink.acks_refused,
             },
-            "clock": {"state": sample.state, "bound_us": sample.bound_us, "frontier_us": self._frontier_us},
+            "clock": {
+                "state": sample.state,
+                "bound_us": sample.bound_us,
+                "frontier_us": self._frontier_us,
+                "epoch": self._clock_epoch,
+            },
             "readers": {
                 link.reader.name: {
                     "state": link.link_state.state,

@@ -182,7 +182,7 @@ def _problems(state: dict[str, Any], age_s: float) -> list[str]:
     if state["refused"]:
         problems.append(f"spool: {state['refused']} readings refused, it was full")
     for name, reader in state["readers"].items():
-        if reader["state"] not in ("reading", "finished"):
+        if reader["state"] not in ("reading", "finished") or (reader["state"] == "reading" and reader["problem"]):
             problems.append(f"reader {name}: {reader['state']}: {reader['problem']}")
     return problems
 

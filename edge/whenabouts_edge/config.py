@@ -28,6 +28,8 @@ from whenabouts_hardware.readers import READERS
 
 _TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false"}
 _CLOCK_NEEDS = {"fixed": ("bound_us",), "chrony": (), "sim": ("epoch_us", "anchor_ns")}
+_SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
+_CLOCK_KEYS = {"fixed": ("bound_us",), "chrony": (), "sim": _SIM_KEYS}
 SHOWN_CHARS = 80  # of a wrong value in a message
 MAX_READERS = 32  # one gateway: each is a port and a thread
 
@@ -81,6 +83,9 @@ class _Checker:
         clock = self._table("clock", 0, tables["clock"], CLOCK)
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
+        clock_keys = set(tables["clock"]) if isinstance(tables["clock"], dict) else set()
+        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], CLOCK)}):
+            self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
             if needed not in tables["clock"] and clock[needed] is None:
                 self._mistake(("clock", 0, "source"), f'source "{clock["source"]}" needs {needed}, found none')
@@ -121,6 +126,11 @@ class _Checker:
             facts = READERS.get(values["kind"])
             if facts is None or values["name"] is None or values["port"] is None:
                 continue
+            for key in ("region", "read_power_cdbm"):
+                if values[key] is not None and values["kind"] != "m6e":
+                    self._mistake(
+                        ("reader", number, key), f"{key} belongs to readers of kind m6e, found {values['kind']}"
+                    )
             values["stream"] = values["stream"] or f"{values['name']}/tags"
             values["baud"] = facts.baud if values["baud"] is None else values["baud"]
             values["latency_us"] = facts.latency_us if values["latency_us"] is None else values["latency_us"]

@@ -17,6 +17,7 @@ from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.spool import Draft
 from whenabouts_edge.stamp import Stamper, wire_us
 from whenabouts_hardware import Frame, decoder
+from whenabouts_hardware.m6e_frames import set_read_power, set_region
 from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
 from whenabouts_protocol import Interval, Reading
 
@@ -64,6 +65,7 @@ class Link:
         self._stamper = Stamper(reader.baud, reader.latency_us, reader.adapter_us, cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
+        self.complaint = ""  # what the reader last refused or complained of
 
     @property
     def counters(self) -> dict[str, int]:
@@ -94,9 +96,12 @@ class Link:
         drafts: list[Draft] = []
         good = False
         for frame in frames:
-            good = good or frame.ok
             if not frame.ok:
                 continue
+            if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
+                self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
+                continue
+            good = True
             if is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
             for sighting in sightings(self.reader.kind, frame):
@@ -154,7 +159,7 @@ class LinkThread(threading.Thread):
         self._place = site, gateway
         self._host_us, self._clock, self._deliver = host_us, clock, deliver
         self._stopping = threading.Event()
-        self._start_commands = () if reader.listen_only else READERS[reader.kind].start
+        self._start_commands = () if reader.listen_only else _start_commands(reader)
         silence_us = READERS[reader.kind].silence_us
         self._silence_ns = None if silence_us is None or reader.listen_only else silence_us * 1000
 
@@ -210,9 +215,12 @@ class LinkThread(threading.Thread):
                 drafts, good = link.take(chunk, self._clock())
             if good:
                 heard_ns = now_ns
+                if self.link_state.problem and self.link_state.state == "reading":
+                    self._say("reading", "")
             elif self._silence_ns is not None and now_ns - heard_ns > self._silence_ns:
                 heard_ns = now_ns
                 self.link_state.restarts += 1
+                self._say("reading", f"started again, it sent nothing good; it says: {link.complaint or 'nothing'}")
                 self._start_reader(port)
             if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
@@ -228,6 +236,17 @@ class LinkThread(threading.Thread):
 
     def _say(self, state: str, problem: str) -> None:
         if (state, problem) != (self.link_state.state, self.link_state.problem):
-            level = logging.WARNING if state == "lost" else logging.INFO
+            level = logging.WARNING if state == "lost" or (problem and state == "reading") else logging.INFO
             log.log(level, "reader %s: %s%s", self.reader.name, state, f": {problem}" if problem else "")
         self.link_state.state, self.link_state.problem = state, problem
+
+
+def _start_commands(reader: ReaderConfig) -> tuple[bytes, ...]:
+    """What starts a reader: its region and power, where configured, before the commands of its kind."""
+    settings = []
+    if reader.region is not None:
+        settings.append(set_region(reader.region))
+    if reader.read_power_cdbm is not None:
+        settings.append(set_read_power(reader.read_power_cdbm))
+    first, *rest = READERS[reader.kind].start or (b"",)
+    return (first, *settings, *rest) if first else ()

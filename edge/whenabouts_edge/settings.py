@@ -100,6 +100,12 @@ READER = {
     ),
     "adapter_us": _number(16000, 0, 10**7, "Longest time a byte waits in the serial adapter (16 ms in FTDI chips)."),
     "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind.", 1_000_000),
+    "region": _number(
+        None, 0, 255, "For m6e: regulatory region by the vendor's code, such as 13 for North America 2.", 13
+    ),
+    "read_power_cdbm": _number(
+        None, 0, 3000, "For m6e: power for reading in hundredths of dBm; an M6e Nano allows 2700.", 2200
+    ),
     "listen_only": Option(bool, False, "Never write to the reader: another program commands it."),
 }
 TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT}
@@ -117,6 +123,8 @@ class ReaderConfig:
     adapter_us: int
     latency_us: int
     listen_only: bool
+    region: int | None = None
+    read_power_cdbm: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Spool:
         self.limit_bytes = limit_bytes
         self.quarantined: Path | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SpoolError(
                 f"spool {path}: cannot make its folder ({error}); set state_dir to a folder that this user may write to"

@@ -11,11 +11,16 @@ from pathlib import Path
 
 import click
 
-from whenabouts_edge.trace.format import TraceError
-from whenabouts_sim.broker import BrokerError
-from whenabouts_sim.demo import Demo, flawless, table
-from whenabouts_sim.sources import new_seed
-from whenabouts_sim.stack import PartError
+try:
+    from whenabouts_edge.trace.format import TraceError
+    from whenabouts_sim.broker import BrokerError
+    from whenabouts_sim.demo import Demo, flawless, table
+    from whenabouts_sim.sources import new_seed
+    from whenabouts_sim.stack import PartError
+except ModuleNotFoundError as error:  # every extra brings this command along, but not what it needs
+    raise SystemExit(
+        f"whenabouts-sim: package {error.name} is missing; install the extra: pip install 'whenabouts[sim]'"
+    ) from None
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

@@ -125,6 +125,7 @@ class Summary:
     naive: PairScore
     ideal: PairScore
     expected_pairs: int
+    pairs_repeated: int
     unexpected: int
     absent: int
     damage: Mapping[str, int] = field(default_factory=dict)
@@ -148,11 +149,12 @@ def summarise(
     rule: Rule,
     emitted: Sequence[Emitted],
     landed: Sequence[Landed],
-    job_pairs: set[ReadingPair],
+    job_pairs: Sequence[ReadingPair],
     readers: Sequence[SimReader],
     clocks: Mapping[str, GatewayClock],
 ) -> Summary:
-    """Judges a whole run; `job_pairs` are the identities of the readings that the job paired, (a, b)."""
+    """Judges a whole run; `job_pairs` are the identities of the readings that the job paired, (a, b), repeats included."""
+    found = set(job_pairs)
     placement = place(landed, emitted, readers, clocks)
     arrived = set(placement.sighting_of.values())
     lost = [entry for entry in emitted if entry.id not in arrived]
@@ -183,12 +185,13 @@ def summarise(
         invented=len(placement.invented),
         true_pairs=len(every),
         missed_not_landed=len(every - reachable),
-        job=PairScore.of(_as_sightings(job_pairs, placement), reachable),
+        job=PairScore.of(_as_sightings(found, placement), reachable),
         naive=PairScore.of(naive, reachable),
         ideal=PairScore.of(_as_sightings(expected, placement), reachable),
         expected_pairs=len(expected),
-        unexpected=len(job_pairs - expected),
-        absent=len(expected - job_pairs),
+        pairs_repeated=len(job_pairs) - len(found),
+        unexpected=len(found - expected),
+        absent=len(expected - found),
         damage={reason: len(entries) for reason, entries in grouped(emitted, lambda e: e.damaged).items() if reason},
     )
 

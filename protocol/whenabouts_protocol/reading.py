@@ -1,7 +1,8 @@
 """One observation by one reader, as it is from the gateway's spool to the landing.
 
-The identity of a reading is (gateway, boot, seq): boot counts starts of the gateway's agent and never repeats, seq counts
-from 0 within a boot without gaps. Whatever carries the same identity is the same reading.
+The identity of a reading is (gateway, boot, seq): boot names a start of the gateway's agent by a number that rises from
+start to start and never repeats, seq counts from 0 within a boot without gaps. Whatever carries the same identity is the
+same reading.
 """
 
 from whenabouts_protocol.interval import Interval

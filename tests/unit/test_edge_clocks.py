@@ -208,3 +208,11 @@ def test_simulated_clock_is_the_simulators_gateway_clock(
 def test_configuration_chooses_the_source(table, kind):
     """The name in [clock] decides."""
     assert isinstance(clock_source(table), kind)
+
+
+def test_a_clock_that_is_set_by_more_than_its_bound_has_stepped():
+    """Within the bounds of both samples an offset may move; beyond it is a step, told with its sign."""
+    before = ClockSample(1_000_000, 500, 1000, "bounded")
+    assert ClockSample(2_000_000, 2400, 1000, "bounded").step_since(before) == 0
+    assert ClockSample(2_000_000, -10_000_000, 1000, "bounded").step_since(before) == -10_000_500
+    assert ClockSample(2_000_000, -10_000_000, None, "unbounded").step_since(before) == 0

@@ -27,7 +27,7 @@ from whenabouts_cloud.ingest import dead as dead_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
-from whenabouts_protocol import decode_batch, encode_batch
+from whenabouts_protocol import Beat, decode_batch, encode_batch, encode_beat
 from whenabouts_protocol.wire import MAX_BATCH_READINGS
 
 
@@ -161,7 +161,7 @@ def test_random_numbers_fill_the_ranges_of_their_gateway_alone(bridge):
     assert set(bridge.dead_letters()) == {"numbering"}
     assert {ack.gateway: ack.landed for ack in done.acks} == {"g1": {1: 4}, "g2": {0: 49}}
     assert len([i for i in identities(bridge.folder) if i[:2] == ("g1", 0)]) <= MAX_RANGES
-    assert "gaps in the numbers of g1 boot 0" in letters(bridge.folder)[0]["text"]
+    assert "gaps in the numbers of hall/g1 boot 0" in letters(bridge.folder)[0]["text"]
 
 
 def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_told(bridge, monkeypatch, caplog):
@@ -300,3 +300,25 @@ def test_the_largest_batch_of_the_protocol_lands(bridge):
     assert len(decode_batch(payload)) == MAX_BATCH_READINGS
     bridge.take(at("g1"), payload, 0)
     assert bridge.flush().acks[0].landed == {0: MAX_BATCH_READINGS - 1}
+
+
+def test_one_site_cannot_touch_the_readings_of_another_with_an_equally_named_gateway(bridge):
+    """Numbers belong to (site, gateway): a foreign beat that claims everything as landed changes nothing here."""
+    bridge.take("wa/1/evil/g1/beat", encode_beat(Beat("evil", "g1", 77, NOW_US, {77: (1000, 1000)}, "bounded", 1)), 1)
+    bridge.take(at("g1"), batch("g1", 77, 0, 5), 2)
+    [ack] = [ack for ack in bridge.flush().acks if ack.site == "hall"]
+    assert ack.landed == {77: 4}
+    assert bridge.counters.landed == 5
+    assert bridge.counters.forgotten == 1000
+
+
+def test_a_promise_beyond_the_present_is_cut_and_reported(bridge, caplog):
+    """One gateway with a clock a year ahead must not make the readings of all others late."""
+    year_us = 365 * 86400 * 1_000_000
+    bridge.take(at("g1", "birth"), birth("g1", 0), 1)
+    bridge.take(at("g1", "beat"), beat("g1", 0, NOW_US + year_us, {}), 2)
+    bridge.flush()
+    [row] = frontiers(bridge.folder)
+    assert row["frontier_us"] == NOW_US
+    assert bridge.counters.clocks_ahead == 1
+    assert "ahead of this machine" in caplog.text

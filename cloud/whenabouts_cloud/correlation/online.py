@@ -189,7 +189,9 @@ class OnlineCorrelation:
         new = arrived.filter(pa.array(once & fresh))
         self.counts["beyond_length"] += self._too_long(side, new)
         new = new.append_column(KEPT.field("mark"), pa.array(self._first_mark(side, new)))
-        return Step(new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string())))
+        return Step(
+            new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string()))
+        )
 
     def _first_mark(self, side: int, new: pa.Table) -> npt.NDArray[np.int8]:
         """Of readings of a: UNSURE where matches may be forgotten already, CLOSED where there can be none."""

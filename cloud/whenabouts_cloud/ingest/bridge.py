@@ -9,6 +9,7 @@ The driver calls `take` for each message, `flush` when enough has gathered, and 
 
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ MAX_GATEWAYS = 100_000  # of which births and frontiers are remembered
 MAX_RECENT = 100_000  # contents remembered to tell a repeat from a conflict
 MAX_ACK_BOOTS = 16  # newest boots that an acknowledgement names
 FRONTIER_EVERY_US = 1_000_000
+AHEAD_US = 1_000_000  # a gateway so far ahead of the present is reported
 
 Gateway = tuple[str, str]  # site, gateway
 log = logging.getLogger("whenabouts.ingest")
@@ -47,6 +49,8 @@ class Counters:
     dead_dropped: int = 0
     files: int = 0
     frontiers: int = 0
+    forgotten: int = 0  # numbers that gateways no longer keep and that never landed here
+    clocks_ahead: int = 0  # gateways whose promise reached beyond the present of this machine
 
 
 @dataclass(slots=True)
@@ -74,7 +78,8 @@ class Bridge:
         self._beats: dict[Gateway, list[Beat]] = {}  # the one that is waited for, and the newest
         self._frontiers: dict[Gateway, int] = {}
         self._frontiers_written_us = 0
-        self._recent: dict[tuple[str, int, int], int] = {}
+        self._ahead: set[Gateway] = set()
+        self._recent: OrderedDict[tuple[str, str, int, int], int] = OrderedDict()
         self.counters = Counters()
 
     @property
@@ -121,7 +126,7 @@ class Bridge:
         """
         now_us = self._now_us()
         if self._readings:
-            ranges = as_ranges(r.identity for r in self._readings)
+            ranges = as_ranges((_name(r.site, r.gateway), r.boot, r.seq) for r in self._readings)
             self._landing.write(self._readings, ranges, now_us)
             self._ledger.land(ranges)
             self.counters.landed += len(self._readings)
@@ -156,20 +161,20 @@ class Bridge:
         readings = decode_batch(payload)
         first = readings[0]
         _check_origin(origin, (first.site, first.gateway))
-        new = self._ledger.admit(first.gateway, first.boot, [r.seq for r in readings])
+        new = self._ledger.admit(_name(*origin), first.boot, [r.seq for r in readings])
         for reading, is_new in zip(readings, new, strict=True):
             digest = _digest(reading)
             if is_new:
-                self._recent[reading.identity] = digest
+                self._recent[reading.site, *reading.identity] = digest
                 self._readings.append(reading)
                 continue
             self.counters.repeats += 1
-            if self._recent.get(reading.identity, digest) != digest:
+            if self._recent.get((reading.site, *reading.identity), digest) != digest:
                 self.counters.conflicts += 1
                 text = f"boot {reading.boot} number {reading.seq} came with another content before; the first one stays"
                 self._bury(topic, repr(reading).encode(), "conflict", text)
         while len(self._recent) > MAX_RECENT:
-            del self._recent[next(iter(self._recent))]
+            self._recent.popitem(last=False)
         self._to_ack.setdefault(origin, set()).add(first.boot)
 
     def _tell_conflicts(self) -> None:
@@ -184,15 +189,19 @@ class Bridge:
         beat = decode_beat(payload)
         _check_origin(origin, (beat.site, beat.gateway))
         for boot, (first, _) in beat.published.items():
-            if self._ledger.reach(beat.gateway, boot) < first - 1:
-                self._ledger.forget_before(beat.gateway, boot, first)
+            reach = self._ledger.reach(_name(*origin), boot)
+            if reach < first - 1:
+                self.counters.forgotten += first - 1 - reach
+                log.warning("gateway %s/%s: numbers %d to %d of boot %d were confirmed elsewhere, not waited for",
+                            *origin, reach + 1, first - 1, boot)  # fmt: skip
+                self._ledger.forget_before(_name(*origin), boot, first)
                 self._to_ack.setdefault(origin, set()).add(boot)
         if origin in self._beats or len(self._beats) < MAX_GATEWAYS:
             self._beats[origin] = [*self._beats.get(origin, [])[:1], beat]
 
     def _ack(self, origin: Gateway, boots: set[int]) -> Ack:
         newest = sorted(boots)[-MAX_ACK_BOOTS:]
-        reaches = {boot: self._ledger.reach(origin[1], boot) for boot in newest}
+        reaches = {boot: self._ledger.reach(_name(*origin), boot) for boot in newest}
         return Ack(*origin, {boot: reach for boot, reach in reaches.items() if reach >= 0})
 
     def _write_frontiers(self, now_us: int) -> None:
@@ -200,7 +209,7 @@ class Bridge:
             return
         moved = {}
         for origin, beats in self._beats.items():
-            frontier_us = self._fulfilled(origin, beats)
+            frontier_us = self._not_ahead(origin, self._fulfilled(origin, beats), now_us)
             if frontier_us is not None and frontier_us > self._frontiers.get(origin, -(1 << 63)):
                 moved[origin] = frontier_us
         if not moved:
@@ -216,6 +225,17 @@ class Bridge:
         self._frontiers_written_us = now_us
         self.counters.frontiers += len(moved)
 
+    def _not_ahead(self, origin: Gateway, frontier_us: int | None, now_us: int) -> int | None:
+        """No promise counts beyond the present: one gateway with a clock ahead would make all others late for ever."""
+        if frontier_us is None or frontier_us <= now_us:
+            return frontier_us
+        if frontier_us > now_us + AHEAD_US and origin not in self._ahead:
+            self._ahead.add(origin)
+            self.counters.clocks_ahead += 1
+            log.error("gateway %s/%s: its clock is at least %.1f s ahead of this machine's; check both",
+                      *origin, (frontier_us - now_us) / 1e6)  # fmt: skip
+        return now_us
+
     def _fulfilled(self, origin: Gateway, beats: list[Beat]) -> int | None:
         """The frontier of the newest beat all of whose numbers have landed, if there is one and a birth came.
 
@@ -226,7 +246,7 @@ class Bridge:
             return None
         for at in reversed(range(len(beats))):
             published = beats[at].published.items()
-            if all(self._ledger.reach(origin[1], boot) >= last for boot, (_, last) in published):
+            if all(self._ledger.reach(_name(*origin), boot) >= last for boot, (_, last) in published):
                 frontier_us = beats[at].frontier_us
                 del beats[:-1]  # the newest is waited for next
                 return frontier_us
@@ -251,6 +271,11 @@ def _check_origin(topic_origin: Gateway, message_origin: Gateway) -> None:
         raise _Refused(
             "foreign", f"found a message of {'/'.join(message_origin)} on a topic of {'/'.join(topic_origin)}"
         )
+
+
+def _name(site: str, gateway: str) -> str:
+    """What the ledger calls a gateway: names are unique within a group, which a landing may hold several of."""
+    return f"{site}/{gateway}"
 
 
 def _digest(reading: Reading) -> int:

@@ -33,6 +33,13 @@ class ClockSample:
         age_us = abs(host_us - self.host_us)
         return self.bound_us - (-age_us * ASSUMED_DRIFT_PPM // 1_000_000)
 
+    def step_since(self, before: "ClockSample") -> int:
+        """By how much UTC was set, in microseconds, if by more than both bounds allow; else 0."""
+        if self.bound_us is None or before.bound_us is None:
+            return 0
+        step_us = self.offset_us - before.offset_us
+        return step_us if abs(step_us) > before.bound_at(self.host_us) + self.bound_us else 0
+
     def to_utc(self, earliest_us: int, latest_us: int) -> Interval:
         """The UTC interval of a host interval, both ends widened by the bound at their moment."""
         return Interval(
