@@ -17,7 +17,7 @@ BASE_US = 1_790_000_000_000_000
 MODULES = [
     REPOSITORY / "protocol/whenabouts_protocol/eager.py",
     REPOSITORY / "protocol/whenabouts_protocol/compiled_rule.py",
-    *sorted((REPOSITORY / "edge/whenabouts_edge/eager").glob("*.py")),
+    REPOSITORY / "edge/whenabouts_edge/eager/rules.py",
 ]
 
 
