@@ -93,7 +93,7 @@ def test_memory_needs_the_rates():
     e = explained("|@a - @b| <= 15 us", "0.8", {"x": 1e6, "y": 2e6})
     assert e.sides[0].readings == e.sides[0].keep_us + 1
     assert e.sides[1].readings == 2 * e.sides[1].keep_us + 1
-    assert e.memory_bytes == 160 * (e.sides[0].readings + e.sides[1].readings)
+    assert e.memory_bytes == 100 * (e.sides[0].readings + e.sides[1].readings)
 
 
 def test_a_rule_at_the_edge_says_where():
@@ -102,4 +102,4 @@ def test_a_rule_at_the_edge_says_where():
     e = explain(place([rule], [GatewayStream("x", "g", "s", 5), GatewayStream("y", "g", "s", 99)])[0], {"x": 1, "y": 1})
     assert (e.where, e.place) == ("edge", "s/g")
     assert [(s.rho_us, s.pi_us) for s in e.sides] == [(2, 5), (3, 14)]
-    assert e.memory_bytes == 600 * 2
+    assert e.memory_bytes == 350 * 2
