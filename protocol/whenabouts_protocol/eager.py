@@ -100,7 +100,10 @@ class Eager:
         self._groups: dict[Any, tuple[Rows, Rows]] = {}
         self._only: tuple[Rows, Rows] | None = None if by_key else self._group(None)
         self._frontier: list[int | None] = [None, None]
-        self._swept: list[int | None] = [None, None]  # by key: the horizon of each side when all keys were looked at last
+        self._swept: list[int | None] = [
+            None,
+            None,
+        ]  # by key: the horizon of each side when all keys were looked at last
         self.kept = 0  # intervals in the buffers
         self.pairs = 0
         self.evaluations = 0  # elements of the margins, each tested

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from whenabouts_edge.eager.host import RuleHost, RulesFileError
-from whenabouts_edge.eager.rules import EdgeRules, Source, merged
+from whenabouts_edge.eager.rules import MAX_TOLD, EdgeRules, Source, merged
 from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.spool import Spool, SpoolFull
 from whenabouts_protocol import Reading, decode_batch
@@ -150,6 +150,17 @@ def test_counters_and_the_limit_of_a_board():
     assert (counters["overflow"], counters["too_long"], counters["keyless"]) == (50 - counters["kept"], 1, 1)
     rules.advance(1000)
     assert rules.counters()["$rule/near"]["kept"] == 0
+
+
+def test_a_reading_with_more_pairs_than_can_be_told_tells_the_newest():
+    """The others are counted: a rule that wide would fill the spool with pairs."""
+    rules = EdgeRules([rule()])
+    for n in range(MAX_TOLD + 40):
+        rules.push("dock", Source(n // 10, n // 10, None, "bounded", ()))
+    found = rules.push("shelf/1", Source(0, 0, None, "bounded", ()))
+    assert [d.a.t_min for d in found] == [n // 10 for n in range(40, MAX_TOLD + 40)]
+    counters = rules.counters()["$rule/near"]
+    assert (counters["pairs"], counters["untold"]) == (MAX_TOLD + 40, 40)
 
 
 def test_clocks_of_different_groups_are_not_mixed():

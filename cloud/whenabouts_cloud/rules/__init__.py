@@ -18,7 +18,8 @@
              @b - d >= @a WITHIN w   b at least d after a, and at most w
     OVER     0.8 or 80 %             the probability that a pair needs; a tie is a pair
     AND      a.key = b.key           only pairs of one key
-    TOP 3, NEAREST                   of each reading of a only its nearest partners; NEAREST is TOP 1
+    TOP 3, NEAREST                   of each reading of a only its best partners: the most probable, of equal ones
+                                     the nearest; NEAREST is TOP 1
     KEEP ALL a                       pairs, and each reading of a that has none, alone
     ONLY UNMATCHED a                 only the latter
 

@@ -47,8 +47,8 @@ class CorrelateRule:
 
     With `key_equal` both must carry the same key; a reading without a key is then in no pair.
 
-    `top_k` keeps of each reading of `a` only the pairs with its k nearest readings of `b`: smallest distance of the doubled
-    middles from the centre of the condition, |M|, first, equal distances by the identity of b. `kind` says what comes out:
+    `top_k` keeps of each reading of `a` only the pairs with its k best readings of `b`: the most probable first, then those
+    whose middles lie nearest to each other, then by the identity of b. `kind` says what comes out:
     `inner` the pairs; `left` the pairs, and each reading of `a` that has none, alone; `anti` only the latter.
     `place` is where the rule must run; `auto` leaves it to the planner.
     """

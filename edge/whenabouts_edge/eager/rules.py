@@ -16,6 +16,7 @@ from whenabouts_protocol.reading import CLOCK_STATES
 PPM = 1_000_000
 UNIT = "[ppm]"  # UCUM
 KIND = "measure"
+MAX_TOLD = 256  # pairs that one reading and rule make derived readings of; more are counted, and need a narrower rule
 
 
 class Source:
@@ -64,6 +65,7 @@ class EdgeRules:
         self, rules: "list[CompiledRule]", before: "EdgeRules | None" = None, limit: "int | None" = None
     ) -> None:
         self.rules = list(rules)
+        self.untold = {rule.derived: 0 for rule in self.rules}  # pairs beyond MAX_TOLD, which made no reading
         self.running = [(rule, _started(rule, before, limit)) for rule in self.rules]
         self._sides: dict[str, list[tuple[CompiledRule, Eager, int]]] = {}
         for rule, eager in self.running:
@@ -79,7 +81,11 @@ class EdgeRules:
         """The pairs that this reading completes."""
         found = []
         for rule, eager, side in self._sides.get(stream, ()):
-            for other in eager.push(side, source, source.t_min, source.t_max, source.key):
+            others = eager.push(side, source, source.t_min, source.t_max, source.key)
+            if len(others) > MAX_TOLD:
+                self.untold[rule.derived] += len(others) - MAX_TOLD
+                others = others[-MAX_TOLD:]
+            for other in others:
                 if other is not source:  # a stream that is on both sides of a rule
                     a, b = (source, other) if side == 0 else (other, source)
                     found.append(Derived(rule, a, b))
@@ -91,10 +97,11 @@ class EdgeRules:
             eager.advance(frontier_us, frontier_us)
 
     def counters(self) -> "dict[str, dict[str, int]]":
-        """By derived stream, what its rule counted and keeps; the names are those of the operator."""
+        """By derived stream, what its rule counted and keeps; all but `untold` are the operator's."""
         return {
             rule.derived: {
                 "pairs": eager.pairs,
+                "untold": self.untold[rule.derived],
                 "evaluations": eager.evaluations,
                 "kept": eager.kept,
                 "late": eager.late,
