@@ -1,4 +1,4 @@
-"""The agent of one gateway: readers -> stamps -> spool -> broker, and the promise that goes with every heartbeat.
+"""The agent of one gateway: readers -> stamps -> rules -> spool -> broker, and the promise that goes with every heartbeat.
 
 One event loop; reader threads hand batches to it, one worker thread owns the spool. The promise of a beat, "everything
 with t_max < f has been published", is made like this: at one moment take the host time up to which every port is known,
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from whenabouts_edge.clock import ClockSource
+from whenabouts_edge.eager.host import RuleHost
+from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.intake import Intake
 from whenabouts_edge.link import Batch, LinkThread
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
@@ -45,6 +47,7 @@ class Agent:
 
     Raises:
         SpoolError: the spool cannot be used.
+        RulesFileError: the file of rules cannot be used.
     """
 
     def __init__(self, config: Config, clock: ClockSource) -> None:
@@ -56,6 +59,7 @@ class Agent:
         self._stopping = asyncio.Event()
         self._work = asyncio.Event()
         self._db = ThreadPoolExecutor(1, "spool")
+        self._rules = RuleHost(config.site, config.gateway, config.rules_file)
         self._spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
         if self._spool.quarantined:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
@@ -70,7 +74,7 @@ class Agent:
             LinkThread(r, config.site, config.gateway, clock.host_us, lambda: self._sample, self._deliverer(r.name))
             for r in config.readers
         ]
-        self._uplink = Uplink(config.broker, self._birth(), self._on_ack, self._work.set)
+        self._uplink = Uplink(config.broker, self._birth(), self._on_ack, self._work.set, self._on_rules)
 
     def stop(self) -> None:
         """Begin an orderly end."""
@@ -130,7 +134,9 @@ class Agent:
         return deliver
 
     def _accept(self, name: str, batch: Batch) -> None:
-        self._intake.accept(batch.drafts)
+        drafts, derived = self._rules.through(batch.drafts)
+        self._intake.accept(drafts)
+        self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
         self._clear_us[name] = batch.clear_us
 
     async def _append(self, drafts: Sequence[Draft]) -> Message:
@@ -176,6 +182,10 @@ class Agent:
             self._acked[boot] = max(seq, self._acked.get(boot, -1))
         self._acked_numbers.set()
 
+    def _on_rules(self, payload: bytes) -> None:
+        if self._rules.received(payload):
+            self._uplink.announce(self._birth())
+
     async def _forget_landed(self) -> None:
         while True:
             await self._acked_numbers.wait()
@@ -200,6 +210,7 @@ class Agent:
     async def _promise(self) -> None:
         """Renew what the beat may promise; keeps the last promise while it cannot be renewed."""
         frontier_us = self._clear_utc_us()
+        self._rules.running.advance(frontier_us)
         accepted = self._intake.accepted
         while self._intake.settled < accepted:
             await asyncio.sleep(0.01)
@@ -240,11 +251,12 @@ class Agent:
     def _birth(self) -> Birth:
         config = self.config
         streams = [(name, "tag", None, DELAY_US, LENGTH_US_MAX) for name in sorted({r.stream for r in config.readers})]
+        derived = [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in self._rules.streams]
         return Birth(
             config.site,
             config.gateway,
             self._spool.boot,
-            list(streams),
+            [*streams, *derived],
             None,
             [config.gateway],
             f"whenabouts {_version()}",
@@ -288,6 +300,7 @@ class Agent:
                 "frontier_us": self._frontier_us,
                 "epoch": self._clock_epoch,
             },
+            "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
             "readers": {
                 link.reader.name: {
                     "state": link.link_state.state,

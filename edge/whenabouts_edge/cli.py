@@ -19,6 +19,7 @@ import click
 from whenabouts_edge import config as configuration
 from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.eager.host import RulesFileError
 from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
@@ -71,7 +72,7 @@ def run(config_file: Path, log_level: str) -> None:
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         asyncio.run(_run(config))
-    except SpoolError as error:
+    except (SpoolError, RulesFileError) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -97,6 +97,7 @@ class _Checker:
             site=general["site"],
             gateway=general["gateway"],
             state_dir=general["state_dir"],
+            rules_file=general["rules_file"],
             broker=BrokerConfig(**broker),
             clock=clock,
             spool_limit_bytes=(spool["limit_mib"] or 0) << 20,

@@ -53,6 +53,17 @@ class Intake:
             if len(self._buffer) >= MAX_BATCH:
                 self._batch_full.set()
 
+    def offer(self, drafts: Sequence[Draft]) -> None:
+        """Take drafts for which no room was reserved, as far as there is some; the others are refused, and told by a gap."""
+        taken = 0
+        while taken < len(drafts) and self._room.acquire(blocking=False):
+            taken += 1
+        self.accept(drafts[:taken])
+        if taken < len(drafts):
+            log.warning("rules found more than can be stored: %d derived readings refused", len(drafts) - taken)
+            self._refuse(list(drafts[taken:]))
+            self._filled.set()
+
     @property
     def gap_open(self) -> bool:
         """Whether readings were refused of which no gap reading tells yet."""

@@ -43,6 +43,11 @@ GENERAL = {
     "site": _name("Place this gateway stands at; first level of its topics.", "warehouse"),
     "gateway": _name("Name of this gateway, unique among all that share a landing.", "dock-1"),
     "state_dir": _text("/var/lib/whenabouts", "Folder for the spool and the status file."),
+    "rules_file": _text(
+        None,
+        "Compiled rules to run from the start; rules from the broker take their place.",
+        "/etc/whenabouts/warehouse.dock-1.rules",
+    ),
 }
 BROKER = {
     "host": _text("localhost", "MQTT broker."),
@@ -149,6 +154,7 @@ class Config:
     site: str
     gateway: str
     state_dir: str
+    rules_file: str | None
     broker: BrokerConfig
     clock: dict[str, Any]
     spool_limit_bytes: int

@@ -1,4 +1,4 @@
-"""The connection to the broker: birth, status, beats and batches out, acknowledgements in.
+"""The connection to the broker: birth, status, beats and batches out, acknowledgements and rules in.
 
 MQTT 3.1.1 at QoS 1, so that every broker will do. paho's network loop runs in a thread of its own; each connection is a
 fresh client, because the spool, not the client, remembers what must be sent again. Reconnects with growing, jittered
@@ -33,7 +33,8 @@ log = logging.getLogger("whenabouts.edge")
 class Uplink:
     """One gateway's way to the broker. All methods belong to the event loop's thread.
 
-    on_ack is called with each acknowledgement from the cloud; on_change whenever more may be sent.
+    on_ack is called with each acknowledgement from the cloud, on_rules with each message of rules as it came (empty when
+    they are withdrawn), on_change whenever more may be sent.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class Uplink:
         birth: Birth,
         on_ack: Callable[[Ack], None],
         on_change: Callable[[], None],
+        on_rules: Callable[[bytes], None],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._broker, self._birth = broker, birth
-        self._on_ack, self._on_change, self._now_s = on_ack, on_change, now_s
+        self._on_ack, self._on_change, self._on_rules, self._now_s = on_ack, on_change, on_rules, now_s
         self._loop = asyncio.get_running_loop()
         self._client: mqtt.Client | None = None
         self._on_way: dict[int, Position] = {}
@@ -90,6 +92,12 @@ class Uplink:
         if self._client is not None and self.connected:
             self._client.publish(self._topic("beat"), payload, qos=0)
 
+    def announce(self, birth: Birth) -> None:
+        """Tell a changed birth, now if there is a connection, and after every new one."""
+        self._birth = birth
+        if self._client is not None and self.connected:
+            self._client.publish(self._topic("birth"), encode_birth(birth), qos=1, retain=True)
+
     async def close(self, timeout_s: float = 2.0) -> None:
         """Say `stopped`, and disconnect so that the last will is not sent."""
         client = self._client
@@ -121,7 +129,8 @@ class Uplink:
             self._soon(self._taken, client, mid)
 
         def on_message(_c: Any, _u: Any, message: mqtt.MQTTMessage) -> None:
-            self._soon(self._acknowledged, client, bytes(message.payload))
+            taken = self._ruled if message.topic == self._topic("rules") else self._acknowledged
+            self._soon(taken, client, bytes(message.payload))
 
         client.on_connect, client.on_disconnect = on_connect, on_disconnect
         client.on_publish, client.on_message = on_publish, on_message
@@ -159,7 +168,7 @@ class Uplink:
         self.outbox.restart()
         client.publish(self._topic("birth"), encode_birth(self._birth), qos=1, retain=True)
         client.publish(self._topic("status"), self._status("online"), qos=1, retain=True)
-        client.subscribe(self._topic("ack"), qos=1)
+        client.subscribe([(self._topic("ack"), 1), (self._topic("rules"), 1)])
         log.info("broker %s:%d: connected", self._broker.host, self._broker.port)
         self._on_change()
 
@@ -187,6 +196,10 @@ class Uplink:
             self.acks_refused += 1
             return
         self._on_ack(ack)
+
+    def _ruled(self, client: mqtt.Client, payload: bytes) -> None:
+        if client is self._client:
+            self._on_rules(payload)
 
     async def _forget_client(self) -> None:
         client, self._client, self.connected = self._client, None, False

@@ -1,7 +1,8 @@
 """Rules as a gateway gets them: integers and stream names, so that a board never parses text. Layout in `wire.cddl`.
 
 One message holds all rules of one gateway and replaces those before; it is retained on the gateway's topic `rules`. An
-empty retained message withdraws them. Decoded under the limits of all messages, and ending in WireError whatever the bytes.
+empty message withdraws them and clears the topic, which a gateway that is offline does not hear: for it send a retained
+message without rules. Decoded under the limits of all messages, and ending in WireError whatever the bytes.
 """
 
 from whenabouts_protocol import cbor

@@ -19,8 +19,7 @@ They are kept for BUCKETS classes of the arrival's length, rounded outwards, so 
 Source: Sections 4 to 6 of the mathematics of interval correlation; "Online Timing Correlation of Streaming Data with
 Uncertain Timestamps" (2009), whose order by maximum tests three times as much at 0.8 and everything at 0.5.
 
-Cost of an arrival on a 3 GHz core, CPython: about 1.3 us, 0.3 us for each element tested and 3 ns for each sure pair.
-Memory on a board of 32 bits: about 60 bytes an interval kept.
+Cost of an arrival on a 3 GHz core, CPython 3.11: 1.2 us at 23 matches a tuple, 4.5 us at 380, 20 us at 2950.
 """
 
 from whenabouts_protocol.probability import _cdf
@@ -101,6 +100,10 @@ class Eager:
         self._groups: dict[Any, tuple[Rows, Rows]] = {}
         self._only: tuple[Rows, Rows] | None = None if by_key else self._group(None)
         self._frontier: list[int | None] = [None, None]
+        self._swept: list[int | None] = [
+            None,
+            None,
+        ]  # by key: the horizon of each side when all keys were looked at last
         self.kept = 0  # intervals in the buffers
         self.pairs = 0
         self.evaluations = 0  # elements of the margins, each tested
@@ -173,7 +176,11 @@ class Eager:
             if frontier is None:
                 continue
             oldest = 2 * frontier - self._pi[side] + (self._centre if side == 0 else 0)
-            self._forget(1 - side, oldest - self.reach, CHUNK)
+            horizon, swept = oldest - self.reach, self._swept[1 - side]
+            if self._by_key and swept is not None and horizon - swept < self.reach >> 3:
+                continue  # every key costs a look: not for less than an eighth of what is kept
+            self._swept[1 - side] = horizon
+            self._forget(1 - side, horizon, CHUNK)
 
     def is_met(self, u: int, w1: int, w2: int) -> bool:
         """Whether intervals of these lengths whose x are u apart are a pair, decided exactly."""

@@ -126,7 +126,7 @@ NAMES = {
 def main() -> None:
     """Measure all in turn."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--readings", type=int, default=100_000, help="how many, 100000 by default")
+    parser.add_argument("--readings", type=int, default=300_000, help="how many, 300000 by default")
     for hidden in ("--port", "--publish"):
         parser.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     for hidden in ("--subscribe", "--folder"):

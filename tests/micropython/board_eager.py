@@ -1,8 +1,10 @@
 """On the board's VM: replay arrivals through the eager operator and the vectors of compiled rules, or measure its speed.
 
-argv: `replay FILE` (one case a line), `rules FILE` (one row a line) or `speed RATE D_US COUNT`.
+argv: `replay FILE` (one case a line), `rules FILE` (one row a line), `agent FILE` (one run a line) or
+`speed RATE D_US COUNT`.
 """
 
+import gc
 import json
 import sys
 import time
@@ -21,6 +23,23 @@ def replay(case):
             results.append(eager.push(*call[1:]))
     results.append([eager.kept, eager.pairs, eager.evaluations, eager.late, eager.overflow, eager.beyond_length])
     return results
+
+
+def derive(run):
+    """What a gateway's rules derive of readings that are numbered as they come, one by one, then the counters."""
+    from whenabouts_edge.eager.rules import EdgeRules, Source
+    from whenabouts_protocol.compiled_rule import decode_rules
+
+    rules = EdgeRules(decode_rules(bytes.fromhex(run["rules"]))[2], limit=run["limit"])
+    for n, (stream, t_min, t_max, key, clock_state, vclock) in enumerate(run["readings"]):
+        source = Source(t_min, t_max, key, clock_state, tuple(vclock))
+        source.boot, source.seq = 1 << 40, n
+        for d in rules.push(stream, source):
+            fields = [d.stream, d.key, d.ppm, d.t_min, d.t_max, d.clock_state, list(d.vclock)]
+            yield fields + sorted([list(item) for item in d.attrs().items()])
+        rules.advance(t_max - 50)
+    for stream, counted in sorted(rules.counters().items()):
+        yield [stream, sorted([list(item) for item in counted.items()])]
 
 
 def check_rule(row):
@@ -55,8 +74,6 @@ def drawn(count, step):
 
 def measure(rate, d_us, count):
     """Microseconds for an arrival, matches a tuple, heap bytes that the operator and its buffers hold at the end."""
-    import gc
-
     gc.collect()
     before = gc.mem_alloc()
     eager = Eager(-d_us, d_us, 4, 5, 200000, 200000, 20000, 20000)
@@ -83,5 +100,10 @@ if __name__ == "__main__":
     else:
         with open(sys.argv[2]) as cases:
             for text in cases:
+                gc.collect()
                 row = json.loads(text)
-                print(json.dumps(replay(row) if sys.argv[1] == "replay" else check_rule(row)))
+                if sys.argv[1] == "agent":
+                    for result in derive(row):
+                        print(json.dumps(result))
+                else:
+                    print(json.dumps(replay(row) if sys.argv[1] == "replay" else check_rule(row)))

@@ -11,14 +11,23 @@ import pytest
 from support.micropython import run_on_board, tool
 from support.paths import REPOSITORY
 from support.vectors import rows
+from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 SCRIPT = Path(__file__).parent / "board_eager.py"
 BASE_US = 1_790_000_000_000_000
 MODULES = [
     REPOSITORY / "protocol/whenabouts_protocol/eager.py",
     REPOSITORY / "protocol/whenabouts_protocol/compiled_rule.py",
-    *sorted((REPOSITORY / "edge/whenabouts_edge/eager").glob("*.py")),
+    REPOSITORY / "edge/whenabouts_edge/eager/rules.py",
 ]
+
+
+def script():
+    """The board's script as a module here."""
+    spec = importlib.util.spec_from_file_location("board_eager", SCRIPT)
+    here = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(here)
+    return here
 
 
 def case(seed):
@@ -44,9 +53,7 @@ def case(seed):
 
 def test_arrivals_give_the_same_pairs_on_the_board(tmp_path):
     """Two hundred runs: every result and every counter is the same on the VM."""
-    spec = importlib.util.spec_from_file_location("board_eager", SCRIPT)
-    here = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(here)
+    here = script()
     cases = [case(seed) for seed in range(200)]
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(c) + "\n" for c in cases))
@@ -54,6 +61,36 @@ def test_arrivals_give_the_same_pairs_on_the_board(tmp_path):
     assert [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()] == expected
     counters = [sum(column) for column in zip(*(results[-1] for results in expected), strict=True)]
     assert all(counters), "every counter must have moved in some run"
+
+
+def agent_run(seed):
+    """Rules over a few streams, one of them on both sides, and readings of them all."""
+    chance = random.Random(seed)
+    sides = [RuleSide(["dock"], 0, 40), RuleSide(["shelf/1", "shelf/2"], 0, 40)]
+    rules = [
+        CompiledRule(f"$rule/{n}", lo, lo + chance.randint(0, 50), 1, chance.randint(1, 4), keyed, 1000, *pair)
+        for n, (lo, keyed, pair) in enumerate(
+            [(-20, True, sides), (0, False, sides[::-1]), (-10, False, [sides[0], sides[0]])]
+        )
+    ]
+    readings = []
+    for n in range(24):
+        t_min = BASE_US + 7 * n + chance.randint(-20, 20)
+        key = chance.choice(["E1", "E2", None])
+        state = chance.choice(["bounded", "free-running", "unbounded"])
+        stream = chance.choice(["dock", "shelf/1", "shelf/2", "door"])
+        readings.append([stream, t_min, t_min + chance.choice([0, 3, 40, 60]), key, state, [n, 60 - n][: n % 3]])
+    return {"rules": encode_rules("hall", "g", rules).hex(), "limit": chance.choice([8, 1000]), "readings": readings}
+
+
+def test_the_rules_of_a_gateway_derive_the_same_on_the_board(tmp_path):
+    """Keys, several rules, a stream on both sides, clocks and identities: every field is the same on the VM."""
+    runs = [agent_run(seed) for seed in range(80)]
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(run) + "\n" for run in runs))
+    expected = [result for run in runs for result in script().derive(run)]
+    assert [json.loads(line) for line in run_on_board(SCRIPT, "agent", str(path)).splitlines()] == expected
+    assert len(expected) > 80 * 3 + 500
 
 
 @pytest.mark.parametrize("name", ["rules.json", "refused_rules.json"])

@@ -15,7 +15,13 @@ OURS = ("whenabouts_protocol", "whenabouts_hardware")
 REPLACED = {"whenabouts_protocol.eager": {"bisect"}}
 # Drivers and tables of the hardware package that only CPython imports.
 CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
-SHARED = {name: path for name, path in modules().items() if name.startswith(OURS) and not name.startswith(CPYTHON_ONLY)}
+# Of the edge package only its cores run on boards.
+EDGE_CORES = ("whenabouts_edge.stamp", "whenabouts_edge.eager", "whenabouts_edge.eager.rules")
+SHARED = {
+    name: path
+    for name, path in modules().items()
+    if name in EDGE_CORES or (name.startswith(OURS) and not name.startswith(CPYTHON_ONLY))
+}
 MAY_USE_FLOATS = {
     "whenabouts_protocol.probability": "a probability is a float in the end; the ratio it comes from is of integers",
     "whenabouts_protocol.cbor": "values may be floats; half precision is put together by hand",

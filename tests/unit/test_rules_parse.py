@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse_rules
 from whenabouts_cloud.rules.model import name_regex
+from whenabouts_cloud.rules.timing import MAX_DURATION_US
 
 STREAMS = 'STREAM d FROM "a" DELAY 1 s\n'
 RIGHT = STREAMS + "RULE r CORRELATE d AS a, d AS b WHERE |@a - @b| <= 3 s OVER 80 %"
@@ -170,6 +171,12 @@ def test_every_predicate_is_limits_of_b_less_a(written, lo_s, hi_s):
     found = parse_rules(timed(written)).rules[0].condition
     assert (found.lo_us, found.hi_us) == (lo_s * 10**6, hi_s * 10**6)
     assert found == Condition("between", lo=lo_s * 10**6, hi=hi_s * 10**6, confidence="0.8")
+
+
+def test_the_longest_duration_is_ten_years():
+    """To the microsecond."""
+    assert parse_rules(STREAMS.replace("1 s", f"{MAX_DURATION_US} us")).streams[0].delay_us == MAX_DURATION_US
+    assert "at most ten years" in mistakes(STREAMS.replace("1 s", f"{MAX_DURATION_US + 1} us"))[0][2]
 
 
 @pytest.mark.parametrize(

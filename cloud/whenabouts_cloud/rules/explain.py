@@ -22,8 +22,8 @@ from whenabouts_protocol.eager import Eager, quantile
 
 SAMPLES = 64  # base lengths over which the probe share is averaged
 # For each reading kept, measured with keys of 24 letters: an agent's buffers on CPython 3.11, and rows of the cloud's state.
-EDGE_BYTES = 600
-CLOUD_BYTES = 160
+EDGE_BYTES = 350
+CLOUD_BYTES = 100
 
 
 @dataclass(frozen=True)

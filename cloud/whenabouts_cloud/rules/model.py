@@ -48,9 +48,10 @@ class CorrelateRule:
 
     With `key_equal` both must carry the same key; a reading without a key is then in no pair.
 
-    `kind` "inner" tells the pairs, "left" also the readings of `a` that are in none, "anti" only those. `top_k` keeps, for
-    each reading of `a`, the k pairs of highest probability; ties go to the nearer middle, then to the smaller identity.
-    `place` is where the rule must run; "auto" leaves it to the planner.
+    `top_k` keeps of each reading of `a` only the pairs with its k best readings of `b`: the most probable first, then those
+    whose middles lie nearest to each other, then by the identity of b. `kind` says what comes out:
+    `inner` the pairs; `left` the pairs, and each reading of `a` that has none, alone; `anti` only the latter.
+    `place` is where the rule must run; `auto` leaves it to the planner.
     """
 
     name: str

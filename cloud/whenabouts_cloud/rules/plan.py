@@ -20,7 +20,7 @@ from whenabouts_protocol.compiled_rule import (
     RuleSide,
 )
 
-EDGE_READINGS = 20_000  # that one rule may make a gateway keep, 12 MB on CPython; a board sets its own lower limit
+EDGE_READINGS = 20_000  # that one rule may make a gateway keep, 7 MB on CPython; a board sets its own lower limit
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""The compiled rules of one gateway, running: readings in, derived readings out. Pure integers; the same on boards.
+
+A derived reading says that a pair happened. Its stamp is the interval of the later of the two events, which completes the
+pair: that lies surely in [max of both t_min, max of both t_max]. The hull of both stamps would be as true and up to the
+whole distance longer; their intersection is empty for most pairs. Its value is the probability of the pair in millionths,
+rounded down, so a tie with a confidence of up to six decimals reads as that confidence; floats differ between machines.
+
+What is kept lives in memory: after a restart a pair is found when both of its readings are new.
+"""
+
+from whenabouts_protocol.compiled_rule import CompiledRule
+from whenabouts_protocol.eager import Eager
+from whenabouts_protocol.probability import ratio_between
+from whenabouts_protocol.reading import CLOCK_STATES
+
+PPM = 1_000_000
+UNIT = "[ppm]"  # UCUM
+KIND = "measure"
+MAX_TOLD = 256  # pairs that one reading and rule make derived readings of; more are counted, and need a narrower rule
+
+
+class Source:
+    """What rules keep of a reading; boot and seq are filled in when it is numbered, and stay None if it never is."""
+
+    __slots__ = ("boot", "clock_state", "key", "seq", "t_max", "t_min", "vclock")
+
+    def __init__(self, t_min: int, t_max: int, key: "str | None", clock_state: str, vclock: "tuple[int, ...]") -> None:
+        self.t_min, self.t_max, self.key, self.clock_state, self.vclock = t_min, t_max, key, clock_state, vclock
+        self.boot: int | None = None
+        self.seq: int | None = None
+
+
+class Derived:
+    """A pair that a rule found: the fields of its reading but for the number, and both sources in the order of the rule."""
+
+    __slots__ = ("a", "b", "clock_state", "key", "ppm", "stream", "t_max", "t_min", "vclock")
+
+    def __init__(self, rule: CompiledRule, a: Source, b: Source) -> None:
+        num, den = ratio_between(a.t_min, a.t_max, b.t_min, b.t_max, rule.lo_us, rule.hi_us)
+        self.stream = rule.derived
+        self.key = a.key if a.key == b.key else None
+        self.ppm = num * PPM // den
+        self.t_min, self.t_max = max(a.t_min, b.t_min), max(a.t_max, b.t_max)
+        self.clock_state = a.clock_state if _rank(a) >= _rank(b) else b.clock_state
+        self.vclock = merged(a.vclock, b.vclock)
+        self.a, self.b = a, b
+
+    def attrs(self) -> "dict[str, int]":
+        """The identities of both readings, which are of this gateway; one that was refused has none and is left out."""
+        named: dict[str, int] = {}
+        for side, source in (("a", self.a), ("b", self.b)):
+            if source.boot is not None and source.seq is not None:
+                named[side + "_boot"] = source.boot
+                named[side + "_seq"] = source.seq
+        return named
+
+
+class EdgeRules:
+    """All rules of a gateway. limit bounds what each keeps below what the rule itself allows: boards have less room.
+
+    Rules that were running before with the same definition go on with what they keep.
+    """
+
+    def __init__(
+        self, rules: "list[CompiledRule]", before: "EdgeRules | None" = None, limit: "int | None" = None
+    ) -> None:
+        self.rules = list(rules)
+        self.untold = {rule.derived: 0 for rule in self.rules}  # pairs beyond MAX_TOLD, which made no reading
+        self.running = [(rule, _started(rule, before, limit)) for rule in self.rules]
+        self._sides: dict[str, list[tuple[CompiledRule, Eager, int]]] = {}
+        for rule, eager in self.running:
+            for side, streams in ((0, rule.a.streams), (1, rule.b.streams)):
+                for stream in streams:
+                    self._sides.setdefault(stream, []).append((rule, eager, side))
+
+    def wants(self, stream: str) -> bool:
+        """Whether some rule takes readings of this stream."""
+        return stream in self._sides
+
+    def push(self, stream: str, source: Source) -> "list[Derived]":
+        """The pairs that this reading completes."""
+        found = []
+        for rule, eager, side in self._sides.get(stream, ()):
+            others = eager.push(side, source, source.t_min, source.t_max, source.key)
+            if len(others) > MAX_TOLD:
+                self.untold[rule.derived] += len(others) - MAX_TOLD
+                others = others[-MAX_TOLD:]
+            for other in others:
+                if other is not source:  # a stream that is on both sides of a rule
+                    a, b = (source, other) if side == 0 else (other, source)
+                    found.append(Derived(rule, a, b))
+        return found
+
+    def advance(self, frontier_us: "int | None") -> None:
+        """Every reading still to come has t_max at or after this; forget what cannot match it. None: not known."""
+        for _, eager in self.running:
+            eager.advance(frontier_us, frontier_us)
+
+    def counters(self) -> "dict[str, dict[str, int]]":
+        """By derived stream, what its rule counted and keeps; all but `untold` are the operator's."""
+        return {
+            rule.derived: {
+                "pairs": eager.pairs,
+                "untold": self.untold[rule.derived],
+                "evaluations": eager.evaluations,
+                "kept": eager.kept,
+                "late": eager.late,
+                "overflow": eager.overflow,
+                "too_long": eager.too_long,
+                "keyless": eager.keyless,
+                "beyond_length": eager.beyond_length,
+            }
+            for rule, eager in self.running
+        }
+
+
+def merged(a: "tuple[int, ...]", b: "tuple[int, ...]") -> "tuple[int, ...]":
+    """What was known after both: the maximum in each place; of clocks of different groups the longer one."""
+    if len(a) != len(b):
+        return a if len(a) > len(b) else b
+    return tuple([max(a[n], b[n]) for n in range(len(a))])
+
+
+def _rank(source: Source) -> int:
+    return CLOCK_STATES.index(source.clock_state)
+
+
+def _started(rule: CompiledRule, before: "EdgeRules | None", limit: "int | None") -> Eager:
+    if before is not None:
+        for old, eager in before.running:
+            if old == rule:
+                return eager
+    kept = rule.limit if limit is None else min(limit, rule.limit)
+    a, b = rule.a, rule.b
+    return Eager(rule.lo_us, rule.hi_us, rule.p, rule.q, a.pi_us, b.pi_us, a.rho_us, b.rho_us, rule.key_equal, kept)

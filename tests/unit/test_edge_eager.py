@@ -1,0 +1,249 @@
+"""Rules inside the agent: what is derived, what it names, and what happens when rules change or room runs out."""
+
+import asyncio
+
+import pytest
+
+from whenabouts_edge.eager.host import RuleHost, RulesFileError
+from whenabouts_edge.eager.rules import MAX_TOLD, EdgeRules, Source, merged
+from whenabouts_edge.intake import MAX_WAITING, Intake
+from whenabouts_edge.spool import Spool, SpoolFull
+from whenabouts_protocol import Reading, decode_batch
+from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
+
+DOCK, SHELF = RuleSide(["dock"], 0, 100), RuleSide(["shelf/1", "shelf/2"], 0, 100)
+
+
+def rule(name="near", lo=-50, hi=50, p=1, q=2, keyed=False, a=DOCK, b=SHELF):
+    return CompiledRule("$rule/" + name, lo, hi, p, q, keyed, 1000, a, b)
+
+
+def message(*rules):
+    return encode_rules("hall", "g", list(rules))
+
+
+def draft(stream, t_min, t_max, key=None, clock_state="bounded", vclock=(0,)):
+    def numbered(boot, seq):
+        return Reading(
+            site="hall", gateway="g", boot=boot, seq=seq, stream=stream, kind="tag", key=key, t_min=t_min, t_max=t_max,
+            clock_state=clock_state, vclock=vclock,
+        )  # fmt: skip
+
+    return numbered
+
+
+def host(*rules):
+    found = RuleHost("hall", "g", None)
+    found.received(message(*rules))
+    return found
+
+
+def numbered(drafts, boot=1 << 40, first=0):
+    """What the spool makes of drafts in their order."""
+    return [d(boot, first + n) for n, d in enumerate(drafts)]
+
+
+def test_a_pair_becomes_a_reading_of_the_derived_stream():
+    """Stamp of the later event, probability in millionths rounded down, both identities, the worse clock, what both knew.
+
+    dock     [0 ..... 100]
+    shelf         [40..............140]
+    derived       [40..............140]
+    """
+    passed, derived = host(rule(lo=0, hi=30)).through(
+        [draft("dock", 0, 100, "E1", vclock=(3, 1)), draft("shelf/2", 40, 140, "E2", "free-running", (2, 5))]
+    )
+    assert derived == []  # 22.5 % only
+    passed, derived = host(rule(lo=0, hi=100, p=3, q=10)).through(
+        [draft("dock", 0, 100, "E1", vclock=(3, 1)), draft("shelf/2", 40, 140, "E2", "free-running", (2, 5))]
+    )
+    *_, found = numbered([*passed, *derived])
+    assert found == Reading(
+        site="hall", gateway="g", boot=1 << 40, seq=2, stream="$rule/near", kind="measure", key=None, value=740_000,
+        unit="[ppm]", attrs={"a_boot": 1 << 40, "a_seq": 0, "b_boot": 1 << 40, "b_seq": 1}, t_min=40, t_max=140,
+        clock_state="free-running", vclock=(3, 5),
+    )  # fmt: skip
+
+
+def test_the_key_is_told_when_both_have_it():
+    """With and without equality asked for."""
+    drafts = [draft("dock", 0, 10, "E1"), draft("shelf/1", 0, 10, "E1"), draft("shelf/1", 0, 10, "E2")]
+    for keyed, keys in ((True, ["E1"]), (False, ["E1", None])):
+        passed, derived = host(rule(keyed=keyed)).through(drafts)
+        assert [r.key for r in numbered([*passed, *derived])[3:]] == keys
+
+
+def test_readings_of_other_streams_pass_untouched():
+    """What no rule wants is the same draft, and without rules everything is."""
+    some = [draft("door", 0, 10), draft("dock", 0, 10)]
+    passed, derived = host(rule()).through(some)
+    assert (passed[0], derived) == (some[0], [])
+    assert host().through(some) == (some, [])
+
+
+def test_a_stream_with_itself_pairs_two_readings_in_both_orders_and_none_with_itself():
+    """As everywhere else: both sides of the rule are filled by both."""
+    same = host(rule(a=DOCK, b=DOCK))
+    passed, derived = same.through([draft("dock", 0, 10), draft("dock", 5, 15)])
+    pairs = [(r.attrs["a_seq"], r.attrs["b_seq"]) for r in numbered([*passed, *derived])[2:]]
+    assert sorted(pairs) == [(0, 1), (1, 0)]
+
+
+def test_one_reading_can_serve_several_rules():
+    """Each derives under its own name."""
+    passed, derived = host(rule("x"), rule("y", a=SHELF, b=DOCK)).through([draft("dock", 0, 1), draft("shelf/1", 0, 1)])
+    assert [r.stream for r in numbered([*passed, *derived])[2:]] == ["$rule/x", "$rule/y"]
+
+
+def test_rules_that_stay_keep_what_they_have():
+    """The same rules again change nothing; a new one beside them starts empty; a changed one starts again."""
+    rules = host(rule())
+    rules.through([draft("dock", 0, 10)])
+    assert rules.received(message(rule())) is False
+    assert rules.received(message(rule("new"), rule())) is True
+    passed, derived = rules.through([draft("shelf/1", 0, 10)])
+    assert [r.stream for r in numbered([*passed, *derived])[1:]] == ["$rule/near"]
+    assert rules.received(message(rule(hi=51))) is True
+    assert rules.through([draft("shelf/1", 0, 10)])[1] == []
+
+
+def test_what_is_no_message_of_rules_is_counted_and_changes_nothing():
+    """Noise and another gateway's rules; an empty message withdraws, an empty list too."""
+    rules = host(rule())
+    for noise in (b"\x00", b"\xa0", encode_rules("hall", "other", [])):
+        assert rules.received(noise) is False
+    assert (rules.refused, rules.streams) == (3, ["$rule/near"])
+    assert rules.received(message()) is True
+    assert rules.streams == []
+    rules.received(message(rule()))
+    assert rules.received(b"") is True
+    assert rules.streams == []
+
+
+def test_rules_of_a_file_run_until_others_come_and_again_when_those_go(tmp_path):
+    """A file that cannot be used is an error that says what to do."""
+    path = tmp_path / "g.rules"
+    path.write_bytes(message(rule("filed")))
+    rules = RuleHost("hall", "g", str(path))
+    assert rules.streams == ["$rule/filed"]
+    rules.received(message(rule("sent")))
+    assert rules.streams == ["$rule/sent"]
+    rules.received(b"")
+    assert rules.streams == ["$rule/filed"]
+    for wrong in (tmp_path / "none", tmp_path):
+        with pytest.raises(RulesFileError, match=r"cannot use it .* --compiled DIR"):
+            RuleHost("hall", "g", str(wrong))
+    path.write_bytes(b"\xff")
+    with pytest.raises(RulesFileError, match="rules_file"):
+        RuleHost("hall", "g", str(path))
+
+
+def test_counters_and_the_limit_of_a_board():
+    """A lower limit than the rule's own is held; every counter has a name."""
+    rules = EdgeRules([rule(keyed=True)], limit=10)
+    for n in range(50):
+        rules.push("dock", Source(n, n, "E", "bounded", ()))
+    rules.push("dock", Source(0, 1000, "E", "bounded", ()))
+    rules.push("dock", Source(0, 0, None, "bounded", ()))
+    counters = rules.counters()["$rule/near"]
+    assert counters["kept"] <= 10
+    assert (counters["overflow"], counters["too_long"], counters["keyless"]) == (50 - counters["kept"], 1, 1)
+    rules.advance(1000)
+    assert rules.counters()["$rule/near"]["kept"] == 0
+
+
+def test_a_reading_with_more_pairs_than_can_be_told_tells_the_newest():
+    """The others are counted: a rule that wide would fill the spool with pairs."""
+    rules = EdgeRules([rule()])
+    for n in range(MAX_TOLD + 40):
+        rules.push("dock", Source(n // 10, n // 10, None, "bounded", ()))
+    found = rules.push("shelf/1", Source(0, 0, None, "bounded", ()))
+    assert [d.a.t_min for d in found] == [n // 10 for n in range(40, MAX_TOLD + 40)]
+    counters = rules.counters()["$rule/near"]
+    assert (counters["pairs"], counters["untold"]) == (MAX_TOLD + 40, 40)
+
+
+def test_clocks_of_different_groups_are_not_mixed():
+    """Equal lengths merge place by place; otherwise the longer one stands."""
+    assert merged((1, 5), (4, 2)) == (4, 5)
+    assert merged((1,), (4, 2)) == merged((4, 2), (1,)) == (4, 2)
+
+
+def test_a_source_that_the_full_spool_refused_is_not_named(tmp_path):
+    """The pair is told all the same, with the identity that there is."""
+    rules = host(rule())
+    [lost], _ = rules.through([draft("dock", 0, 10)])
+    lost(1 << 40, 7)  # numbered in a commit that then failed
+    lost(0, 0)  # looked at, to tell the gap
+    passed, derived = rules.through([draft("shelf/1", 0, 10)])
+    assert numbered([*passed, *derived])[1].attrs == {"b_boot": 1 << 40, "b_seq": 0}
+
+
+def test_derived_readings_are_stored_behind_their_sources(tmp_path):
+    """Through the real intake and spool: numbers without gap, identities as stored."""
+
+    async def run():
+        spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
+
+        async def append(drafts):
+            return spool.append(drafts)
+
+        intake = Intake(append, lambda: None, 1)
+        task = asyncio.create_task(intake.run())
+        rules = host(rule())
+        for n in range(150):
+            passed, derived = rules.through([draft("dock" if n % 2 else "shelf/1", 10 * n, 10 * n)])
+            intake.reserve(1)
+            intake.accept(passed)
+            intake.offer(derived)
+        async with asyncio.timeout(10):
+            while intake.settled < intake.accepted:
+                await asyncio.sleep(0.001)
+        task.cancel()
+        readings = [r for m in spool.after(None, 1000) for r in decode_batch(m.payload)]
+        spool.close()
+        return readings
+
+    readings = asyncio.run(run())
+    assert [r.seq for r in readings] == list(range(len(readings)))
+    by_number = {(r.boot, r.seq): r for r in readings}
+    derived = [r for r in readings if r.stream == "$rule/near"]
+    pairs = set()
+    for r in derived:
+        a, b = (by_number[r.attrs[f"{side}_boot"], r.attrs[f"{side}_seq"]] for side in "ab")
+        assert (a.stream, b.stream, r.t_min) == ("dock", "shelf/1", max(a.t_min, b.t_min))
+        assert max(a.seq, b.seq) < r.seq
+        pairs.add((a.t_min, b.t_min))
+    assert pairs == {(10 * m, 10 * n) for m in range(1, 150, 2) for n in range(0, 150, 2) if abs(m - n) <= 5}
+    assert len(pairs) == len(derived) == len(by_number) - 150
+
+
+def test_more_derived_readings_than_there_is_room_for_are_told_by_a_gap(tmp_path):
+    """What fits is stored, the rest counted and told; readers are not held up."""
+
+    async def run():
+        stored = []
+        full = asyncio.Event()
+
+        async def append(drafts):
+            if not full.is_set():
+                raise SpoolFull("full")
+            stored.extend(numbered(drafts, first=len(stored)))
+
+        intake = Intake(append, lambda: None, 1)
+        intake.reserve(MAX_WAITING - 3)
+        intake.accept([draft("dock", 0, 0)] * (MAX_WAITING - 3))
+        intake.offer([draft("$rule/near", 5, 9)] * 10)
+        assert (intake.refused, intake.gap_open) == (7, True)
+        full.set()
+        task = asyncio.create_task(intake.run())
+        async with asyncio.timeout(10):
+            while intake.gap_open or intake.settled < intake.accepted:
+                await asyncio.sleep(0.001)
+        task.cancel()
+        return stored
+
+    stored = asyncio.run(run())
+    gaps = [r for r in stored if r.kind == "gap"]
+    assert [(g.stream, g.value, g.t_min, g.t_max) for g in gaps] == [("$rule/near", 7, 5, 9)]
+    assert len([r for r in stored if r.stream == "$rule/near"]) == 1 + 3

@@ -1,0 +1,152 @@
+"""`check` and `explain` as commands: exit codes, what people and machines read."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from whenabouts_cloud.rules_command import check, explain
+from whenabouts_protocol.compiled_rule import decode_rules
+
+GOOD = """
+STREAM dock  FROM "dock/tags" DELAY 2 s LENGTH 20 ms .. 300 ms
+STREAM shelf FROM "shelf/+"   DELAY 1 s LENGTH 20 ms .. 300 ms
+RULE handover
+  CORRELATE dock AS a, shelf AS b
+  WHERE |@a - @b| <= 500 ms OVER 80 % AND a.key = b.key
+RULE far AT CLOUD
+  CORRELATE dock AS a, shelf AS b
+  WHERE @a + 1 s >= @b WITHIN 1 h OVER 1
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "rules.wa"
+    path.write_text(GOOD)
+    return path
+
+
+def run(command, *arguments):
+    return CliRunner().invoke(command, [str(a) for a in arguments])
+
+
+def test_a_fine_file_ends_with_0(file):
+    """A line for people, names for machines."""
+    done = run(check, file)
+    assert (done.exit_code, done.stdout) == (0, f"{file}: fine, 2 streams and 2 rules\n")
+    done = run(check, file, "--json")
+    assert json.loads(done.stdout) == {
+        "file": str(file), "ok": True, "streams": ["dock", "shelf"], "rules": ["handover", "far"], "mistakes": [],
+    }  # fmt: skip
+
+
+def test_mistakes_end_with_2_and_their_places(file):
+    """All at once on stderr; or as one object on stdout."""
+    file.write_text(GOOD.replace("2 s", "2 sec").replace("shelf AS b", "self AS b"))
+    done = run(check, file)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert [line.split(": ")[0] for line in done.stderr.splitlines()] == [
+        f"{file}:{p}" for p in ("2:39", "5:24", "8:24")
+    ]
+    done = run(check, file, "--json")
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["ok"]) == (2, False)
+    assert [(m["line"], m["column"]) for m in found["mistakes"]] == [(2, 39), (5, 24), (8, 24)]
+    assert "did you mean shelf?" in found["mistakes"][1]["text"]
+    for command in (check, explain):
+        assert run(command, file.with_name("none.wa")).exit_code == 2
+
+
+def test_explain_says_where_and_how_much(file):
+    """Placement with reason, lengths, bounds, probe share, memory."""
+    done = run(
+        explain, file, "--stream", "dock/tags=hall/g1", "--stream", "shelf/1=hall/g1", "--rate", "dock=10", "--rate",
+        "shelf=10",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    one, two = done.stdout.split("\n\n")
+    assert one.startswith("rule handover\n  runs         at the edge, on hall/g1: all its streams are on hall/g1\n")
+    assert "-500 ms <= @b - @a <= 500 ms, probability at least 0.8" in one
+    assert "can match    stamps up to 1.25 s long" in one
+    assert "tested     33 % of what an order by maximum tests" in one
+    assert "  memory       " in one
+    assert "in the cloud: AT CLOUD says so" in two
+
+
+def test_explain_for_machines_takes_a_file_of_streams_and_one_rule(file, tmp_path):
+    """Everything that people read, as numbers."""
+    streams = tmp_path / "streams.json"
+    streams.write_text(
+        json.dumps(
+            [
+                {"stream": "dock/tags", "site": "hall", "gateway": "g1", "length_us_max": 100_000},
+                {"stream": "shelf/1", "gateway": "g2"},
+            ]
+        )
+    )
+    done = run(explain, file, "--streams", streams, "--rule", "handover", "--json")
+    [rule] = json.loads(done.stdout)["rules"]
+    assert (rule["name"], rule["where"], rule["place"]) == ("handover", "cloud", None)
+    assert rule["reason"] == "its streams are on 2 gateways: g2, hall/g1"
+    assert (rule["lo_us"], rule["hi_us"], rule["longest_us"]) == (-500_000, 500_000, 1_250_000)
+    assert rule["sides"][0]["bounds"][0].keys() == {"length_us", "candidates_us", "sure_us"}
+
+
+def test_the_compiled_rules_are_written_for_each_gateway(file, tmp_path):
+    """One file a gateway, which its agent reads; not without the site."""
+    out = tmp_path / "out"
+    arguments = [file, "--stream", "dock/tags=hall/g1", "--stream", "shelf/1=hall/g1", "--compiled", out]
+    assert run(explain, *arguments).exit_code == 0
+    assert [p.name for p in out.iterdir()] == ["hall.g1.rules"]
+    site, gateway, rules = decode_rules((out / "hall.g1.rules").read_bytes())
+    assert (site, gateway, [r.derived for r in rules]) == ("hall", "g1", ["$rule/handover"])
+    done = run(explain, file, "--stream", "dock/tags=g1", "--stream", "shelf/1=g1", "--compiled", out)
+    assert done.exit_code == 2
+    assert "found gateway g1 without a site" in done.stderr
+
+
+def test_a_rule_that_cannot_run_at_the_edge_ends_with_2(file):
+    """With the reason, on stderr or as an object."""
+    file.write_text(GOOD.replace("RULE handover", "RULE handover AT EDGE"))
+    arguments = [file, "--stream", "dock/tags=hall/g1", "--stream", "shelf/1=hall/g2"]
+    done = run(explain, *arguments)
+    assert done.exit_code == 2
+    assert "rule handover: found AT EDGE, but its streams are on 2 gateways" in done.stderr
+    done = run(explain, *arguments, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["ok"]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rule", "hand"], "expected one of those in"),
+        (["--stream", "dock/tags"], "expected NAME=GATEWAY"),
+        (["--stream", "dock/tags=a/b/c"], "expected NAME=GATEWAY"),
+        (["--stream", "dock/tags=/g"], "expected NAME=GATEWAY"),
+        (["--rate", "dock=fast"], "expected STREAM=HZ with one of dock, shelf"),
+        (["--rate", "dock=nan"], "expected STREAM=HZ"),
+        (["--rate", "dox=1"], "expected STREAM=HZ"),
+        (["--streams", "none.json"], "cannot read"),
+    ],
+)
+def test_wrong_use_is_explained(file, arguments, said):
+    """Exit 2, what was found and what was expected."""
+    done = run(explain, file, *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1]", '[{"stream": "x"}]', '[{"stream": 1, "gateway": "g"}]', '[{"stream": "x", "gateway": "a b"}]',
+     '[{"stream": "x", "gateway": "g", "site": 3}]', '[{"stream": "x", "gateway": "g", "length_us_max": -1}]',
+     '[{"stream": "x", "gateway": "g", "more": 1}]', "[" * 100_000],
+)  # fmt: skip
+def test_a_wrong_file_of_streams_is_refused(file, tmp_path, content):
+    """Wrong shapes in any place: a usage error that names the file."""
+    path = tmp_path / "streams.json"
+    path.write_text(content)
+    done = run(explain, file, "--streams", path)
+    assert done.exit_code == 2
+    assert str(path) in done.stderr
