@@ -54,6 +54,13 @@ def test_whole_seconds_widen_by_a_second_and_quotes_are_no_part_of_a_value():
     assert (reading.site, reading.stream, reading.key) == ("upstream", "A1/tags", "900_230000009506")
 
 
+@pytest.mark.parametrize("decimals", ["399", "4", "400", "417"])
+def test_a_stamp_with_more_decimals_than_the_reader_counts_is_no_surer(decimals):
+    """A scan takes a tenth: what is printed beyond it does not narrow the interval."""
+    [reading] = read(row(arr=f"2019-05-17 04:51:22.{decimals}", dur="00:00:00.0"))
+    assert reading.t_max - reading.t_min == 300_000
+
+
 @pytest.mark.parametrize(
     ("before", "trf", "bound_us", "state"),
     [

@@ -1,10 +1,10 @@
 """Log files of Oregon RFID antenna readers (ORMR, ORSR; fish tags at 134 kHz) as readings with honest intervals.
 
 A table row says that a tag was seen from ARR on for DUR, so the row is the interval [ARR, ARR + DUR]. It is widened by what
-the text leaves open: one unit of the last printed digit downwards (rounding or cutting, it is not said which), one of each
-number upwards, as the departure is a sum of both. Then by what the clock leaves open, TRF:
+the text leaves open: one unit (a tenth, or a second without decimals) downwards, as it is not said whether numbers are
+rounded or cut, and one of each number upwards, as the departure is a sum of both. Then by what the clock leaves open, TRF:
 
-    G  GNSS          nothing more; the printed digit (0.1 s or 1 s) is far coarser
+    G  GNSS          nothing more; the unit is far coarser
     N  network       1 s, an assumption: a time server over a slow link
     U  unreferenced  60 s after a referenced row of the same file: the clock was right once and runs freely. In the public
                      logs of the ORFID package clocks were put back by 0.983 s after up to 5 h of this, and a marker tag with
@@ -17,7 +17,8 @@ events and the text around the table. Phantom tags (TTY P, false reads) become t
 `tags` do not meet them; with an antenna column the streams are `A1/tags` and so on.
 
 No time zone is in the files: stamps are taken as UTC. Identity: gateway is the reader's name, boot a number made from the
-first table row, which a log that has grown still begins with, seq the number of the line. Pure; 17 us a row, measured on one core.
+first table row, which a log that has grown still begins with, seq the number of the line. Pure; measured on one core,
+17 us a row.
 """
 
 import calendar
@@ -31,6 +32,7 @@ from whenabouts_protocol import Reading
 REQUIRED = ("DTY", "ARR", "TRF", "DUR", "TTY", "TAG", "SCD")
 TAG_TYPES = "ARWP"  # animal, read-only, writeable, phantom
 CLOCK_BOUND_US = {"G": 0, "N": 1_000_000, "U": 60_000_000}
+SCAN_UNIT_US = 100_000
 NEVER_SET_BOUND_US = 86_400_000_000
 EARLIEST_US = calendar.timegm((2000, 1, 1, 0, 0, 0)) * 1_000_000
 
@@ -161,14 +163,12 @@ def _duration(text: str) -> tuple[int, int]:
 
 
 def _fraction(digits: str | None) -> tuple[int, int]:
-    """Microseconds of the decimals, and the unit of the last one that says something.
+    """Microseconds of the decimals, and the unit of counting.
 
-    The readers count tenths and print a thousand: two zeros at the end are no knowledge.
+    Scans are counted in tenths, whatever is printed: .400, .4 and, once in a public log, .399. Without decimals in seconds.
     """
     digits = digits or ""
-    if len(digits) == 3 and digits.endswith("00"):
-        digits = digits[0]
-    return int(digits.ljust(6, "0")), 10 ** (6 - len(digits))
+    return int(digits.ljust(6, "0")), SCAN_UNIT_US if digits else 1_000_000
 
 
 def _scalar(text: str) -> int | float | str:
