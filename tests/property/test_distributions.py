@@ -28,6 +28,7 @@ linear = st.one_of(
     st.just(uniform()),
     st.builds(triangular, st.fractions(0, 1, max_denominator=20)),
     st.builds(histogram, st.lists(st.integers(0, 5), min_size=1, max_size=6).filter(any)),
+    st.builds(lambda k: histogram([k] + [0] * 8 + [100 - k]), st.integers(0, 100)),  # lumps make the bounds tight
 )
 normals = st.builds(
     TruncatedNormal, st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.sampled_from([0.02, 0.1, 0.3, 1.0, 10.0])

@@ -214,6 +214,31 @@ def test_a_probability_of_a_normal_that_cannot_be_told_from_ct_is_a_result():
     assert PROBABILITY_ERROR < GUARD
 
 
+@pytest.mark.parametrize(("mirrored", "lo", "hi"), [(False, -1000, -50), (True, 50, 1000)])
+def test_the_bounds_are_as_sharp_as_their_proofs(mirrored, lo, hi):
+    """Lumps at the ends leave no slack: 0.9 * 0.9 = 0.81 is sure and no more, 1 - 0.81 = 0.19 is possible and no more."""
+    #   low   |#######..........|   9 of 10 in the first tenth       Z <= -50 iff Y is in its first and X in its last tenth;
+    #   high  |..........#######|   9 of 10 in the last              mirrored: Z >= 50 iff the other way round
+    low, high = histogram([9] + [0] * 8 + [1]), histogram([1] + [0] * 8 + [9])
+    for a_shape, b_shape, p in ((high, low, Fraction(81, 100)), (low, high, Fraction(1, 100))):
+        a_shape, b_shape = (b_shape, a_shape) if mirrored else (a_shape, b_shape)
+        found = exact_probability(
+            a_shape, (0, 100), b_shape, (0, 100), Condition("between", lo=lo, hi=hi, confidence=1)
+        )
+        assert found == p
+    for ct, sure in (("0.80", True), ("0.82", False)):
+        shapes = (low, high) if mirrored else (high, low)
+        bounds = Bounds(Condition("between", lo=lo, hi=hi, confidence=ct), *shapes)
+        assert bool(bounds.sure(0, 100, 0, 100)) is sure
+    # The other way round Y in its first tenth or X in its last is enough for Z <= 50: 1 - 0.9 * 0.9.
+    wide = (-1000, 50) if not mirrored else (-50, 1000)
+    for ct, never in (("0.18", False), ("0.20", True)):
+        shapes = (high, low) if mirrored else (low, high)
+        bounds = Bounds(Condition("between", lo=wide[0], hi=wide[1], confidence=ct), *shapes)
+        assert bool(bounds.never(0, 100, 0, 100)) is never
+        assert exact_probability(shapes[0], (0, 100), shapes[1], (0, 100), bounds.condition) == Fraction(19, 100)
+
+
 # --- the look-up rule
 
 

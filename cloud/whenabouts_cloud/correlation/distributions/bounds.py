@@ -6,9 +6,9 @@ X has the quantile function q_X, Y has q_Y, both independent, whatever their sha
 X > q_X(1 - alpha), each of probability alpha at most. They are independent, so P <= 1 - (1 - alpha)^2 < ct. In the same way
 nothing matches if q_Y(1 - alpha) - q_X(alpha) < lo.
 
-*Sure.* Let beta = 1 - sqrt((1 + ct) / 2). If q_Y(1 - beta) - q_X(beta) <= hi, then Y <= q_Y(1 - beta) and X >= q_X(beta)
-bring Z <= hi, so P(Z <= hi) >= (1 - beta)^2 = (1 + ct) / 2. With q_Y(beta) - q_X(1 - beta) >= lo the same holds for
-P(Z >= lo), and P >= 2 (1 + ct) / 2 - 1 = ct. At ct = 1 this is: the supports lie inside.
+*Sure.* Let beta = 1 - sqrt(c). If q_Y(1 - beta) - q_X(beta) <= hi, then Y <= q_Y(1 - beta) and X >= q_X(beta) bring
+Z <= hi, so P(Z <= hi) >= (1 - beta)^2 = c. In the same way q_Y(beta) - q_X(1 - beta) >= lo gives P(Z >= lo) >= c. With
+c = (1 + ct) / 2 both together give P >= 2 c - 1 = ct. With c = ct one is enough where the supports settle the other limit.
 
 *Longest useful interval.* Whatever X is, Y must fall into a window of length hi - lo, which holds at most
 (hi - lo) peak / w of its probability. So P >= ct needs w <= (hi - lo) peak / ct, for either side; at hi = lo only points
@@ -59,11 +59,6 @@ class Bounds:
         """What each side may leave out without a match being lost."""
         return max(0.0, 1 - sqrt(1 - float(self.condition.ct)) - MARGIN)
 
-    @property
-    def beta(self) -> float:
-        """What each side may leave out with the match still sure; 0 where not even the margin is left."""
-        return max(0.0, 1 - sqrt((1 + float(self.condition.ct)) / 2) - MARGIN)
-
     def longest_us(self, shape: Shape) -> float:
         """No longer interval of this shape is part of a pair."""
         width = self.condition.width
@@ -78,9 +73,13 @@ class Bounds:
 
     def sure(self, a_min: Any, a_length: Any, b_min: Any, b_length: Any) -> Bools:
         """Pairs that reach ct."""
-        slack = _slack(a_length, b_length)
-        least, most = self._difference(self.beta, a_min, a_length, b_min, b_length)
-        inside: Bools = (most + slack <= self.condition.hi_us) & (least - slack >= self.condition.lo_us)
+        slack, ct = _slack(a_length, b_length), float(self.condition.ct)
+        above, below = [], []
+        for left_out in (_left_out((1 + ct) / 2), _left_out(ct), 0.0):
+            least, most = self._difference(left_out, a_min, a_length, b_min, b_length)
+            above.append(least - slack >= self.condition.lo_us)
+            below.append(most + slack <= self.condition.hi_us)
+        inside: Bools = (above[0] & below[0]) | (above[2] & below[1]) | (above[1] & below[2])
         return inside
 
     def middle_band(self, a_longest: float, b_longest: float) -> tuple[float, float]:
@@ -100,6 +99,11 @@ class Bounds:
         return (
             self.a_shape.quantile(p), self.a_shape.quantile(1 - p), self.b_shape.quantile(p), self.b_shape.quantile(1 - p)
         )  # fmt: skip
+
+
+def _left_out(c: float) -> float:
+    """What each side may leave out with probability c still sure; 0 where not even the margin is left."""
+    return max(0.0, 1 - sqrt(c) - MARGIN)
 
 
 def _slack(a_length: Any, b_length: Any) -> Any:

@@ -8,8 +8,8 @@ of the definition, ties in. With a truncated normal there is no exact value: the
 probability is at least ct - PROBABILITY_ERROR. So a pair whose true probability reaches ct is always in, and one that is in
 has a true probability of at least ct - 2 PROBABILITY_ERROR. The verdict depends on the pair alone, never on other rows.
 
-Cost: measured on one core with 10^5 tuples a side and 0.9 million pairs at ct 0.8, without probabilities: 0.45 us a pair for
-triangles, 2.3 us for truncated normals; the bounds alone take below 0.1 us a candidate. Memory of one chunk and the result.
+Cost: measured on one core with 10^5 tuples a side and 0.9 million pairs at ct 0.8, without probabilities: 0.5 us a pair for
+triangles, 2 us for truncated normals; the bounds alone take 0.1 us a candidate. Memory of one chunk and the result.
 """
 
 from fractions import Fraction

@@ -1,0 +1,1 @@
+"""Readings from the log files of others, brought into the landing beside what gateways send."""
