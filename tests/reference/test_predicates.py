@@ -44,4 +44,6 @@ def test_counting_points_of_a_fine_grid_comes_near(a, b, lo, width):
     ys = [b[0] + Fraction(b[1] - b[0]) * (2 * n + 1) / (2 * cells) for n in range(cells)]
     hits = sum(lo <= y - x <= lo + width for x in xs for y in ys)
     points = a[0] == a[1] and b[0] == b[1]
-    assert abs(Fraction(hits, cells * cells) - probability(a, b, lo, lo + width)) <= (0 if points else Fraction(6, cells))
+    assert abs(Fraction(hits, cells * cells) - probability(a, b, lo, lo + width)) <= (
+        0 if points else Fraction(6, cells)
+    )
