@@ -162,11 +162,11 @@ def test_numba_is_loaded_only_where_it_pays():
 def test_many_rows_take_numba_by_themselves():
     """From NUMBA_ROWS on the loading pays."""
     code = (
-        "import sys, numpy as np; from whenabouts_cloud.correlation import Condition, count_pairs, batch\n"
-        "t = np.arange(batch.NUMBA_ROWS // 2) * 10\n"
+        "import sys, numpy as np; from whenabouts_cloud.correlation import Condition, count_pairs, kernel_join\n"
+        "t = np.arange(kernel_join.NUMBA_ROWS // 2) * 10\n"
         "print(count_pairs(t, t, t, t, Condition('within', d=1, confidence=1)), 'numba' in sys.modules)"
     )
-    assert python(code) == "500000 True"
+    assert python(code) == "1000000 True"
 
 
 def test_installations_without_a_place_for_machine_code_still_work(monkeypatch):

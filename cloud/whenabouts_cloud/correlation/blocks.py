@@ -1,6 +1,6 @@
 """The pairs of two files, or anything else that comes in blocks nearly in the order of time, in memory that does not grow.
 
-Each block of A is joined with the stretch of B that it can match (`batch.correlate_chunks`): B is read on until all that
+Each block of A is joined with the stretch of B that it can match (`kernel_join`): B is read on until all that
 follows is too late for the block, and its rows are let go once all that follows of A is too late for them. With m' the
 doubled middle and the band of `condition` at the longest useful length, a row that is still to come has
 m' >= 2 (the latest minimum so far - disorder), which says both; and
@@ -10,14 +10,15 @@ Limit: one block of A and the rows of B within its time, the band and the disord
 large enough to be fast.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.correlation.batch import CHUNK_PAIRS, Engine, Pairs, correlate_chunks
+from whenabouts_cloud.correlation.batch import CHUNK_PAIRS, Engine
 from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.kernel_join import Join, Pairs
 
 Block = tuple[Any, ...]  # (t_min, t_max) or (t_min, t_max, key), arrays of one length
 
@@ -43,27 +44,26 @@ def correlate_blocks(
     """
     longest, band = condition.longest_us, condition.band(2 * condition.longest_us)
     a, b = _Reader("a", a_blocks, disorder), _Reader("b", b_blocks, disorder)
-    window: deque[Block] = deque()
-    b_start, a_start = 0, 0
+    held: Block | None = None  # rows of B from b_start on
+    a_start = b_start = 0
     while (block := a.next()) is not None:
         latest = 2 * int(np.max(block[0])) + longest + condition.doubled_centre + band
+        parts = [] if held is None else [held]
         while (b.coming is None or 2 * b.coming <= latest) and (read := b.next()) is not None:
-            window.append(read)
-        if window:
-            side = [np.concatenate(column) if len(window) > 1 else column[0] for column in zip(*window, strict=True)]
-            key_a, key_b = _keys(block, side)
-            parts = correlate_chunks(
-                block[0], block[1], side[0], side[1], condition, key_a, key_b,
-                chunk_pairs=chunk_pairs, engine=engine, counts=counts,
-            )  # fmt: skip
-            for i, j in parts:
-                i += a_start
-                j += b_start
-                yield i, j
+            parts.append(read)
+        if not parts:
+            return
+        held = parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        keys = _keys(block, held)
+        join = Join(block[0], block[1], held[0], held[1], condition, *keys, engine, (a_start, b_start))
+        yield from join.chunks(chunk_pairs, counts)
         a_start += len(block[0])
-        earliest = 2 * (a.coming or 0) + condition.doubled_centre - band
-        while window and 2 * int(np.max(window[0][0])) + longest < earliest:
-            b_start += len(window.popleft()[0])
+        # The first row of B that what is still to come of A can match; at least the last one is kept.
+        earliest = 2 * (a.coming or 0) + condition.doubled_centre - band - longest
+        needed = np.asarray(held[0]) >= -(-earliest // 2)
+        first = int(needed.argmax()) if needed.any() else len(needed) - 1
+        held = tuple(column[first:] for column in held)
+        b_start += first
 
 
 class _Reader:
@@ -92,7 +92,7 @@ class _Reader:
         return None
 
 
-def _keys(a: Block, b: "Block | list[Any]") -> tuple[Any, ...]:
+def _keys(a: Block, b: Block) -> tuple[Any, Any]:
     if len(a) != len(b):
         raise ValueError(
             f"blocks: found {len(a)} columns of a and {len(b)} of b, expected keys on both sides or on none"
