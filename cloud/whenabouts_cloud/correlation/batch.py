@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.kernel_join import Index, Join, Pairs, PairsWithProbability

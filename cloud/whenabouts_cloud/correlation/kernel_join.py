@@ -2,8 +2,8 @@
 
 The work is cut into slabs that fit the cache (`kernel_slabs`), and one of two engines finds the matches of a slab, with the
 same result: `kernel_numpy`, or `kernel_numba`, three times faster, but loaded in half a second and, once after each
-installation, compiled in four. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is loaded
-already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
+installation, compiled in four. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
+loaded already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
 """
 
 import importlib.util
