@@ -70,9 +70,8 @@ def reach(a_length: Array, b_length: Array, terms: Terms) -> Reach:
     lower = shortest + (np.arange(((longest - shortest) >> shift) + 1, dtype=np.int64) << shift)
     upper = np.minimum(lower + ((1 << shift) - 1), longest)
     b_lower, b_upper = int(b_length.min()), int(b_length.max())
-    confidence = terms.threshold
-    at_lower, at_upper = quantile(lower, b_lower, confidence), quantile(upper, b_upper, confidence)
-    of_both = quantile(upper, b_upper, (1.0 + confidence) / 2.0)
+    at_lower, at_upper = quantile(lower, b_lower, terms.p, terms.q), quantile(upper, b_upper, terms.p, terms.q)
+    of_both = quantile(upper, b_upper, terms.p + terms.q, 2 * terms.q)
     one_tail = terms.width >= upper + b_upper
     highest = np.where(one_tail, np.maximum(at_lower, at_upper), of_both)
     slack = 2.0 + ROUNDING * (terms.width + upper.astype(float) + b_upper)
@@ -81,17 +80,14 @@ def reach(a_length: Array, b_length: Array, terms: Terms) -> Reach:
     return Reach(shortest, shift, np.maximum(sure, -1.0).astype(np.int64), np.maximum(far, -1.0).astype(np.int64))
 
 
-def quantile(w_a: Array, w_b: int, confidence: float) -> npt.NDArray[np.float64]:
-    """Q: the quantile of U(-w_a/2, w_a/2) + U(-w_b/2, w_b/2)."""
+def quantile(w_a: Array, w_b: int, p: int, q: int) -> npt.NDArray[np.float64]:
+    """Q: the p/q-quantile of U(-w_a/2, w_a/2) + U(-w_b/2, w_b/2)."""
+    # 1 - p/q of its own: the rounding of p/q would be the whole of it near 1, and the square root makes it large.
+    confidence, rest = p / q, (q - p) / q
     low, high = np.minimum(w_a, w_b).astype(float), np.maximum(w_a, w_b).astype(float)
     edge = low / (2.0 * np.maximum(high, 1.0))
     total, area = low + high, low * high
-    least = np.where(
-        confidence <= edge,
-        np.sqrt(2.0 * confidence * area),
-        np.where(
-            confidence >= 1.0 - edge, total - np.sqrt(2.0 * (1.0 - confidence) * area), confidence * high + low / 2.0
-        ),
-    )
+    rising, falling = np.sqrt(2.0 * confidence * area), total - np.sqrt(2.0 * rest * area)
+    least = np.where(confidence <= edge, rising, np.where(rest <= edge, falling, confidence * high + low / 2.0))
     found: npt.NDArray[np.float64] = least - total / 2.0
     return found

@@ -53,10 +53,13 @@ Deal = Callable[[Array, Array, "Array | None", int, int, int], tuple[Array, Arra
 
 
 class Cutter:
-    """The slabs of two sides that span little enough for int64 (`kernel_input.spans_too_much`), neither of them empty."""
+    """The slabs of two sides that span little enough for int64 (`kernel_input.spans_too_much`), neither of them empty.
 
-    def __init__(self, a: Side, b: Side, terms: Terms, deal: Deal) -> None:
-        self._sides = a, b
+    Rows are counted from `starts`.
+    """
+
+    def __init__(self, a: Side, b: Side, terms: Terms, deal: Deal, starts: tuple[int, int] = (0, 0)) -> None:
+        self._sides, self._starts = (a, b), starts
         self._base = min(int(a.low.min()), int(b.low.min()))
         self._span = max(int(a.high.max()), int(b.high.max())) - self._base
         self._longest = min(terms.width * terms.q // terms.p, self._span)
@@ -105,6 +108,7 @@ class Cutter:
             at = np.flatnonzero(useful)
             at = at[_order(middle[at], None if code is None else code[at])]
         row = at + start if side.row is None else side.row[start:stop][at]
+        row += self._starts[which]
         return Ordered(middle[at], length[at], row, None if code is None else code[at])
 
     def _dealt(self, side: Side) -> Side:

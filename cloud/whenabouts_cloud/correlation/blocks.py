@@ -1,0 +1,100 @@
+"""The pairs of two files, or anything else that comes in blocks nearly in the order of time, in memory that does not grow.
+
+Each block of A is joined with the stretch of B that it can match (`kernel_join`): B is read on until all that
+follows is too late for the block, and its rows are let go once all that follows of A is too late for them. With m' the
+doubled middle and the band of `condition` at the longest useful length, a row that is still to come has
+m' >= 2 (the latest minimum so far - disorder), which says both; and
+no row that can match has m' above 2 t_min + the longest useful length, so that a stamp gone wrong holds nothing back.
+
+Limit: one block of A and the rows of B within its time, the band and the disorder are held. Blocks of some 100 000 rows are
+large enough to be fast.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.correlation.batch import CHUNK_PAIRS, Engine
+from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.kernel_join import Join, Pairs
+
+Block = tuple[Any, ...]  # (t_min, t_max) or (t_min, t_max, key), arrays of one length
+
+
+def correlate_blocks(
+    a_blocks: Iterable[Block],
+    b_blocks: Iterable[Block],
+    condition: Condition,
+    *,
+    disorder: int = 0,
+    chunk_pairs: int = CHUNK_PAIRS,
+    engine: Engine | None = None,
+    counts: "Counter[str] | None" = None,
+) -> Iterator[Pairs]:
+    """The pairs (i, j) of row numbers counted over all blocks, in parts that the next step overwrites, each pair once.
+
+    Blocks are (t_min, t_max) or, on both sides, (t_min, t_max, key), as in `correlate`. No t_min may be more than
+    `disorder` ticks below one in an earlier block of its side; in a block any order will do. Rows in the order of t_max
+    keep to a disorder of their greatest length.
+
+    Raises:
+        ValueError: as in `correlate`, or a block comes too early; pairs of the blocks before have been given out.
+    """
+    longest, band = condition.longest_us, condition.band(2 * condition.longest_us)
+    a, b = _Reader("a", a_blocks, disorder), _Reader("b", b_blocks, disorder)
+    held: Block | None = None  # rows of B from b_start on
+    a_start = b_start = 0
+    while (block := a.next()) is not None:
+        latest = 2 * int(np.max(block[0])) + longest + condition.doubled_centre + band
+        parts = [] if held is None else [held]
+        while (b.coming is None or 2 * b.coming <= latest) and (read := b.next()) is not None:
+            parts.append(read)
+        if not parts:
+            return
+        held = parts[0] if len(parts) == 1 else tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        keys = _keys(block, held)
+        join = Join(block[0], block[1], held[0], held[1], condition, *keys, engine, (a_start, b_start))
+        yield from join.chunks(chunk_pairs, counts)
+        a_start += len(block[0])
+        # The first row of B that what is still to come of A can match; at least the last one is kept.
+        earliest = 2 * (a.coming or 0) + condition.doubled_centre - band - longest
+        needed = np.asarray(held[0]) >= -(-earliest // 2)
+        first = int(needed.argmax()) if needed.any() else len(needed) - 1
+        held = tuple(column[first:] for column in held)
+        b_start += first
+
+
+class _Reader:
+    """Blocks of one side, checked for their order; `coming` is below every minimum that is still to come."""
+
+    def __init__(self, name: str, blocks: Iterable[Block], disorder: int) -> None:
+        self._name, self._blocks, self._disorder = name, iter(blocks), disorder
+        self._number = -1
+        self.coming: int | None = None
+
+    def next(self) -> Block | None:
+        """The next block that is not empty."""
+        for block in self._blocks:
+            self._number += 1
+            if not len(block[0]):
+                continue
+            earliest, latest = int(np.min(block[0])), int(np.max(block[0]))
+            if self.coming is not None and earliest < self.coming:
+                raise ValueError(
+                    f"block {self._number} of {self._name}: found a minimum of {earliest}, expected {self.coming} or later "
+                    f"with a disorder of {self._disorder}; raise the disorder or sort the input by t_min"
+                )
+            coming = latest - self._disorder
+            self.coming = coming if self.coming is None else max(self.coming, coming)
+            return block
+        return None
+
+
+def _keys(a: Block, b: Block) -> tuple[Any, Any]:
+    if len(a) != len(b):
+        raise ValueError(
+            f"blocks: found {len(a)} columns of a and {len(b)} of b, expected keys on both sides or on none"
+        )
+    return (a[2], b[2]) if len(a) > 2 else (None, None)

@@ -1,0 +1,105 @@
+"""Joins two sides of intervals slab by slab: the way from arrays as given to the matches of a slab.
+
+The work is cut into slabs that fit the cache (`kernel_slabs`), and one of two engines finds the matches of a slab, with the
+same result: `kernel_numpy`, or `kernel_numba`, three times faster, but loaded in half a second and, once after each
+installation, compiled in four. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
+loaded already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
+"""
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.correlation import kernel, kernel_numpy
+from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.kernel_input import codes, side, spans_too_much
+from whenabouts_cloud.correlation.kernel_reach import Terms
+from whenabouts_cloud.correlation.kernel_slabs import Cutter, Slab
+
+NUMBA_ROWS = 2_000_000  # both sides: numpy takes 0.2 us a row more, and numba half a second to load
+NUMBA_MODULE = "whenabouts_cloud.correlation.kernel_numba"
+ENGINES = ("numpy", "numba")
+
+Array = npt.NDArray[Any]
+Index = npt.NDArray[np.int64]
+Pairs = tuple[Index, Index]
+PairsWithProbability = tuple[Index, Index, npt.NDArray[np.float64]]
+
+
+class Join:
+    """Two checked sides and a condition, ready to be gone through; rows are counted from `starts`.
+
+    Where stamps need Python integers, `wide` holds all pairs; where nothing can match, `cutter` is None.
+    """
+
+    def __init__(
+        self, a_min: Any, a_max: Any, b_min: Any, b_max: Any, condition: Condition, key_a: Any, key_b: Any,
+        engine: str | None, starts: tuple[int, int] = (0, 0),
+    ) -> None:  # fmt: skip
+        if engine not in (None, *ENGINES):
+            raise ValueError(f"engine: found {engine!r}, expected one of {', '.join(ENGINES)}")
+        a, b = side(a_min, a_max, "a"), side(b_min, b_max, "b")
+        self.rows = len(a.t_min), len(b.t_min)
+        a_code, b_code = codes(key_a, key_b, *self.rows)
+        self.stamps = (a.t_min, a.t_max, b.t_min, b.t_max)
+        self.wide: PairsWithProbability | None = None
+        self.cutter: Cutter | None = None
+        if not all(self.rows):
+            return
+        if spans_too_much(a, b):
+            i, j, p = _wide(self.stamps, a_code, b_code, condition)
+            self.wide = i + starts[0], j + starts[1], p
+            return
+        # Limits beyond all distances there are change nothing but the size of numbers.
+        nearest, farthest = int(b.low.min()) - int(a.high.max()), int(b.high.max()) - int(a.low.min())
+        lo, hi = max(condition.lo_us, nearest - 1), min(condition.hi_us, farthest + 1)
+        self.engine = _engine(engine, sum(self.rows))
+        if lo <= hi:
+            self.terms = Terms(lo, hi, condition.ct.numerator, condition.ct.denominator)
+            a, b = a._replace(code=a_code), b._replace(code=b_code)
+            self.cutter = Cutter(a, b, self.terms, self.engine.deal, starts)
+
+    def chunks(self, size: int, counts: "Counter[str] | None") -> Iterator[Pairs]:
+        """The pairs slab by slab, in parts of at most `size`, in buffers that are used again."""
+        if self.wide is not None:
+            i, j, _ = self.wide
+            yield from ((i[at : at + size], j[at : at + size]) for at in range(0, len(i), size))
+        if self.cutter is None:
+            return
+        i, j = np.empty(size, np.int64), np.empty(size, np.int64)
+        for slab in self.cutter.slabs():
+            for found in self.runs(slab, counts):
+                for filled in self.engine.expand(found, slab, i, j):
+                    yield i[:filled], j[:filled]
+
+    def runs(self, slab: Slab, counts: "Counter[str] | None") -> Iterator[kernel_numpy.Runs]:
+        """The matches of a slab; adds "pairs" and "probes" to the counts."""
+        for found in self.engine.runs(slab, self.terms):
+            if counts is not None:
+                counts["probes"] += found.probes
+                counts["pairs"] += int((found.last - found.first).sum())
+            yield found
+
+
+def _engine(wanted: str | None, rows: int) -> Any:
+    """The module that finds matches."""
+    if wanted is None:
+        loaded = NUMBA_MODULE in sys.modules
+        large = rows >= NUMBA_ROWS and importlib.util.find_spec("numba") is not None
+        wanted = "numba" if loaded or large else "numpy"
+    return importlib.import_module(NUMBA_MODULE) if wanted == "numba" else kernel_numpy
+
+
+def _wide(stamps: tuple[Array, ...], a_code: Any, b_code: Any, condition: Condition) -> PairsWithProbability:
+    """Pairs of stamps that need Python integers."""
+    a_min, a_max, b_min, b_max = (x.astype(object) for x in stamps)
+    if a_code is None:
+        return kernel.pairs(None, a_min, a_max, None, b_min, b_max, condition)
+    a_at, b_at = np.flatnonzero(a_code >= 0), np.flatnonzero(b_code >= 0)
+    i, j, p = kernel.pairs(a_code[a_at], a_min[a_at], a_max[a_at], b_code[b_at], b_min[b_at], b_max[b_at], condition)
+    return a_at[i], b_at[j], p
