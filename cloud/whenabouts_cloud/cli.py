@@ -4,7 +4,9 @@ import click
 
 try:
     from whenabouts_cloud.correlate_command import correlate
+    from whenabouts_cloud.import_command import imports
     from whenabouts_cloud.ingest_command import ingest
+    from whenabouts_cloud.rules_command import check, explain
 except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
     raise SystemExit(
         f"whenabouts-cloud: package {error.name} is missing; install the extra: pip install 'whenabouts[cloud]'"
@@ -22,8 +24,8 @@ def main() -> None:
     """
 
 
-main.add_command(ingest)
-main.add_command(correlate)
+for command in (ingest, check, explain, correlate, imports):
+    main.add_command(command)
 
 if __name__ == "__main__":
     main()

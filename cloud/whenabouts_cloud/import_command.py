@@ -15,7 +15,7 @@ import click
 
 from whenabouts_cloud.importers.orfid import Aside, NotOrfidError, read_orfid
 from whenabouts_cloud.ingest.landing import Landing, LandingError, write_durably
-from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges
+from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
 from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
 
@@ -84,11 +84,13 @@ def _import(
     kept = _keep(store, file.stem, aside) if aside else None
     new: list[Reading] = []
     if readings:
-        is_new = ledger.admit(readings[0].gateway, readings[0].boot, [x.seq for x in readings])
+        is_new = ledger.admit(
+            ledger_name(readings[0].site, readings[0].gateway), readings[0].boot, [x.seq for x in readings]
+        )
         new = [x for x, flag in zip(readings, is_new, strict=True) if flag]
     for begin in range(0, len(new), READINGS_IN_FILE):
         part = new[begin : begin + READINGS_IN_FILE]
-        ranges = as_ranges(x.identity for x in part)
+        ranges = as_ranges((ledger_name(x.site, x.gateway), x.boot, x.seq) for x in part)
         store.write(part, ranges, now_us)
         ledger.land(ranges)
         if store.snapshot_due():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from whenabouts_cloud.ingest.dead import DeadLetters
 from whenabouts_cloud.ingest.landing import Landing
-from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges
+from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
 from whenabouts_protocol import (
     Ack,
     Beat,
@@ -126,7 +126,7 @@ class Bridge:
         """
         now_us = self._now_us()
         if self._readings:
-            ranges = as_ranges((_name(r.site, r.gateway), r.boot, r.seq) for r in self._readings)
+            ranges = as_ranges((ledger_name(r.site, r.gateway), r.boot, r.seq) for r in self._readings)
             self._landing.write(self._readings, ranges, now_us)
             self._ledger.land(ranges)
             self.counters.landed += len(self._readings)
@@ -161,7 +161,7 @@ class Bridge:
         readings = decode_batch(payload)
         first = readings[0]
         _check_origin(origin, (first.site, first.gateway))
-        new = self._ledger.admit(_name(*origin), first.boot, [r.seq for r in readings])
+        new = self._ledger.admit(ledger_name(*origin), first.boot, [r.seq for r in readings])
         for reading, is_new in zip(readings, new, strict=True):
             digest = _digest(reading)
             if is_new:
@@ -189,19 +189,19 @@ class Bridge:
         beat = decode_beat(payload)
         _check_origin(origin, (beat.site, beat.gateway))
         for boot, (first, _) in beat.published.items():
-            reach = self._ledger.reach(_name(*origin), boot)
+            reach = self._ledger.reach(ledger_name(*origin), boot)
             if reach < first - 1:
                 self.counters.forgotten += first - 1 - reach
                 log.warning("gateway %s/%s: numbers %d to %d of boot %d were confirmed elsewhere, not waited for",
                             *origin, reach + 1, first - 1, boot)  # fmt: skip
-                self._ledger.forget_before(_name(*origin), boot, first)
+                self._ledger.forget_before(ledger_name(*origin), boot, first)
                 self._to_ack.setdefault(origin, set()).add(boot)
         if origin in self._beats or len(self._beats) < MAX_GATEWAYS:
             self._beats[origin] = [*self._beats.get(origin, [])[:1], beat]
 
     def _ack(self, origin: Gateway, boots: set[int]) -> Ack:
         newest = sorted(boots)[-MAX_ACK_BOOTS:]
-        reaches = {boot: self._ledger.reach(_name(*origin), boot) for boot in newest}
+        reaches = {boot: self._ledger.reach(ledger_name(*origin), boot) for boot in newest}
         return Ack(*origin, {boot: reach for boot, reach in reaches.items() if reach >= 0})
 
     def _write_frontiers(self, now_us: int) -> None:
@@ -246,7 +246,7 @@ class Bridge:
             return None
         for at in reversed(range(len(beats))):
             published = beats[at].published.items()
-            if all(self._ledger.reach(_name(*origin), boot) >= last for boot, (_, last) in published):
+            if all(self._ledger.reach(ledger_name(*origin), boot) >= last for boot, (_, last) in published):
                 frontier_us = beats[at].frontier_us
                 del beats[:-1]  # the newest is waited for next
                 return frontier_us
@@ -271,11 +271,6 @@ def _check_origin(topic_origin: Gateway, message_origin: Gateway) -> None:
         raise _Refused(
             "foreign", f"found a message of {'/'.join(message_origin)} on a topic of {'/'.join(topic_origin)}"
         )
-
-
-def _name(site: str, gateway: str) -> str:
-    """What the ledger calls a gateway: names are unique within a group, which a landing may hold several of."""
-    return f"{site}/{gateway}"
 
 
 def _digest(reading: Reading) -> int:

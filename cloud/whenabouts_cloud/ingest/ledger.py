@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-Boot = tuple[str, int]  # (gateway, boot)
+Boot = tuple[str, int]  # (name of the gateway in the ledger, boot)
 Range = tuple[str, int, int, int]  # gateway, boot, first, last
 
 MAX_RANGES = 4096  # of one boot: a gateway numbers without gaps, so more is an error or an attack
@@ -159,3 +159,8 @@ def as_ranges(identities: Iterable[tuple[str, int, int]]) -> list[Range]:
     for gateway, boot, seq in identities:
         numbers.setdefault((gateway, boot), []).append(seq)
     return [(g, b, first, last) for (g, b), of_boot in numbers.items() for first, last in _runs(sorted(set(of_boot)))]
+
+
+def ledger_name(site: str, gateway: str) -> str:
+    """What the ledger calls a gateway: names are unique within a group, and a landing may hold several groups."""
+    return f"{site}/{gateway}"
