@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,8 @@ class StreamBounds:
             raise ValueError(f"lengths: found rho {self.rho} and pi {self.pi}, expected 0 <= rho <= pi")
 
 
-class LateTuple(NamedTuple):
+@dataclass(frozen=True)
+class LateTuple:
     """A tuple that came longer after its maximum than its stream promised."""
 
     side: Side

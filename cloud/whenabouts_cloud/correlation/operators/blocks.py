@@ -89,10 +89,10 @@ class BlockOperator(Operator):
     def push_arrays(self, side: Side, index: Any, t_min: Any, t_max: Any, now: Any) -> Arrays:
         """As `push`, with the pairs as two int64 arrays (index_a, index_b), without a Python object a pair."""
         n = number(side)
-        index, t_min, t_max = (np.asarray(x, np.int64).reshape(-1) for x in (index, t_min, t_max))
+        index, t_min, t_max = (_whole(x).reshape(-1) for x in (index, t_min, t_max))
         if not len(index):
             return NO_PAIRS
-        self._admit_block(n, index, t_min, t_max, np.asarray(now, np.int64))
+        self._admit_block(n, index, t_min, t_max, _whole(now))
         return self._due(n)
 
     def advance(self, now: int) -> list[Pair]:
@@ -253,6 +253,13 @@ class BlockOperator(Operator):
     def _measure(self) -> None:
         super()._measure()
         self._rows = [np.array(one.rows, np.int64) for one in self._limits]
+
+
+def _whole(values: Any) -> Ints:
+    found = np.asarray(values)
+    if found.size and found.dtype.kind not in "iu":
+        raise ValueError(f"columns: found {found.dtype} values, expected whole numbers")
+    return found.astype(np.int64, copy=False)
 
 
 def _joined(parts: list[Arrays]) -> Arrays:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Counters:
-    """Sums since the start; `buffer_*` are tuples held now, `buffer_*_max` the most at any time, unprocessed ones included."""
+    """Sums since the start; `buffer_*` are tuples held now, `buffer_*_max` the most at any time, waiting ones included."""
 
     tuples: int = 0
     pairs: int = 0

@@ -99,7 +99,7 @@ class Eager(Operator):
         partners = self._partners(n, index, t_min, t_max, now)
         if not partners:
             return []
-        return list(zip(partners, repeat(index))) if n else list(zip(repeat(index), partners))  # noqa: B905
+        return list(zip(partners, repeat(index))) if n else list(zip(repeat(index), partners))
 
     def _partners(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[int]:
         base, target = self._streams[n], self._streams[1 - n]
