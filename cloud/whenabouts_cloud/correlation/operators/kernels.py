@@ -1,0 +1,186 @@
+"""The compiled loops of the operators that take blocks: sure ranges filled, probe regions evaluated or looked up.
+
+Plain functions, compiled by numba at first use (3 s, kept in numba's cache where that can be written). All arrays are
+int64. Bases are in the order of their maxima (or middles), targets too, `keys` being the targets' maxima (or doubled
+middles). Limits of `bounds` are taken by the class of the base's length, relative to `anchor`. A probability is evaluated in
+the branch form of the trapezoid, within 1e-15; closer to ct than GUARD the pair is put in `near` and decided by the caller
+in integers. Lengths and distances stay below 2^61 (`blocks` sees to it), so every sum fits.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+GUARD = 1e-9  # the float error is below 1e-15 of the probability; beyond 2^53 of a length below 1e-12
+SATISFIED, VIOLATED = 1, 2  # states of a look-up entry; 0 is "not initialised"
+
+
+def _reached(s: int, w1: int, w2: int) -> float:
+    """P(U(0, w1) + U(0, w2) <= s/2). The first test decides the tie of two points."""
+    total = 2 * (w1 + w2)
+    if s >= total:
+        return 1.0
+    if s <= 0:
+        return 0.0
+    low = min(w1, w2)
+    high = max(w1, w2)
+    if s < 2 * low:
+        return float(s) * float(s) / (8.0 * low * high)
+    if s <= 2 * high:
+        return float(s - low) / (2.0 * high)
+    return 1.0 - float(total - s) * float(total - s) / (8.0 * low * high)
+
+
+def _probability(distance: int, w1: int, w2: int, width: int) -> float:
+    """Of a pair whose middles are `distance`/2 from the condition's centre; `width` is hi - lo."""
+    distance = abs(distance)
+    total = w1 + w2
+    first = _reached(width + total - distance, w1, w2)
+    if width >= total:  # the other tail is not cut
+        return first
+    return first + _reached(width + total + distance, w1, w2) - 1.0
+
+
+def _ranges(anchor: Ints, lengths: Ints, keys: Ints, rows: Ints, rho: int, step: int) -> Ints:
+    """For each base the places [from, sure from, sure to, to) in the targets, half open."""
+    found = np.empty((len(anchor), 4), np.int64)
+    for i in range(len(anchor)):
+        row = rows[(lengths[i] - rho) // step]
+        low = np.searchsorted(keys, anchor[i] + row[0])
+        high = max(low, np.searchsorted(keys, anchor[i] + row[3], side="right"))
+        sure_low = sure_high = high
+        if row[1] <= row[2]:
+            sure_low = low + np.searchsorted(keys[low:high], anchor[i] + row[1])
+            sure_high = max(sure_low, low + np.searchsorted(keys[low:high], anchor[i] + row[2], side="right"))
+        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = low, sure_low, sure_high, high
+    return found
+
+
+def match_block(
+    anchor: Ints,
+    centre: Ints,
+    lengths: Ints,
+    keys: Ints,
+    target_middle: Ints,
+    target_length: Ints,
+    rows: Ints,
+    rho: int,
+    step: int,
+    width: int,
+    ct: float,
+) -> tuple[Ints, Ints, Ints, Ints, int, int]:
+    """Places (base, target) that match, places that are too near to tell, evaluations, sure pairs.
+
+    `centre` is the base's doubled middle with the condition's centre added, so that distances are target - centre.
+    """
+    ranges = _ranges(anchor, lengths, keys, rows, rho, step)
+    room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
+    out_i, out_j = np.empty(room, np.int64), np.empty(room, np.int64)
+    sure = int(np.sum(ranges[:, 2] - ranges[:, 1]))
+    near_i, near_j = np.empty(room - sure, np.int64), np.empty(room - sure, np.int64)
+    count = near = 0
+    for i in range(len(anchor)):
+        low, sure_low, sure_high, high = ranges[i, 0], ranges[i, 1], ranges[i, 2], ranges[i, 3]
+        for j in range(sure_low, sure_high):
+            out_i[count] = i
+            out_j[count] = j
+            count += 1
+        for j in range(low, high):
+            if sure_low <= j < sure_high:
+                continue
+            p = _probability(target_middle[j] - centre[i], lengths[i], target_length[j], width)
+            if abs(p - ct) < GUARD:
+                near_i[near], near_j[near] = i, j
+                near += 1
+            elif p >= ct:
+                out_i[count], out_j[count] = i, j
+                count += 1
+    return out_i[:count], out_j[:count], near_i[:near], near_j[:near], room - sure, sure
+
+
+def match_block_lookup(
+    anchor: Ints,
+    centre: Ints,
+    lengths: Ints,
+    keys: Ints,
+    target_middle: Ints,
+    target_length: Ints,
+    rows: Ints,
+    rho: int,
+    step: int,
+    width: int,
+    ct: float,
+) -> tuple[Ints, Ints, Ints, Ints, int, int, int]:
+    """As `match_block`, with the look-up table of `lookup` in both probe regions; also the hits."""
+    ranges = _ranges(anchor, lengths, keys, rows, rho, step)
+    room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
+    out_i, out_j = np.empty(room, np.int64), np.empty(room, np.int64)
+    sure = int(np.sum(ranges[:, 2] - ranges[:, 1]))
+    near_i, near_j = np.empty(room - sure, np.int64), np.empty(room - sure, np.int64)
+    count = near = hits = 0
+    bases = len(anchor)
+    for i in range(bases):
+        for j in range(ranges[i, 1], ranges[i, 2]):
+            out_i[count] = i
+            out_j[count] = j
+            count += 1
+    stored_end = np.empty(len(keys), np.int64)
+    for right in range(2):
+        # Left regions from the largest base to the smallest, right ones from the smallest to the largest. Each walk has a
+        # table of its own range, from the first to the last target that a base of this block may probe on that side.
+        state = np.zeros(len(keys), np.int8)
+        for walk in range(bases):
+            i = walk if right else bases - 1 - walk
+            low, high = (ranges[i, 2], ranges[i, 3]) if right else (ranges[i, 0], ranges[i, 1])
+            begin = centre[i] - lengths[i]  # the base's doubled minimum, moved by the condition's centre
+            end = centre[i] + lengths[i]
+            for j in range(low, high):
+                if right:
+                    # One tail: the target's minimum is not more than d before the base's maximum.
+                    guarded = target_middle[j] - target_length[j] >= end - width
+                    usable = state[j] == SATISFIED and begin >= stored_end[j] and guarded
+                else:
+                    guarded = target_middle[j] + target_length[j] <= begin + width
+                    usable = state[j] == SATISFIED and begin <= stored_end[j] and guarded
+                if usable:
+                    hits += 1
+                    out_i[count], out_j[count] = i, j
+                    count += 1
+                    continue
+                p = _probability(target_middle[j] - centre[i], lengths[i], target_length[j], width)
+                stored_end[j] = begin
+                state[j] = VIOLATED
+                if abs(p - ct) < GUARD:  # decided later; not reused, which costs an evaluation and is right either way
+                    near_i[near], near_j[near] = i, j
+                    near += 1
+                elif p >= ct:
+                    state[j] = SATISFIED
+                    out_i[count], out_j[count] = i, j
+                    count += 1
+    return out_i[:count], out_j[:count], near_i[:near], near_j[:near], room - sure - hits, sure, hits
+
+
+@cache
+def compiled(name: str) -> Any:
+    """The function of this module by that name, compiled.
+
+    Raises:
+        ImportError: numba is not installed.
+    """
+    try:
+        import numba
+    except ImportError:
+        raise ImportError("block operators: found no numba, expected it: pip install 'whenabouts[cloud]'") from None
+    here = globals()
+    for helper in ("_reached", "_probability", "_ranges"):
+        if not hasattr(here[helper], "py_func"):
+            here[helper] = numba.njit(here[helper])
+    function = here[name]
+    try:
+        return numba.njit(cache=True)(function)
+    except RuntimeError:  # no place for the cache, as in a read-only installation without a home
+        return numba.njit(function)

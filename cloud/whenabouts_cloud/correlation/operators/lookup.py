@@ -1,0 +1,22 @@
+"""`lookup`: Algorithms 6 and 7, LazyWithLookup-newblock and EfficientProbe, of "Lazy Approaches ..." (2010).
+
+As `lazy`, with a table that keeps for every target in a probe region the last base that was evaluated with it: a satisfied
+result may be reused for the next base of the walk when that one is nearer at both ends (Corollary 2, Theorem 2).
+
+Corrections, made in `kernels.match_block_lookup`: the base block is sorted, as the proof needs; the right regions have a
+table and a range of their own; on the right the usable test is min(new) >= min(stored), not <=; an entry is asked only when
+it is initialised; a result found after a failed reuse is stored, as the text says; and a pair is asked only where one tail
+can be cut, max(e) <= min(n) + d on the left and min(e) >= max(n) - d on the right, which makes reuse right for every d.
+
+It does not pay on today's machines: an evaluation costs about what the table does. Kept as the papers' algorithm, with
+counters; `lazy` and `banded` are faster.
+"""
+
+from whenabouts_cloud.correlation.operators.blocks import BlockOperator
+
+
+class Lookup(BlockOperator):
+    """Match by blocks, reusing results in the probe regions."""
+
+    name = "lookup"
+    kernel = "match_block_lookup"
