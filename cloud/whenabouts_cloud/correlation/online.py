@@ -115,7 +115,7 @@ class OnlineCorrelation:
         return Step(rows, pa.concat_tables([late for _, late in arrived]))
 
     def advance(self, a_frontier_us: int | None, b_frontier_us: int | None) -> pa.Table:
-        """Tell what became sure and forget what the frontiers of both streams (None: unknown) allow. They never move back."""
+        """Tell what became sure and forget what the frontiers of both streams (None: unknown) allow. They never fall."""
         for side, frontier in enumerate((a_frontier_us, b_frontier_us)):
             before = self._frontier[side]
             if frontier is not None:
@@ -189,7 +189,9 @@ class OnlineCorrelation:
         new = arrived.filter(pa.array(once & fresh))
         self.counts["beyond_length"] += self._too_long(side, new)
         new = new.append_column(KEPT.field("mark"), pa.array(self._first_mark(side, new)))
-        return Step(new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string())))
+        return Step(
+            new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string()))
+        )
 
     def _first_mark(self, side: int, new: pa.Table) -> npt.NDArray[np.int8]:
         """Of readings of a: UNSURE where matches may be forgotten already, CLOSED where there can be none."""

@@ -116,8 +116,10 @@ def hopeless(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
     """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
     # Two's complement: the difference of any two int64 is right as uint64.
     length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)
-    none: npt.NDArray[np.bool_] = length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))
-    return none | table["key"].is_null().to_numpy() if rule.key_equal else none
+    too_long: npt.NDArray[np.bool_] = length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))
+    if rule.key_equal:
+        too_long[table["key"].is_null().to_numpy()] = True
+    return too_long
 
 
 def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:
