@@ -85,7 +85,7 @@ def test_the_batch_on_a_cluster_is_the_local_result(master, folder):
     for n in range(3):
         land(folder / "landing", rows[n::3], n)
     process = Process(folder, "--once", "--json", "--master", master)
-    assert process.wait() == 0, process.err
+    assert process.wait() == 0, "\n".join(process.err)
     expected = correlate(job, *sides(rows, job))
     assert expected.num_rows > 20
     assert same_rows(pq.read_table(folder / "out"), expected)

@@ -5,7 +5,9 @@ nothing of this project installed. What they do need: Python of the same minor v
 path that PYSPARK_PYTHON names (this interpreter's when it is not set), and the folders of landing and output, shared.
 """
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -50,8 +52,9 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
     session: SparkSession = builder.master(master).appName(name).config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     if not local:
-        with tempfile.TemporaryDirectory() as folder:
-            session.sparkContext.addPyFile(str(packages_zip(Path(folder))))  # it copies the file
+        folder = tempfile.mkdtemp(prefix="whenabouts-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # workers that start later fetch the file from there
+        session.sparkContext.addPyFile(str(packages_zip(Path(folder))))
     return session
 
 
