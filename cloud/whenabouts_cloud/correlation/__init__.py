@@ -1,5 +1,11 @@
-"""Which pairs of readings from two streams happened within d of each other with probability at least ct.
+"""Which pairs of readings from two streams satisfy a timing condition with probability at least ct.
 
-`condition` says what that means and what can never match, `kernel` finds all pairs of two sets of intervals, `pairs` turns
-them into result rows, `online` does the same for readings that arrive bit by bit. Nothing here knows Spark, files or clocks.
+`condition` says what that means and what can never match, `batch` finds all pairs of two arrays of intervals, `pairs` turns
+pairs into result rows, `online` does the same for readings that arrive bit by bit. Nothing here knows Spark, files or
+clocks. Importing this package loads numpy but not numba.
 """
+
+from whenabouts_cloud.correlation.batch import correlate, count_pairs
+from whenabouts_cloud.correlation.condition import Condition
+
+__all__ = ["Condition", "correlate", "count_pairs"]

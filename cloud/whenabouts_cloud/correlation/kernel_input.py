@@ -1,0 +1,135 @@
+"""Checks stamps and keys on their way in and brings them into the form the engines work on.
+
+Stamps become int64 arrays; what does not fit there, or spans too much for sums of four stamps, is told by `spans_too_much`
+and goes to Python integers. Keys become small integers, equal where the keys are equal; None, NaN and NaT equal nothing, as
+in a database, and get NO_KEY.
+
+Cost: 2 ns a stamp; keys some 100 ns each by sorting where they are of one plain type, 200 ns by hashing otherwise.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+ZONE = 4096  # rows that share one entry of the survey
+SAFE_SPAN = 1 << 59  # of all stamps: M, D and T and their sum then stay under 2^63
+NO_KEY = -1
+PLAIN = "iubSUmM"  # kinds of numpy types whose equality is that of their sorted values
+
+Array = npt.NDArray[Any]
+Index = npt.NDArray[np.int64]
+
+
+class Side(NamedTuple):
+    """Checked stamps of one side, and for each ZONE rows the earliest minimum and the latest maximum.
+
+    `code` are the keys as numbers, None without keys; `row` the row numbers, None where they count from 0.
+    """
+
+    t_min: Array
+    t_max: Array
+    low: Array
+    high: Array
+    code: Index | None = None
+    row: Index | None = None
+
+
+def side(t_min: Any, t_max: Any, name: str) -> Side:
+    """The stamps of side `name` ("a" or "b").
+
+    Raises:
+        ValueError: they are no one-dimensional arrays of whole numbers of one length, or an interval ends before it begins.
+    """
+    low, high = _stamps(t_min, f"{name}_min"), _stamps(t_max, f"{name}_max")
+    if len(low) != len(high):
+        raise ValueError(
+            f"{name}_min and {name}_max: found {len(low)} and {len(high)} stamps, expected one of each for every interval"
+        )
+    if low.dtype == object or high.dtype == object:
+        low, high = low.astype(object), high.astype(object)
+    starts = range(0, len(low), ZONE)
+    lows, highs = np.empty(len(starts), low.dtype), np.empty(len(starts), low.dtype)
+    for zone, start in enumerate(starts):
+        zone_min, zone_max = low[start : start + ZONE], high[start : start + ZONE]
+        wrong = np.asarray(zone_min > zone_max, dtype=bool)
+        if wrong.any():
+            at = start + int(wrong.argmax())
+            raise ValueError(
+                f"interval {at} of {name}: found [{low[at]}, {high[at]}], expected the minimum first; "
+                "set such rows aside before correlating"
+            )
+        lows[zone], highs[zone] = zone_min.min(), zone_max.max()
+    return Side(low, high, lows, highs)
+
+
+def survey(t_min: Array, t_max: Array) -> tuple[Array, Array]:
+    """`low` and `high` of a side (int64)."""
+    starts = np.arange(0, len(t_min), ZONE)
+    return np.minimum.reduceat(t_min, starts), np.maximum.reduceat(t_max, starts)
+
+
+def spans_too_much(a: Side, b: Side) -> bool:
+    """Whether int64 is too narrow for the stamps of two sides, neither of them empty."""
+    if a.t_min.dtype == object or b.t_min.dtype == object:
+        return True
+    return max(int(a.high.max()), int(b.high.max())) - min(int(a.low.min()), int(b.low.min())) > SAFE_SPAN
+
+
+def codes(key_a: Any, key_b: Any, rows_a: int, rows_b: int) -> tuple[Index, Index] | tuple[None, None]:
+    """Keys of both sides as numbers from 0, NO_KEY for those that equal nothing; None when there are no keys.
+
+    Raises:
+        ValueError: keys are given for one side only, are too many or too few, or cannot be compared by hash.
+    """
+    if key_a is None and key_b is None:
+        return None, None
+    if key_a is None or key_b is None:
+        raise ValueError("keys: found them on one side, expected them on both or on none")
+    a, b = _keys(key_a, rows_a, "key_a"), _keys(key_b, rows_b, "key_b")
+    if a.dtype.kind == b.dtype.kind and a.dtype.kind in PLAIN and (a.dtype == b.dtype or a.dtype.kind not in "mM"):
+        values, code = np.unique(np.concatenate([a, b]), return_inverse=True)
+        if values.dtype.kind in "mM" and len(values):
+            code = np.where(np.isnat(values)[code], NO_KEY, code)
+        return code[:rows_a].astype(np.int64), code[rows_a:].astype(np.int64)
+    known: dict[Any, int] = {}
+    return _hashed(a, known, "key_a"), _hashed(b, known, "key_b")
+
+
+def _stamps(given: Any, name: str) -> Array:
+    stamps = np.asarray(given)
+    if stamps.ndim != 1:
+        raise ValueError(f"{name}: found {stamps.ndim} dimensions, expected a one-dimensional array of stamps")
+    if not len(stamps):
+        return np.empty(0, np.int64)
+    if stamps.dtype == np.uint64 and int(stamps.max()) >= 1 << 63:
+        return stamps.astype(object)
+    if stamps.dtype.kind in "iu":
+        return stamps.astype(np.int64, copy=False)
+    if stamps.dtype == object and all(isinstance(x, int) and not isinstance(x, bool) for x in stamps.tolist()):
+        return stamps
+    raise ValueError(
+        f"{name}: found {stamps.dtype} stamps, expected whole numbers (int64); convert them to ticks such as microseconds "
+        "first, as floating point loses microseconds and nulls have no place in time"
+    )
+
+
+def _keys(given: Any, rows: int, name: str) -> Array:
+    if isinstance(given, (list, tuple)):
+        keys = np.fromiter(given, dtype=object, count=len(given))
+    else:
+        keys = np.asarray(given)
+    if keys.ndim != 1 or len(keys) != rows:
+        raise ValueError(f"{name}: found shape {keys.shape}, expected a key for each of the {rows} intervals")
+    return keys
+
+
+def _hashed(keys: Array, known: dict[Any, int], name: str) -> Index:
+    found = np.empty(len(keys), np.int64)
+    try:
+        for at, key in enumerate(keys.tolist() if keys.dtype.kind not in "mM" else keys.astype(object)):
+            # A value that does not equal itself (NaN, NaT) equals no other either.
+            found[at] = NO_KEY if key is None or key != key else known.setdefault(key, len(known))
+    except TypeError as error:
+        raise ValueError(f"{name}: found {key!r}, expected keys that can be hashed: {error}") from None
+    return found

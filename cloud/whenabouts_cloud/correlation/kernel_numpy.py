@@ -1,0 +1,178 @@
+"""The matches of a slab with numpy alone.
+
+For each row of A, four binary searches in the middles of B give the candidates and, inside them, the sure matches
+(`kernel_reach`); only the candidates left and right of the sure ones are evaluated, in chunks of bounded size. The result is
+a list of runs, stretches of the order of B that match a row of A as a whole, which pairs are made from.
+
+The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; closer to the threshold than GUARD, exact
+integers decide, once for each distinct (length, length, distance).
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.correlation.kernel_reach import Terms, reach
+from whenabouts_cloud.correlation.kernel_slabs import Ordered, Slab
+from whenabouts_protocol import ratio_within
+
+PROBES = 1 << 14  # candidates evaluated at once, each in some fifteen arrays of eight bytes
+GUARD = 1e-12  # closer to the threshold than this is decided exactly; the float error is below 1e-15
+
+Array = npt.NDArray[Any]
+
+
+class Runs(NamedTuple):
+    """Places of A with stretches [first, last) of places of B that match it; maximal, ordered by (a, first)."""
+
+    a: Array
+    first: Array
+    last: Array
+    probes: int  # probabilities evaluated to find them
+
+
+def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
+    """All matches of the slab."""
+    a, b = slab.a, slab.b
+    table = reach(a.length, b.length, terms)
+    kind = (a.length - table.shortest) >> table.shift
+    far, sure = table.far[kind], table.sure[kind]
+    centre = a.middle + terms.centre
+    place = _Places(a, b)
+    first, last = place(centre - far, "left"), place(centre + far, "right")
+    none = far < 0
+    last[none] = first[none]
+    sure_first, sure_last = place(centre - sure, "left"), place(centre + sure, "right")
+    unsure = sure < 0
+    sure_first[unsure] = sure_last[unsure] = first[unsure]
+    row = np.flatnonzero(sure_last > sure_first)
+    parts = [(row, sure_first[row], sure_last[row])]
+    probes = 0
+    for start, stop in ((first, sure_first), (sure_last, last)):
+        for row, at in expanded(start, stop - start, PROBES):
+            probes += len(row)
+            hit = matches(b.middle[at] - centre[row], a.length[row], b.length[at], terms)
+            parts.append((row[hit], at[hit], at[hit] + 1))
+    a_place, first, last = (np.concatenate(column) for column in zip(*parts, strict=True))
+    yield _joined(a_place, first, last, probes)
+
+
+def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
+    """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
+    for run, at in expanded(found.first, found.last - found.first, len(i)):
+        i[: len(run)] = slab.a.row[found.a[run]]
+        j[: len(run)] = slab.b.row[at]
+        yield len(run)
+
+
+def deal(
+    t_min: Array, t_max: Array, code: Array | None, earliest: int, shift: int, buckets: int
+) -> tuple[Array, Array, Array | None, Array]:
+    """The rows by (t_min - earliest) >> shift, with their numbers."""
+    bucket = (t_min - earliest) >> shift
+    row = np.argsort(bucket.astype(np.min_scalar_type(buckets)), kind="stable")  # by radix, as 16 bits are enough
+    return t_min[row], t_max[row], None if code is None else code[row], row
+
+
+def expanded(first: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:
+    """The stretches [first, first + count) as (row, place), at most `size` at a time; a long one is cut as well."""
+    ends = np.cumsum(count)
+    starts = ends - count
+    total = int(ends[-1]) if len(ends) else 0
+    for begin in range(0, total, size):
+        end = min(begin + size, total)
+        low, high = int(np.searchsorted(ends, begin, "right")), int(np.searchsorted(starts, end, "left"))
+        here = np.minimum(ends[low:high], end) - np.maximum(starts[low:high], begin)
+        yield (
+            np.repeat(np.arange(low, high), here),
+            np.arange(begin, end) - np.repeat((starts - first)[low:high], here),
+        )
+
+
+def matches(distance: Array, w_a: Array, w_b: Array, terms: Terms) -> npt.NDArray[np.bool_]:
+    """Which pairs satisfy the condition; distance is M of `condition`, positive or negative."""
+    apart = np.abs(distance)
+    chance = probability(apart, w_a, w_b, terms)
+    hit: npt.NDArray[np.bool_] = chance >= terms.threshold
+    near = np.flatnonzero(np.abs(chance - terms.threshold) < GUARD)
+    known: dict[tuple[int, int, int], bool] = {}
+    for at in near.tolist():
+        case = (int(apart[at]), int(w_a[at]), int(w_b[at]))
+        if case not in known:
+            known[case] = exactly(*case, terms)
+        hit[at] = known[case]
+    return hit
+
+
+def exactly(apart: int, w_a: int, w_b: int, terms: Terms) -> bool:
+    """The decision in whole numbers, for the distance M of `condition`."""
+    # Scaled by two, so that an interval of this length with this distance of middles has whole ends.
+    ratio = Fraction(*ratio_within(-w_a, w_a, apart - w_b, apart + w_b, terms.width))
+    return ratio >= Fraction(terms.p, terms.q)
+
+
+def probability(apart: Array, w_a: Array, w_b: Array, terms: Terms) -> npt.NDArray[np.float64]:
+    """P for |M| and two lengths, within 1e-15."""
+    low, high = np.minimum(w_a, w_b), np.maximum(w_a, w_b)
+    reached = terms.width + low + high
+    return _distribution((reached - apart) >> 1, low, high) + _distribution((reached + apart) >> 1, low, high) - 1.0
+
+
+def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Array], terms: Terms) -> Array:
+    """P for pairs of row numbers that satisfy the condition: never below the threshold, within 1e-15.
+
+    stamps are a_min, a_max, b_min, b_max as they were given, spanning little enough for int64.
+    """
+    a_min, a_max, b_min, b_max = stamps
+    chance = np.empty(len(i))
+    for start in range(0, len(i), PROBES):
+        i_part, j_part = i[start : start + PROBES], j[start : start + PROBES]
+        x_min, x_max, y_min, y_max = a_min[i_part], a_max[i_part], b_min[j_part], b_max[j_part]
+        apart = np.abs((y_min - x_min) + (y_max - x_max) - terms.centre)
+        part = probability(apart, x_max - x_min, y_max - y_min, terms)
+        np.maximum(part, terms.threshold, out=chance[start : start + PROBES])
+    return chance
+
+
+class _Places:
+    """Binary search in the middles of B, for each row of A among the rows with its key."""
+
+    def __init__(self, a: Ordered, b: Ordered) -> None:
+        self._middle, self._code = b.middle, None
+        if a.code is not None and b.code is not None:
+            # Middles are ranked, so that key and rank fit one number whatever the stamps are.
+            self._middle, rank = np.unique(b.middle, return_inverse=True)
+            self._ranks = len(self._middle) + 1
+            self._code, self._place = a.code * self._ranks, b.code * self._ranks + rank
+
+    def __call__(self, middle: Array, edge: Any) -> Array:
+        found: Array = np.searchsorted(self._middle, middle, edge)
+        return found if self._code is None else np.searchsorted(self._place, self._code + found, "left")
+
+
+def _joined(a: Array, first: Array, last: Array, probes: int) -> Runs:
+    """Runs in order, neighbouring ones made one."""
+    order = np.lexsort((first, a))
+    a, first, last = a[order], first[order], last[order]
+    if not len(a):
+        return Runs(a, first, last, probes)
+    new = np.ones(len(a), bool)
+    new[1:] = (a[1:] != a[:-1]) | (first[1:] != last[:-1])
+    starts = np.flatnonzero(new)
+    return Runs(a[starts], first[starts], last[np.append(starts[1:], len(a)) - 1], probes)
+
+
+def _distribution(s: Array, low: Array, high: Array) -> npt.NDArray[np.float64]:
+    """P(U(0, low) + U(0, high) <= s), low <= high. The first test decides the tie of two points."""
+    total = low + high
+    lo, hi = np.maximum(low, 1).astype(float), np.maximum(high, 1).astype(float)
+    s_f, rest, area = s.astype(float), (total - s).astype(float), 2.0 * lo * hi
+    falling = 1.0 - rest * rest / area
+    middle = (s_f - low.astype(float) / 2.0) / hi
+    found: npt.NDArray[np.float64] = np.where(s < low, s_f * s_f / area, np.where(s <= high, middle, falling))
+    found[s <= 0] = 0.0
+    found[s >= total] = 1.0
+    return found

@@ -1,0 +1,209 @@
+"""The batch interface gives exactly the pairs of the definition: every predicate, both engines, any kind of input."""
+
+import contextlib
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference.predicates import limits, pairs
+from whenabouts_cloud.correlation import Condition, correlate, count_pairs, kernel_input, kernel_slabs
+from whenabouts_cloud.correlation.batch import correlate_chunks, correlate_ranges
+
+EPOCH_US = 1_795_000_000_000_000
+ENGINES = ("numpy", "numba")
+
+engines = st.sampled_from(ENGINES)
+grids = st.sampled_from([1, 7, 1000])  # one for a whole example: coarse grids make ties the ordinary case
+offsets = st.sampled_from([0, EPOCH_US, EPOCH_US * 1000, -EPOCH_US, (1 << 62) - 10**6, -(1 << 63), (1 << 63) - 10**6])
+thresholds = st.sampled_from([Fraction(x) for x in ("1", "0.8", "0.5", "0.9", "0.05", "0.999", "0.333", "0.000001")])
+
+
+@st.composite
+def sides(draw, max_size=12):
+    """Rows of one side as (key, (t_min, t_max)) in units of the grid."""
+    lengths = st.sampled_from([0, 0, 1, 2, 5, 10, 30, 200])
+    rows = draw(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 60), lengths), max_size=max_size))
+    return [(key, (t, t + length)) for key, t, length in rows]
+
+
+@st.composite
+def predicates(draw):
+    """(kind, its limits in units of the grid); d below, between and above the lengths."""
+    kind = draw(st.sampled_from(["within", "between", "deadline", "delay"]))
+    near, far = sorted(draw(st.tuples(st.integers(-70, 70), st.integers(-70, 70))))
+    return kind, {
+        "within": {"d": abs(near)},
+        "between": {"lo": near, "hi": far},
+        "deadline": {"d": far, "window": -near},
+        "delay": {"d": near, "window": far},
+    }[kind]
+
+
+def columns(rows, grid, offset):
+    """Keys and stamps as arrays; stamps at the rim of int64 stay inside it."""
+    rim = (1 << 63) - 1
+    t = np.array([[min(max(x * grid + offset, -rim - 1), rim) for x in stamp] for _, stamp in rows], dtype=np.int64)
+    t = t.reshape(-1, 2)
+    return [key for key, _ in rows], t[:, 0], t[:, 1]
+
+
+def listed(i, j):
+    """The pairs of two index arrays."""
+    return list(zip(i.tolist(), j.tolist(), strict=True))
+
+
+def expected_pairs(a, b, keyed, limit, ct):
+    """The pairs by definition of (keys, minima, maxima)."""
+    rows = [
+        list(zip(keys if keyed else [0] * len(keys), zip(lo.tolist(), hi.tolist(), strict=True), strict=True))
+        for keys, lo, hi in (a, b)
+    ]
+    return pairs(*rows, *limit, ct)
+
+
+@given(sides(), sides(), predicates(), grids, offsets, thresholds, st.booleans(), engines, st.integers(1, 9))
+@settings(max_examples=500, deadline=None)
+def test_all_four_forms_of_the_result_are_the_definition(a, b, predicate, grid, offset, ct, keyed, engine, chunk):
+    """Sorted pairs with probabilities, count, chunks and ranges, for any predicate, lengths, ct and place in time."""
+    kind, given_limits = predicate
+    given_limits = {name: value * grid for name, value in given_limits.items()}
+    a, b = columns(a, grid, offset), columns(b, grid, offset)
+    expected = expected_pairs(a, b, keyed, limits(kind, **given_limits), ct)
+    stamps = (*a[1:], *b[1:], Condition(kind, **given_limits, confidence=ct))
+    keys = {"key_a": a[0], "key_b": b[0]} if keyed else {}
+
+    i, j, p = correlate(*stamps, **keys, probability=True, engine=engine)
+    assert listed(i, j) == sorted(expected)
+    assert np.allclose(p, [float(expected[k]) for k in sorted(expected)], atol=1e-14, rtol=0)
+    assert (p >= float(ct)).all()
+    assert (i.dtype, j.dtype, p.dtype) == (np.int64, np.int64, np.float64)
+
+    assert count_pairs(*stamps, **keys, engine=engine) == len(expected)
+
+    chunks = [listed(*part) for part in correlate_chunks(*stamps, **keys, engine=engine, chunk_pairs=chunk)]
+    assert all(len(part) <= chunk for part in chunks)
+    assert sorted(itertools.chain(*chunks)) == sorted(expected)
+
+    ranges = correlate_ranges(*stamps, **keys, engine=engine)
+    runs = list(zip(ranges.i.tolist(), ranges.first.tolist(), ranges.last.tolist(), strict=True))
+    assert sorted((i, row) for i, x, y in runs for row in ranges.b_order[x:y].tolist()) == sorted(expected)
+    assert runs == sorted(runs)
+
+
+@given(sides(40), sides(40), st.integers(0, 70), thresholds, st.booleans(), engines, st.sampled_from([1, 2, 5]))
+@settings(max_examples=200, deadline=None)
+def test_slabs_of_any_size_give_the_same_pairs(a, b, d, ct, keyed, engine, zone):
+    """Rows in random order, cut into slabs of a few: dealt out by time, or ordered as a whole, nothing is lost or twice."""
+    a, b = columns(a, 1, EPOCH_US), columns(b, 1, EPOCH_US)
+    stamps = (*a[1:], *b[1:], Condition("within", d=d, confidence=ct))
+    keys = {"key_a": a[0], "key_b": b[0]} if keyed else {}
+    whole = correlate(*stamps, **keys, probability=True, engine="numpy")
+    with small_slabs(zone):
+        for found, expected in zip(correlate(*stamps, **keys, probability=True, engine=engine), whole, strict=True):
+            assert np.array_equal(found, expected)
+        chunks = [listed(*part) for part in correlate_chunks(*stamps, **keys, engine=engine)]
+    assert sorted(itertools.chain(*chunks)) == listed(*whole[:2])
+
+
+@contextlib.contextmanager
+def small_slabs(zone):
+    """Slabs of `zone` rows of A and buckets of twice as many."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (kernel_input, kernel_slabs):
+            patch.setattr(module, "ZONE", zone)
+        patch.setattr(kernel_slabs, "SLAB_ZONES", 1)
+        patch.setattr(kernel_slabs, "BUCKET_ROWS", 2 * zone)
+        yield
+
+
+def random_side(rng, rows, span, longest):
+    """Rows in the order of their minima; lengths of every size, nearly a third of them points."""
+    start = np.sort(rng.integers(0, span // 50, rows)) * 50 + EPOCH_US
+    length = np.where(rng.random(rows) < 0.3, 0, longest ** rng.random(rows)).astype(np.int64)
+    return start, start + length
+
+
+@pytest.mark.parametrize("ct", ["0.000001", "0.1", "0.3", "0.5", "0.8", "0.95", "1"])
+@pytest.mark.parametrize("d", [0, 7, 1_000, 50_000])
+@pytest.mark.parametrize("how", ["in order", "any order", "keyed", "keyed, any order"])
+def test_both_engines_find_the_same_in_thousands_of_rows(how, d, ct):
+    """Pairs and probabilities are equal bit by bit, for d far below and above the lengths."""
+    rng = np.random.default_rng(5)
+    sides = [random_side(rng, 3000, 1_000_000, 60_000) for _ in "ab"]
+    if "any order" in how:
+        orders = [rng.permutation(3000) for _ in "ab"]
+        sides = [(lo[order], hi[order]) for (lo, hi), order in zip(sides, orders, strict=True)]
+    keys = {name: rng.integers(0, 5, 3000) for name in ("key_a", "key_b")} if "keyed" in how else {}
+    condition = Condition("between", lo=50 - d, hi=50 + d, confidence=ct)
+    with small_slabs(64):
+        numpy_found = correlate(*sides[0], *sides[1], condition, **keys, probability=True, engine="numpy")
+        numba_found = correlate(*sides[0], *sides[1], condition, **keys, probability=True, engine="numba")
+    assert len(numpy_found[0])
+    for x, y in zip(numpy_found, numba_found, strict=True):
+        assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("lengths", "ct"),
+    [((100,), "0.5"), ((100,), "1"), ((0,), "1"), ((0, 100), "0.8"), ((0, 20, 25, 100), "0.5"), ((20, 50, 125), "0.8")],
+)
+def test_ties_on_a_millisecond_grid_are_decided_as_by_definition(engine, lengths, ct):
+    """Equal lengths, points and mixtures around d = 100 ms: every tie is in, and the one beyond is out."""
+    stamps = [(t, t + w) for w in lengths for t in range(0, 300, 5)]
+    ms = np.array(stamps, dtype=np.int64).reshape(-1, 2) * 1000 + EPOCH_US
+    scaled = [(0, (x * 1000, y * 1000)) for x, y in stamps]
+    expected = pairs(scaled[:: len(lengths)], scaled, -100_000, 100_000, Fraction(ct))
+    a = ms[:: len(lengths)]
+    condition = Condition("within", d=100_000, confidence=ct)
+    assert listed(*correlate(a[:, 0], a[:, 1], ms[:, 0], ms[:, 1], condition, engine=engine)) == sorted(expected)
+    assert any(p == Fraction(ct) for p in expected.values())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_overflowing_buffer_of_runs_goes_on_with_the_next_row(engine):
+    """Every second row of B matches surely, the others never, so that each row of A has as many runs as there can be."""
+    #   b   | ---- | ---- | ---- |     points match, long ones cannot reach ct
+    rows = 600
+    b_min = np.repeat(np.arange(rows) * 2, 2)
+    b_max = b_min + np.tile([0, 3 * rows], rows)
+    a = np.arange(200) + rows
+    condition = Condition("within", d=2 * rows, confidence="0.999")
+    found = correlate(a, a, b_min, b_max, condition, engine=engine)
+    base = correlate(a, a, b_min, b_max, condition, engine="numpy")
+    assert len(found[0]) > 65536
+    assert all(np.array_equal(x, y) for x, y in zip(found, base, strict=True))
+    ranges = correlate_ranges(a, a, b_min, b_max, condition, engine=engine)
+    assert (ranges.last - ranges.first).sum() == len(found[0])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("span", [kernel_input.SAFE_SPAN, kernel_input.SAFE_SPAN + 1])
+def test_stamps_at_the_limit_of_int64_and_beyond_match_exactly(engine, span):
+    """Intervals as long as all of time, and limits far beyond it, are decided as by definition."""
+    a = [(0, (0, span)), (0, (0, 0)), (0, (span, span)), (0, (span // 3, span // 2))]
+    b = [(0, (0, span)), (0, (0, 1)), (0, (span - 1, span)), (0, (span // 2, span // 2))]
+    stamps = [np.array(x) for side in (a, b) for x in zip(*(stamp for _, stamp in side), strict=True)]
+    for lo, hi in ((0, span // 2), (-(1 << 200), 1 << 200), (-span, -span), (1, 1 << 70), (1 << 70, 1 << 80)):
+        for ct in ("0.5", "0.75", "1", "0.000000000001"):
+            found = correlate(*stamps, Condition("between", lo=lo, hi=hi, confidence=ct), engine=engine)
+            assert listed(*found) == sorted(pairs(a, b, lo, hi, Fraction(ct)))
+
+
+@given(
+    st.integers(1, 1 << 57), st.integers(0, 9), st.integers(0, 9), st.integers(-20, 20), st.integers(0, 20), thresholds
+)
+@settings(max_examples=400, deadline=None)
+def test_ties_between_huge_lengths_are_decided_exactly(scale, w_a, w_b, start, width, ct):
+    """A small tie, blown up beyond what floating point can tell apart, stays a tie; one tick less is none."""
+    scale = max(1, scale // 40)
+    for shift in (-1, 0, 1):
+        a, b = (0, (0, w_a * scale)), (0, (start * scale + shift, (start + w_b) * scale + shift))
+        stamps = [np.array([x]) for _, stamp in (a, b) for x in stamp]
+        condition = Condition("between", lo=0, hi=width * scale, confidence=ct)
+        expected = len(pairs([a], [b], 0, width * scale, ct))
+        assert [count_pairs(*stamps, condition, engine=engine) for engine in ENGINES] == [expected, expected]
