@@ -10,14 +10,16 @@ from typing import Literal
 
 from whenabouts_cloud.correlation.condition import Condition
 
+ResultKind = Literal["inner", "left", "anti"]
+Place = Literal["auto", "edge", "cloud"]
+
 
 @dataclass(frozen=True)
 class Stream:
     """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
 
     `delay_us` is how long after its t_max a reading may land and still be waited for. `length_us` promises the shortest and
-    longest stamp; without it any length is expected. `offset_us` is added to both ends of every stamp before a condition
-    is looked at: a known constant delay of this stream against true time.
+    longest stamp; without it any length is expected.
     """
 
     name: str
@@ -35,7 +37,8 @@ class Stream:
         """The declaration in the rule language."""
         at_site = f' AT SITE "{self.site}"' if self.site is not None else ""
         length = f" LENGTH {self.length_us[0]} us .. {self.length_us[1]} us" if self.length_us else ""
-        return f'STREAM {self.name} FROM "{self.pattern}"{at_site} DELAY {self.delay_us} us{length}'
+        offset = f" OFFSET {self.offset_us} us" if self.offset_us else ""
+        return f'STREAM {self.name} FROM "{self.pattern}"{at_site} DELAY {self.delay_us} us{length}{offset}'
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,11 @@ class CorrelateRule:
     """Pairs of a reading of `a` and one of `b` that satisfy a timing condition; a tie with its confidence is a pair.
 
     With `key_equal` both must carry the same key; a reading without a key is then in no pair.
-    `kind` "inner" tells the pairs, "left" also the readings of `a` that are in none, "anti" only those. `top_k` keeps, for
-    each reading of `a`, the k pairs of highest probability; ties go to the nearer middle, then to the smaller identity.
+
+    `top_k` keeps of each reading of `a` only the pairs with its k nearest readings of `b`: smallest distance of the doubled
+    middles from the centre of the condition, |M|, first, equal distances by the identity of b. `kind` says what comes out:
+    `inner` the pairs; `left` the pairs, and each reading of `a` that has none, alone; `anti` only the latter.
+    `place` is where the rule must run; `auto` leaves it to the planner.
     """
 
     name: str
@@ -54,18 +60,29 @@ class CorrelateRule:
     key_equal: bool
     a_alias: str = "a"
     b_alias: str = "b"
-    kind: Literal["inner", "left", "anti"] = "inner"
+    kind: ResultKind = "inner"
     top_k: int | None = None
+    place: Place = "auto"
 
     def text(self) -> str:
-        """The rule with its streams in the rule language: equal texts mean equal results."""
+        """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
+        place = "" if self.place == "auto" else f" AT {self.place.upper()}"
         keys = f" AND {self.a_alias}.key = {self.b_alias}.key" if self.key_equal else ""
-        within = f"|@{self.a_alias} - @{self.b_alias}| <= {self.condition.hi_us} us"
+        nearest = "" if self.top_k is None else f" TOP {self.top_k}"
+        kept = {"inner": "", "left": f" KEEP ALL {self.a_alias}", "anti": f" ONLY UNMATCHED {self.a_alias}"}[self.kind]
         streams = "\n".join(dict.fromkeys((self.a.text(), self.b.text())))
+        pair = f"{self.a.name} AS {self.a_alias}, {self.b.name} AS {self.b_alias}"
         return (
-            f"{streams}\nRULE {self.name} CORRELATE {self.a.name} AS {self.a_alias}, {self.b.name} AS {self.b_alias}\n"
-            f"  WHERE {within} OVER {decimal_text(self.condition.ct)}{keys}"
+            f"{streams}\nRULE {self.name}{place} CORRELATE {pair}\n"
+            f"  WHERE {self.predicate_text()} OVER {decimal_text(self.condition.ct)}{keys}{nearest}{kept}"
         )
+
+    def predicate_text(self) -> str:
+        """The timing predicate alone: as `within` when its limits are symmetric, else as `between`."""
+        lo, hi = self.condition.lo_us, self.condition.hi_us
+        if lo == -hi:
+            return f"|@{self.a_alias} - @{self.b_alias}| <= {hi} us"
+        return f"@{self.b_alias} - @{self.a_alias} IN [{lo} us, {hi} us]"
 
 
 @dataclass(frozen=True)
@@ -79,12 +96,19 @@ class RuleFile:
 def name_regex(pattern: str) -> str:
     """A regular expression, for Python and Java alike, of the whole names an MQTT topic filter stands for.
 
-    `+` is one level, `#` the rest with its parent: "dock/#" covers "dock" and "dock/tags/left".
+    `+` is one level, `#` the rest with its parent: "dock/#" covers "dock" and "dock/tags/left". As with topics, a leading
+    wildcard does not cover names that begin with `$`: those are the streams that rules derive (MQTT 3.1.1, section 4.7.2).
 
     >>> name_regex("dock/+")
     'dock/[^/]*'
     """
     levels = pattern.split("/")
+    if levels[0] in ("+", "#"):
+        return r"(?!\$)" + _regex(levels)
+    return _regex(levels)
+
+
+def _regex(levels: list[str]) -> str:
     rest = levels[-1] == "#"
     fixed = "/".join("[^/]*" if x == "+" else re.escape(x) for x in levels[: len(levels) - rest])
     if not rest:
