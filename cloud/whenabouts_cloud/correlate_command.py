@@ -264,7 +264,8 @@ class _Job:
 
 
 _TROUBLES = {
-    "late": "late",
+    "unmatched": "unmatched",
+    "late": "late (set aside in OUT/_late)",
     "expired": "too late to be joined",
     "beyond_length": "longer than LENGTH",
     "overflow": "forgotten for want of room",

@@ -218,7 +218,7 @@ def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_
 @settings(max_examples=25, deadline=None)
 def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, delay_us):
     """However late readings are, no reading of a gets more than k pairs, and none is both paired and unmatched."""
-    rows, events, rng = landing
+    _, events, rng = landing
     streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
     job = dataclasses.replace(job, a=streams[0], b=streams[1], top_k=1)
     found, _, _, _ = run(job, events, rng)

@@ -1,18 +1,13 @@
 """The command as its users run it: a process of its own, stopped politely, killed, started again."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import threading
 import time
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from spark.background import TIMEOUT_S, Process
 from spark.cases import random_readings, same_rows, sides
 from support.landing import EPOCH_US, land, promise
 from whenabouts_cloud.correlate_command import correlate as command
@@ -26,65 +21,6 @@ STREAM dock  FROM "dock/tags" DELAY 1 h
 STREAM shelf FROM "shelf/#"   DELAY 1 h   # every shelf
 RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 400 ms OVER 80 % AND a.key = b.key
 """
-START_TIMEOUT_S = 90
-
-
-class Process:
-    """The command running; its two outputs are collected as lines."""
-
-    def __init__(self, folder: Path, *more: str) -> None:
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
-        call = "from whenabouts_cloud.correlate_command import correlate; correlate()"
-        options = [
-            "--landing",
-            folder / "landing",
-            "--rule",
-            folder / "rule.wa",
-            "--out",
-            folder / "out",
-            "--shards",
-            "2",
-        ]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", call, *map(str, options), *more],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True,
-        )  # fmt: skip
-        self.out, self.err = [], []
-        self._changed = threading.Condition()
-        self._readers = [
-            threading.Thread(target=self._collect, args=x, daemon=True)
-            for x in ((self.process.stdout, self.out), (self.process.stderr, self.err))
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    def _collect(self, stream, lines):
-        for line in stream:
-            with self._changed:
-                lines.append(line.rstrip("\n"))
-                self._changed.notify_all()
-
-    def wait_for(self, text, count=1):
-        """Until `text` has been said on stderr so many times."""
-        with self._changed:
-            said = self._changed.wait_for(lambda: sum(text in x for x in self.err) >= count, START_TIMEOUT_S)
-        assert said, f"expected {text!r}, found " + "\n".join(self.err)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        return self.wait()
-
-    def wait(self):
-        """The exit code; all lines have been collected then."""
-        code = self.process.wait(START_TIMEOUT_S)
-        for reader in self._readers:
-            reader.join(10)
-        return code
-
-    def kill(self):
-        """SIGKILL to the driver, its JVM and its workers at once."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
 
 
 @pytest.fixture
@@ -96,13 +32,13 @@ def folder(tmp_path):
 
 
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result(folder):
-    """SIGKILL to everything at three arbitrary moments; the pairs in the folder are those of the batch, each once."""
+    """SIGKILL to everything at two arbitrary moments; the pairs in the folder are those of the batch, each once."""
     rows = random_readings(seed=21, count=240)
     landing, job = folder / "landing", load_rules(folder / "rule.wa").rules[0]
     promise(landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
     number = iter(range(100))
-    parts = iter([rows[n::12] for n in range(12)])
-    for wait_s in (0.0, 0.35, 0.8):
+    parts = iter([rows[n::8] for n in range(8)])
+    for wait_s in (0.1, 0.8):
         job_process = Process(folder)
         job_process.wait_for("Watching")
         for _ in range(3):
@@ -115,7 +51,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result
     land(landing, rows[:20], next(number))
     last.wait_for("Batch")
     expected = correlate(job, *sides(rows, job))
-    deadline = time.monotonic() + START_TIMEOUT_S
+    deadline = time.monotonic() + TIMEOUT_S
     while pq.read_table(folder / "out").num_rows < expected.num_rows and time.monotonic() < deadline:
         time.sleep(0.2)
     assert last.stop() == 0

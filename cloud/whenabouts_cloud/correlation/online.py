@@ -115,7 +115,7 @@ class OnlineCorrelation:
         return Step(rows, pa.concat_tables([late for _, late in arrived]))
 
     def advance(self, a_frontier_us: int | None, b_frontier_us: int | None) -> pa.Table:
-        """Tell what became sure and forget what the frontiers of both streams (None: unknown) allow. They never move back."""
+        """Tell what became sure and forget what the frontiers of both streams (None: unknown) allow. They never fall."""
         for side, frontier in enumerate((a_frontier_us, b_frontier_us)):
             before = self._frontier[side]
             if frontier is not None:

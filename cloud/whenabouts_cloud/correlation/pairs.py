@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.correlation import batch
 from whenabouts_cloud.correlation.condition import Condition
-from whenabouts_cloud.correlation.kernel import Pairs, pairs
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.rules.model import CorrelateRule
 
@@ -95,7 +95,7 @@ def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
     return pa.concat_tables([rows, unmatched_rows(rule, a.take(pa.array(alone)))]).take(pa.array(order))
 
 
-def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> Pairs:
+def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> batch.PairsWithProbability:
     """Rows of a and of b that are pairs, and their probability, ordered by (a, b)."""
     a_key = b_key = a_at = b_at = None
     if rule.key_equal:
@@ -103,9 +103,8 @@ def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> Pairs:
         a, b = (x if len(at) == x.num_rows else x.take(pa.array(at)) for x, at in ((a, a_at), (b, b_at)))
         codes = _code(pa.chunked_array([*_plain(a["key"]).chunks, *_plain(b["key"]).chunks], pa.string()))
         a_key, b_key = codes[: a.num_rows], codes[a.num_rows :]
-    i, j, probability = pairs(
-        a_key, _ints(a, "t_min"), _ints(a, "t_max"), b_key, _ints(b, "t_min"), _ints(b, "t_max"), condition_of(rule)
-    )
+    stamps = (_ints(side, name) for side in (a, b) for name in ("t_min", "t_max"))
+    i, j, probability = batch.correlate(*stamps, condition_of(rule), a_key, b_key, probability=True)
     other = ~_same_reading(a, b, i, j)
     if not other.all():
         i, j, probability = i[other], j[other], probability[other]
@@ -116,8 +115,10 @@ def hopeless(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
     """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
     # Two's complement: the difference of any two int64 is right as uint64.
     length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)
-    none: npt.NDArray[np.bool_] = length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))
-    return none | table["key"].is_null().to_numpy() if rule.key_equal else none
+    too_long: npt.NDArray[np.bool_] = length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))
+    if rule.key_equal:
+        too_long[table["key"].is_null().to_numpy()] = True
+    return too_long
 
 
 def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:

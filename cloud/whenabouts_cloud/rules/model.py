@@ -19,8 +19,7 @@ class Stream:
     """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
 
     `delay_us` is how long after its t_max a reading may land and still be waited for. `length_us` promises the shortest and
-    longest stamp; without it any length is expected. `offset_us` is added to both ends of every stamp before a condition
-    is looked at: a known constant delay of this stream against true time.
+    longest stamp; without it any length is expected.
     """
 
     name: str

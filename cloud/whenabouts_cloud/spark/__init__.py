@@ -1,3 +1,41 @@
-"""The correlation as Spark jobs: `session` and `java` start Spark, `batch` and `streaming` run a rule over a landing, `sink`
-publishes results exactly once. Importing this package starts and imports nothing; take what you need from its modules.
+"""The correlation as Spark jobs, and its probabilities as column expressions for any DataFrame.
+
+`session` and `java` start Spark, `batch` and `streaming` run a rule over a landing, `slabs` and `ordered` read time-ordered
+Parquet without a shuffle, `native` joins any two frames, `sink` publishes results exactly once. Importing this package
+starts nothing and does not import pyspark; the names below come from `expressions` when they are first used.
+
+    from whenabouts_cloud.spark import within_probability
+    near = pairs.where(within_probability("a_min", "a_max", "b_min", "b_max", 1_000_000) >= 0.8)
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whenabouts_cloud.spark.expressions import (
+        between_at_least,
+        between_probability,
+        deadline_at_least,
+        deadline_probability,
+        delay_at_least,
+        delay_probability,
+        within_at_least,
+        within_probability,
+    )
+
+__all__ = [
+    "within_probability",
+    "deadline_probability",
+    "delay_probability",
+    "between_probability",
+    "within_at_least",
+    "deadline_at_least",
+    "delay_at_least",
+    "between_at_least",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("whenabouts_cloud.spark.expressions"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

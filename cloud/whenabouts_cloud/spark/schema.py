@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
+from whenabouts_cloud.correlation.pairs import SIDE_COLUMNS
 from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_OUTPUT = PAIRS.append(pa.field("counts", pa.string()))
+_OUTPUT = PAIRS.append(pa.field("note", pa.string()))
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 # Of the landing's columns those that a correlation reads.
@@ -63,23 +64,28 @@ RESULT = StructType(
     + [StructField("probability", DoubleType())]
 )
 
-# What jobs hand to the sink: pairs, where `counts` is null, and rows that only tell in JSON what was counted.
-OUTPUT = StructType([*RESULT.fields, StructField("counts", StringType())])
+# What jobs hand to the sink: rows of the result, where `note` is null; readings to set aside, in the columns of a, whose
+# note is their reason; and rows that only tell in JSON what was counted.
+OUTPUT = StructType([*RESULT.fields, StructField("note", StringType())])
 
 # These say that nothing was there: they are no events that could be near another one.
 NO_EVENT_KINDS = ("gap", "absent")
 
 
 def readings_of(rule: CorrelateRule, landing: "DataFrame") -> "DataFrame":
-    """The readings of both streams with `side`, less those that are in no pair whatever else happened.
+    """The readings of both streams with `side`, less those that are in no row of the result whatever else happened.
 
-    Left out are stamps longer than 2d/ct, readings without a key when keys are compared, and kinds that are no event.
+    Left out are kinds that are no event and, unless such readings of a are told as unmatched, stamps longer than
+    (hi - lo)/ct and readings without a key when keys are compared.
     """
     read = landing.select("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
-    useful = ~F.col("kind").isin(*NO_EVENT_KINDS) & _short_enough(rule)
+    useful = _short_enough(rule)
     if rule.key_equal:
         useful &= F.col("key").isNotNull()
-    return read.where(useful).withColumn("side", F.explode(sides_of(rule))).drop("kind")
+    if rule.kind != "inner":
+        useful |= F.col("side") == 0
+    events = read.where(~F.col("kind").isin(*NO_EVENT_KINDS)).drop("kind")
+    return events.withColumn("side", F.explode(sides_of(rule))).where(useful)
 
 
 def sides_of(rule: CorrelateRule, first: int = 0) -> "Column":
@@ -106,12 +112,18 @@ def shard_of(rule: CorrelateRule, shards: int) -> "Column":
     return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int") if rule.key_equal else F.lit(0)
 
 
+def result_rows(rows: pa.Table) -> pa.Table:
+    """Rows of a result as rows of OUTPUT."""
+    return rows.append_column("note", pa.nulls(rows.num_rows, pa.string()))
+
+
 def counts_row(counts: dict[str, Any]) -> pa.Table:
-    """The row of OUTPUT that tells these counts. The rest is empty but not null: pandas would make floats of integers."""
-    empty = {field.name: "" if field.type == pa.string() else 0 for field in PAIRS}
-    return pa.Table.from_pylist([{**empty, "counts": json.dumps(counts)}], schema=_OUTPUT)
+    """The row of OUTPUT that tells these counts."""
+    return pa.Table.from_pylist([{"note": json.dumps(counts)}], schema=_OUTPUT)
 
 
-def pair_rows(pairs: pa.Table) -> pa.Table:
-    """Pairs as rows of OUTPUT."""
-    return pairs.append_column("counts", pa.nulls(pairs.num_rows, pa.string()))
+def late_rows(rule: CorrelateRule, late: pa.Table) -> pa.Table:
+    """Readings to set aside (`online.LATE`) as rows of OUTPUT."""
+    told = {"rule": pa.repeat(pa.scalar(rule.name), late.num_rows), "key": late["key"], "note": late["reason"]}
+    told |= {f"a_{name}": late[name] for name in SIDE_COLUMNS}
+    return pa.table([told.get(x.name, pa.nulls(late.num_rows, x.type)) for x in _OUTPUT], schema=_OUTPUT)

@@ -1,10 +1,20 @@
-"""One Spark session set up for these jobs: small, quiet, on the loopback interface when it runs on this machine alone."""
+"""One Spark session set up for these jobs: small, quiet, on the loopback interface when it runs on this machine alone.
 
+On a cluster (`spark://…`) the packages that the workers import are zipped and shipped with the job, so the machines need
+nothing of this project installed. What they do need: Python of the same minor version with numpy, pandas and pyarrow, at the
+path that PYSPARK_PYTHON names (this interpreter's when it is not set), and the folders of landing and output, shared.
+"""
+
+import atexit
 import os
+import shutil
 import sys
+import tempfile
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from whenabouts_cloud.spark.java import java_home
 
@@ -27,16 +37,36 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(java_home(os.environ))
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join([*_package_folders(), *_given(os.environ.get("PYTHONPATH"))])
+    local = master.startswith("local")
+    if local or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [*dict.fromkeys(_package_folders(PACKAGES)), *_given(os.environ.get("PYTHONPATH"))]
+    )
     settings = _settings(shuffle_partitions)
-    if master.startswith("local"):
+    if local or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     builder: Any = SparkSession.builder
     session: SparkSession = builder.master(master).appName(name).config(map=settings).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    if not local:
+        folder = tempfile.mkdtemp(prefix="whenabouts-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # workers that start later fetch the file from there
+        session.sparkContext.addPyFile(str(packages_zip(Path(folder))))
     return session
+
+
+def packages_zip(folder: Path) -> Path:
+    """A zip of the packages that workers import, as Spark ships it."""
+    made = folder / "whenabouts.zip"
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package, home in zip(PACKAGES, _package_folders(PACKAGES), strict=True):
+            for file in sorted((Path(home) / package).rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    archive.write(file, file.relative_to(home))
+    return made
 
 
 def _settings(shuffle_partitions: int) -> dict[str, str]:
@@ -54,14 +84,15 @@ def _settings(shuffle_partitions: int) -> dict[str, str]:
     }
 
 
-def _package_folders() -> list[str]:
+def _package_folders(packages: tuple[str, ...]) -> list[str]:
+    """The folder each package lies in."""
     folders = []
-    for package in PACKAGES:
+    for package in packages:
         spec = find_spec(package)
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(f"package {package}: found none, expected it installed beside whenabouts_cloud")
         folders.append(str(Path(spec.origin).parent.parent))
-    return list(dict.fromkeys(folders))
+    return folders
 
 
 def _given(path: str | None) -> list[str]:

@@ -1,17 +1,21 @@
 """Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
 
-    OUT/batch=00000012/pairs.parquet   the pairs of one micro-batch; --once has one folder, batch=00000000
+    OUT/batch=00000012/pairs.parquet   the result of one micro-batch; --once has one folder, batch=00000000
+    OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE): `reason` is "late a" or "late b" for
+                                       one that was still joined with what was left, "expired a" or "expired b" for one that
+                                       was not. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
     OUT/.tmp-12/                       being written; readers skip names that begin with a dot
     OUT/_checkpoint/                   Spark's offsets and state
     OUT/_job.json                      which rule and mode OUT belongs to
 
-A micro-batch is written to a folder of its own and appears by one rename. Spark repeats a micro-batch that was not
-committed with the same number and the same input; when its folder is there already the repetition is thrown away. It is
-computed all the same, because the state of the batch is committed by computing it. Results are merged into one file a batch
-by this process, row group by row group, so that many shards do not make many small files.
+A micro-batch is written to a folder of its own and appears by one rename, its late readings by one before that. Spark
+repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
+repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Results
+are merged into one file a batch by this process, row group by row group, so that many shards do not make many small files.
 
 The first batch is published even without pairs: from then on OUT can be read and has its schema. The renames are atomic on
-a local or network POSIX file system; object stores have none.
+a local or network POSIX file system; object stores have none. On a cluster OUT must be a folder that all machines share:
+the rows that workers wrote are counted and compared with those that are there to be merged.
 """
 
 import json
@@ -20,13 +24,13 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.correlation.pairs import RESULT
+from whenabouts_cloud.correlation.pairs import READING, RESULT, SIDE_COLUMNS
 from whenabouts_cloud.rules.model import CorrelateRule
 
 if TYPE_CHECKING:
@@ -35,7 +39,9 @@ if TYPE_CHECKING:
 PAIRS_FILE = "pairs.parquet"
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
-MARKER_VERSION = 1
+MARKER_VERSION = 2
+LATE_FOLDER, LATE_FILE = "_late", "readings.parquet"
+LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
 
 Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
 """Called after a batch: its number, the published file (None: nothing new) and what each shard or group counted."""
@@ -43,6 +49,10 @@ Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
 
 class WrongOutputError(ValueError):
     """The output folder belongs to another job; the text says which and what to do."""
+
+
+class LostRowsError(RuntimeError):
+    """What the workers wrote is not there to be published: the output folder is not shared by all machines."""
 
 
 class PairSink:
@@ -59,9 +69,12 @@ class PairSink:
         target = batch_folder(self._out, batch_id)
         first = not any(self._out.glob("batch=*"))
         published = None
+        late = made / LATE_FOLDER
+        if late.exists():
+            _appear(late, self._out / LATE_FOLDER / target.name)
+            shutil.rmtree(late, ignore_errors=True)
         if not target.exists() and (pq.read_metadata(made / PAIRS_FILE).num_rows or first):
-            made.rename(target)
-            _sync_folder(self._out)
+            _appear(made, target)
             published = target / PAIRS_FILE
         shutil.rmtree(made.parent, ignore_errors=True)
         if self._report:
@@ -78,24 +91,55 @@ class PairSink:
         return target / PAIRS_FILE, counts
 
     def _write(self, frame: "DataFrame", name: str) -> tuple[Path, list[dict[str, Any]]]:
-        """The frame as a folder with one file of pairs, not visible yet, and the rows that counted."""
+        """The frame as a folder of results and late readings that is not visible yet, and what the other rows counted."""
         work = self._out / name
         shutil.rmtree(work, ignore_errors=True)
-        frame.write.parquet(str(work / "parts"))
+        written = _write_parts(frame, work / "parts")
         made = work / "made"
         made.mkdir()
         counts: list[dict[str, Any]] = []
+        late: list[pa.Table] = []
+        merged = 0
         with (made / PAIRS_FILE).open("wb") as file:
             with pq.ParquetWriter(file, RESULT, compression="zstd") as writer:
                 for part in sorted((work / "parts").glob("*.parquet")):
                     for rows in pq.ParquetFile(part).iter_batches():
-                        pairs = _pairs_of(rows, counts)
+                        merged += rows.num_rows
+                        pairs = _pairs_of(rows, counts, late)
                         if pairs.num_rows:
                             writer.write_table(pairs)
-            file.flush()
-            os.fsync(file.fileno())
+            _sync_file(file)
+        if merged != written:
+            raise LostRowsError(
+                f"output {self._out}: found {merged} rows, expected the {written} that were computed; "
+                "on a cluster --out must be a folder that all machines share"
+            )
+        if late:
+            (made / LATE_FOLDER).mkdir()
+            with (made / LATE_FOLDER / LATE_FILE).open("wb") as file:
+                pq.write_table(pa.concat_tables(late), file, compression="zstd")
+                _sync_file(file)
+            _sync_folder(made / LATE_FOLDER)
         _sync_folder(made)
         return made, counts
+
+
+def _write_parts(frame: "DataFrame", folder: Path) -> int:
+    """Compute the frame into Parquet files; how many rows the tasks wrote."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    observed = Observation()
+    frame.observe(observed, F.count(F.lit(1)).alias("rows")).write.parquet(str(folder.resolve()))
+    return int(observed.get["rows"])
+
+
+def _appear(made: Path, target: Path) -> None:
+    """Let a folder appear whole, unless it is there already."""
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True)
+        made.rename(target)
+        _sync_folder(target.parent)
 
 
 def batch_folder(out: Path, batch_id: int) -> Path:
@@ -151,13 +195,24 @@ def claim(out: Path, rule: CorrelateRule, mode: str, shards: int) -> None:
     _sync_folder(out)
 
 
-def _pairs_of(rows: pa.RecordBatch, counts: list[dict[str, Any]]) -> pa.Table:
-    """The pairs among the rows; what the others counted is appended to `counts`."""
+def _pairs_of(rows: pa.RecordBatch, counts: list[dict[str, Any]], late: list[pa.Table]) -> pa.Table:
+    """The result among the rows; what was counted is appended to `counts`, readings to set aside to `late`."""
     table = pa.Table.from_batches([rows])
-    told = table["counts"].drop_null().to_pylist()
-    counts += [json.loads(text) for text in told]
-    pairs = table.filter(pc.is_null(table["counts"])) if told else table
-    return pairs.select(RESULT.names).cast(RESULT)
+    noted = table.filter(pc.is_valid(table["note"]))
+    if not noted.num_rows:
+        return table.select(RESULT.names).cast(RESULT)
+    is_counts = pc.starts_with(noted["note"], "{")
+    counts += [json.loads(text) for text in noted.filter(is_counts)["note"].to_pylist()]
+    aside = noted.filter(pc.invert(is_counts))
+    if aside.num_rows:
+        columns = {"reason": "note"} | {name: f"a_{name}" for name in SIDE_COLUMNS}
+        late.append(pa.table([aside[columns.get(name, name)] for name in LATE.names], schema=LATE))
+    return table.filter(pc.is_null(table["note"])).select(RESULT.names).cast(RESULT)
+
+
+def _sync_file(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

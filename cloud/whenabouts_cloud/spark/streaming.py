@@ -9,7 +9,7 @@ A promise read in one invocation of a shard counts from the next one on (`shard`
 invocation must hold every reading of it that was visible by then: a listing takes all there is as long as nothing limits
 the files per trigger, and a shard is invoked in every micro-batch that has a row for it.
 
-Output: pairs (RESULT columns) and, for each invocation, one row whose `counts` says in JSON what it did.
+Output: rows of the result, readings to set aside, and for each invocation one row that says in JSON what it did (OUTPUT).
 
 Micro-batches must not be limited by maxFilesPerTrigger, so starting on a long history reads all of it in the first one.
 """
@@ -35,8 +35,9 @@ from whenabouts_cloud.spark.schema import (
     LOOK_UP,
     OUTPUT,
     counts_row,
-    pair_rows,
+    late_rows,
     readings_of,
+    result_rows,
     shard_of,
     sides_of,
 )
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 PROMISE = 2  # `side` of a promise for stream a; 3 is one for stream b. Its time is in t_max.
-STATE = "online binary, frontiers string"
+STATE = "online binary, best binary, frontiers string"
 ALL_AGES = "36500d"  # the file source forgets files older than the newest by a week otherwise
 
 
@@ -61,7 +62,7 @@ def start_query(
     report: Report | None = None,
     max_rows: int = MAX_ROWS,
 ) -> "StreamingQuery":
-    """Start publishing a rule's pairs below `out`, going on from its checkpoint if there is one.
+    """Start publishing a rule's result below `out`, going on from its checkpoint if there is one.
 
     The landing folder must exist; its folder of promises is made if the ingest has not yet done so, for Spark to watch.
     """
@@ -92,7 +93,7 @@ def _promises_of(rule: CorrelateRule, promises: "DataFrame", shards: int) -> "Da
     streams = known.select("site", "gateway", "frontier_us", F.explode("streams").alias("stream"))
     sided = streams.withColumn("side", F.explode(sides_of(rule, first=PROMISE)))
     every = sided.withColumn("shard", F.explode(F.sequence(F.lit(0), F.lit(shards - 1))))
-    # Zeros, not nulls: pandas would turn the integers of the whole column into floats.
+    # Zeros, not nulls: pandas would turn the integers of the whole column into floats on the way to Python.
     zero = F.lit(0).cast("long")
     return every.select(
         "shard", "side", "site", "gateway", zero.alias("boot"), zero.alias("seq"), "stream",
@@ -108,15 +109,15 @@ def _advance_shard(
     warnings.filterwarnings("ignore", message="The behavior of DataFrame concatenation", category=FutureWarning)
     shard = CorrelationShard(rule, max_rows)
     if state.exists:
-        online, frontiers = state.get
-        shard.restore((bytes(online), frontiers))
+        online, best, frontiers = state.get
+        shard.restore((bytes(online), bytes(best), frontiers))
     arrived = pd.concat(list(rows), ignore_index=True)
     readings = [_table(arrived[arrived["side"] == side]) for side in (0, 1)]
     promises = [_promises(arrived[arrived["side"] == PROMISE + side]) for side in (0, 1)]
-    pairs = shard.step(readings, promises)
+    told, late = shard.step(readings, promises)
     state.update(shard.snapshot())
-    yield pair_rows(pairs).to_pandas()
-    yield counts_row({"shard": int(key[0]), **shard.counts()}).to_pandas()
+    for made in (result_rows(told), late_rows(rule, late), counts_row({"shard": int(key[0]), **shard.counts()})):
+        yield made.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)  # plain pandas makes floats of nulls
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:

@@ -1,0 +1,128 @@
+"""Pairs of two sets of time-ordered Parquet files: each task reads its own slab of both and runs the kernel, no shuffle.
+
+    correlate_files(spark, a_files, b_files, condition, carry=("id",))                  a_id, b_id, probability
+    correlate_files(spark, a_files, b_files, condition, fold=count, schema="n long")    what `fold` makes of a slab's pairs
+
+In Spark the shuffle is the cost, not the test. This way pays where files are roughly in the order of time, and most where a
+task aggregates or writes its pairs itself: rows that go back to the JVM cost more than the join. Files in disorder are
+refused rather than read many times over.
+
+All machines must reach the files under the paths given. A slab and its pairs are held in memory by one task.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whenabouts_cloud.correlation import batch
+from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.spark.slabs import Part, Slab, middles, parts_of, plan, read_parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SLAB_ROWS = (
+    250_000  # of a; few enough for the cache and memory of a task, many enough to spread its fixed cost of 20 ms
+)
+MOST_READ = 3.0  # times the rows there are; beyond, the shuffle of `batch` is cheaper
+
+Index = npt.NDArray[np.int64]
+Fold = Callable[[pa.Table, pa.Table, Iterator[tuple[Index, Index]]], pa.Table]
+"""From the columns of both sides and the pairs (i, j), in chunks whose arrays are used again, to a table to hand on."""
+
+
+class DisorderError(ValueError):
+    """The files are not ordered by time; the text says how much would be read."""
+
+
+def correlate_files(
+    spark: "SparkSession",
+    a: Iterable[str],
+    b: Iterable[str],
+    condition: Condition,
+    *,
+    stamps: tuple[str, str] = ("t_min", "t_max"),
+    key: str | None = None,
+    carry: Sequence[str] = (),
+    fold: Fold | None = None,
+    schema: str | None = None,
+    slab_rows: int = SLAB_ROWS,
+) -> "DataFrame":
+    """The pairs of the rows of a and of b, each once: columns `carry` of both with a_ and b_, and the probability.
+
+    Stamps are integer columns; `key` is a column that must be equal, null equals nothing. With `fold` a task hands on what
+    that makes of its slab, in a frame of `schema`.
+
+    Raises:
+        DisorderError: the rows of the slabs would be read more than MOST_READ times.
+        ValueError: a file has no statistics of the stamps, or only one of fold and schema was given.
+    """
+    if (fold is None) != (schema is None):
+        raise ValueError("fold and schema: found one of them, expected both or none")
+    sides = parts_of(a, stamps), parts_of(b, stamps)
+    rows = sum(part.rows for side in sides for part in side)
+    slabs = plan(*sides, condition, sum(part.rows for part in sides[0]) // slab_rows + 1)
+    read = sum(slab.rows_read for slab in slabs)
+    if read > MOST_READ * rows:
+        raise DisorderError(
+            f"files: found {rows} rows of which {len(slabs)} slabs would read {read}, expected files ordered by "
+            f"{stamps[0]}; sort them, or use a join of two frames (`native`, `batch`)"
+        )
+    work = functools.partial(_slab, slabs, condition, stamps, key, tuple(carry), fold, _engine(rows))
+    numbers = spark.range(0, len(slabs), 1, max(len(slabs), 1))
+    return numbers.mapInArrow(work, schema or _schema(spark, sides, carry))
+
+
+def _engine(rows: int) -> batch.Engine:
+    """Compiled where there is enough to do for all slabs together: a worker process loads the kernel once."""
+    return "numba" if rows >= batch.NUMBA_ROWS and find_spec("numba") is not None else "numpy"
+
+
+def _schema(spark: "SparkSession", sides: tuple[list[Part], list[Part]], carry: Sequence[str]) -> str:
+    columns = []
+    for name, parts in zip("ab", sides, strict=True):
+        kinds = dict(spark.read.parquet(parts[0].path).dtypes) if parts else {}
+        columns += [f"`{name}_{column}` {kinds.get(column, 'string')}" for column in carry]
+    return ", ".join([*columns, "probability double"])
+
+
+def _slab(
+    slabs: list[Slab],
+    condition: Condition,
+    stamps: tuple[str, str],
+    key: str | None,
+    carry: tuple[str, ...],
+    fold: Fold | None,
+    engine: batch.Engine,
+    numbers: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    columns = list(dict.fromkeys((*stamps, *([key] if key else []), *carry)))
+    for slab in (slabs[n] for numbered in numbers for n in numbered["id"].to_pylist()):
+        a, b = read_parts(slab.a, columns), read_parts(slab.b, columns)
+        if slab.low > min(x.low for x in slab.a) or slab.high <= max(x.high for x in slab.a):
+            middle = middles(*(a[name].to_numpy() for name in stamps))
+            a = a.filter(pa.array((middle >= slab.low) & (middle < slab.high)))
+        ends = [side[name].to_numpy() for side in (a, b) for name in stamps]
+        keys = _codes(a[key], b[key]) if key else (None, None)
+        if fold is not None:
+            yield from fold(a, b, batch.correlate_chunks(*ends, condition, *keys, engine=engine)).to_batches()
+            continue
+        i, j, probability = batch.correlate(*ends, condition, *keys, probability=True, engine=engine)
+        made = {f"a_{name}": a[name].take(pa.array(i)) for name in carry}
+        made |= {f"b_{name}": b[name].take(pa.array(j)) for name in carry}
+        yield from pa.table(made | {"probability": probability}).to_batches()
+
+
+def _codes(a: pa.ChunkedArray, b: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Numbers for equal keys; nulls get numbers of their own on each side, so they equal nothing."""
+    both = pa.chunked_array([*a.chunks, *b.chunks]).combine_chunks().dictionary_encode()
+    codes = pc.fill_null(both.indices.cast(pa.int64()), -1).to_numpy().copy()
+    none = np.flatnonzero(codes < 0)
+    codes[none] = -1 - (none >= len(a))
+    return codes[: len(a)], codes[len(a) :]

@@ -1,0 +1,68 @@
+"""The command as a process of its own, whose output tests can wait for."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+TIMEOUT_S = 90
+
+
+class Process:
+    """The command running; its two outputs are collected as lines."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
+        call = "from whenabouts_cloud.correlate_command import correlate; correlate()"
+        options = [
+            "--landing",
+            folder / "landing",
+            "--rule",
+            folder / "rule.wa",
+            "--out",
+            folder / "out",
+            "--shards",
+            "2",
+        ]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", call, *map(str, options), *more],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True,
+        )  # fmt: skip
+        self.out, self.err = [], []
+        self._changed = threading.Condition()
+        self._readers = [
+            threading.Thread(target=self._collect, args=x, daemon=True)
+            for x in ((self.process.stdout, self.out), (self.process.stderr, self.err))
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _collect(self, stream, lines):
+        for line in stream:
+            with self._changed:
+                lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+
+    def wait_for(self, text, count=1):
+        """Until `text` has been said on stderr so many times."""
+        with self._changed:
+            said = self._changed.wait_for(lambda: sum(text in x for x in self.err) >= count, TIMEOUT_S)
+        assert said, f"expected {text!r}, found " + "\n".join(self.err)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        """The exit code; all lines have been collected then."""
+        code = self.process.wait(TIMEOUT_S)
+        for reader in self._readers:
+            reader.join(10)
+        return code
+
+    def kill(self):
+        """SIGKILL to the driver, its JVM and its workers at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
