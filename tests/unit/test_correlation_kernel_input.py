@@ -111,12 +111,16 @@ def test_stamps_of_any_whole_type_are_taken(dtype):
 
 
 def test_stamps_beyond_int64_are_taken_as_python_integers():
-    """uint64 beyond int64 as well; keys still decide."""
+    """uint64 beyond int64 as well; keys still decide, and the other forms of the result agree."""
     late = np.array([(1 << 63) + 5, (1 << 64) - 1], np.uint64)
     huge = np.array([1 << 80, (1 << 63) + 6], object)
     for keys, expected in ((), [(0, 1)]), (([1, 2], [1, 1]), [(0, 1)]), (([1, 2], [1, None]), []):
         i, j = correlate(late, late, huge, huge, SURE, *keys)
         assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
+        counts = Counter()
+        assert count_pairs(late, late, huge, huge, SURE, *keys, counts=counts) == counts["pairs"] == len(expected)
+        chunks = correlate_chunks(late, late, huge, huge, SURE, *keys, chunk_pairs=1)
+        assert [(int(i[0]), int(j[0])) for i, j in chunks] == expected
 
 
 def test_counts_tell_pairs_and_probabilities_evaluated():
@@ -162,8 +166,9 @@ def test_numba_is_loaded_only_where_it_pays():
 def test_many_rows_take_numba_by_themselves():
     """From NUMBA_ROWS on the loading pays."""
     code = (
-        "import sys, numpy as np; from whenabouts_cloud.correlation import Condition, count_pairs, kernel_join\n"
-        "t = np.arange(kernel_join.NUMBA_ROWS // 2) * 10\n"
+        "import sys, numpy as np; from whenabouts_cloud.correlation import Condition, count_pairs\n"
+        "from whenabouts_cloud.correlation.kernel_join import NUMBA_ROWS\n"
+        "t = np.arange(NUMBA_ROWS // 2) * 10\n"
         "print(count_pairs(t, t, t, t, Condition('within', d=1, confidence=1)), 'numba' in sys.modules)"
     )
     assert python(code) == "1000000 True"

@@ -68,6 +68,8 @@ class Join:
         """The pairs slab by slab, in parts of at most `size`, in buffers that are used again."""
         if self.wide is not None:
             i, j, _ = self.wide
+            if counts is not None:
+                counts["pairs"] += len(i)
             yield from ((i[at : at + size], j[at : at + size]) for at in range(0, len(i), size))
         if self.cutter is None:
             return
