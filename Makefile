@@ -9,10 +9,10 @@ SPEED ?=
 TRACE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench broker lock clean
+.PHONY: help setup demo test lint bench bench-correlation broker lock clean
 
 help:  ## Show these targets.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup: $(VENV)/.ready  ## Make the virtual environment .venv with the locked versions and this project in it.
 
@@ -36,7 +36,10 @@ lint: setup  ## Format check, lint and strict types.
 	$(BIN)/mypy
 
 bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
-	@for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
+	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
+
+bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and plain Spark, the same answers checked.
+	@for bench in correlation operators eager spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 broker:
 	@command -v mosquitto >/dev/null || test -x /usr/sbin/mosquitto || { \
