@@ -212,8 +212,8 @@ def _blocks_2010(size: Size, seed: int, say: Say) -> list[Figure]:
         f"From blocks of {size.blocks[0]} to {size.blocks[-1]} the time of lazy changes by "
         f"{last.execution_us / first.execution_us:.2f}; in the paper it falls, ever more slowly. Here the fixed cost of a "
         f"block is already spread over {size.blocks[0]} tuples, and what is left is writing pairs, which is no cheaper in "
-        f"larger pieces. Look-up takes {ratio['0.8']:.2f} of lazy's time at ct 0.8 and {ratio['0.5']:.2f} at ct 0.5, over all "
-        "block sizes: it saves evaluations, which are a handful of instructions now, and pays with its table. "
+        f"larger pieces. Look-up takes {ratio['0.8']:.2f} of lazy's time at ct 0.8, {ratio['0.5']:.2f} at ct 0.5 over all "
+        "sizes: it saves evaluations, which are a handful of instructions now, and pays with its table. "
         "In the paper it gains, with the printed errors (pairs twice, pairs lost, false pairs) corrected here.",
     )  # fmt: skip
     lookups = {name: of_name for name, of_name in runs.items() if name.startswith("lookup")}
