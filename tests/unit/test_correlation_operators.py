@@ -7,7 +7,18 @@ import pytest
 
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.operators import OPERATORS, Counters, operator
+from whenabouts_cloud.correlation.operators.banded import Banded
+from whenabouts_cloud.correlation.operators.base import StreamBounds
+from whenabouts_cloud.correlation.operators.blocks import BlockOperator
 from whenabouts_cloud.correlation.operators.columns import Columns
+from whenabouts_cloud.correlation.operators.eager import Eager
+from whenabouts_cloud.correlation.operators.held import Held
+from whenabouts_cloud.correlation.operators.kernels import compiled
+from whenabouts_cloud.correlation.operators.keyed import Keyed
+from whenabouts_cloud.correlation.operators.lazy import Lazy
+from whenabouts_cloud.correlation.operators.lookup import Lookup
+from whenabouts_cloud.correlation.operators.simple import Simple
+from whenabouts_cloud.correlation.operators.simple_sort import SimpleSort
 
 NAMES = list(OPERATORS)
 LAZY = ("lazy", "lookup")
@@ -318,3 +329,54 @@ def test_a_one_sided_condition_without_a_window_is_refused_with_the_reason():
                 op.push("b", n, 5 * n, 5 * n + 1, 5 * n + 2)
             assert 0 < op.counters.pairs < 300 * 15
             assert max(op.counters.buffer_a_max, op.counters.buffer_b_max) < 30
+
+
+def test_names_lead_to_the_operators_of_their_files():
+    """One file each; the block operators share their machinery, and a key wraps any of them."""
+    kinds = {
+        "simple": Simple,
+        "simple_sort": SimpleSort,
+        "eager": Eager,
+        "lazy": Lazy,
+        "lookup": Lookup,
+        "banded": Banded,
+    }
+    assert kinds == OPERATORS
+    assert {n for n, kind in kinds.items() if issubclass(kind, BlockOperator)} == {"lazy", "lookup", "banded"}
+    assert all(type(make(name, within(10))) is kind for name, kind in kinds.items())
+    assert isinstance(make("eager", within(10), key=True), Keyed)
+
+
+def test_a_lazy_operator_that_is_never_due_is_refused():
+    """Neither a count nor a time."""
+    with pytest.raises(ValueError, match="lazy: found neither block nor every"):
+        Lazy(within(10), StreamBounds(0, 1, 0), StreamBounds(0, 1, 0), block=None, every=None)
+
+
+@pytest.mark.parametrize("name", ["match_block", "match_block_lookup"])
+def test_a_kernel_leaves_ties_to_the_exact_test(name):
+    """A point and an interval of 10 at d 10, ct 1/2: middle 10 away is a tie, 9 a match, 11 none; all are probed."""
+    one, rows = np.array([0]), np.array([[-100, 1, 0, 100]])
+    middles = np.array([18, 20, 22])  # doubled, of targets of length 10
+    lengths = np.array([10, 10, 10])
+    found = compiled(name)(one, one, one, middles // 2 + 5, middles, lengths, rows, 0, 1, 20, 0.5)
+    i, j, near_i, near_j, evaluations, sure = found[:6]
+    assert (i.tolist(), j.tolist()) == ([0], [0])
+    assert (near_i.tolist(), near_j.tolist()) == ([0], [1])
+    assert (evaluations, sure) == (3, 0)
+
+
+def test_a_buffer_drops_from_its_front_and_gives_the_room_back():
+    """Unsorted it stops at the first that is needed; long after, dropped tuples are gone from the lists."""
+    held = Held()
+    for n, t_max in enumerate([1, 9, 2, 3]):
+        held.append(n, 0, t_max)
+    assert held.drop_below(5) == 1
+    assert len(held) == 3
+    held = Held()
+    for n in range(2000):
+        held.insert(n, n, n + n % 2)
+    assert held.t_max == sorted(held.t_max)
+    assert held.drop_below(1900) == 1899
+    assert len(held.t_max) == len(held) == 101
+    assert (held.index[0], held.t_max[0]) == (1899, 1900)

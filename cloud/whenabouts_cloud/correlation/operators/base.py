@@ -118,6 +118,10 @@ class Operator(ABC):
         """The pairs of everything that still waits. The operator can be used further."""
         return []
 
+    def flush_arrays(self) -> Arrays:
+        """As `flush`, with the pairs as two int64 arrays."""
+        return as_arrays(self.flush())
+
     def take_late(self) -> list[LateTuple]:
         """The late tuples since the last call; they have been joined with what was left."""
         taken = list(self._late)

@@ -89,6 +89,8 @@ class BlockOperator(Operator):
     def push_arrays(self, side: Side, index: Any, t_min: Any, t_max: Any, now: Any) -> Arrays:
         """As `push`, with the pairs as two int64 arrays (index_a, index_b), without a Python object a pair."""
         n = number(side)
+        if isinstance(index, int):
+            return self._take_one(n, index, t_min, t_max, now)
         index, t_min, t_max = (_whole(x).reshape(-1) for x in (index, t_min, t_max))
         if not len(index):
             return NO_PAIRS
@@ -104,9 +106,16 @@ class BlockOperator(Operator):
 
     def flush(self) -> list[Pair]:
         """Evaluate everything that waits."""
-        return _as_list(_joined([self._evaluate(0), self._evaluate(1)]))
+        return _as_list(self.flush_arrays())
+
+    def flush_arrays(self) -> Arrays:
+        """As `flush`, with the pairs as two arrays."""
+        return _joined([self._evaluate(0), self._evaluate(1)])
 
     def _push_one(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[Pair]:
+        return _as_list(self._take_one(n, index, t_min, t_max, now))
+
+    def _take_one(self, n: int, index: int, t_min: int, t_max: int, now: int) -> Arrays:
         check_interval(t_min, t_max)
         self._set_origin(t_min, t_max)
         if self._admit(n, index, t_min, t_max, now):
@@ -114,7 +123,7 @@ class BlockOperator(Operator):
             self._singles[n].append((t_min - origin, t_max - origin, index, now - origin))
             self._count_waiting[n] += 1
             self._least_waiting[n] = min(self._least_waiting[n], t_max)
-        return _as_list(self._due(n))
+        return self._due(n)
 
     def _admit_block(self, n: int, index: Ints, t_min: Ints, t_max: Ints, now: Ints) -> None:
         length = t_max - t_min

@@ -30,6 +30,7 @@ from whenabouts_cloud.correlation.operators.bounds import Row, grid
 from whenabouts_cloud.correlation.operators.probe import Probe
 
 GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little a tuple
+DROP_AT_ONCE = 8  # obsolete tuples at the front before they are dropped; `advance` and `counters` leave none
 
 
 class _Stream:
@@ -89,7 +90,9 @@ class Eager(Operator):
         """As `Operator.push`; one tuple of plain integers takes the short way."""
         if type(index) is not int or side not in ("a", "b"):
             return super().push(side, index, t_min, t_max, now)
-        return self._push_one(0 if side == "a" else 1, index, t_min, t_max, now)
+        if side == "a":
+            return list(zip(repeat(index), self._partners(0, index, t_min, t_max, now)))
+        return list(zip(self._partners(1, index, t_min, t_max, now), repeat(index)))
 
     def partners(self, side: Side, index: int, t_min: int, t_max: int, now: int) -> list[int]:
         """As `push` for one tuple, giving only the indices of the other stream: cheaper where matches are many."""
@@ -145,7 +148,8 @@ class Eager(Operator):
         if found:
             self._pairs += len(found)
             self._waited += (now - t_max) * len(found) - above
-        if target.front < len(maxima) and maxima[target.front] < now + target.drop_at:
+        at = target.front + DROP_AT_ONCE
+        if at < len(maxima) and maxima[at] < now + target.drop_at:
             target.drop_below(now + target.drop_at)
         maxima = base.t_max
         if not maxima or t_max >= maxima[-1]:
@@ -155,7 +159,8 @@ class Eager(Operator):
             base.index.append(index)
         else:
             base.insert(index, t_min, t_max)
-        if maxima[base.front] < now + base.drop_at or len(maxima) - base.front > self.max_buffer:
+        at = base.front + DROP_AT_ONCE
+        if (at < len(maxima) and maxima[at] < now + base.drop_at) or len(maxima) - base.front > self.max_buffer:
             self._shorten(base)
         return found
 
@@ -191,6 +196,7 @@ class Eager(Operator):
             ]
 
     def _tally(self) -> None:
+        self._drop_obsolete()
         counts, (a, b) = self._counts, self._streams
         counts.sure, counts.evaluations, counts.pairs = self._sure, self._evaluations, self._pairs
         counts.response_2010_sum = self._waited

@@ -8,8 +8,8 @@ table and a range of their own; on the right the usable test is min(new) >= min(
 it is initialised; a result found after a failed reuse is stored, as the text says; and a pair is asked only where one tail
 can be cut, max(e) <= min(n) + d on the left and min(e) >= max(n) - d on the right, which makes reuse right for every d.
 
-It does not pay on today's machines: an evaluation costs about what the table does. Kept as the papers' algorithm, with
-counters; `lazy` and `banded` are faster.
+It hardly pays on today's machines: it saves a third of the evaluations, but one costs about what a look at the table does
+(measured: 0.9 to 1.1 of the time of `lazy`). Kept as the papers' algorithm, with its counters; use `banded`.
 """
 
 from whenabouts_cloud.correlation.operators.blocks import BlockOperator

@@ -1,0 +1,88 @@
+"""Figures as markdown, JSON and PNG."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+Series = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a paper, measured again: a line a series over `x`, and what differs."""
+
+    key: str  # file name
+    source: str
+    title: str
+    x_label: str
+    y_label: str
+    x: Sequence[float | str]
+    series: Series
+    remark: str
+    log_y: bool = False
+
+
+def as_json(figure: Figure) -> dict[str, Any]:
+    """As plain values."""
+    return asdict(figure) | {"x": list(figure.x)}
+
+
+def markdown(figures: list[Figure], preface: str) -> str:
+    """All tables with their remarks."""
+    parts = ["# The papers' correlation experiments, run here", preface]
+    for figure in figures:
+        names = list(figure.series)
+        parts.append(f"## {figure.source}: {figure.title}")
+        parts.append(
+            "\n".join(
+                [
+                    f"| {figure.x_label} | " + " | ".join(names) + " |",
+                    "|---" * (len(names) + 1) + "|",
+                    *(
+                        f"| {x} | " + " | ".join(_number(figure.series[name][n]) for name in names) + " |"
+                        for n, x in enumerate(figure.x)
+                    ),
+                ]
+            )
+        )
+        parts.append(f"({figure.y_label})")
+        parts.append(figure.remark)
+    return "\n\n".join(parts) + "\n"
+
+
+def plot(figure: Figure, folder: Path) -> Path:
+    """Draw it as a PNG.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    axes_of = pyplot.subplots(figsize=(6.4, 4.2), dpi=110)
+    drawing, axes = axes_of
+    places = range(len(figure.x))
+    for name, values in figure.series.items():
+        axes.plot(places, values, marker="o", label=name)
+    axes.set_xticks(list(places), [str(x) for x in figure.x])
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    axes.set_title(f"{figure.source}: {figure.title}", fontsize=9)
+    if figure.log_y:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    drawing.tight_layout()
+    path = folder / f"{figure.key}.png"
+    drawing.savefig(path)
+    pyplot.close(drawing)
+    return path
+
+
+def _number(value: float) -> str:
+    if value == 0:
+        return "0"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
