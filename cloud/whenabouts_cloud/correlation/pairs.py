@@ -115,10 +115,11 @@ def hopeless(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
     """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
     # Two's complement: the difference of any two int64 is right as uint64.
     length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)
-    too_long: npt.NDArray[np.bool_] = np.asarray(length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1)))
+    none: npt.NDArray[np.bool_] = np.zeros(table.num_rows, bool)
+    none[length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))] = True
     if rule.key_equal:
-        too_long[table["key"].is_null().to_numpy()] = True
-    return too_long
+        none[table["key"].is_null().to_numpy()] = True
+    return none
 
 
 def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:

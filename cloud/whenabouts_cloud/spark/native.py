@@ -64,8 +64,8 @@ def _holds(condition: Condition, apart: "Column") -> "Column":
     """The condition from the distance of the doubled middles and the lengths, in integers alone.
 
     In doubled units s, s' = D + T -+ |M|, clamped to [0, 2T], and N as in `expressions`: (N(s) + N(s') - W) q >= p W with
-    W = 8 w_a w_b; with one point (s + s' - 2T) q >= p 2T; with two |M| <= D, which is the first test. The lengths are at most
-    those that can match, so it is known beforehand whether 64 bits are enough; else it is DECIMAL(38, 0).
+    W = 8 w_a w_b; with one point (s + s' - 2T) q >= p 2T; with two |M| <= D, which is the first test. The lengths are
+    at most those that can match, so it is known beforehand whether 64 bits are enough; else it is DECIMAL(38, 0).
     """
     p, q, longest = condition.ct.numerator, condition.ct.denominator, condition.longest_us
     kind = "bigint" if 64 * (longest + 1) ** 2 * q < 1 << 63 else "decimal(38,0)"
