@@ -37,6 +37,7 @@ D_US, RATE, SHORTEST_US, LONGEST_US = 500_000, 10, 20_000, 300_000
 CONDITION = Condition("within", d=D_US, confidence="0.8")
 FILES = 8
 ENDS = ("a_t_min", "a_t_max", "b_t_min", "b_t_max")
+SCHEMA = "pairs long, mixed long, second long"
 Digest = tuple[int, int, int]
 
 
@@ -114,13 +115,12 @@ def main() -> None:
             a, b = (make(Path(scratch) / f"{side}{rows}", rows, seed) for seed, side in enumerate("ab"))
             frames = [spark.read.parquet(*files) for files in (a, b)]
             scan = frames[0].unionAll(frames[1])
-            schema = "pairs long, mixed long, second long"
             ways: dict[str, Callable[[], Digest | None]] = {
                 "scan only": lambda scan=scan: (
                     scan.agg(F.sum(F.col("t_min").bitwiseXOR(F.col("t_max")) + F.col("id"))).first() and None
                 ),
                 "slab per task, kernel": lambda a=a, b=b: summed(
-                    correlate_files(spark, a, b, CONDITION, carry=("id",), fold=fold, schema=schema)
+                    correlate_files(spark, a, b, CONDITION, carry=("id",), fold=fold, schema=SCHEMA)
                 ),
                 "native buckets, exact": lambda f=frames: digest(timing_join(*f, CONDITION, probability=False)),
             }

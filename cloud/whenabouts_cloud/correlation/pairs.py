@@ -103,8 +103,8 @@ def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> batch.PairsWithPro
         a, b = (x if len(at) == x.num_rows else x.take(pa.array(at)) for x, at in ((a, a_at), (b, b_at)))
         codes = _code(pa.chunked_array([*_plain(a["key"]).chunks, *_plain(b["key"]).chunks], pa.string()))
         a_key, b_key = codes[: a.num_rows], codes[a.num_rows :]
-    stamps = (_ints(side, name) for side in (a, b) for name in ("t_min", "t_max"))
-    i, j, probability = batch.correlate(*stamps, condition_of(rule), a_key, b_key, probability=True)
+    a_min, a_max, b_min, b_max = (_ints(side, name) for side in (a, b) for name in ("t_min", "t_max"))
+    i, j, probability = batch.correlate(a_min, a_max, b_min, b_max, condition_of(rule), a_key, b_key, probability=True)
     other = ~_same_reading(a, b, i, j)
     if not other.all():
         i, j, probability = i[other], j[other], probability[other]
@@ -115,10 +115,11 @@ def hopeless(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
     """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
     # Two's complement: the difference of any two int64 is right as uint64.
     length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)
-    too_long: npt.NDArray[np.bool_] = length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))
+    none: npt.NDArray[np.bool_] = np.zeros(table.num_rows, bool)
+    none[length > np.uint64(min(rule.condition.longest_us, (1 << 64) - 1))] = True
     if rule.key_equal:
-        too_long[table["key"].is_null().to_numpy()] = True
-    return too_long
+        none[table["key"].is_null().to_numpy()] = True
+    return none
 
 
 def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:

@@ -12,9 +12,12 @@ is raised and nothing wraps, with ANSI mode or without.
 
 `*_at_least` compares that with the confidence as the decimal written. Rows closer to it than GUARD are decided in
 DECIMAL(38, 0), which is exact as long as 2 w_a w_b q < 10^38 for lengths w and a confidence p/q: with two decimals, lengths
-to 20 000 years; with twelve, to 80 days. Longer ones that close are decided by the doubles.
+to 20 000 years; with twelve, to 80 days. Longer ones that close count as reaching it.
 
-Cost: a few tens of nanoseconds a row; the decimals only touch rows at a near tie.
+Size matters: Spark repeats a subexpression wherever it occurs in a filter or join, and Java stops compiling a method of more
+than 8000 bytecodes. So generated code only holds plain arithmetic for stamps and limits within +-2^61; what is rare, wider
+stamps and near ties, sits in a lambda of an array function, which Spark evaluates outside generated code and only for those
+rows.
 """
 
 from decimal import Decimal
@@ -26,6 +29,8 @@ from pyspark.sql import functions as F
 from whenabouts_cloud.correlation.condition import Condition, exact_confidence
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import Column
 
     ColumnOrName = Column | str
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
 GUARD = 1e-9  # doubles err by less than 1e-14
 EXACT_LIMIT = 1e38  # of DECIMAL(38, 0)
+PLAIN_LIMIT = 1 << 61  # |stamp| and |limit| up to which no sum or difference below leaves 64 bits
 
 
 def within_probability(
@@ -54,16 +60,14 @@ def deadline_probability(
     a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", d: "Limit"
 ) -> "Column":
     """P(Y - X <= d)."""
-    stamps = _stamps(a_min, a_max, b_min, b_max)
-    return F.when(stamps.valid, _cdf(_below(stamps, _limit(d)), stamps))
+    return _one_sided(_stamps(a_min, a_max, b_min, b_max), _limit(d), _below)
 
 
 def delay_probability(
     a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", d: "Limit"
 ) -> "Column":
     """P(Y - X >= d). Not 1 - deadline: two points at distance d satisfy both."""
-    stamps = _stamps(a_min, a_max, b_min, b_max)
-    return F.when(stamps.valid, _cdf(_above(stamps, _limit(d)), stamps))
+    return _one_sided(_stamps(a_min, a_max, b_min, b_max), _limit(d), _above)
 
 
 def within_at_least(
@@ -105,7 +109,7 @@ def deadline_at_least(
     """Whether P(Y - X <= d) >= confidence, exactly."""
     stamps, limit = _stamps(a_min, a_max, b_min, b_max), _limit(d)
     exact = _reaches(stamps, [_below_exact(stamps, limit)], exact_confidence(confidence))
-    return _guarded(stamps, _cdf(_below(stamps, limit), stamps), exact, confidence)
+    return _guarded(stamps, _one_sided(stamps, limit, _below), exact, confidence)
 
 
 def delay_at_least(
@@ -119,7 +123,7 @@ def delay_at_least(
     """Whether P(Y - X >= d) >= confidence, exactly."""
     stamps, limit = _stamps(a_min, a_max, b_min, b_max), _limit(d)
     exact = _reaches(stamps, [_above_exact(stamps, limit)], exact_confidence(confidence))
-    return _guarded(stamps, _cdf(_above(stamps, limit), stamps), exact, confidence)
+    return _guarded(stamps, _one_sided(stamps, limit, _above), exact, confidence)
 
 
 def probability_of(
@@ -150,9 +154,8 @@ class _Stamps(NamedTuple):
 
 def _stamps(a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName") -> _Stamps:
     first, last, low, high = (_bigint(x) for x in (a_min, a_max, b_min, b_max))
-    return _Stamps(
-        first, last, low, high, _difference(last, first), _difference(high, low), (first <= last) & (low <= high)
-    )
+    lengths = ((last - first).cast("double"), (high - low).cast("double"))
+    return _Stamps(first, last, low, high, *lengths, (first <= last) & (low <= high))
 
 
 def _bigint(column: "ColumnOrName") -> "Column":
@@ -167,53 +170,84 @@ def _limit(limit: "Limit") -> "Column":
     return F.lit(limit).cast("bigint")
 
 
-def _difference(x: "Column", y: "Column") -> "Column":
+def rarely(value: "Column") -> "Column":
+    """The value, evaluated outside generated code."""
+    return F.transform(F.array(F.lit(0)), lambda _: value).getItem(0)
+
+
+def _plain(stamps: _Stamps, *limits: "Column") -> "Column":
+    """Whether nothing can overflow."""
+    return (F.least(stamps.a_min, stamps.b_min, *limits) >= -PLAIN_LIMIT) & (
+        F.greatest(stamps.a_max, stamps.b_max, *limits) <= PLAIN_LIMIT
+    )
+
+
+def _minus(x: "Column", y: "Column") -> "Column":
     """x - y as a double: of the exact integer where it fits 64 bits."""
     return F.coalesce(F.try_subtract(x, y).cast("double"), x.cast("double") - y.cast("double"))
 
 
-def _sum_of_difference(limit: "Column", x: "Column", y: "Column") -> "Column":
-    """limit + (x - y) as a double."""
-    exact = F.try_add(limit, F.try_subtract(x, y)).cast("double")
-    return F.coalesce(exact, limit.cast("double") + (x.cast("double") - y.cast("double")))
+def _wide(stamps: _Stamps) -> _Stamps:
+    """The same with lengths that cannot overflow."""
+    return stamps._replace(w_a=_minus(stamps.a_max, stamps.a_min), w_b=_minus(stamps.b_max, stamps.b_min))
 
 
-def _below(stamps: _Stamps, limit: "Column") -> "Column":
-    return _sum_of_difference(limit, stamps.a_max, stamps.b_min)
+def _below(stamps: _Stamps, limit: "Column", wide: bool) -> "Column":
+    """limit + a_max - b_min as a double."""
+    if not wide:
+        return (limit + (stamps.a_max - stamps.b_min)).cast("double")
+    exact = F.try_add(limit, F.try_subtract(stamps.a_max, stamps.b_min)).cast("double")
+    return F.coalesce(exact, limit.cast("double") + _minus(stamps.a_max, stamps.b_min))
 
 
-def _above(stamps: _Stamps, limit: "Column") -> "Column":
-    return _sum_of_difference(-limit, stamps.b_max, stamps.a_min)
+def _above(stamps: _Stamps, limit: "Column", wide: bool) -> "Column":
+    """b_max - a_min - limit as a double."""
+    if not wide:
+        return (stamps.b_max - stamps.a_min - limit).cast("double")
+    exact = F.try_subtract(F.try_subtract(stamps.b_max, stamps.a_min), limit).cast("double")
+    return F.coalesce(exact, _minus(stamps.b_max, stamps.a_min) - limit.cast("double"))
+
+
+def _one_sided(stamps: _Stamps, limit: "Column", side: "Callable[[_Stamps, Column, bool], Column]") -> "Column":
+    few = _cdf(side(stamps, limit, False), stamps.w_a, stamps.w_b)
+    wide = _wide(stamps)
+    many = _cdf(side(wide, limit, True), wide.w_a, wide.w_b)
+    return F.when(stamps.valid, F.when(_plain(stamps, limit), few).otherwise(rarely(many)))
 
 
 def _between(stamps: _Stamps, low: "Column", high: "Column") -> "Column":
-    both = _cdf(_below(stamps, high), stamps) + _cdf(_above(stamps, low), stamps) - F.lit(1.0)
-    # The sum of two doubles below 1 can fall short of 1 by their rounding.
-    return F.when(stamps.valid, F.when(low > high, F.lit(0.0)).otherwise(F.greatest(both, F.lit(0.0))))
+    def both(stamps: _Stamps, wide: bool) -> "Column":
+        below = _cdf(_below(stamps, high, wide), stamps.w_a, stamps.w_b)
+        above = _cdf(_above(stamps, low, wide), stamps.w_a, stamps.w_b)
+        return F.greatest(below + above - F.lit(1.0), F.lit(0.0))  # rounding can leave less than 0
+
+    value = F.when(_plain(stamps, low, high), both(stamps, False)).otherwise(rarely(both(_wide(stamps), True)))
+    return F.when(stamps.valid, F.when(low > high, F.lit(0.0)).otherwise(value))
 
 
-def _cdf(s: "Column", stamps: _Stamps) -> "Column":
+def _cdf(s: "Column", w_a: "Column", w_b: "Column") -> "Column":
     """P(U(0, w_a) + U(0, w_b) <= s). The order of the tests decides ties and points."""
-    low, high = F.least(stamps.w_a, stamps.w_b), F.greatest(stamps.w_a, stamps.w_b)
-    total = stamps.w_a + stamps.w_b
+    low, high = F.least(w_a, w_b), F.greatest(w_a, w_b)
     # At least 1: a division by zero raises in ANSI mode even where another branch is taken.
-    wide = F.greatest(high, F.lit(1.0))
-    area = F.lit(2.0) * F.greatest(low, F.lit(1.0)) * wide
+    wide = F.greatest(w_a, w_b, F.lit(1.0))
+    area = F.greatest(w_a, F.lit(1.0)) * F.greatest(w_b, F.lit(1.0)) * 2
+    rest = w_a + w_b - s
     return (
-        F.when(s >= total, F.lit(1.0))
+        F.when(rest <= 0, F.lit(1.0))
         .when(s <= 0, F.lit(0.0))
         .when(s < low, s * s / area)
         .when(s <= high, (s - low / 2) / wide)
-        .otherwise(F.lit(1.0) - (total - s) * (total - s) / area)
+        .otherwise(F.lit(1.0) - rest * rest / area)
     )
 
 
 def _guarded(stamps: _Stamps, probability: "Column", exact: "Column", confidence: "Confidence") -> "Column":
     ct = exact_confidence(confidence)
     threshold = ct.numerator / ct.denominator
-    small_enough = F.lit(2.0 * ct.denominator) * stamps.w_a * stamps.w_b < EXACT_LIMIT
-    near = (F.abs(probability - threshold) < GUARD) & small_enough
-    return F.when(stamps.valid, F.when(near, exact).otherwise(probability >= threshold))
+    wide = _wide(stamps)
+    small_enough = F.lit(2.0 * ct.denominator) * wide.w_a * wide.w_b < EXACT_LIMIT
+    decided = rarely(F.when(small_enough, exact).otherwise(F.lit(True)))
+    return F.when(F.abs(probability - threshold) < GUARD, decided).otherwise(probability >= threshold)
 
 
 def _decimal(column: Any, digits: int = 20) -> "Column":

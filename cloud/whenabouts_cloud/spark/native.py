@@ -2,7 +2,7 @@
 
 Spark turns a join on a range into nested loops over all pairs. Here the doubled middle is cut into buckets as wide as the
 band that a pair can span; a row of b is put into its own bucket and both neighbours, a row of a into one, so an equality
-join meets each pair exactly once, and `expressions.holds` decides it. `floor`, not `div`, makes the buckets: `div` rounds
+join meets each pair exactly once, and integers decide it. `floor`, not `div`, makes the buckets: `div` rounds
 towards zero and would make the bucket around zero twice as wide.
 
 It pays where pairs are many and stay in Spark; where a task can aggregate them, `ordered` and `batch` are faster. A key that
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.correlation.condition import Condition
-from whenabouts_cloud.spark.expressions import holds, probability_of
+from whenabouts_cloud.spark.expressions import probability_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,25 +37,53 @@ def timing_join(
     Stamps are BIGINT columns in the condition's ticks. `keys` are columns of both frames that must be equal. Rows in which
     a stamp is null, or lies outside +-2^61, or the interval is longer than any that can match, are in no pair.
     """
-    width = max(condition.band(2 * condition.longest_us), 1)
+    band = condition.band(2 * condition.longest_us)
     sides = []
     for name, frame in (("a", a), ("b", b)):
         renamed = frame.select(*(F.col(column).alias(f"{name}_{column}") for column in frame.columns))
         low, high = (F.col(f"{name}_{end}") for end in stamps)
         in_range = (low >= -STAMP_LIMIT) & (high <= STAMP_LIMIT) & (high >= low)
         useful = renamed.where(in_range & (high - low <= min(condition.longest_us, 2 * STAMP_LIMIT)))
-        doubled = low + high - (condition.doubled_centre if name == "b" else 0)
-        sides.append(useful.withColumn(f"{name}__bucket", _floor(doubled, width)))
+        middle = low + high - (condition.doubled_centre if name == "b" else 0)
+        sides.append(useful.withColumns({f"{name}__middle": middle, f"{name}__length": high - low}))
     one, other = sides
-    other = other.withColumn("b__bucket", F.explode(F.array(*(F.col("b__bucket") + n for n in (-1, 0, 1)))))
+    buckets = [_floor(F.col(f"{name}__middle"), max(band, 1)) for name in "ab"]
+    one = one.withColumn("a__bucket", buckets[0])
+    other = other.withColumn("b__bucket", F.explode(F.array(*(buckets[1] + n for n in (-1, 0, 1)))))
     equal = F.col("a__bucket") == F.col("b__bucket")
     for key in keys:
         equal &= F.col(f"a_{key}") == F.col(f"b_{key}")
+    apart = F.abs(F.col("b__middle") - F.col("a__middle"))
     ends = [f"{name}_{end}" for name in "ab" for end in stamps]
-    moved = F.col(ends[2]) + F.col(ends[3]) - F.col(ends[0]) - F.col(ends[1]) - condition.doubled_centre
-    near = F.abs(moved) <= condition.band(2 * condition.longest_us)
-    pairs = one.join(other, equal & near & holds(condition, *ends)).drop("a__bucket", "b__bucket")
+    pairs = one.join(other, equal & (apart <= band) & _holds(condition, apart))
+    pairs = pairs.drop(*(f"{name}__{x}" for name in "ab" for x in ("middle", "length", "bucket")))
     return pairs.withColumn("probability", probability_of(condition, *ends)) if probability else pairs
+
+
+def _holds(condition: Condition, apart: "Column") -> "Column":
+    """The condition from the distance of the doubled middles and the lengths, in integers alone.
+
+    In doubled units s, s' = D + T -+ |M|, clamped to [0, 2T], and N as in `expressions`: (N(s) + N(s') - W) q >= p W with
+    W = 8 w_a w_b; with one point (s + s' - 2T) q >= p 2T; with two |M| <= D, which is the first test. The lengths are
+    at most those that can match, so it is known beforehand whether 64 bits are enough; else it is DECIMAL(38, 0).
+    """
+    p, q, longest = condition.ct.numerator, condition.ct.denominator, condition.longest_us
+    kind = "bigint" if 64 * (longest + 1) ** 2 * q < 1 << 63 else "decimal(38,0)"
+    w_a, w_b = (F.col(f"{name}__length").cast(kind) for name in "ab")
+    total = w_a + w_b
+    ends = [F.greatest(F.least(condition.width + total + by, 2 * total), F.lit(0).cast(kind)) for by in (-apart, apart)]
+
+    def area(s: "Column") -> "Column":
+        cut = [F.greatest(s - 2 * w, F.lit(0).cast(kind)) for w in (w_a, w_b)]
+        return s * s - cut[0] * cut[0] - cut[1] * cut[1]
+
+    whole = 8 * w_a * w_b
+    return (
+        F.when(apart + total <= condition.width, F.lit(True))
+        .when(total == 0, F.lit(False))
+        .when(whole == 0, (ends[0] + ends[1] - 2 * total) * q >= 2 * total * p)
+        .otherwise((area(ends[0]) + area(ends[1]) - whole) * q >= whole * p)
+    )
 
 
 def _floor(value: "Column", width: int) -> "Column":

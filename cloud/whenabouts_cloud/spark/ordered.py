@@ -13,7 +13,7 @@ All machines must reach the files under the paths given. A slab and its pairs ar
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,12 +108,16 @@ def _slab(
         if slab.low > min(x.low for x in slab.a) or slab.high <= max(x.high for x in slab.a):
             middle = middles(*(a[name].to_numpy() for name in stamps))
             a = a.filter(pa.array((middle >= slab.low) & (middle < slab.high)))
-        ends = [side[name].to_numpy() for side in (a, b) for name in stamps]
-        keys = _codes(a[key], b[key]) if key else (None, None)
+        a_min, a_max, b_min, b_max = (side[name].to_numpy() for side in (a, b) for name in stamps)
+        keys: tuple[Any, Any] = _codes(a[key], b[key]) if key else (None, None)
         if fold is not None:
-            yield from fold(a, b, batch.correlate_chunks(*ends, condition, *keys, engine=engine)).to_batches()
+            yield from fold(
+                a, b, batch.correlate_chunks(a_min, a_max, b_min, b_max, condition, *keys, engine=engine)
+            ).to_batches()
             continue
-        i, j, probability = batch.correlate(*ends, condition, *keys, probability=True, engine=engine)
+        i, j, probability = batch.correlate(
+            a_min, a_max, b_min, b_max, condition, *keys, probability=True, engine=engine
+        )
         made = {f"a_{name}": a[name].take(pa.array(i)) for name in carry}
         made |= {f"b_{name}": b[name].take(pa.array(j)) for name in carry}
         yield from pa.table(made | {"probability": probability}).to_batches()

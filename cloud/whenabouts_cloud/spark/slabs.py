@@ -9,6 +9,7 @@ slabs, which is how a caller knows that this way does not pay.
 Middles are floor((t_min + t_max) / 2), taken without overflow.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -91,7 +92,7 @@ def plan(a: Sequence[Part], b: Sequence[Part], condition: Condition, slabs: int)
     lowest, highest = reach_of(condition)
     borders = [INT64_MIN, *_borders(a, slabs), INT64_MAX]
     planned = []
-    for low, high in zip(borders, borders[1:], strict=False):
+    for low, high in itertools.pairwise(borders):
         mine = tuple(part for part in a if part.high >= low and part.low < high)
         if not mine:
             continue
