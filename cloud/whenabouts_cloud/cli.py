@@ -4,6 +4,7 @@ import click
 
 try:
     from whenabouts_cloud.correlate_command import correlate
+    from whenabouts_cloud.experiments_command import experiments
     from whenabouts_cloud.import_command import imports
     from whenabouts_cloud.ingest_command import ingest
     from whenabouts_cloud.rules_command import check, explain
@@ -24,7 +25,7 @@ def main() -> None:
     """
 
 
-for command in (ingest, check, explain, correlate, imports):
+for command in (ingest, check, explain, correlate, imports, experiments):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -79,9 +79,11 @@ WITHOUT_OWN_TEST = {
     "whenabouts_edge.trace.lines",
     "whenabouts_edge.trace.transport",
     "whenabouts_cloud.correlation.frontier",
+    "whenabouts_cloud.correlation.nearest",
     "whenabouts_cloud.ingest_command",
     "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.schema",
+    "whenabouts_cloud.spark.slabs",
     "whenabouts_sim.embedded_broker",
     "whenabouts_sim.parent_death",
 }
