@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation import batch
 from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.kernel_join import PairsWithProbability
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.rules.model import CorrelateRule
 
@@ -95,7 +96,7 @@ def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
     return pa.concat_tables([rows, unmatched_rows(rule, a.take(pa.array(alone)))]).take(pa.array(order))
 
 
-def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> batch.PairsWithProbability:
+def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbability:
     """Rows of a and of b that are pairs, and their probability, ordered by (a, b)."""
     a_key = b_key = a_at = b_at = None
     if rule.key_equal:
@@ -167,7 +168,9 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 def _same_reading(a: pa.Table, b: pa.Table, i: Any, j: Any) -> npt.NDArray[np.bool_]:
     """Which pairs are of one reading with itself; numbers are compared first, as they hardly ever agree."""
-    same = (_ints(a, "seq")[i] == _ints(b, "seq")[j]) & (_ints(a, "boot")[i] == _ints(b, "boot")[j])
+    same: npt.NDArray[np.bool_] = (_ints(a, "seq")[i] == _ints(b, "seq")[j]) & (
+        _ints(a, "boot")[i] == _ints(b, "boot")[j]
+    )
     at = np.flatnonzero(same)
     for name in ("gateway", "site"):
         at = at[_equal(a[name].take(pa.array(i[at])), b[name].take(pa.array(j[at])))]

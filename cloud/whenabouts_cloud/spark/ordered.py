@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation import batch
 from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.kernel_join import NUMBA_ROWS
 from whenabouts_cloud.spark.slabs import Part, Slab, middles, parts_of, plan, read_parts
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def correlate_files(
 
 def _engine(rows: int) -> batch.Engine:
     """Compiled where there is enough to do for all slabs together: a worker process loads the kernel once."""
-    return "numba" if rows >= batch.NUMBA_ROWS and find_spec("numba") is not None else "numpy"
+    return "numba" if rows >= NUMBA_ROWS and find_spec("numba") is not None else "numpy"
 
 
 def _schema(spark: "SparkSession", sides: tuple[list[Part], list[Part]], carry: Sequence[str]) -> str:
