@@ -167,7 +167,9 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 def _same_reading(a: pa.Table, b: pa.Table, i: Any, j: Any) -> npt.NDArray[np.bool_]:
     """Which pairs are of one reading with itself; numbers are compared first, as they hardly ever agree."""
-    same = (_ints(a, "seq")[i] == _ints(b, "seq")[j]) & (_ints(a, "boot")[i] == _ints(b, "boot")[j])
+    same: npt.NDArray[np.bool_] = (_ints(a, "seq")[i] == _ints(b, "seq")[j]) & (
+        _ints(a, "boot")[i] == _ints(b, "boot")[j]
+    )
     at = np.flatnonzero(same)
     for name in ("gateway", "site"):
         at = at[_equal(a[name].take(pa.array(i[at])), b[name].take(pa.array(j[at])))]
