@@ -14,7 +14,7 @@ from whenabouts_cloud.correlate_command import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import load_rules
 from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
-from whenabouts_cloud.spark.sink import PairSink, claim
+from whenabouts_cloud.spark.sink import MARKER_VERSION, PairSink, claim
 
 RULE = """
 STREAM dock  FROM "dock/tags" DELAY 1 h
@@ -122,7 +122,13 @@ def test_an_output_folder_of_another_job_is_refused(folder):
     assert result.exit_code == 2
     assert "other content" in result.output
     (out / "thesis.txt").unlink()
-    (out / "_job.json").write_text('{"version": 1, "mode": "streaming", "rule": "", "shards": 4}')
+    (out / "_job.json").write_text("{")
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "found a damaged _job.json" in result.output
+    (out / "_job.json").write_text(
+        json.dumps({"version": MARKER_VERSION, "mode": "streaming", "rule": "", "shards": 4})
+    )
     result = run(folder, "--once")
     assert result.exit_code == 2
     assert "found results of mode 'streaming', expected 'once'" in result.output

@@ -172,7 +172,13 @@ def claim(out: Path, rule: CorrelateRule, mode: str, shards: int) -> None:
         mine["shards"] = shards  # the state is divided by it
     marker = out / MARKER
     if marker.exists():
-        found = json.loads(marker.read_text(encoding="utf-8"))
+        try:
+            found = dict(json.loads(marker.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise WrongOutputError(
+                f"output {out}: found a damaged {MARKER} ({error}), expected what an earlier run wrote; "
+                f"take another --out, or delete {out} to begin again"
+            ) from None
         for name, value in mine.items():
             if found.get(name) != value:
                 raise WrongOutputError(
