@@ -80,7 +80,7 @@ def once(pairs):
 
 @pytest.mark.parametrize("name", ["simple", "simple_sort", "eager", "banded"])
 @given(streams(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data):
     """Each tuple gives at once the pairs with all that came before, heartbeats change nothing, nothing is late."""
     condition, promises, events = case
@@ -99,7 +99,7 @@ def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data)
 
 @pytest.mark.parametrize("name", ["lazy", "lookup"])
 @given(streams(), st.sampled_from([1, 2, 5, None]), st.sampled_from([1, 10, 60, None]), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_at_every_prefix_a_lazy_operator_gives_early_or_when_flushed_what_the_definition_says(
     name, case, block, every, data
 ):
