@@ -17,6 +17,7 @@ settings.load_profile("build server" if os.environ.get("CI") else "anywhere")
 GROUPS = ("spark", "e2e")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers read the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one group run in one worker, one after the other; all others go wherever there is room."""
     for item in items:

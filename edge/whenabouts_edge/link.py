@@ -39,7 +39,7 @@ class LinkState:
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
     problem: str = ""
     opened: int = 0
-    opened_ns: int = 0  # monotonic
+    opened_ns: int = 0  # monotonic, just before: nothing was read earlier
     readings: int = 0
     restarts: int = 0
     counters: dict[str, int] = field(default_factory=dict)
@@ -176,11 +176,12 @@ class LinkThread(threading.Thread):
     def run(self) -> None:
         pause_s = REOPEN_S_MIN
         while not self._stopping.is_set():
+            opening_ns = time.monotonic_ns()
             try:
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
                     self._say("reading", "")
                     self.link_state.opened += 1
-                    self.link_state.opened_ns = time.monotonic_ns()
+                    self.link_state.opened_ns = opening_ns
                     pause_s = REOPEN_S_MIN
                     self._read(port)
                     return
