@@ -54,7 +54,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result
     deadline = time.monotonic() + TIMEOUT_S
     while pq.read_table(folder / "out").num_rows < expected.num_rows and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert last.stop() == 0
+    assert last.stop() == 0, "\n".join(last.err)
     assert same_rows(pq.read_table(folder / "out"), expected)
     printed = [json.loads(line) for line in last.out]
     assert {x["result_id"] for x in printed} <= set(expected["result_id"].to_pylist())

@@ -1,0 +1,1 @@
+"""Complex events: sequences of readings of one key, found although the readings arrive out of order."""

@@ -1,0 +1,97 @@
+"""A pattern as the kernels take it: classes of events, and variants, which are plain sets of elements in a partial order.
+
+A class is what an event must be to play an element: its types and the conditions on it alone. Elements of one class, in one
+pattern or in many, share one chain of stored events. A variant has no choice left in it: OR and repetition are unfolded, so
+its positives are a fixed list. `before[i]` is the set, as bits, of the positives that happen strictly before positive i.
+
+A negation forbids events of a class between the latest of its left positives and the earliest of its right ones, both
+excluded. Without left ones it reaches back to the last positive's time less the window, included; without right ones
+forward to the first positive's time plus the window, included.
+
+Selection is a matter of negations too: NEXT forbids, between neighbours, what could have been the later one; STRICT forbids
+any event of the key. So every strategy is decided by the set of events alone.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+Mode = Literal["certain", "possible", "over", "causal"]
+Skip = Literal["none", "to_next", "past_last"]
+Op = Literal["attribute", "constant", "+", "-", "*", "/", "negate", "=", "!=", "<", "<=", ">", ">=", "and", "or", "not"]
+NEGATED = -1  # as an element of a step: the negated event itself
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a condition in postfix order, for a machine with a stack of numbers; truth is 1 and 0.
+
+    `attribute` pushes column `column` of positive `element` (or of the negated event, NEGATED); `constant` pushes `value`.
+    Columns are numbers: text is coded by who fills the columns, t_min and t_max are columns like others. Comparisons with
+    a missing value (nan) are false, `!=` too.
+    """
+
+    op: Op
+    element: int = 0
+    column: int = 0
+    value: float = 0.0
+
+
+Program = tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class EventClass:
+    """Events of one of these type codes that satisfy the condition, whose steps name the event as element 0."""
+
+    types: frozenset[int]
+    condition: Program = ()
+
+
+@dataclass(frozen=True)
+class Negation:
+    """No event of the class, satisfying the condition, between the positives of `left` and those of `right` (bits)."""
+
+    event_class: int
+    left: int
+    right: int
+    condition: Program = ()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Positives in an order that agrees with time; `columns[i]` is the place of positive i in a match of the pattern.
+
+    Each condition is one that must hold; it can be decided once all positives that it names are chosen.
+    """
+
+    classes: tuple[int, ...]
+    columns: tuple[int, ...]
+    before: tuple[int, ...]
+    negations: tuple[Negation, ...] = ()
+    conditions: tuple[Program, ...] = ()
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each positive comes after all before it in the list."""
+        return all(mask == (1 << i) - 1 for i, mask in enumerate(self.before))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One pattern for a fixed list of type names; a match has `width` places, -1 where its variant has no positive.
+
+    `longest` is the longest stamp that is expected of the events, in ticks like `window`; 0 for points.
+    """
+
+    classes: tuple[EventClass, ...]
+    variants: tuple[Variant, ...]
+    width: int
+    window: int
+    strict_window: bool = False
+    mode: Mode = "certain"
+    probability: Fraction = Fraction(1)
+    skip: Skip = "none"
+    per_key: bool = True
+    longest: int = 0
+    attributes: tuple[str, ...] = ()  # names of the columns that conditions read
