@@ -16,7 +16,7 @@ The order by middles (`whenabouts_protocol.eager`, for gateways) probes a third 
 """
 
 from bisect import bisect_left, bisect_right
-from itertools import product, zip_longest
+from itertools import repeat
 from typing import Any
 
 from whenabouts_cloud.correlation.condition import Condition
@@ -44,11 +44,12 @@ class _Stream:
     """Tuples of one stream in the order of their maxima, as parallel lists with a moving front, and its bases' table."""
 
     __slots__ = (
-        "centre", "cut", "delay", "drop_at", "evaluations", "front", "index", "look_at", "most", "overflow", "pi",
-        "probed", "rho", "room", "rows", "step", "sure", "t_max", "tuples", "waited",
+        "centre", "cut", "delay", "drop_at", "evaluations", "front", "index", "look_at", "most", "n", "overflow",
+        "pairs", "pi", "rho", "room", "rows", "step", "sure", "t_max", "tuples", "waited",
     )  # fmt: skip
 
-    def __init__(self, delay: int, centre: int, room: int) -> None:
+    def __init__(self, n: int, delay: int, centre: int, room: int) -> None:
+        self.n = n
         self.t_max: list[int] = []
         self.index: list[int] = []
         self.tuples: list[Target] = []
@@ -61,8 +62,8 @@ class _Stream:
         self.rows: list[Row] = []
         self.rho = self.pi = self.drop_at = 0
         self.step = 1
-        # As a base: pairs from sure ranges, evaluations, pairs from them, sum of now - the later maximum over all pairs.
-        self.sure = self.evaluations = self.probed = self.waited = 0
+        # As a base: all pairs, those from sure ranges, evaluations, sum of now - the later maximum over all pairs.
+        self.pairs = self.sure = self.evaluations = self.waited = 0
 
     def insert(self, index: int, t_min: int, t_max: int, of_class: int) -> None:
         """In the order of the maxima; arrivals are nearly in order, so the move is short."""
@@ -94,7 +95,7 @@ class Eager(Operator):
 
     def __init__(self, condition: Condition, a: StreamBounds, b: StreamBounds, *, max_buffer: int = MAX_BUFFER) -> None:
         centre = condition.doubled_centre
-        self._streams = (_Stream(a.delay, centre, max_buffer), _Stream(b.delay, -centre, max_buffer))
+        self._a, self._b = _Stream(0, a.delay, centre, max_buffer), _Stream(1, b.delay, -centre, max_buffer)
         self._holds = Probe(condition).holds
         super().__init__(condition, a, b, max_buffer=max_buffer)
 
@@ -102,28 +103,28 @@ class Eager(Operator):
         """As `Operator.push`; one tuple of plain integers takes the short way."""
         if type(index) is int:
             if side == "a":
-                found = self._partners(0, index, t_min, t_max, now)
-                return list(product((index,), found)) if found else []
+                found = self._partners(self._a, self._b, index, t_min, t_max, now)
+                return list(zip(repeat(index), found)) if found else []
             if side == "b":
-                found = self._partners(1, index, t_min, t_max, now)
-                return list(zip_longest(found, (), fillvalue=index)) if found else []
+                found = self._partners(self._b, self._a, index, t_min, t_max, now)
+                return list(zip(found, repeat(index))) if found else []
         return super().push(side, index, t_min, t_max, now)
 
     def partners(self, side: Side, index: int, t_min: int, t_max: int, now: int) -> list[int]:
         """As `push` for one tuple, giving only the indices of the other stream: cheaper where matches are many."""
-        return self._partners(number(side), index, t_min, t_max, now)
+        base, target = (self._b, self._a) if number(side) else (self._a, self._b)
+        return self._partners(base, target, index, t_min, t_max, now)
 
     def _push_one(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[Pair]:
-        partners = self._partners(n, index, t_min, t_max, now)
-        return [(j, index) for j in partners] if n else [(index, j) for j in partners]
+        found = self.partners("b" if n else "a", index, t_min, t_max, now)
+        return [(j, index) for j in found] if n else [(index, j) for j in found]
 
-    def _partners(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[int]:
-        base, target = self._streams[n], self._streams[1 - n]
+    def _partners(self, base: _Stream, target: _Stream, index: int, t_min: int, t_max: int, now: int) -> list[int]:
         length = t_max - t_min
         if base.rho <= length <= base.pi and self._now <= now <= t_max + base.delay:
             self._now = now
         else:  # late, out of order, of an unusual length, or wrong
-            if not self._admit(n, index, t_min, t_max, now):
+            if not self._admit(base.n, index, t_min, t_max, now):
                 return []
             now = self._now
         first, sure_first, sure_last, last, sure, reach, of_class = base.rows[(length - base.rho) // base.step]
@@ -142,13 +143,10 @@ class Eager(Operator):
                 sure_high = bisect_right(maxima, t_min + sure_last, sure_low)
                 high = bisect_right(maxima, t_min + last, sure_high)
             found = target.index[sure_low:sure_high]
-            count = len(found)
-            base.sure += count
-            if newest > t_max and count and maxima[sure_high - 1] > t_max:
+            base.sure += sure_high - sure_low
+            if newest > t_max and sure_low < sure_high and maxima[sure_high - 1] > t_max:
                 later = maxima[bisect_right(maxima, t_max, sure_low, sure_high) : sure_high]
-                base.waited += (now - t_max) * count + len(later) * t_max - sum(later)
-            else:
-                base.waited += (now - t_max) * count
+                base.waited += len(later) * t_max - sum(later)
             if low < sure_low:
                 if maxima[sure_low - 1] > t_max:
                     found += self._probe(base, target, low, sure_low, t_min, t_max)
@@ -159,11 +157,11 @@ class Eager(Operator):
                         distance = centre - middle
                         if distance <= sure[c] or (distance <= reach[c] and self._holds(distance, length, w)):
                             found.append(partner)
-                    count = len(found) - count
-                    base.probed += count
-                    base.waited += (now - t_max) * count
             if sure_high < high:
                 found += self._probe(base, target, sure_high, high, t_min, t_max)
+        if found:
+            base.pairs += len(found)
+            base.waited += (now - t_max) * len(found)
         maxima = base.t_max
         if not maxima or t_max >= maxima[-1]:
             maxima.append(t_max)
@@ -176,7 +174,7 @@ class Eager(Operator):
         return found
 
     def _probe(self, base: _Stream, target: _Stream, low: int, high: int, t_min: int, t_max: int) -> list[int]:
-        """The indices of those targets from low to high that match, and what there is to count of them."""
+        """The indices of those targets from low to high that match; `waited` still lacks now - t_max for each."""
         length, centre, holds = t_max - t_min, t_min + t_max + base.centre, self._holds
         _, _, _, _, sure, reach, _ = base.rows[(length - base.rho) // base.step]
         found: list[int] = []
@@ -188,20 +186,20 @@ class Eager(Operator):
                 if middle + w > t_max + t_max:
                     above += (middle + w >> 1) - t_max
         base.evaluations += high - low
-        base.probed += len(found)
-        base.waited += (self._now - t_max) * len(found) - above
+        base.waited -= above
         return found
 
     def _drop_obsolete(self) -> None:
-        for stream in self._streams:
+        for stream in (self._a, self._b):
             stream.drop_below(self._now + stream.drop_at)
 
     def _held(self, n: int) -> int:
-        return len(self._streams[n].t_max) - self._streams[n].front
+        stream = self._b if n else self._a
+        return len(stream.t_max) - stream.front
 
     def _measure(self) -> None:
         super()._measure()
-        for n, stream in enumerate(self._streams):
+        for n, stream in enumerate((self._a, self._b)):
             lengths, limits = self._lengths[n], self._limits[n]
             table = grid(self.condition, base=lengths, target=self._lengths[1 - n])
             stream.rho, stream.pi, stream.step = lengths.rho, lengths.pi, limits.step
@@ -216,9 +214,10 @@ class Eager(Operator):
 
     def _tally(self) -> None:
         self._drop_obsolete()
-        counts, (a, b) = self._counts, self._streams
-        counts.sure, counts.evaluations = a.sure + b.sure, a.evaluations + b.evaluations
-        counts.pairs = counts.sure + a.probed + b.probed
+        counts, a, b = self._counts, self._a, self._b
+        counts.sure, counts.evaluations, counts.pairs = (
+            a.sure + b.sure, a.evaluations + b.evaluations, a.pairs + b.pairs
+        )  # fmt: skip
         counts.response_2010_sum = a.waited + b.waited
         counts.tuples = counts.hopeless + sum(s.cut + len(s.t_max) for s in (a, b))
         counts.overflow = a.overflow + b.overflow
