@@ -120,16 +120,18 @@ class Eager(Operator):
         return [(j, index) for j in found] if n else [(index, j) for j in found]
 
     def _partners(self, base: _Stream, target: _Stream, index: int, t_min: int, t_max: int, now: int) -> list[int]:
-        length = t_max - t_min
-        if base.rho <= length <= base.pi and self._now <= now <= t_max + base.delay:
+        length, waited = t_max - t_min, now - t_max  # small numbers are compared faster than times
+        if base.rho <= length <= base.pi and waited <= base.delay and self._now <= now:
             self._now = now
         else:  # late, out of order, of an unusual length, or wrong
             if not self._admit(base.n, index, t_min, t_max, now):
                 return []
             now = self._now
+            waited = now - t_max
         first, sure_first, sure_last, last, sure, reach, of_class = base.rows[(length - base.rho) // base.step]
         maxima = target.t_max
-        if not maxima or maxima[-1] < t_min + first:
+        newest = maxima[-1] - t_min if maxima else first - 1
+        if newest < first:
             found = []
         elif sure_first > sure_last:
             low = bisect_left(maxima, t_min + first, target.front)
@@ -137,18 +139,17 @@ class Eager(Operator):
         else:
             sure_low = bisect_left(maxima, t_min + sure_first, target.front)
             low = bisect_left(maxima, t_min + first, target.front, sure_low)
-            newest = maxima[-1]
             sure_high = high = len(maxima)
-            if newest > t_min + sure_last:
+            if newest > sure_last:
                 sure_high = bisect_right(maxima, t_min + sure_last, sure_low)
                 high = bisect_right(maxima, t_min + last, sure_high)
             found = target.index[sure_low:sure_high]
             base.sure += sure_high - sure_low
-            if newest > t_max and sure_low < sure_high and maxima[sure_high - 1] > t_max:
+            if newest > length and sure_low < sure_high and maxima[sure_high - 1] > t_max:
                 later = maxima[bisect_right(maxima, t_max, sure_low, sure_high) : sure_high]
                 base.waited += len(later) * t_max - sum(later)
             if low < sure_low:
-                if maxima[sure_low - 1] > t_max:
+                if sure_first > length:  # some may end after the base
                     found += self._probe(base, target, low, sure_low, t_min, t_max)
                 else:
                     base.evaluations += sure_low - low
@@ -161,7 +162,7 @@ class Eager(Operator):
                 found += self._probe(base, target, sure_high, high, t_min, t_max)
         if found:
             base.pairs += len(found)
-            base.waited += (now - t_max) * len(found)
+            base.waited += waited * len(found)
         maxima = base.t_max
         if not maxima or t_max >= maxima[-1]:
             maxima.append(t_max)
