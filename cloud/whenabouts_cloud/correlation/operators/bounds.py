@@ -18,7 +18,8 @@ rounding of the square root; what lies between goes to the exact test. So no flo
 
 Cost: the limits depend on the base's length alone, so they are tabulated: the range of lengths is cut into at most STEPS
 classes, each with limits good for all its lengths (s* and w - s* grow with w). At 1024 classes a probe region is at most
-0.4 % wider than that of the length itself. A table takes 5 ms.
+0.4 % wider than that of the length itself. A table takes 5 ms, and is
+made once for equal lengths.
 """
 
 import math
@@ -138,7 +139,7 @@ def _margin(length_sum: int) -> int:
     return 4 + (length_sum >> 40)
 
 
-GRID_STEPS = 64  # classes a side in a grid: about one probe in twenty is left to the exact test
+GRID_STEPS = 64  # classes a side in a grid: about one probe in a hundred is left to the exact test
 
 
 @dataclass(frozen=True)
