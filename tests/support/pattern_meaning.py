@@ -6,10 +6,10 @@ holds with them. An event is (type name, t, attributes); both give the set of ma
 
 import math
 import operator
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 from support.patterns import element_of
-from whenabouts_cloud.cep.expressions import Attribute, Constant, Operation, Related, TextIs, references
+from whenabouts_cloud.cep.expressions import Attribute, Constant, Related, TextIs, references
 from whenabouts_cloud.cep.pattern import And, Event, Negated, Or, Seq, leaves
 from whenabouts_cloud.cep.plan import NEGATED
 
@@ -60,7 +60,7 @@ def _choices(part, elements, events):
         for k in range(leaf.least, leaf.most + 1):
             for chosen in combinations(sorted(fit, key=lambda i: events[i][1]), k):
                 times = [events[i][1] for i in chosen]
-                if all(a < b for a, b in zip(times, times[1:], strict=False)):
+                if all(a < b for a, b in pairwise(times)):
                     yield {part: chosen}, {part}
         return
     kind, parts = part
@@ -195,7 +195,7 @@ class _Walk:
     def selected(self):
         """NEXT and STRICT: whether no event between two neighbours could have been taken, or none is there."""
         steps = sorted((self.events[i][1], n, k, i) for n, c in self.given.items() for k, i in enumerate(c, 1))
-        if any(a[0] == b[0] for a, b in zip(steps, steps[1:], strict=False)):
+        if any(a[0] == b[0] for a, b in pairwise(steps)):
             return False
         words = set(self._words(self.tree))
         for p in range(1, len(steps)):
@@ -282,9 +282,9 @@ def _plays(plan, variant, type_names, events, chosen):
         for i, (_, t, _) in enumerate(events):
             begun = t > max(lo) if lo else t > max(times) - w - (not plan.strict_window)
             ended = t < min(hi) if hi else t < min(times) + w + (not plan.strict_window)
-            if begun and ended and _is(plan, plan.classes[negation.event_class], type_names, events, i):
-                if _run(plan, negation.condition, events, {**at, NEGATED: i}):
-                    return False
+            forbidden = _is(plan, plan.classes[negation.event_class], type_names, events, i)
+            if begun and ended and forbidden and _run(plan, negation.condition, events, {**at, NEGATED: i}):
+                return False
     return True
 
 
