@@ -318,6 +318,11 @@ def test_what_only_the_plan_can_find_is_a_value_error():
     with pytest.raises(ValueError, match="expected 0 or more"):
         pattern.plan(["A", "X", "Y"], longest=-1)
     where = (Operation(">", (Attribute(Reference("q"), "value"), Attribute(Reference("A"), "value"))),)
+    deep = Attribute(Reference("A"), "value")
+    for _ in range(63):
+        deep = Operation("+", (Attribute(Reference("A"), "value"), deep))
+    with pytest.raises(ValueError, match="keeps 65 numbers, expected less than 64"):
+        Pattern(pattern.root, 3, where=(Operation(">", (deep, deep)),)).plan(["A", "X", "Y"])
     with pytest.raises(ValueError, match="found q in a condition, which is 0 elements"):
         Pattern(pattern.root, 3, where=where).plan(["A", "X", "Y"])
 
