@@ -11,21 +11,18 @@ import numpy as np
 
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Guarantee
+from whenabouts_cloud.cep.sequence import Chain, construct, gap, sealing_time
 from whenabouts_cloud.cep.stacks import (
     LOWEST,
     Array,
-    Chain,
     Stacks,
     compiled,
-    construct,
     doubled,
     empty_stacks,
-    gap,
     hashed,
     insert,
     number_of,
     renewed,
-    sealing_time,
 )
 
 BUCKETS = 16  # to begin with; as many as there is room for rows
@@ -56,7 +53,10 @@ class Aggressive(Compared):
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
-        *state, matches, told_at, retractions = _run(self._chain, *self._state, code, key, t, index, frontier)
+        stacks, told, guarantee = self._state
+        *state, matches, told_at, retractions = _run(
+            self._chain, stacks, told, guarantee, code, key, t, index, frontier
+        )
         self._state = tuple(state)
         return matches, told_at, retractions
 

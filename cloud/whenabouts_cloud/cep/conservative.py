@@ -1,4 +1,4 @@
-"""The conservative method (Liu et al., ICDE 2009): construct at arrival, tell when a punctuation guarantees the partial order.
+"""The conservative method (Liu et al., ICDE 2009): construct at arrival, tell when punctuations allow it.
 
 Events are inserted into sorted stacks as they come, and sequences are constructed through each. A match without a negation
 is told at once; one with a negation is held until a punctuation (POG) says that nothing can fall into its gaps any more. A
@@ -11,20 +11,17 @@ import numpy as np
 
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Guarantee, Held, empty_held, hold, take
+from whenabouts_cloud.cep.sequence import Chain, any_violated, construct, sealing_time
 from whenabouts_cloud.cep.stacks import (
     LOWEST,
     Array,
-    Chain,
     Stacks,
-    any_violated,
     compiled,
-    construct,
     doubled,
     empty_stacks,
     insert,
     number_of,
     renewed,
-    sealing_time,
 )
 
 
@@ -39,7 +36,10 @@ class Conservative(Compared):
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
-        *state, matches, told_at = _run(self._chain, *self._state, code, key, t, index, frontier, punctuated)
+        stacks, pending, guarantee = self._state
+        *state, matches, told_at = _run(
+            self._chain, stacks, pending, guarantee, code, key, t, index, frontier, punctuated
+        )
         self._state = tuple(state)
         return matches, told_at, matches[:0]
 

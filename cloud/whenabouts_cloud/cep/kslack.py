@@ -1,8 +1,8 @@
-"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until nothing earlier can come, then match in order.
+"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until nothing earlier can come.
 
-A heap holds the events until f >= t. The in-order engine behind it only appends to its stacks and searches only when an event
-of the last place comes; a trailing negation waits until the clock has left its window. Exact as long as no event is late;
-every match waits for the whole slack. Events that can play no part are not held.
+A heap holds the events until f >= t. The in-order engine behind it only appends to its stacks and searches only when an
+event of the last place comes; a trailing negation waits until the clock has left its window. Exact as long as no event is
+late; every match waits for the whole slack. Events that can play no part are not held.
 """
 
 from typing import Any, ClassVar
@@ -11,19 +11,8 @@ import numpy as np
 
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Held, empty_held, hold, take
-from whenabouts_cloud.cep.stacks import (
-    Array,
-    Chain,
-    Stacks,
-    any_violated,
-    compiled,
-    construct,
-    doubled,
-    empty_stacks,
-    insert,
-    renewed,
-    sealing_time,
-)
+from whenabouts_cloud.cep.sequence import Chain, any_violated, construct, sealing_time
+from whenabouts_cloud.cep.stacks import Array, Stacks, compiled, doubled, empty_stacks, insert, renewed
 
 
 class KSlack(Compared):
@@ -37,7 +26,8 @@ class KSlack(Compared):
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
-        *state, matches, told_at = _run(self._chain, *self._state, code, key, t, index, frontier)
+        stacks, buffer, pending = self._state
+        *state, matches, told_at = _run(self._chain, stacks, buffer, pending, code, key, t, index, frontier)
         self._state = tuple(state)
         return matches, told_at, matches[:0]
 
