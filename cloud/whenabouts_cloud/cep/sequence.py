@@ -12,17 +12,23 @@ import numpy as np
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.stacks import LOWEST, Array, Stacks, at_or_after, compiled, doubled, number_of
 
+CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # of a place while sequences are constructed
+
+SCRATCH = 6
+
 
 class Chain(NamedTuple):
     """A sequence as arrays: the class of each place, and for each negation its class and the place to its left.
 
-    A negation before the first place has -1, one after the last the last. `limits` are (window, number of classes); a strict
+    A negation before the first place has -1, one after the last the last. `when[place, negation]` is the step at which all
+    places that the negation needs are chosen, beginning from `place`. `limits` are (window, number of classes); a strict
     window of w is an inclusive one of w - 1, since time is whole. The classes of type c are `of[first[c]:first[c + 1]]`.
     """
 
     place: Array
     negated: Array
     left: Array
+    when: Array
     first: Array
     of: Array
     limits: Array
@@ -58,10 +64,21 @@ def chain_of(plan: Plan, type_count: int) -> Chain:
         np.array([used.index(c) for c in variant.classes], np.int64),
         np.array([used.index(x.event_class) for x in variant.negations], np.int64),
         np.array(left, np.int64),
+        _steps(left, n),
         np.cumsum([0, *map(len, of)]).astype(np.int64),
         np.array([c for row in of for c in row], np.int64),
         np.array([plan.window - plan.strict_window, len(used)], np.int64),
     )
+
+
+def _steps(left: list[int], n: int) -> Array:
+    """From `place` down to 0, then up to the last; a negation at an end needs both the first and the last place."""
+    table = np.zeros((n, len(left)), np.int64)
+    for place in range(n):
+        for m, after in enumerate(left):
+            needed = (0, n - 1) if after in (-1, n - 1) else (after, after + 1)
+            table[place, m] = max(place - q if q <= place else q for q in needed)
+    return table
 
 
 def _refused(found: str, expected: str) -> ValueError:
@@ -69,14 +86,20 @@ def _refused(found: str, expected: str) -> ValueError:
 
 
 @compiled
-def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
-    """[low, high) in which the negation forbids its class, for the times of all places (those that it needs)."""
-    left, last, window = chain.left[negation], len(chain.place) - 1, chain.limits[0]
+def _limits(left: int, last: int, window: int, t_first: int, t_last: int, t_left: int, t_right: int) -> tuple[int, int]:
+    """[low, high) of a negation after place `left`, of which t_left and t_right are its neighbours' times."""
     if left < 0:
-        return t[last] - window, t[0]
+        return t_last - window, t_first
     if left == last:
-        return t[last] + 1, t[0] + window + 1
-    return t[left] + 1, t[left + 1]
+        return t_last + 1, t_first + window + 1
+    return t_left + 1, t_right
+
+
+@compiled
+def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
+    """[low, high) in which the negation forbids its class, for the times of all places."""
+    left, last = chain.left[negation], len(chain.place) - 1
+    return _limits(left, last, chain.limits[0], t[0], t[last], t[max(left, 0)], t[min(left + 1, last)])
 
 
 @compiled
@@ -89,12 +112,10 @@ def sealing_time(chain: Chain, t: Array) -> int:
 
 
 @compiled
-def violated(chain: Chain, stacks: Stacks, number: int, negation: int, t: Array) -> bool:
-    """Whether an event in the stacks breaks the negation."""
-    low, high = gap(chain, negation, t)
-    row = stacks.bounds[number * chain.limits[1] + chain.negated[negation]]
-    at = at_or_after(stacks.pool, row[1], row[2], low)
-    return bool(at < row[2] and stacks.pool[at, 0] < high)
+def _within(pool: Array, first: int, last: int, low: int, high: int) -> bool:
+    """Whether pool[first:last] has a time in [low, high)."""
+    at = at_or_after(pool, first, last, low)
+    return bool(at < last and pool[at, 0] < high)
 
 
 @compiled
@@ -103,89 +124,92 @@ def any_violated(chain: Chain, stacks: Stacks, key: int, t: Array) -> bool:
     number = number_of(stacks, key)
     if number >= 0:
         for n in range(len(chain.left)):
-            if violated(chain, stacks, number, n, t):
+            low, high = gap(chain, n, t)
+            stack = number * chain.limits[1] + chain.negated[n]
+            if _within(stacks.pool, stacks.bounds[stack, 1], stacks.bounds[stack, 2], low, high):
                 return True
     return False
 
 
 @compiled
-def _reachable(chain: Chain, stacks: Stacks, number: int, place: int, t: int) -> bool:
-    """Whether each later place has an event after its neighbour and each earlier one before it, within the window."""
-    window, base = chain.limits[0], number * chain.limits[1]
-    near = t
-    for q in range(place + 1, len(chain.place)):
-        row = stacks.bounds[base + chain.place[q]]
-        at = at_or_after(stacks.pool, row[1], row[2], near + 1)
-        if at == row[2] or stacks.pool[at, 0] > t + window:
-            return False
-        near = stacks.pool[at, 0]
-    near = t
-    for q in range(place - 1, -1, -1):
-        row = stacks.bounds[base + chain.place[q]]
-        at = at_or_after(stacks.pool, row[1], row[2], near) - 1
-        if at < row[1] or stacks.pool[at, 0] < t - window:
-            return False
-        near = stacks.pool[at, 0]
-    return True
+def _reachable(pool: Array, work: Array, place: int, t: int, window: int) -> bool:
+    """Whether every place can be filled within the window, negations aside. Sets END: no event beyond it leads anywhere.
 
-
-@compiled
-def _allowed(chain: Chain, stacks: Stacks, number: int, place: int, step: int, t: Array) -> bool:
-    """Whether no negation is broken of those whose places were all chosen at this step and not before."""
-    last = len(chain.place) - 1
-    for n in range(len(chain.left)):
-        left = chain.left[n]
-        # Places are chosen from `place` down to 0, then up to the last; the ends need both the first and the last.
-        low = 0 if left < 0 or left == last else left
-        high = last if left < 0 or left == last else left + 1
-        when = max(place - low if low <= place else low, place - high if high <= place else high)
-        if when == step and violated(chain, stacks, number, n, t):
+    For a place before the event that is the least time with room for all before it, for one after it the greatest.
+    """
+    near = t - window - 1
+    for q in range(place):
+        at = at_or_after(pool, work[q, FIRST], work[q, LAST], near + 1)
+        if at == work[q, LAST]:
             return False
+        near = pool[at, 0]
+        if near >= t:
+            return False
+        work[q, END] = near
+    near = t + window + 1
+    for q in range(len(work) - 1, place, -1):
+        at = at_or_after(pool, work[q, FIRST], work[q, LAST], near) - 1
+        if at < work[q, FIRST]:
+            return False
+        near = pool[at, 0]
+        if near <= t:
+            return False
+        work[q, END] = near
     return True
 
 
 @compiled
 def construct(
-    chain: Chain, stacks: Stacks, number: int, place: int, t: int, index: int, rows: Array, count: int, cursor: Array
+    chain: Chain, stacks: Stacks, number: int, place: int, t: int, index: int, rows: Array, count: int, work: Array
 ) -> tuple[Array, int]:
     """Append to `rows` every sequence with this event in this place that no stored event violates.
 
-    A row holds the times of all places, then the indices. `cursor` is scratch space for one number a place. Returns the
-    rows, which may have moved, and their count.
+    A row holds the times of all places, then the indices; `work` is scratch space (places, SCRATCH). Returns the rows, which
+    may have moved, and their count. Everything that the loop reads is in locals or in `work`: taking parts of arrays costs
+    more than the search itself.
     """
-    n, window, base = len(chain.place), chain.limits[0], number * chain.limits[1]
-    if window < 0 or not _reachable(chain, stacks, number, place, t):
+    n, window, base, last = len(chain.place), chain.limits[0], number * chain.limits[1], len(chain.place) - 1
+    pool, bounds, left, when, negated = stacks.pool, stacks.bounds, chain.left, chain.when, chain.negated
+    for q in range(n):
+        work[q, FIRST], work[q, LAST] = bounds[base + chain.place[q], 1], bounds[base + chain.place[q], 2]
+    if window < 0 or not _reachable(pool, work, place, t, window):
         return rows, count
-    pool, row = stacks.pool, rows[count]
-    row[place], row[n + place] = t, index
-    step, down = 0, True
+    work[place, TIME], work[place, INDEX] = t, index
+    step, q, down = 0, place, True
     while True:
-        if down and _allowed(chain, stacks, number, place, step, row):
-            if step == n - 1:
-                if count + 1 == len(rows):
-                    rows = doubled(rows)
-                rows[count + 1] = rows[count]
-                count += 1
-                row = rows[count]
+        if down:
+            for m in range(len(left)):
+                if when[place, m] == step:
+                    low, high = _limits(
+                        left[m], last, window, work[0, TIME], work[last, TIME], work[max(left[m], 0), TIME],
+                        work[min(left[m] + 1, last), TIME],
+                    )  # fmt: skip
+                    stack = base + negated[m]
+                    down = down and not _within(pool, bounds[stack, 1], bounds[stack, 2], low, high)
+        if down and step == last:
+            if count + 1 == len(rows):
+                rows = doubled(rows)
+            for p in range(n):
+                rows[count, p], rows[count, n + p] = work[p, TIME], work[p, INDEX]
+            count += 1
+        elif down:
+            step += 1
+            q = place - step if step <= place else step
+            if q < place:
+                work[q, CURSOR] = at_or_after(pool, work[q, FIRST], work[q, LAST], work[q + 1, TIME])
             else:
-                step += 1
-                q = place - step if step <= place else step
-                stack = stacks.bounds[base + chain.place[q]]
-                if q < place:
-                    cursor[q] = at_or_after(pool, stack[1], stack[2], row[q + 1])
-                else:
-                    cursor[q] = at_or_after(pool, stack[1], stack[2], row[q - 1] + 1) - 1
+                work[q, CURSOR] = at_or_after(pool, work[q, FIRST], work[q, LAST], work[q - 1, TIME] + 1) - 1
         if step == 0:
             return rows, count
-        q = place - step if step <= place else step
-        stack = stacks.bounds[base + chain.place[q]]
         if q < place:
-            cursor[q] -= 1
-            down = cursor[q] >= stack[1] and pool[cursor[q], 0] >= t - window
+            at = work[q, CURSOR] - 1
+            down = at >= work[q, FIRST] and pool[at, 0] >= work[q, END]
         else:
-            cursor[q] += 1
-            down = cursor[q] < stack[2] and pool[cursor[q], 0] <= row[0] + window
+            at = work[q, CURSOR] + 1
+            down = at < work[q, LAST] and pool[at, 0] <= min(work[q, END], work[0, TIME] + window)
+        work[q, CURSOR] = at
         if down:
-            row[q], row[n + q] = pool[cursor[q], 0], pool[cursor[q], 1]
+            work[q, TIME], work[q, INDEX] = pool[at, 0], pool[at, 1]
         else:
             step -= 1
+            q = place - step if step <= place else step

@@ -147,33 +147,37 @@ def insert(stacks: Stacks, classes: int, key: int, event_class: int, t: int, ind
         stacks.used[0] += 1
         stacks.keys[number] = key
         _enter(stacks.table, key, number)
-    row, pool = stacks.bounds[number * classes + event_class], stacks.pool
-    while row[1] < row[2] and pool[row[1], 0] < bound:
-        row[1] += 1
-    if row[2] == row[3] and not _with_room(row, pool, stacks.used):
-        return -1
-    at = row[2]
-    while at > row[1] and pool[at - 1, 0] > t:
+    row, bounds, pool = number * classes + event_class, stacks.bounds, stacks.pool
+    first, last = bounds[row, 1], bounds[row, 2]
+    while first < last and pool[first, 0] < bound:
+        first += 1
+    bounds[row, 1] = first
+    if last == bounds[row, 3]:
+        if not _with_room(bounds, row, pool, stacks.used):
+            return -1
+        first, last = bounds[row, 1], bounds[row, 2]
+    at = last
+    while at > first and pool[at - 1, 0] > t:
         pool[at, 0], pool[at, 1] = pool[at - 1, 0], pool[at - 1, 1]
         at -= 1
     pool[at, 0], pool[at, 1] = t, index
-    row[2] += 1
+    bounds[row, 2] = last + 1
     return number
 
 
 @compiled
-def _with_room(row: Array, pool: Array, used: Array) -> bool:
+def _with_room(bounds: Array, row: int, pool: Array, used: Array) -> bool:
     """Move a full stack down into the space of what has left it, or to the end of the pool."""
-    begin, count = row[0], row[2] - row[1]
-    if 2 * count > row[3] - row[0] or row[3] == row[0]:
+    begin, first, count = bounds[row, 0], bounds[row, 1], bounds[row, 2] - bounds[row, 1]
+    if 2 * count > bounds[row, 3] - begin or bounds[row, 3] == begin:
         begin, room = used[1], max(ROOM, 2 * count)
         if begin + room > len(pool):
             return False
         used[1] = begin + room
-        row[3] = begin + room
+        bounds[row, 3] = begin + room
     for n in range(count):
-        pool[begin + n, 0], pool[begin + n, 1] = pool[row[1] + n, 0], pool[row[1] + n, 1]
-    row[0], row[1], row[2] = begin, begin, begin + count
+        pool[begin + n, 0], pool[begin + n, 1] = pool[first + n, 0], pool[first + n, 1]
+    bounds[row, 0], bounds[row, 1], bounds[row, 2] = begin, begin, begin + count
     return True
 
 

@@ -6,7 +6,7 @@ is 1000 ticks and each key has one event in each unit, so that a window holds 40
 about 0.4 matches an event. With one event a unit over all keys matches would fall with the fifth power of their number.
 
 Table 1 hardly tests negation, since four events have to follow the forbidden one. The harder patterns put it just before the
-last; `by_source` adds what gateways really promise: each delivers in its own order, with heartbeats, and is off line at times.
+last; `by_source` adds what gateways really promise: each delivers in its own order, with heartbeats, with outages.
 """
 
 from dataclasses import dataclass
@@ -68,8 +68,8 @@ def table_1(events: int, keys: int = 1, late: float = 0.0, *, seed: int, k_units
 def by_source(events: int, sources: int, outage: float, keys: int = 1, *, seed: int, k_units: int = K_UNITS) -> Stream:
     """Events of several sources, each in its own order, each with a heartbeat at the end of every unit.
 
-    A source is off line for a share `outage` of the time, in stretches of 1 to `k_units` units; what it would have sent comes
-    in order when it is back, so no delay exceeds k_units.
+    A source is off line for a share `outage` of the time, in stretches of 1 to `k_units` units; what it would have sent
+    comes in order when it is back, so no delay exceeds k_units.
     """
     rng = np.random.default_rng([seed, events, keys, sources])
     type_code, key, t = _readings(rng, events, keys)
@@ -111,5 +111,5 @@ def _arrived(
 ) -> Stream:
     """In the order of arrival, equal ones in that of time."""
     order = np.lexsort((t, arrival))
-    columns = (np.ascontiguousarray(c[order], np.int64) for c in (type_code, key, t, source, arrival))
-    return Stream(*columns, heartbeats, k)
+    whole = [np.ascontiguousarray(c[order], np.int64) for c in (type_code, key, t, source, arrival)]
+    return Stream(whole[0], whole[1], whole[2], whole[3], whole[4], heartbeats, k)
