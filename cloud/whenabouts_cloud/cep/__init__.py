@@ -1,1 +1,5 @@
-"""Complex events: sequences of readings of one key, found although the readings arrive out of order."""
+"""Complex events: sequences of events per key, told exactly and as early as can be, though events arrive out of order."""
+
+from whenabouts_cloud.cep.engine import LimitError, Out, detect, engine
+
+__all__ = ["detect", "engine", "Out", "LimitError"]
