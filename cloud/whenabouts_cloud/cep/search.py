@@ -153,7 +153,7 @@ def search_chain(
     nodes, pool = state.nodes, state.pool
     first, count, window = p.element_start[variant], p.variant_width[variant], p.variant_window[variant]
     begin, end, at = s.bound, s.end, s.at
-    if not chain_completes(nodes, pool, node, p.element_class, first, count, position, t, window, begin, end):
+    if window < 0 or not chain_completes(nodes, pool, node, p.element_class, first, count, position, t, window, begin, end):
         return DONE
     one, behind = p.negation_start[variant], p.negation_start[variant + 1]
     s.t[position], s.t_max[position], s.index[position] = t, t, index
@@ -270,6 +270,8 @@ def search(
     nodes, pool, meta = state.nodes, state.pool, state.meta
     first, count, window = p.element_start[variant], p.variant_width[variant], p.variant_window[variant]
     order = p.variant_order[variant]
+    if position >= 0 and order == CERTAIN and t_max - t > window:
+        return DONE
     stretch = reach_back(meta, pool)
     if goal != TELL:
         stretch = max(stretch, t_max - t)
@@ -350,7 +352,7 @@ def search(
 def _fits(p: Program, s: Scratch, first: int, count: int, level: int, position: int, window: int, order: int, oldest: int) -> bool:
     """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
     t, t_max = s.t[level], s.t_max[level]
-    if t_max < oldest:
+    if t_max < oldest or (order == CERTAIN and t_max - t > window):
         return False
     for i in range(count):
         if i == level or (i > level and i != position):
