@@ -31,21 +31,21 @@ def make(method, pog_every=5):
 
 
 @given(cases(**points))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_k_slack_tells_when_the_slack_has_passed(case):
     """Every match once, when the frontier reaches its last event, or has left the window of a trailing negation."""
     check_told(make("kslack"), KSlack.restore, case, told_behind_slack(case))
 
 
 @given(cases(**points), st.sampled_from([1, 2, 5]))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_conservative_tells_at_the_punctuation_that_seals(case, pog_every):
     """Without a negation at completion; otherwise at the first punctuation by which nothing can break the match."""
     check_told(make("conservative", pog_every), Conservative.restore, case, told_by_punctuation(case, pog_every))
 
 
 @given(cases(**points))
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_aggressive_folds_to_what_has_arrived(case):
     """Told at completion, taken back once when a negated event comes late, right after every call."""
     check_arrival(make("aggressive"), Aggressive.restore, case)

@@ -11,21 +11,18 @@ import numpy as np
 
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Guarantee
+from whenabouts_cloud.cep.sequence import SCRATCH, Chain, construct, gap, sealing_time
 from whenabouts_cloud.cep.stacks import (
     LOWEST,
     Array,
-    Chain,
     Stacks,
     compiled,
-    construct,
     doubled,
     empty_stacks,
-    gap,
     hashed,
     insert,
     number_of,
     renewed,
-    sealing_time,
 )
 
 BUCKETS = 16  # to begin with; as many as there is room for rows
@@ -56,7 +53,10 @@ class Aggressive(Compared):
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
-        *state, matches, told_at, retractions = _run(self._chain, *self._state, code, key, t, index, frontier)
+        stacks, told, guarantee = self._state
+        *state, matches, told_at, retractions = _run(
+            self._chain, stacks, told, guarantee, code, key, t, index, frontier
+        )
         self._state = tuple(state)
         return matches, told_at, retractions
 
@@ -70,30 +70,33 @@ def _run(
     rows, count = np.empty((256, 2 * n), np.int64), 0
     back, back_count = np.empty((64, n), np.int64), 0
     told_at = np.empty(256, np.int64)
-    cursor = np.empty(n, np.int64)
+    work = np.empty((n, SCRATCH), np.int64)
     done, before = 0, guarantee.frontier[0]  # the frontier before the event
     for e in range(len(code)):
         if code[e] >= 0:
-            classes_of = chain.of[chain.first[code[e]] : chain.first[code[e] + 1]]
-            for c in classes_of:
+            first, last = chain.first[code[e]], chain.first[code[e] + 1]
+            for of in range(first, last):
+                c = chain.of[of]
                 back, back_count = _take_back(chain, told, c, key[e], t[e], before, back, back_count)
                 while insert(stacks, classes, key[e], c, t[e], index[e], before - window) < 0:
                     stacks = renewed(stacks, classes, before - window)
-            for c in classes_of:
+            for of in range(first, last):
+                c = chain.of[of]
                 for place in range(n):
                     if chain.place[place] == c:
                         found = count
                         number = number_of(stacks, key[e])
-                        rows, count = construct(chain, stacks, number, place, t[e], index[e], rows, count, cursor)
+                        rows, count = construct(chain, stacks, number, place, t[e], index[e], rows, count, work)
                         for m in range(found, count):
                             due = sealing_time(chain, rows[m])
                             if due > frontier[e]:
                                 told = _remembered(told, key[e], due, rows[m], frontier[e])
         before = frontier[e]
-        while len(told_at) < len(rows):
-            told_at = np.concatenate((told_at, told_at))
-        told_at[done:count] = index[e]
-        done = count
+        if count > done:
+            while len(told_at) < len(rows):
+                told_at = np.concatenate((told_at, told_at))
+            told_at[done:count] = index[e]
+            done = count
     guarantee.frontier[0] = before
     return stacks, told, guarantee, rows[:count, n:].copy(), told_at[:count].copy(), back[:back_count].copy()
 

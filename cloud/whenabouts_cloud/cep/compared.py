@@ -12,7 +12,8 @@ import numpy as np
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
-from whenabouts_cloud.cep.stacks import HIGHEST, Array, Chain, chain_of
+from whenabouts_cloud.cep.sequence import Chain, chain_of
+from whenabouts_cloud.cep.stacks import HIGHEST, Array
 
 ADVANCED = -1  # as the type and the index of what is no event but a new frontier
 VERSION = 1

@@ -1,6 +1,6 @@
-"""Rows that wait for a time: a binary heap of (time, place) over rows that do not move. Buffers and pending matches lie in it."""
+"""Rows that wait for a time: a binary heap of (time, place) over rows that do not move; for buffers and pending matches."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def hold(held: Held, time: int, row: Array) -> Held:
 
 
 @compiled
-def take(held: Held) -> int:
+def take(held: Held) -> Any:
     """Remove the row that is due first; its place, where it can be read until the next `hold`."""
     order = held.order
     held.size[0] -= 1

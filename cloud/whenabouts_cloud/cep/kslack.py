@@ -1,8 +1,8 @@
-"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until nothing earlier can come, then match in order.
+"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until nothing earlier can come.
 
-A heap holds the events until f >= t. The in-order engine behind it only appends to its stacks and searches only when an event
-of the last place comes; a trailing negation waits until the clock has left its window. Exact as long as no event is late;
-every match waits for the whole slack. Events that can play no part are not held.
+A heap holds the events until f >= t. The in-order engine behind it only appends to its stacks and searches only when an
+event of the last place comes; a trailing negation waits until the clock has left its window. Exact as long as no event is
+late; every match waits for the whole slack. Events that can play no part are not held.
 """
 
 from typing import Any, ClassVar
@@ -11,19 +11,8 @@ import numpy as np
 
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Held, empty_held, hold, take
-from whenabouts_cloud.cep.stacks import (
-    Array,
-    Chain,
-    Stacks,
-    any_violated,
-    compiled,
-    construct,
-    doubled,
-    empty_stacks,
-    insert,
-    renewed,
-    sealing_time,
-)
+from whenabouts_cloud.cep.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
+from whenabouts_cloud.cep.stacks import Array, Stacks, compiled, doubled, empty_stacks, insert, renewed
 
 
 class KSlack(Compared):
@@ -37,7 +26,8 @@ class KSlack(Compared):
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
-        *state, matches, told_at = _run(self._chain, *self._state, code, key, t, index, frontier)
+        stacks, buffer, pending = self._state
+        *state, matches, told_at = _run(self._chain, stacks, buffer, pending, code, key, t, index, frontier)
         self._state = tuple(state)
         return matches, told_at, matches[:0]
 
@@ -57,7 +47,7 @@ def _run(
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     told_at = np.empty(256, np.int64)
-    cursor, event, match = np.empty(n, np.int64), np.empty(4, np.int64), np.empty(2 * n + 1, np.int64)
+    work, event, match = np.empty((n, SCRATCH), np.int64), np.empty(4, np.int64), np.empty(2 * n + 1, np.int64)
     done = 0  # rows whose told_at is written
     for e in range(len(code)):
         if code[e] >= 0 and chain.first[code[e]] < chain.first[code[e] + 1]:
@@ -68,14 +58,15 @@ def _run(
             now = event[2]
             while pending.size[0] > 0 and pending.order[0, 0] <= now:
                 rows, count = _settled(chain, stacks, pending, rows, count)
-            for c in chain.of[chain.first[event[0]] : chain.first[event[0] + 1]]:
+            for of in range(chain.first[event[0]], chain.first[event[0] + 1]):
+                c = chain.of[of]
                 number = insert(stacks, classes, event[1], c, now, event[3], now - window)
                 while number < 0:
                     stacks = renewed(stacks, classes, now - window)
                     number = insert(stacks, classes, event[1], c, now, event[3], now - window)
                 if c == chain.place[n - 1]:
                     found = count
-                    rows, count = construct(chain, stacks, number, n - 1, now, event[3], rows, count, cursor)
+                    rows, count = construct(chain, stacks, number, n - 1, now, event[3], rows, count, work)
                     kept = found
                     for m in range(found, count):
                         due = sealing_time(chain, rows[m])
@@ -89,10 +80,11 @@ def _run(
                     count = kept
         while pending.size[0] > 0 and pending.order[0, 0] <= frontier[e]:
             rows, count = _settled(chain, stacks, pending, rows, count)
-        while len(told_at) < len(rows):
-            told_at = np.concatenate((told_at, told_at))
-        told_at[done:count] = index[e]
-        done = count
+        if count > done:
+            while len(told_at) < len(rows):
+                told_at = np.concatenate((told_at, told_at))
+            told_at[done:count] = index[e]
+            done = count
     return stacks, buffer, pending, rows[:count, n:].copy(), told_at[:count].copy()
 
 

@@ -1,8 +1,8 @@
 """What the events so far promise: the frontier f, before which everything has come, after each event of a block.
 
-K-bound: f = M - K for the largest time M of all events. Per source: f is the least of what each source has reached by an event
-or a heartbeat; a source that was named and has said nothing holds f back, one that was not named counts from its first word
-on. f never falls. Cost: a pass over the block; per source a look at all sources when the slowest moves.
+K-bound: f = M - K for the largest time M of all events. Per source: f is the least of what each source has reached by an
+event or a heartbeat; a source that was named and has said nothing holds f back, one that was not named counts from its first
+word on. f never falls. Cost: a pass over the block; per source a look at all sources when the slowest moves.
 """
 
 from typing import Any, Literal
@@ -54,7 +54,7 @@ class Promise:
         if not len(t):
             return np.empty(0, np.int64)
         if self.k >= 0:
-            frontier = np.maximum(np.maximum.accumulate(t) - self.k, self.frontier)
+            frontier: Array = np.maximum(np.maximum.accumulate(t) - self.k, self.frontier)
         elif source is None:
             raise ValueError(
                 "source: found none, expected one for each event, since the order of each is what is promised"
