@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -189,6 +190,27 @@ def test_an_overflowing_buffer_of_runs_goes_on_with_the_next_row(engine):
     assert all(np.array_equal(x, y) for x, y in zip(found, base, strict=True))
     ranges = correlate_ranges(a, a, b_min, b_max, condition, engine=engine)
     assert (ranges.last - ranges.first).sum() == len(found[0])
+
+
+def test_memory_beside_the_input_is_that_of_a_slab_and_four_bytes_a_row_in_random_order():
+    """Four times the rows take the same in the order of time; dealt out by time, only their numbers are kept."""
+
+    def peak(rows, shuffled):
+        rng = np.random.default_rng(6)
+        order = rng.permutation(rows) if shuffled else np.arange(rows)
+        t = order * 100 + EPOCH_US
+        stamps = t, t + rng.integers(0, 300, rows), t.copy(), t + 150
+        tracemalloc.start()
+        condition = Condition("within", d=400, confidence="0.8")
+        found = sum(len(i) for i, _ in correlate_chunks(*stamps, condition, engine="numba"))
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found > 4 * rows
+        return taken
+
+    peak(1000, False)
+    assert peak(400_000, False) < 1.05 * peak(100_000, False)
+    assert peak(400_000, True) - peak(100_000, True) < 300_000 * 2 * 4 * 1.5
 
 
 @pytest.mark.parametrize("ct", ["0.3", "0.8"])
