@@ -124,8 +124,8 @@ def correlate_chunks(
     """The pairs (i, j) in parts of at most `chunk_pairs`, each pair once; arguments and errors as in `correlate`.
 
     The arrays are views of one buffer, which the next step overwrites: consume or copy them. Rows of A that follow each
-    other in time come out near each other; beyond that there is no order. counts as in `count_pairs`. Beside the input, memory
-    is that of a slab and the buffer for rows nearly in the order of time, and four bytes a row more for rows in any order.
+    other in time come out near each other; beyond that there is no order. counts as in `count_pairs`. Beside the input,
+    memory is that of a slab and the buffer for rows nearly in the order of time, and four bytes a row more for any order.
     """
     if chunk_pairs < 1:
         raise ValueError(f"chunk_pairs: found {chunk_pairs}, expected at least 1")
