@@ -15,9 +15,9 @@ DECIMAL(38, 0), which is exact as long as 2 w_a w_b q < 10^38 for lengths w and 
 to 20 000 years; with twelve, to 80 days. Longer ones that close count as reaching it.
 
 Size matters: Spark repeats a subexpression wherever it occurs in a filter or join, and Java stops compiling a method of more
-than 8000 bytecodes, after which every row costs ten times as much. So what is used more than once is bound to the variable
-of a lambda (`let`), differences are summed as doubles, which Spark adds without overflow checks, and null is decided once. The decision of near
-ties is kept out of generated code; the operator it is in is therefore not fused with its neighbours.
+than 8000 bytecodes and interprets it from then on. So what is used more than once is bound to the variable of a lambda
+(`let`), differences are summed as doubles, which Spark adds without overflow checks, and null is decided once. The decision
+of near ties is kept out of generated code; the operator it is in is therefore not fused with its neighbours.
 """
 
 import functools
@@ -166,7 +166,7 @@ class _Stamps(NamedTuple):
 
 
 Side = tuple["Column", "Column"]
-"""Where one limit cuts the trapezoid: the part below (or above) it and the rest, as doubles; their sum is its whole width."""
+"""Where one limit cuts the trapezoid: the part inside and the rest, as doubles; their sum is its whole width."""
 
 
 def _stamps(
