@@ -15,9 +15,9 @@ the degree: `quadrature`). The window, and gaps that reach back or forward by it
 outer exact rule goes over the first one's time, within cells between the ends, the ends less w, the ends of x plus w.
 
 Error: rounding only, measured below 1e-15 against exact rationals; ERROR is what is promised. Cost, one core, machine code:
-about (cells q)(n cells q^2) 2^open additions, the first factor only where the window matters: 0.07 ms for a chain of 4
-with 2 negated events, 7 ms for 8 with 6, 17 ms for AND of 8, in the middle, stamps overlapping widely. Times are kept as an integer base and a small offset, so a stamp of 1 us
-beside one of a day is as exact.
+about (cells q)(n cells q^2) 2^open additions, the first factor only where the window matters: 0.07 ms for a chain of 4 with
+2 negated events, 7 ms for 8 with 6, 17 ms for AND of 8, in the middle, stamps overlapping widely. Times are kept as an
+integer base and a small offset, so a stamp of 1 us beside one of a day is as exact.
 """
 
 from typing import Any
@@ -30,9 +30,7 @@ from whenabouts_cloud.cep.obstacles import gap_masks
 from whenabouts_cloud.cep.quadrature import NODES_MAX, rules
 
 ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
-STATES = (
-    1 << 14
-)  # downsets with bits at once; more is refused (nan), the caller leaves out the least dangerous obstacles
+STATES = 1 << 10  # downsets with bits; for more the answer is nan, and the caller leaves out obstacles
 
 Array = Any  # inside compiled code
 
