@@ -20,12 +20,12 @@ about (cells q)(n cells q^2) 2^open additions, the first factor only where the w
 integer base and a small offset, so a stamp of 1 us beside one of a day is as exact.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from whenabouts_cloud.cep.compiled import compiled
-from whenabouts_cloud.cep.downsets import Downsets
+from whenabouts_cloud.cep.downsets import Downsets, Ints
 from whenabouts_cloud.cep.obstacles import gap_masks
 from whenabouts_cloud.cep.quadrature import NODES_MAX, rules
 
@@ -33,6 +33,57 @@ ERROR = 1e-11  # what is promised of a probability; ties with the threshold are 
 STATES = 1 << 10  # downsets with bits; for more the answer is nan, and the caller leaves out obstacles
 
 Array = Any  # inside compiled code
+
+
+class Stamps(NamedTuple):
+    """Ends of the positives (n,) and the obstacles (k,), whole numbers as floats; what a window and gaps by it need."""
+
+    a: Array
+    b: Array
+    x_min: Array
+    x_max: Array
+    leads: Array  # (k,) whether a gap of the obstacle reaches back by the window
+    trails: Array  # (k,) or forward
+    w: float
+    strict: bool
+
+
+class Order(NamedTuple):
+    """Of `Downsets`, and the gaps (k,) of the obstacles."""
+
+    sets: Array
+    successors: Array
+    blocked: Array
+    before: Array
+    gaps: Array
+
+
+class Terms(NamedTuple):
+    """By downset and obstacle (D, k), seen from the downset that the walk starts with."""
+
+    free: Array  # 1 where no gap forbids it, else 0
+    future: Array  # whether terms of its sum are still to come
+    touched: Array  # whether some may have been
+    bit: Array  # place of the bit that says "no term taken yet", or -1 where none is needed
+    place: Array  # (D + 1,) where the states of each downset begin
+
+
+class Rule(NamedTuple):
+    """Nodes, weights, and integrals up to each node, on [0, 1]."""
+
+    nodes: Array
+    weights: Array
+    upto: Array
+
+
+class Items(NamedTuple):
+    """A stretch of time cut into atoms and open cells, in order; item c begins at bases[c] + offsets[c]."""
+
+    bases: Array
+    offsets: Array
+    lengths: Array
+    count: Array  # values kept for it: 1 for an atom, else the nodes
+    density: Array  # (n, items) share of a positive's probability that lies in the item
 
 
 @compiled
@@ -45,31 +96,25 @@ def _share(low: float, high: float, base: float, offset: float, closed: bool) ->
 
 
 @compiled
-def _structure(
-    successors: Array, blocked: Array, start: int, leading: int, gaps: Array
-) -> tuple[Array, Array, Array, Array]:
-    """By downset and obstacle: whether nothing blocks it, whether terms are to come, or may have been; and its bit."""
-    count, n = successors.shape
-    k = len(gaps)
+def _terms(order: Order, start: int, leads: Array) -> Terms:
+    """What each obstacle's sum needs at each downset that the walk can reach."""
+    count, k = len(order.sets), len(order.gaps)
     free = np.empty((count, k), np.int64)
-    future = np.zeros((count, k), np.bool_)
-    touched = np.zeros((count, k), np.bool_)
-    bit = np.full((count, k), -1, np.int64)
+    future, touched = np.zeros((count, k), np.bool_), np.zeros((count, k), np.bool_)
+    bit, place = np.full((count, k), -1, np.int64), np.zeros(count + 1, np.int64)
     reached = np.zeros(count, np.bool_)
     reached[start] = True
     for s in range(count):
         for x in range(k):
-            free[s, x] = 1 if blocked[s] & gaps[x] == 0 else 0
+            free[s, x] = 1 if order.blocked[s] & order.gaps[x] == 0 else 0
     for s in range(count - 2, -1, -1):
-        for e in range(n):
-            to = successors[s, e]
+        for to in order.successors[s]:
             if to >= 0:
                 for x in range(k):
-                    if future[to, x] or free[to, x] != free[s, x] or (to == count - 1 and gaps[x] & leading):
+                    if future[to, x] or free[to, x] != free[s, x] or (to == count - 1 and leads[x]):
                         future[s, x] = True
     for s in range(start, count):
-        for e in range(n):
-            to = successors[s, e]
+        for to in order.successors[s]:
             if to >= 0 and reached[s]:
                 reached[to] = True
                 for x in range(k):
@@ -81,14 +126,14 @@ def _structure(
             if reached[s] and future[s, x] and touched[s, x]:
                 bit[s, x] = used
                 used += 1
-    return free, future, touched, bit
+        place[s + 1] = place[s] + (1 << used)
+    return Terms(free, future, touched, bit, place)
 
 
 @compiled
-def _cells(
-    ends: Array, atoms: Array, base: float, offset: float, atom: bool, limit: float, strict: bool
-) -> tuple[Array, Array, Array, Array]:
-    """The stretch from base + offset on, at most `limit` long, as items: atoms (length 0) and open cells, in order."""
+def _cells(ends: Array, base: float, offset: float, atom: bool, limit: float, stamps: Stamps, q: int) -> Items:
+    """The stretch from base + offset on, at most `limit` long; its first item is the moment where the walk starts."""
+    a, b, strict = stamps.a, stamps.b, stamps.strict
     size = 2 * len(ends) + 3
     bases, offsets, lengths = np.empty(size), np.zeros(size), np.zeros(size)
     is_atom = np.zeros(size, np.bool_)
@@ -106,266 +151,204 @@ def _cells(
             count += 1
         if past or (strict and ahead == limit):
             break
-        if atoms[i]:
+        if np.any((a == ends[i]) & (b == ends[i])):
             bases[count], is_atom[count] = ends[i], True
             count += 1
         at, at_offset = ends[i], 0.0
-    return bases[:count], offsets[:count], lengths[:count], is_atom[:count]
-
-
-@compiled
-def _from(
-    base: float,
-    offset: float,
-    atom: bool,
-    start: int,
-    a: Array,
-    b: Array,
-    x_min: Array,
-    x_max: Array,
-    w: float,
-    strict: bool,
-    coupled: bool,
-    ends: Array,
-    atoms: Array,
-    sets: Array,
-    successors: Array,
-    before: Array,
-    leads: Array,
-    trails: Array,
-    free: Array,
-    future: Array,
-    touched: Array,
-    bit: Array,
-    nodes: Array,
-    weights: Array,
-    upto: Array,
-) -> float:
-    """The probability, given that the downset `start` (none or the first positive) happened at base + offset."""
-    count, n = successors.shape
-    k, q, full = len(x_min), len(nodes), count - 1
-    known, final = np.zeros(k), np.ones(k)
-    value = 1.0
-    for x in range(k):
-        if trails[x]:
-            final[x] = 1.0 - _share(x_min[x], x_max[x], base + w, offset, not strict)
-        if start > 0:
-            known[x] = (free[0, x] - free[start, x]) * _share(x_min[x], x_max[x], base, offset, True)
-        if not future[start, x]:
-            early = _share(x_min[x], x_max[x], base - w, offset, strict) if leads[x] and start == full else 0.0
-            value *= known[x] + final[x] + early
-    if start == full or value == 0.0:
-        return value
-    bases, offsets, lengths, is_atom = _cells(ends, atoms, base, offset, atom, w if coupled else np.inf, strict)
-    items = len(bases)
-    density = np.zeros((n, items))
-    for e in range(n):
-        for c in range(items):
+    density = np.zeros((len(a), count))
+    for e in range(len(a)):
+        for c in range(count):
             if a[e] == b[e]:
                 density[e, c] = 1.0 if is_atom[c] and bases[c] == a[e] and (c > 0 or atom) else 0.0
             elif not is_atom[c]:
                 middle = offsets[c] + 0.5 * lengths[c]
                 if (bases[c] - a[e]) + middle > 0.0 and (bases[c] - b[e]) + middle < 0.0:
                     density[e, c] = lengths[c] / (b[e] - a[e])
-    share, lead = np.zeros((k, items, q)), np.zeros((k, items, q))
+    return Items(bases[:count], offsets[:count], lengths[:count], np.where(is_atom[:count], 1, q), density)
+
+
+@compiled
+def _shares(items: Items, stamps: Stamps, rule: Rule) -> tuple[Array, Array]:
+    """P(x is before) each node of each item (k, items, q), and P(x is before it by more than the window)."""
+    k, count, q = len(stamps.x_min), len(items.bases), len(rule.nodes)
+    share, lead = np.zeros((k, count, q)), np.zeros((k, count, q))
     for x in range(k):
-        for c in range(items):
-            for j in range(1 if is_atom[c] else q):
-                at = offsets[c] + lengths[c] * nodes[j] if lengths[c] > 0.0 else offsets[c]
-                share[x, c, j] = _share(x_min[x], x_max[x], bases[c], at, True)
-                if leads[x]:
-                    lead[x, c, j] = _share(x_min[x], x_max[x], bases[c] - w, at, strict)
-    place = np.zeros(count + 1, np.int64)
-    for s in range(count):
-        used = 0
-        for x in range(k):
-            used = max(used, bit[s, x] + 1)
-        place[s + 1] = place[s] + (1 << used)
-    g = np.zeros((place[count], items, q))
-    some = np.zeros(place[count], np.bool_)
-    g[place[start], 0, 0] = value
-    some[place[start]] = True
-    sums, factor, split = np.empty((items, q)), np.empty((items, q)), np.empty(k, np.int64)
-    for s in range(start, full):
-        for mask in range(place[s + 1] - place[s]):
-            state = place[s] + mask
-            if not some[state]:
-                continue
-            total = 0.0
-            for c in range(items):
-                if is_atom[c]:
-                    sums[c, 0] = total
-                    total += g[state, c, 0]
-                else:
-                    for j in range(q):
-                        part = 0.0
-                        for r in range(q):
-                            part += upto[j, r] * g[state, c, r]
-                        sums[c, j] = total + part
-                    for r in range(q):
-                        total += weights[r] * g[state, c, r]
-            for e in range(n):
-                to = successors[s, e]
-                if to < 0:
-                    continue
-                tie = a[e] == b[e]  # equal points: unordered ones may tie, and are taken in the order of the list
-                for f in range(n):
-                    if sets[s] >> f & 1 and a[f] == b[f] and a[f] == a[e] and (f > e or before[e] >> f & 1):
-                        tie = False
-                for c in range(items):
-                    for j in range(1 if is_atom[c] else q):
-                        factor[c, j] = density[e, c] * sums[c, j]
-                    if tie and density[e, c] > 0.0:
-                        factor[c, 0] += g[state, c, 0]
-                keep, splits = 0, 0
-                for x in range(k):
-                    if not future[s, x] or (bit[s, x] >= 0 and not mask >> bit[s, x] & 1):
-                        continue  # its factor is in
-                    change = float(free[s, x] - free[to, x])
-                    pending = known[x] if not touched[s, x] and (touched[to, x] or not future[to, x]) else 0.0
-                    if not future[to, x]:
-                        ending = leads[x] and to == full
-                        for c in range(items):
-                            for j in range(1 if is_atom[c] else q):
-                                term = pending + final[x] + change * share[x, c, j]
-                                factor[c, j] *= term + lead[x, c, j] if ending else term
-                    elif change != 0.0 or pending != 0.0:
-                        split[splits] = x
-                        splits += 1
-                    elif bit[to, x] >= 0:
-                        keep |= 1 << bit[to, x]
-                for taken in range(1 << splits):
-                    target = keep
-                    for i in range(splits):
-                        if not taken >> i & 1:
-                            target |= 1 << bit[to, split[i]]
-                    target += place[to]
-                    for c in range(items):
-                        if density[e, c] == 0.0:
-                            continue
-                        for j in range(1 if is_atom[c] else q):
-                            product = factor[c, j]
-                            for i in range(splits):
-                                if taken >> i & 1:
-                                    x = split[i]
-                                    pending = known[x] if not touched[s, x] else 0.0
-                                    product *= pending + (free[s, x] - free[to, x]) * share[x, c, j]
-                            if product != 0.0:
-                                g[target, c, j] += product
-                                some[target] = True
-    value = 0.0
-    for c in range(items):
-        if is_atom[c]:
-            value += g[place[full], c, 0]
-        else:
+        low, high = stamps.x_min[x], stamps.x_max[x]
+        for c in range(count):
+            for j in range(items.count[c]):
+                at = items.offsets[c] + items.lengths[c] * rule.nodes[j]
+                share[x, c, j] = _share(low, high, items.bases[c], at, True)
+                if stamps.leads[x]:
+                    lead[x, c, j] = _share(low, high, items.bases[c] - stamps.w, at, stamps.strict)
+    return share, lead
+
+
+@compiled
+def _integrate(g: Array, items: Items, rule: Rule, sums: Array) -> float:
+    """The integral of g (items, q) over everything; `sums` takes those over all before each node."""
+    total, q = 0.0, len(rule.nodes)
+    for c in range(len(items.count)):
+        if items.lengths[c] == 0.0:
+            sums[c, 0] = total
+            total += g[c, 0]
+            continue
+        for j in range(q):
+            part = 0.0
             for r in range(q):
-                value += weights[r] * g[place[full], c, r]
-    return value
-
-
-@compiled
-def _sorted(values: Array) -> Array:
-    """The different values in order."""
-    values = np.sort(values)
-    keep = 1
-    for i in range(1, len(values)):
-        if values[i] != values[keep - 1]:
-            values[keep] = values[i]
-            keep += 1
-    return values[:keep]
-
-
-@compiled
-def _probability(
-    a: Array,
-    b: Array,
-    x_min: Array,
-    x_max: Array,
-    gaps: Array,
-    w: float,
-    strict: bool,
-    leading: int,
-    trailing: int,
-    sets: Array,
-    successors: Array,
-    blocked: Array,
-    before: Array,
-    states: int,
-    nodes: Array,
-    weights: Array,
-    upto: Array,
-) -> float:
-    n, k = len(a), len(x_min)
-    leads, trails = np.empty(k, np.bool_), np.empty(k, np.bool_)
-    degree = 0
-    for x in range(k):
-        leads[x], trails[x] = gaps[x] & leading != 0, gaps[x] & trailing != 0
-        degree += x_min[x] < x_max[x]
-    for e in range(n):
-        degree += a[e] < b[e]
-    q, outer = max(degree - 1, 1), max((degree + 1) // 2, 1)
-    q = max(q, outer)
-    coupled = np.max(b) - np.min(a) > w or (strict and np.max(b) - np.min(a) >= w) or np.any(leads) or np.any(trails)
-    own = np.concatenate((a, b, x_min, x_max))
-    reach = np.concatenate((x_min[leads] + w, x_max[leads] + w))
-    ends = _sorted(np.concatenate((own, reach)))
-    ends = ends[(ends >= np.min(a)) & (ends <= np.max(b))]
-    atoms = np.zeros(len(ends), np.bool_)
-    for i in range(len(ends)):
-        for e in range(n):
-            atoms[i] = atoms[i] or (a[e] == b[e] and a[e] == ends[i])
-    value = 0.0
-    if not coupled:
-        free, future, touched, bit = _structure(successors, blocked, 0, leading, gaps)
-        if _states(bit) > states:
-            return np.nan
-        return _from(
-            np.min(a) - 1.0, 0.0, False, 0, a, b, x_min, x_max, w, strict, False, ends, atoms, sets, successors, before,
-            leads, trails, free, future, touched, bit, nodes[q, :q], weights[q, :q], upto[q, :q, :q],
-        )  # fmt: skip
-    starts = _sorted(np.concatenate((own, own - w, reach)))
-    latest, earliest = np.max(a) - w, np.min(b)  # the first positive is no earlier, no later than these
-    for e in range(n):
-        start = successors[0, e]
-        if start < 0:
-            continue
-        free, future, touched, bit = _structure(successors, blocked, start, leading, gaps)
-        if _states(bit) > states:
-            return np.nan
-        if a[e] == b[e]:
-            value += _from(
-                a[e], 0.0, True, start, a, b, x_min, x_max, w, strict, True, ends, atoms, sets, successors, before,
-                leads, trails, free, future, touched, bit, nodes[q, :q], weights[q, :q], upto[q, :q, :q],
-            )  # fmt: skip
-            continue
-        for i in range(len(starts) - 1):
-            low, high = starts[i], starts[i + 1]
-            if low < a[e] or high > b[e] or low >= earliest or high <= latest:
-                continue
-            for j in range(outer):
-                part = _from(
-                    low, (high - low) * nodes[outer, j], False, start, a, b, x_min, x_max, w, strict, True, ends, atoms,
-                    sets, successors, before, leads, trails, free, future, touched, bit,
-                    nodes[q, :q], weights[q, :q], upto[q, :q, :q],
-                )  # fmt: skip
-                value += part * weights[outer, j] * (high - low) / (b[e] - a[e])
-    return value
-
-
-@compiled
-def _states(bit: Array) -> int:
-    """How many states the bits of all downsets make."""
-    total = 0
-    for s in range(len(bit)):
-        used = 0
-        for x in range(bit.shape[1]):
-            used = max(used, bit[s, x] + 1)
-        total += 1 << used
+                part += rule.upto[j, r] * g[c, r]
+            sums[c, j] = total + part
+        for r in range(q):
+            total += rule.weights[r] * g[c, r]
     return total
 
 
+@compiled
+def _may_tie(order: Order, stamps: Stamps, s: int, e: int) -> Any:
+    """Whether e may be at the same point as those of s: unordered points may, and are taken in the order of the list."""
+    a, b = stamps.a, stamps.b
+    for f in range(len(a)):
+        if order.sets[s] >> f & 1 and a[f] == b[f] and a[f] == a[e] and (f > e or order.before[e] >> f & 1):
+            return False
+    return a[e] == b[e]
+
+
+@compiled
+def _step(
+    s: int, e: int, mask: int, factor: Array, items: Items, order: Order, terms: Terms, known: Array, final: Array,
+    leads: Array, share: Array, lead: Array, g: Array, some: Array,
+) -> None:  # fmt: skip
+    """Positive e happens after s, where bits are `mask`: adds `factor` times the obstacles' terms to the states after it."""
+    to, full, k = order.successors[s, e], len(order.sets) - 1, len(known)
+    split, splits, keep = np.empty(k, np.int64), 0, 0
+    for x in range(k):
+        if not terms.future[s, x] or (terms.bit[s, x] >= 0 and not mask >> terms.bit[s, x] & 1):
+            continue  # its factor is in
+        change = float(terms.free[s, x] - terms.free[to, x])
+        pending = known[x] if not terms.touched[s, x] and (terms.touched[to, x] or not terms.future[to, x]) else 0.0
+        if not terms.future[to, x]:
+            ending = leads[x] and to == full
+            for c in range(len(items.count)):
+                for j in range(items.count[c]):
+                    term = pending + final[x] + change * share[x, c, j]
+                    factor[c, j] *= term + lead[x, c, j] if ending else term
+        elif change != 0.0 or pending != 0.0:
+            split[splits] = x
+            splits += 1
+        elif terms.bit[to, x] >= 0:
+            keep |= 1 << terms.bit[to, x]
+    for taken in range(1 << splits):
+        target = keep
+        for i in range(splits):
+            if not taken >> i & 1:
+                target |= 1 << terms.bit[to, split[i]]
+        target += terms.place[to]
+        for c in range(len(items.count)):
+            if items.density[e, c] == 0.0:
+                continue
+            for j in range(items.count[c]):
+                product = factor[c, j]
+                for i in range(splits):
+                    if taken >> i & 1:
+                        x = split[i]
+                        pending = known[x] if not terms.touched[s, x] else 0.0
+                        product *= pending + (terms.free[s, x] - terms.free[to, x]) * share[x, c, j]
+                if product != 0.0:
+                    g[target, c, j] += product
+                    some[target] = True
+
+
+@compiled
+def _walk(
+    base: float, offset: float, atom: bool, start: int, coupled: bool, ends: Array, stamps: Stamps, order: Order,
+    terms: Terms, rule: Rule,
+) -> float:  # fmt: skip
+    """The probability, given that the downset `start` (none or the first positive) happened at base + offset."""
+    count, n = order.successors.shape
+    k, q, full, w = len(stamps.x_min), len(rule.nodes), count - 1, stamps.w
+    known, final = np.zeros(k), np.ones(k)  # of each obstacle's sum: the terms that depend on the start alone
+    value = 1.0
+    for x in range(k):
+        low, high = stamps.x_min[x], stamps.x_max[x]
+        if stamps.trails[x]:
+            final[x] = 1.0 - _share(low, high, base + w, offset, not stamps.strict)
+        if start > 0:
+            known[x] = (terms.free[0, x] - terms.free[start, x]) * _share(low, high, base, offset, True)
+        if not terms.future[start, x]:
+            leads = stamps.leads[x] and start == full
+            value *= known[x] + final[x] + (_share(low, high, base - w, offset, stamps.strict) if leads else 0.0)
+    if start == full or value == 0.0:
+        return value
+    items = _cells(ends, base, offset, atom, w if coupled else np.inf, stamps, q)
+    share, lead = _shares(items, stamps, rule)
+    g, some = np.zeros((terms.place[count], len(items.count), q)), np.zeros(terms.place[count], np.bool_)
+    g[terms.place[start], 0, 0] = value
+    some[terms.place[start]] = True
+    sums, factor = np.zeros((len(items.count), q)), np.empty((len(items.count), q))
+    for s in range(start, full):
+        for mask in range(terms.place[s + 1] - terms.place[s]):
+            state = terms.place[s] + mask
+            if not some[state]:
+                continue
+            _integrate(g[state], items, rule, sums)
+            for e in range(n):
+                if order.successors[s, e] < 0:
+                    continue
+                tie = _may_tie(order, stamps, s, e)
+                for c in range(len(items.count)):
+                    for j in range(items.count[c]):
+                        factor[c, j] = items.density[e, c] * sums[c, j]
+                    if tie and items.density[e, c] > 0.0:
+                        factor[c, 0] += g[state, c, 0]
+                _step(
+                    s, e, mask, factor, items, order, terms, known, final, stamps.leads, share, lead, g, some
+                )  # fmt: skip
+    return _integrate(g[terms.place[full]], items, rule, sums)
+
+
+@compiled
+def _from_each_first(starts: Array, outer: Rule, ends: Array, stamps: Stamps, order: Order, rule: Rule) -> float:
+    """The integral over who is first and when; `starts` are the ends of the cells of its time. nan: too many states."""
+    a, b = stamps.a, stamps.b
+    latest, earliest = np.max(a) - stamps.w, np.min(b)  # the first one is no earlier, no later than these
+    value = 0.0
+    for e in range(len(a)):
+        start = order.successors[0, e]
+        if start < 0:
+            continue
+        terms = _terms(order, start, stamps.leads)
+        if terms.place[-1] > STATES:
+            return np.nan
+        if a[e] == b[e]:
+            value += _walk(a[e], 0.0, True, start, True, ends, stamps, order, terms, rule)
+            continue
+        for i in range(len(starts) - 1):
+            low, length = starts[i], starts[i + 1] - starts[i]
+            if low < a[e] or low + length > b[e] or low >= earliest or low + length <= latest:
+                continue
+            share = length / (b[e] - a[e])
+            for j in range(len(outer.nodes)):
+                after = length * outer.nodes[j]
+                part = _walk(low, after, False, start, True, ends, stamps, order, terms, rule)
+                value += part * outer.weights[j] * share
+    return value
+
+
+@compiled
+def _from_none(before_all: float, ends: Array, stamps: Stamps, order: Order, rule: Rule) -> float:
+    """The probability where no window matters. nan: too many states."""
+    terms = _terms(order, 0, stamps.leads)
+    if terms.place[-1] > STATES:
+        return np.nan
+    return _walk(before_all, 0.0, False, 0, False, ends, stamps, order, terms, rule)
+
+
+def _rule(q: int) -> Rule:
+    nodes, weights, upto = rules()
+    return Rule(nodes[q, :q], weights[q, :q], upto[q, :q, :q])
+
+
 def probability(
-    structure: Downsets, t_min: Array, t_max: Array, x_min: Array, x_max: Array, gaps: Array, window: int, strict: bool
+    structure: Downsets, t_min: Ints, t_max: Ints, x_min: Ints, x_max: Ints, gaps: Ints, window: int, strict: bool
 ) -> float:
     """The probability of order, window and empty gaps for positives (n,) and obstacles (k,), int64 ticks; within ERROR.
 
@@ -380,10 +363,22 @@ def probability(
         )
     origin = int(t_min.min())
     a, b, low, high = ((v - origin).astype(np.float64) for v in (t_min, t_max, x_min, x_max))
-    everything = np.concatenate([a, b, low, high])
-    w = min(float(window), everything.max() - everything.min() + 1)  # longer ones are no windows
-    s = structure
-    value: float = _probability(
-        a, b, low, high, gaps, w, strict, *gap_masks(s), s.sets, s.successors, s.blocked, s.before, STATES, *rules()
-    )
+    own = np.concatenate([a, b, low, high])
+    w = min(float(window), float(own.max() - own.min()) + 1.0)  # longer ones are no windows
+    leading, trailing = gap_masks(structure)
+    leads, trails = gaps & leading != 0, gaps & trailing != 0
+    stamps = Stamps(a, b, low, high, leads, trails, w, strict)
+    order = Order(structure.sets, structure.successors, structure.blocked, structure.before, gaps)
+    uncertain = int(np.count_nonzero(a < b) + np.count_nonzero(low < high))  # less one: the degree of the whole
+    outer = max((uncertain + 1) // 2, 1)
+    rule = _rule(max(uncertain - 1, outer))
+    reach = np.concatenate([low[leads], high[leads]]) + w
+    first, last = float(a.min()), float(b.max())
+    ends = np.unique(np.concatenate([own, reach]))
+    ends = ends[(ends >= first) & (ends <= last)]
+    if last - first > w or (strict and last - first == w) or leads.any() or trails.any():
+        starts = np.unique(np.concatenate([own, own - w, reach]))
+        value = _from_each_first(starts, _rule(outer), ends, stamps, order, rule)
+    else:
+        value = _from_none(first - 1.0, ends, stamps, order, rule)
     return value if np.isnan(value) else min(max(value, 0.0), 1.0)
