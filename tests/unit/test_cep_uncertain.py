@@ -1,5 +1,7 @@
 """Single situations of uncertain time: ties, borders, scales, limits, causal order, and the numbers in the document."""
 
+import functools
+import math
 import random
 import re
 from fractions import Fraction
@@ -190,6 +192,25 @@ def test_long_patterns_agree_with_chance(variant, negated, window):
     error = 5 * np.sqrt(max(found * (1 - found), 1 / draws) / draws)
     assert 0 < found < 1
     assert abs(good.mean() - found) < error
+
+
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_equal_stamps_have_the_textbook_probabilities(n):
+    """The range of n uniform times is at most w with probability n w^(n-1) - (n-1) w^n; each order is equally likely.
+
+    With k negated times in the same stamp all (n + k)! orders are equally likely. Those with the positives in order and none
+    between the first two: take the two for one, then (n + k - 1)!/(n - 1)! orders have n - 1 of n + k - 1 in order.
+    """
+    w, orders = Fraction(4, 10), math.factorial(n)
+    exact = n * w ** (n - 1) - (n - 1) * w**n
+    stamps = [(-3, 7)] * n
+    ask_over = functools.partial(ask, "over", p=Fraction(0), exact=True)
+    assert ask_over(unordered(n), stamps, window=4)[1] == pytest.approx(float(exact), rel=1e-14)
+    assert ask_over(chain(n), stamps, window=4)[1] == pytest.approx(float(exact / orders), rel=1e-14)
+    assert ask_over(chain(n), stamps)[1] == pytest.approx(1 / orders, rel=1e-14)
+    for k in (1, 4):
+        among = Fraction(math.factorial(n + k - 1), math.factorial(n - 1) * math.factorial(n + k))
+        assert ask_over(chain(n, (1, 2)), stamps, [(-3, 7)] * k)[1] == pytest.approx(float(among), rel=1e-13)
 
 
 def test_too_many_undecided_obstacles_give_a_lower_bound_and_are_counted():

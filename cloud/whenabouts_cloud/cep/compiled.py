@@ -1,7 +1,8 @@
 """Machine code for the numeric functions of event patterns, by numba.
 
 Importing this loads numba (half a second). The code is kept in `__pycache__` or, where that cannot be written, in the user's
-cache folder; where neither can be, each process compiles anew.
+cache folder; where neither can be, each process compiles anew. That code is taken for valid as long as its own file has not
+changed, so compiled functions call only compiled functions of the same file.
 """
 
 import importlib
