@@ -102,6 +102,16 @@ def test_each_order_of_unordered_events_is_tried():
     assert possible(downsets(variant), orders, a, b, nothing, 2, True).tolist() == [True, False]
 
 
+def test_the_far_border_of_a_strict_window_is_free():
+    """A negated event exactly a window away is in the gap of `WITHIN 5` and outside that of `WITHIN < 5`.
+
+    x | 2     a | 3   b [6 7]           and    a [3 4] b | 4..5   x | 8
+    """
+    for strict in (False, True):
+        assert ask("possible", chain(2, (0, 3)), [(3, 3), (6, 7)], [(2, 2)], window=5, strict=strict)[0] is strict
+        assert ask("possible", chain(2, (3, 0)), [(3, 4), (5, 5)], [(8, 8)], window=5, strict=strict)[0] is strict
+
+
 def test_one_way_round_must_serve_all_negated_events():
     """Each alone is passable, both together are not: the first needs a late a, the second an early one.
 
