@@ -223,6 +223,12 @@ def test_equal_stamps_have_the_textbook_probabilities(n):
         assert ask_over(chain(n, (1, 2)), stamps, [(-3, 7)] * k)[1] == pytest.approx(float(among), rel=1e-13)
 
 
+def test_unordered_points_at_the_same_time_are_counted_once():
+    """AND(a, b, c) WITHIN 3 with a and b at 5, c anywhere in [0, 10]: 6 of 10."""
+    found = ask("over", unordered(3), [(5, 5), (5, 5), (0, 10)], window=3, exact=True)
+    assert found == (True, pytest.approx(0.6, rel=1e-14))
+
+
 def test_too_many_undecided_obstacles_give_a_lower_bound_and_are_counted():
     """20 events that are in the gap with 1 % each: 0.99^20 is true, 8 are exact and 12 subtracted in full."""
     counters = Counters()
