@@ -7,6 +7,7 @@ try:
     from whenabouts_cloud.experiments_command import experiments
     from whenabouts_cloud.import_command import imports
     from whenabouts_cloud.ingest_command import ingest
+    from whenabouts_cloud.publish_command import publish
     from whenabouts_cloud.rules_command import check, explain
 except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
     raise SystemExit(
@@ -25,7 +26,7 @@ def main() -> None:
     """
 
 
-for command in (ingest, check, explain, correlate, imports, experiments):
+for command in (ingest, check, explain, publish, correlate, imports, experiments):
     main.add_command(command)
 
 if __name__ == "__main__":

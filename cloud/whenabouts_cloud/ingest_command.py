@@ -10,43 +10,19 @@ from pathlib import Path
 
 import click
 
+from whenabouts_cloud.broker_options import broker_options, credentials
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import Landing, LandingError
-from whenabouts_cloud.ingest.service import BrokerError, Credentials, IngestService
+from whenabouts_cloud.ingest.service import BrokerError, IngestService
 
 REPORT_S = 2.0
 
 
-def _host_port(_context: click.Context, _option: click.Parameter, value: str) -> tuple[str, int]:
-    host, _, port = value.rpartition(":")
-    if ":" not in value:
-        host, port = value, "1883"
-    if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 65536:
-        raise click.BadParameter(f"found {value!r}, expected HOST:PORT such as localhost:1883")
-    return host.strip("[]"), int(port)
-
-
-def _password(path: Path) -> str:
-    try:
-        return path.read_text().splitlines()[0]
-    except (OSError, UnicodeDecodeError, IndexError) as error:
-        raise click.ClickException(f"password file {path}: found {error}, expected the password on a line") from None
-
-
 @click.command()
-@click.option(
-    "--broker", required=True, callback=_host_port, envvar="WHENABOUTS_BROKER", show_envvar=True, help="HOST:PORT"
-)
+@broker_options
 @click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), envvar="WHENABOUTS_LANDING",
               show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
-@click.option("--username", envvar="WHENABOUTS_BROKER_USER", show_envvar=True, help="User at the broker.")
-@click.option(
-    "--password-file", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="File with its password."
-)
-@click.option("--ca-file", type=click.Path(exists=True, dir_okay=False), help="Certificates to trust; turns TLS on.")
-@click.option("--cert-file", type=click.Path(exists=True, dir_okay=False), help="Certificate for mutual TLS.")
-@click.option("--key-file", type=click.Path(exists=True, dir_okay=False), help="Key of that certificate.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
 def ingest(
     broker: tuple[str, int],
@@ -68,14 +44,14 @@ def ingest(
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
     """
     logging.basicConfig(level="INFO", stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
-    password = _password(password_file) if password_file else None
+    asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
         store = Landing(landing)
         bridge = Bridge(store)
     except LandingError as error:
         raise click.ClickException(str(error)) from None
     name = client_id or f"wa-ingest-{store.session}"
-    service = IngestService(*broker, bridge, name, Credentials(username, password, ca_file, cert_file, key_file))
+    service = IngestService(*broker, bridge, name, asking)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: service.stop())
     report = _Reporter(bridge, service, as_json)

@@ -7,14 +7,18 @@ traced in a run of its own. Prints a table; asserts nothing.
 
 import json
 import random
+import sys
 import time
 import tracemalloc
 from pathlib import Path
 
-from support.micropython import run_on_board
-from whenabouts_protocol.eager import Eager
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim", "tests")]
 
-BOARD = Path(__file__).resolve().parents[1] / "micropython" / "board_eager.py"
+from support.micropython import run_on_board  # noqa: E402
+from whenabouts_protocol.eager import Eager  # noqa: E402
+
+BOARD = ROOT / "tests" / "micropython" / "board_eager.py"
 RATES = {12: 100_000, 200: 60_000, 1600: 20_000}
 D_US, PI_US, RHO_US = 1_000_000, 200_000, 20_000
 EPOCH_US = 1_790_000_000_000_000

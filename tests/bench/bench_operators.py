@@ -12,6 +12,7 @@ import random
 import statistics
 import sys
 import time
+from itertools import repeat
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +22,7 @@ import numpy as np  # noqa: E402
 
 from whenabouts_cloud.correlation.condition import Condition  # noqa: E402
 from whenabouts_cloud.correlation.operators import operator  # noqa: E402
+from whenabouts_protocol.eager import Eager  # noqa: E402
 
 MS = 1000
 PI, RHO, JITTER = 300 * MS, 20 * MS, 50 * MS
@@ -98,6 +100,36 @@ def by_batches(name, batches, delay, method="push_arrays", **more):
     return run
 
 
+def gateway_core(events):
+    """The protocol package's eager on the same arrivals: order by middles, indices of the partners."""
+
+    def run():
+        core = Eager(-WITHIN.width // 2, WITHIN.width // 2, 4, 5, PI, PI, RHO, RHO)
+        left = 64
+        for now, side, index, t_min, t_max in events:
+            core.push(0 if side == "a" else 1, index, t_min, t_max)
+            left -= 1
+            if not left:
+                core.advance(now - JITTER, now - JITTER)
+                left = 64
+        return core
+
+    return run
+
+
+def pairs_alone(events, rounds):
+    """Microseconds a tuple to turn partners into a list of pairs, the partners being there."""
+    op = make("eager")
+    found = [(index, op.partners(side, index, t_min, t_max, now)) for now, side, index, t_min, t_max in events]
+    found = [(index, partners) for index, partners in found[-2000:] if partners]
+
+    def run():
+        for index, partners in found:
+            list(zip(repeat(index), partners))
+
+    return timed(run, rounds)[0] / len(found) * 1e6
+
+
 def eager_tuple_by_tuple(rounds, scale):
     print("\neager, plain Python, tuple by tuple (goals: 500 k/s at 22, 150 k/s at 370 matches a tuple)")
     for name, rate, tuples, goal in (("r12", 12, 60_000, 500), ("r200", 200, 24_000, 150), ("r1600", 1600, 12_000, None),
@@ -109,6 +141,13 @@ def eager_tuple_by_tuple(rounds, scale):
             beside = f"{rate_k / goal:5.2f} of goal" if goal else ""
             matches = 2 * counts.pairs / counts.tuples
             print(f"  {name:6} {matches:7.1f} matches  {what:18} {rate_k:7.0f} k tuples/s  {beside}")
+        blank = f"  {name:6} {'':15}  "
+        print(f"{blank}the lists alone     {pairs_alone(events, rounds):7.2f} us a tuple, whatever finds the partners")
+        seconds, core = timed(gateway_core(events), rounds)
+        assert core.pairs == counts.pairs
+        print(
+            f"{blank}gateways' core     {len(events) / seconds / 1000:7.0f} k tuples/s (by middles, partners' indices)"
+        )
 
 
 def blocks(rounds, scale):

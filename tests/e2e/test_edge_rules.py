@@ -1,9 +1,13 @@
 """A rule on a real gateway: planned from births, sent over a real broker, run by the agent process, withdrawn again."""
 
+import json
+
 import pytest
+from click.testing import CliRunner
 
 from e2e.test_agent_delivery import check_promises
 from support.edge_agent import Bench, Witness, witness
+from whenabouts_cloud.publish_command import publish
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_cloud.rules.plan import announced, compile_rules, place
 from whenabouts_protocol import Reading, decode_birth, topic
@@ -37,8 +41,13 @@ def names(seen: Witness) -> list[str]:
     return [stream[0] for stream in births(seen)[-1].streams]
 
 
-def send_rules(seen: Witness, payload: bytes) -> None:
-    seen.client.publish(topic("bench", "gw", "rules"), payload, qos=1, retain=True).wait_for_publish(10)
+def published(bench: Bench, text: str, *more: str) -> dict:
+    """What `whenabouts-cloud publish` says of a rule file."""
+    file = bench.folder / "rules.wa"
+    file.write_text(text)
+    result = CliRunner().invoke(publish, [str(file), "--broker", f"127.0.0.1:{bench.broker.port}", *more])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
 
 
 def distinct(seen: Witness) -> dict[tuple[int, int], Reading]:
@@ -116,9 +125,10 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
         assert dock.started_by_host.wait(15)
         seen.wait("birth", lambda: births(seen))
         assert names(seen) == sorted([DOCK.stream, GATE.stream])
-        placements = place([rule], announced(births(seen)))
-        assert (placements[0].where, placements[0].gateway) == ("edge", ("bench", "gw"))
-        send_rules(seen, encode_rules("bench", "gw", compile_rules(placements, "bench", "gw")))
+        assert published(bench, RULE, "--dry-run", "--json")["sent"] is False
+        told = published(bench, RULE, "--json")
+        assert [(x["rule"], x["where"], x["gateway"]) for x in told["rules"]] == [("near", "edge", "bench/gw")]
+        assert (told["gateways"], told["sent"]) == (["bench/gw"], True)
         seen.wait("rule announced", lambda: DERIVED in names(seen))
         first_boot = births(seen)[-1].boot
         traffic()
@@ -143,7 +153,7 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
         traffic()
         assert check_pairs(second_boot) > 4
 
-        send_rules(seen, b"")
+        assert published(bench, RULE.split("RULE")[0], "--json")["rules"] == []
         seen.wait("withdrawn", lambda: DERIVED not in names(seen))
         before = derived(distinct(seen), second_boot)
         traffic(4)

@@ -366,6 +366,25 @@ def test_a_kernel_leaves_ties_to_the_exact_test(name):
     assert (evaluations, sure) == (3, 0)
 
 
+def test_the_extent_of_a_block_is_that_of_its_intervals():
+    """Shortest, longest, least minimum, least and greatest maximum, for blocks of one and of many."""
+    rng = np.random.default_rng(1)
+    for count in (1, 2, 50):
+        low = rng.integers(-1000, 1000, count)
+        high = low + rng.integers(-5, 300, count)  # an interval that ends before it begins is seen as well
+        rows = np.stack([low, high, low, low])
+        expected = ((high - low).min(), (high - low).max(), low.min(), high.min(), high.max())
+        assert compiled("extent")(rows) == expected
+
+
+def test_the_waits_of_pairs_end_now_and_begin_with_the_later_of_two():
+    """Base [2, 6] that came at 7; targets [0, 10] at 11 and [1, 3] at 9; now is 20."""
+    #  by arrival: 20 - 11 and 20 - 9; by maximum: 20 - 10 and 20 - 6
+    one, two = [np.array([x]) for x in (7, 8, 4)], [np.array(x) for x in ([11, 9], [10, 4], [10, 2])]
+    assert compiled("waits")(20, *one, *two, np.array([0, 0]), np.array([0, 1])) == (9 + 11, 10 + 14)
+    assert compiled("waits")(20, *one, *two, np.empty(0, np.int64), np.empty(0, np.int64)) == (0, 0)
+
+
 def test_a_buffer_drops_from_its_front_and_gives_the_room_back():
     """Unsorted it stops at the first that is needed; long after, dropped tuples are gone from the lists."""
     held = Held()

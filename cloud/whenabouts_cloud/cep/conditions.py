@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.layout import S_T, S_T_MAX, Scratch
 
 ATTRIBUTE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(16)
@@ -50,7 +50,7 @@ def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Ar
     return found
 
 
-@compiled
+@bare
 def holds(steps: Array, step_value: Array, first: int, last: int, s: Scratch) -> Any:
     """Whether the condition of steps [first, last) holds for the bound elements."""
     stack, top = s.stack, 0
@@ -78,7 +78,7 @@ def holds(steps: Array, step_value: Array, first: int, last: int, s: Scratch) ->
     return stack[0] != 0.0
 
 
-@compiled
+@bare
 def _binary(op: int, a: float, b: float) -> float:
     if op == ADD:
         return a + b

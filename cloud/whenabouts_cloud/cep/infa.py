@@ -8,7 +8,7 @@ points and without conditions across events this is exact: a match exists, negat
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import LOW, first_from
 from whenabouts_cloud.cep.layout import (
     CHAIN_WORDS, NODE, RANGE, S_BOUND, S_END,
@@ -18,7 +18,7 @@ from whenabouts_cloud.cep.program import (
 )  # fmt: skip
 
 
-@compiled
+@bare
 def chain_completes(
     nodes: Array, pool: Array, element: Array, node: int, first: int, count: int, position: int, t: int, window: int,
     num: Array,
@@ -57,7 +57,7 @@ def chain_completes(
     return True
 
 
-@compiled
+@bare
 def may_complete(
     nodes: Array, pool: Array, node: int, element: Array, first: int, count: int, position: int, earliest: int, t: int,
     reach: int, slack: int, behind: int, num: Array,

@@ -7,7 +7,7 @@ is called again: it goes on where it was, the search for that event from its beg
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
 from whenabouts_cloud.cep.sealing import (
     bind_pending, enter, free_pending, leave, pop, raise_source, violated,
@@ -30,7 +30,7 @@ ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
 KBOUND, SOURCE = 0, 1
 
 
-@compiled
+@bare
 def feed_block(
     p: Program, state: State, block: Block, out: Results, s: Scratch, eager: bool, by_source: bool, k: int,
     window: int, longest: int,
@@ -128,7 +128,7 @@ def feed_block(
     return DONE
 
 
-@compiled
+@bare
 def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, window: int, longest: int) -> Any:
     """Tells what is sealed at the frontier as it stands, with no event; DONE, or what there must be more of."""
     meta = state.meta
@@ -146,7 +146,7 @@ def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, win
     return DONE
 
 
-@compiled
+@bare
 def clean(state: State, window: int, longest: int) -> None:
     """Drops from all main nodes what nothing can join any more."""
     meta = state.meta
@@ -155,7 +155,7 @@ def clean(state: State, window: int, longest: int) -> None:
     meta[SWEPT] = meta[FRONTIER]
 
 
-@compiled
+@bare
 def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max: int) -> None:
     """What the event says about those to come."""
     meta = state.meta
@@ -169,7 +169,7 @@ def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max:
         meta[FRONTIER] = frontier
 
 
-@compiled
+@bare
 def _store(
     p: Program, nodes: Array, pool: Array, attrs: Array, slots: Array, meta: Array, block: Block, i: int, t: int,
     t_max: int, index: int, first: int, last: int, past: int,
@@ -190,7 +190,7 @@ def _store(
     return DONE
 
 
-@compiled
+@bare
 def _undo(state: State) -> None:
     """Takes back what the search for this event has found, for it will begin anew."""
     meta = state.meta
@@ -202,7 +202,7 @@ def _undo(state: State) -> None:
         free_pending(state, place)
 
 
-@compiled
+@bare
 def _retract(p: Program, state: State, out: Results, s: Scratch, node: int, c: int, t: int, t_max: int, index: int) -> Any:
     """Told matches of the node that an event of a class violates: they are taken back, their places marked by serial 0."""
     meta, pending = state.meta, state.pending
@@ -244,7 +244,7 @@ def _retract(p: Program, state: State, out: Results, s: Scratch, node: int, c: i
     return DONE
 
 
-@compiled
+@bare
 def _negates(p: Program, variant: int, c: int) -> bool:
     for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
         if p.negation[k, N_CLASS] == c:
@@ -252,7 +252,7 @@ def _negates(p: Program, variant: int, c: int) -> bool:
     return False
 
 
-@compiled
+@bare
 def _commit(
     p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
     index: int,
@@ -270,7 +270,7 @@ def _commit(
         enter(state, place)
 
 
-@compiled
+@bare
 def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, moment: int) -> Any:
     """Tells, or lets go, the matches whose sealing time the frontier has reached."""
     meta, pending, heap = state.meta, state.pending, state.heap
@@ -302,7 +302,7 @@ def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, mo
     return DONE
 
 
-@compiled
+@bare
 def _late(
     p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, t: int, t_max: int, index: int,
     longest: int, window: int,
@@ -331,7 +331,7 @@ def _late(
                 _forget_late(meta, begun)
                 return status
         for v in range(len(p.variant)):
-            if p.klass[c, K_FORBID] and not p.variant[v, V_REFINED] and _negates(p, v, c):
+            if p.klass[c, K_FORBID] and _negates(p, v, c):
                 status = search(p, state, out, s, v, -1, node, t, t_max, c, REMOVE, oldest, False, longest, index)
                 if status != DONE:
                     _forget_late(meta, begun)
@@ -342,13 +342,13 @@ def _late(
     return DONE
 
 
-@compiled
+@bare
 def _forget_late(meta: Array, begun: Any) -> None:
     """Takes back what was noted for a late event, for it will be noted anew."""
     meta[ADDED], meta[REMOVED], meta[CANDIDATES], meta[NEGATED_EVENTS] = begun[1], begun[2], begun[3], begun[4]
 
 
-@compiled
+@bare
 def sort_rows(rows: Array, which: Array, first: int, last: int) -> None:
     """Rows [first, last) in lexicographic order, then by pattern: Shell's sort, for they are nearly in order."""
     width, tagged = rows.shape[1], len(which) > 0
@@ -373,7 +373,7 @@ def sort_rows(rows: Array, which: Array, first: int, last: int) -> None:
         step //= 3
 
 
-@compiled
+@bare
 def _in_order(rows: Array, which: Array, first: int, last: int) -> bool:
     for i in range(first + 1, last):
         if _later(rows, which, i - 1, i):
@@ -381,7 +381,7 @@ def _in_order(rows: Array, which: Array, first: int, last: int) -> bool:
     return True
 
 
-@compiled
+@bare
 def _later(rows: Array, which: Array, a: int, b: int) -> bool:
     """Whether row a belongs behind row b."""
     for column in range(rows.shape[1]):

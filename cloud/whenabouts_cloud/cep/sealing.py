@@ -8,7 +8,7 @@ checked again: an event that violates it may have come meanwhile, and such event
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.layout import (
@@ -20,7 +20,7 @@ from whenabouts_cloud.cep.program import (
 )  # fmt: skip
 
 
-@compiled
+@bare
 def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
@@ -41,7 +41,7 @@ def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     return a, b
 
 
-@compiled
+@bare
 def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scratch) -> Any:
     """The frontier from which on nothing can violate the match that is bound."""
     found = NEVER
@@ -51,7 +51,7 @@ def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scr
     return found
 
 
-@compiled
+@bare
 def is_own(count: int, index: int, s: Scratch) -> bool:
     """Whether the event is one of the bound positives."""
     for i in range(count):
@@ -60,7 +60,7 @@ def is_own(count: int, index: int, s: Scratch) -> bool:
     return False
 
 
-@compiled
+@bare
 def violated(p: Program, state: State, k: int, node: int, count: int, window: int, oldest: int, s: Scratch) -> bool:
     """Whether a stored event, not older than `oldest`, violates negation k of what is bound."""
     nodes, pool = state.nodes, state.pool
@@ -90,7 +90,7 @@ def violated(p: Program, state: State, k: int, node: int, count: int, window: in
     return False
 
 
-@compiled
+@bare
 def push(heap: Array, meta: Array, when: int, place: int) -> None:
     """Enters a pending match into the heap."""
     i = meta[HEAP]
@@ -102,7 +102,7 @@ def push(heap: Array, meta: Array, when: int, place: int) -> None:
     heap[i, 0], heap[i, 1] = when, place
 
 
-@compiled
+@bare
 def pop(heap: Array, meta: Array) -> Any:
     """Takes the match with the earliest sealing time out of the heap."""
     place = heap[0, 1]
@@ -124,7 +124,7 @@ def pop(heap: Array, meta: Array) -> Any:
     return place
 
 
-@compiled
+@bare
 def take_pending(state: State) -> Any:
     """A free place for a match that waits, or -1."""
     meta, pending = state.meta, state.pending
@@ -139,7 +139,7 @@ def take_pending(state: State) -> Any:
     return place
 
 
-@compiled
+@bare
 def free_pending(state: State, place: int) -> None:
     """Returns a place."""
     state.pending[place, P_NEXT] = state.meta[PENDING_FREE]
@@ -147,7 +147,7 @@ def free_pending(state: State, place: int) -> None:
     state.meta[PENDING_FREE] = place
 
 
-@compiled
+@bare
 def enter(state: State, place: int) -> None:
     """Lets a match wait: into the heap, and into the list of its main node (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
@@ -161,7 +161,7 @@ def enter(state: State, place: int) -> None:
     meta[PENDING] += 1
 
 
-@compiled
+@bare
 def leave(state: State, place: int) -> None:
     """Takes a match out of the list of its main node; its place in the heap is the caller's affair."""
     nodes, pending = state.nodes, state.pending
@@ -175,7 +175,7 @@ def leave(state: State, place: int) -> None:
     state.meta[PENDING] -= 1
 
 
-@compiled
+@bare
 def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
     """Binds the events of a waiting match."""
     extra = state.attrs.shape[1]
@@ -187,7 +187,7 @@ def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
             s.attrs[i, column] = state.pending_attrs[place, i * extra + column]
 
 
-@compiled
+@bare
 def raise_source(tree: Array, source: int, t_max: int) -> int:
     """The least frontier of all sources after one has come to t_max; leaves are in the second half of the tree."""
     leaf = len(tree) // 2 + source

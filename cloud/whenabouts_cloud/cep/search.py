@@ -10,10 +10,10 @@ but for negations; and `search` for everything.
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
-from whenabouts_cloud.cep.infa import chain_completes, may_complete
+from whenabouts_cloud.cep.infa import may_complete
 from whenabouts_cloud.cep.sealing import gap, is_own, seal, take_pending, violated
 from whenabouts_cloud.cep.layout import (
     ADDED, AT, CANDIDATE, CANDIDATES, CHAIN_WORDS, DONE, EVENT_PLACE, FED, FOREVER, FRONTIER, KEY, MORE_ADDED,
@@ -29,10 +29,12 @@ from whenabouts_cloud.cep.program import (
 
 TELL, ADD, REMOVE = 0, 1, 2  # what a search is for: results, or what a late event would have added or removed
 UNBOUND = -2
-FIRST, AGAIN, LATE = 0, 1, 2  # a candidate for refinement: complete and sealed (or told on arrival), asked again, late
+# A candidate outside of the kernel: complete, and sealed or told on arrival; asked again because of a negated event that came;
+# one that a late event would have added; one that it might have removed, by the negations in its serial.
+FIRST, AGAIN, LATE_ADDED, LATE_REMOVED = 0, 1, 2, 3
 
 
-@compiled
+@bare
 def emit(p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, eager: bool, longest: int, moment: int) -> Any:
     """Tells the match that is bound, or lets it wait."""
     meta = state.meta
@@ -66,7 +68,7 @@ def emit(p: Program, state: State, out: Results, s: Scratch, variant: int, node:
     return DONE
 
 
-@compiled
+@bare
 def tell(p: Program, out: Results, s: Scratch, meta: Array, variant: int) -> Any:
     """Writes the match that is bound to the results."""
     row, width = meta[TOLD], out.told.shape[1]
@@ -84,7 +86,7 @@ def tell(p: Program, out: Results, s: Scratch, meta: Array, variant: int) -> Any
     return DONE
 
 
-@compiled
+@bare
 def offer(p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, kind: int, serial: int, moment: int, oldest: int) -> Any:
     """Hands the match that is bound to the refinement, with the negated events that may lie in its gaps."""
     meta, pool = state.meta, state.pool
@@ -121,7 +123,7 @@ def offer(p: Program, state: State, out: Results, s: Scratch, variant: int, node
     return DONE
 
 
-@compiled
+@bare
 def possible_gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     """(a, b): an event can lie in the gap in some placement only if its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
@@ -137,7 +139,7 @@ def possible_gap(left: int, right: int, count: int, window: int, s: Scratch) -> 
     return a, b
 
 
-@compiled
+@bare
 def _forbids(p: Program, state: State, k: int, place: int, latest: int, s: Scratch) -> Any:
     """Whether the stored event satisfies the condition of negation k."""
     first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
@@ -149,7 +151,7 @@ def _forbids(p: Program, state: State, k: int, place: int, latest: int, s: Scrat
     return holds(p.step, p.step_value, first, last, s)
 
 
-@compiled
+@bare
 def search(
     p: Program, state: State, out: Results, s: Scratch, variant: int, position: int, node: int, t: int, t_max: int,
     index: int, goal: int, oldest: int, eager: bool, longest: int, moment: int,
@@ -239,7 +241,7 @@ def search(
     return DONE
 
 
-@compiled
+@bare
 def _fits(p: Program, s: Scratch, first: int, count: int, level: int, position: int, window: int, order: int, oldest: int) -> bool:
     """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
     t, t_max = s.num[level, S_T], s.num[level, S_T_MAX]
@@ -267,7 +269,7 @@ def _fits(p: Program, s: Scratch, first: int, count: int, level: int, position: 
     return True
 
 
-@compiled
+@bare
 def _agrees(p: Program, state: State, s: Scratch, variant: int, node: int, bound: int, before: int, goal: int, oldest: int) -> bool:
     """Whether the conditions and negations hold that can be decided by what is bound and could not before."""
     for k in range(p.variant[variant, V_CONDITION], p.variant[variant, V_CONDITION_END]):
@@ -286,7 +288,7 @@ def _agrees(p: Program, state: State, s: Scratch, variant: int, node: int, bound
     return True
 
 
-@compiled
+@bare
 def _found(
     p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, t: int, t_max: int, index: int,
     goal: int, oldest: int, eager: bool, longest: int, moment: int,
@@ -296,7 +298,10 @@ def _found(
     if goal == TELL:
         return emit(p, state, out, s, variant, node, eager, longest, moment)
     if p.variant[variant, V_REFINED]:
-        return offer(p, state, out, s, variant, node, LATE, 0, moment, oldest) if goal == ADD else DONE
+        if goal == ADD:
+            return offer(p, state, out, s, variant, node, LATE_ADDED, 0, moment, oldest)
+        asked = forbidding(p, s, variant, t, t_max, index, state.attrs.shape[1])
+        return DONE if asked == 0 else offer(p, state, out, s, variant, node, LATE_REMOVED, asked, moment, oldest)
     rows, row, more = (out.added, meta[ADDED], MORE_ADDED) if goal == ADD else (out.removed, meta[REMOVED], MORE_REMOVED)
     if goal == REMOVE and not breaks(p, s, variant, t, t_max, index, state.attrs.shape[1]):
         return DONE
@@ -315,20 +320,30 @@ def _found(
     return DONE
 
 
-@compiled
-def breaks(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> bool:
-    """Whether an event of a class, whose attributes are at EVENT_PLACE, violates the match that is bound."""
+@bare
+def forbidding(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> int:
+    """The negations, as bits, whose class and condition an event satisfies; its attributes are at EVENT_PLACE."""
     s.num[NEGATED_PLACE, S_T], s.num[NEGATED_PLACE, S_T_MAX] = t, t_max
     for column in range(extra):
         s.attrs[NEGATED_PLACE, column] = s.attrs[EVENT_PLACE, column]
+    begun, found = p.variant[variant, V_NEGATION], 0
+    for k in range(begun, p.variant[variant, V_NEGATION_END]):
+        if p.negation[k, N_CLASS] == event_class:
+            first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
+            if first == last or holds(p.step, p.step_value, first, last, s):
+                found |= 1 << (k - begun)
+    return found
+
+
+@bare
+def breaks(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> bool:
+    """Whether an event of a class, whose attributes are at EVENT_PLACE, violates the match that is bound."""
+    asked = forbidding(p, s, variant, t, t_max, event_class, extra)
     count, window = p.variant[variant, V_WIDTH], p.variant[variant, V_WINDOW]
-    for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
-        if p.negation[k, N_CLASS] != event_class:
-            continue
-        a, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
-        if t_max < a or t > b:
-            continue
-        first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
-        if first == last or holds(p.step, p.step_value, first, last, s):
-            return True
+    begun = p.variant[variant, V_NEGATION]
+    for k in range(begun, p.variant[variant, V_NEGATION_END]):
+        if asked >> (k - begun) & 1:
+            a, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
+            if t_max >= a and t <= b:
+                return True
     return False

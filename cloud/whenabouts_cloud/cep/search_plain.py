@@ -6,7 +6,7 @@ A negation between two neighbours ends the walk along the later one's chain at t
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import LOW, first_from
 from whenabouts_cloud.cep.layout import (
     CHAIN_WORDS, DONE, FOREVER, FRONTIER, MORE_PENDING, MORE_TOLD, NEVER, NODE, PENDING_FREE, PENDING_TOP, P_EVENTS,
@@ -19,7 +19,7 @@ from whenabouts_cloud.cep.program import (
 )  # fmt: skip
 
 
-@compiled
+@bare
 def search_plain(
     table: Array, element: Array, negation: Array, nodes: Array, pool: Array, meta: Array, pending: Array, told: Array,
     which: Array, num: Array, variant: int, position: int, node: int, t: int, index: int, eager: bool, longest: int,
@@ -99,7 +99,7 @@ def search_plain(
             _enter(element, negation, nodes, pool, num, node, first, one, behind, level)
 
 
-@compiled
+@bare
 def _enter(
     element: Array, negation: Array, nodes: Array, pool: Array, num: Array, node: int, first: int, one: int, behind: int,
     level: int,
@@ -115,7 +115,7 @@ def _enter(
     num[level, S_LIMIT] = limit
 
 
-@compiled
+@bare
 def _next(negation: Array, nodes: Array, pool: Array, node: int, k: int, after: int) -> Any:
     """Time of the first event after `after` that negation k forbids."""
     span = nodes[node, NODE + CHAIN_WORDS * negation[k, N_CLASS] + RANGE]
@@ -123,7 +123,7 @@ def _next(negation: Array, nodes: Array, pool: Array, node: int, k: int, after: 
     return pool[place, 0] if place < span & LOW else FOREVER
 
 
-@compiled
+@bare
 def _free(
     negation: Array, nodes: Array, pool: Array, num: Array, node: int, one: int, behind: int, level: int, t: int
 ) -> bool:
@@ -135,7 +135,7 @@ def _free(
     return _apart(negation, nodes, pool, num, node, one, behind, level)
 
 
-@compiled
+@bare
 def _apart(
     negation: Array, nodes: Array, pool: Array, num: Array, node: int, one: int, behind: int, level: int
 ) -> bool:
@@ -151,7 +151,7 @@ def _apart(
     return True
 
 
-@compiled
+@bare
 def _own(num: Array, count: int, index: int) -> bool:
     for i in range(count):
         if num[i, S_INDEX] == index:
@@ -159,7 +159,7 @@ def _own(num: Array, count: int, index: int) -> bool:
     return False
 
 
-@compiled
+@bare
 def _reach(
     nodes: Array, pool: Array, element: Array, num: Array, node: int, first: int, count: int, position: int, latest: int
 ) -> None:
@@ -174,7 +174,7 @@ def _reach(
         limit = pool[place - 1, 0] - 1 if place > low else NEVER
 
 
-@compiled
+@bare
 def _edges(
     negation: Array, nodes: Array, pool: Array, num: Array, node: int, count: int, one: int, behind: int, window: int
 ) -> Any:
@@ -198,7 +198,7 @@ def _edges(
     return True, when
 
 
-@compiled
+@bare
 def _wait(meta: Array, pending: Array, num: Array, variant: int, node: int, count: int, when: int) -> bool:
     """Lets the match that is bound wait; false if there is no room."""
     if meta[PENDING_FREE] >= 0:

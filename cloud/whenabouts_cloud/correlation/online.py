@@ -20,12 +20,7 @@ A reading longer than its stream's LENGTH is joined with what is kept and counte
 with the promised length may be missing from its pairs. Late readings (t_max < F) are counted as `late`, refused ones as
 `expired` too.
 
-**When a reading of a is told as unmatched** ("left", "anti"), or its k best pairs are ("top_k"): when rule 1 holds for it,
-so that nothing to come can change the answer, and never later than it is forgotten. It is told once. What comes too late
-for it, a b before its own frontier, is set aside and changes nothing that was told: it joins no reading that was told as
-unmatched and none whose k best were told. A late reading of a whose matches may have been forgotten already, those of b with
-y.t_max >= x.t_min + lo reaching below b's horizon, is not told as unmatched, because nobody is sure of it. Readings that
-can match nothing at all (too long, no key) are told when they come.
+What is told of a reading of a that is in no pair, or of its best pairs, and when: `telling`.
 
 All of this speaks of stamps as they are: offsets of streams have moved the condition instead (`pairs`).
 
@@ -45,33 +40,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc
 
-from whenabouts_cloud.correlation.nearest import nearest
-from whenabouts_cloud.correlation.pairs import (
-    IDENTITY,
-    READING,
-    RESULT,
-    condition_of,
-    first_of_each,
-    hopeless,
-    matches,
-    pair_rows,
-    shift_us,
-    unmatched_rows,
-)
+from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, condition_of, first_of_each, hopeless, matches
+from whenabouts_cloud.correlation.telling import INT64_MAX, INT64_MIN, KEPT, Telling, times
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
 MAX_ROWS = 500_000  # readings kept a side and shard, 38 MB at 75 bytes a row: at 100 readings a second, 80 minutes
 SNAPSHOT_VERSION = 2
 METADATA_KEY = b"whenabouts"
-INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 PACKED = ("site", "gateway", "stream", "key")  # text columns with few distinct values
 
-# What is known of a kept reading of a; those of b stay OPEN.
-OPEN, MATCHED, UNSURE, CLOSED = range(4)  # in no pair yet; in one; maybe in one of a forgotten b; nothing more is told
-KEPT = READING.append(pa.field("mark", pa.int8()))
 LATE = READING.append(pa.field("reason", pa.string()))  # "late a": joined what was left; "expired a": joined nothing
 
 
@@ -91,7 +70,7 @@ class OnlineCorrelation:
         self.counts: Counter[str] = Counter()
         self._condition = condition_of(rule)
         self._kept = [KEPT.empty_table(), KEPT.empty_table()]
-        self._best = RESULT.empty_table()  # with top_k: the best pairs so far of readings of a that are still open
+        self._telling = Telling(rule, self._condition)
         self._frontier: list[int | None] = [None, None]
         self._horizon: list[int | None] = [None, None]
 
@@ -104,7 +83,7 @@ class OnlineCorrelation:
         """Join these readings with what is kept and with each other; tells the pairs that are sure by that."""
         before = [t.num_rows for t in self._kept]
         arrived = [self._admitted(0, a), self._admitted(1, b)]
-        told = [self._hopeless(arrived[0][0])] if self._tells_unmatched else []
+        told = self._telling.at_arrival(arrived[0][0])
         for side, (new, _) in enumerate(arrived):
             self._kept[side] = pa.concat_tables([self._kept[side], new])
         told += self._join(before[0], self._kept[0].num_rows, 0, self._kept[1].num_rows)
@@ -125,7 +104,7 @@ class OnlineCorrelation:
         pi_a, pi_b = self._longest(self.rule.a), self._longest(self.rule.b)
         rows = RESULT.empty_table()
         if b_frontier is not None:
-            rows = self._settle(b_frontier - hi - pi_b)
+            self._kept[0], rows = self._telling.settle(self._kept[0], b_frontier - hi - pi_b)
         if a_frontier is not None and b_frontier is not None:
             grace = (hi - lo) + pi_a + pi_b
             self._raise_horizon(0, min(b_frontier - hi - pi_b, a_frontier - grace))
@@ -140,7 +119,9 @@ class OnlineCorrelation:
         head = {"version": SNAPSHOT_VERSION, "frontier": self._frontier, "horizon": self._horizon}
         sides = [t.append_column("side", pa.array(np.full(t.num_rows, n, np.int8))) for n, t in enumerate(self._kept)]
         rows = pa.concat_tables(sides).combine_chunks()
-        return _packed(rows.replace_schema_metadata({METADATA_KEY: json.dumps(head).encode()})), _packed(self._best)
+        return _packed(rows.replace_schema_metadata({METADATA_KEY: json.dumps(head).encode()})), _packed(
+            self._telling.best
+        )
 
     def restore(self, snapshot: tuple[bytes, bytes]) -> None:
         """Go on from a snapshot of the same rule.
@@ -159,22 +140,14 @@ class OnlineCorrelation:
         side = rows["side"].to_numpy()
         rows = rows.select(KEPT.names).cast(KEPT)
         self._kept = [rows.filter(pa.array(side == n)) for n in (0, 1)]
-        self._best = pa.ipc.open_stream(snapshot[1]).read_all().cast(RESULT)
-
-    @property
-    def _tells_unmatched(self) -> bool:
-        return self.rule.kind != "inner"
-
-    @property
-    def _marks(self) -> bool:
-        return self._tells_unmatched or self.rule.top_k is not None
+        self._telling.best = pa.ipc.open_stream(snapshot[1]).read_all().cast(RESULT)
 
     def _admitted(self, side: int, arrived: pa.Table) -> Step:
         """The arrivals that take part, with their mark: no repeats, nothing older than the horizon. And the late ones."""
         arrived = arrived.select(READING.names).cast(READING)
         self.counts["readings"] += arrived.num_rows
         kept = self._kept[side]
-        t_max = _times(arrived, "t_max")
+        t_max = times(arrived, "t_max")
         fresh = self._above_horizon(side, t_max)
         first = first_of_each(pa.concat_tables([kept.select(IDENTITY), arrived.select(IDENTITY)])) - kept.num_rows
         once = np.zeros(arrived.num_rows, bool)
@@ -188,52 +161,20 @@ class OnlineCorrelation:
         reason = np.where(fresh, f"late {name}", f"expired {name}")[late]
         new = arrived.filter(pa.array(once & fresh))
         self.counts["beyond_length"] += self._too_long(side, new)
-        new = new.append_column(KEPT.field("mark"), pa.array(self._first_mark(side, new)))
+        mark = self._telling.first_mark(new, self._horizon[1]) if side == 0 else np.zeros(new.num_rows, np.int8)
+        new = new.append_column(KEPT.field("mark"), pa.array(mark))
         return Step(
             new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string()))
         )
 
-    def _first_mark(self, side: int, new: pa.Table) -> npt.NDArray[np.int8]:
-        """Of readings of a: UNSURE where matches may be forgotten already, CLOSED where there can be none."""
-        mark = np.zeros(new.num_rows, np.int8)
-        if side == 0 and self._tells_unmatched:
-            mark[self._unsure(new)] = UNSURE
-            mark[hopeless(self.rule, new)] = CLOSED
-        return mark
-
-    def _hopeless(self, new: pa.Table) -> pa.Table:
-        return unmatched_rows(self.rule, new.filter(pc.equal(new["mark"], CLOSED)))
-
-    def _unsure(self, a: pa.Table) -> npt.NDArray[np.bool_]:
-        """Readings of a that a forgotten reading of b may have matched."""
-        horizon = self._horizon[1]
-        if horizon is None:
-            return np.zeros(a.num_rows, bool)
-        least = max(min(horizon - self._condition.lo_us, INT64_MAX), INT64_MIN)
-        return _times(a, "t_min") < least
-
     def _join(self, a_from: int, a_to: int, b_from: int, b_to: int) -> list[pa.Table]:
-        """Match two stretches of the kept readings; note for a what was found, hand back what is told at once."""
+        """Match two stretches of the kept readings; what is told at once."""
         if a_from == a_to or b_from == b_to:
             return []
         a, b = self._kept[0].slice(a_from, a_to - a_from), self._kept[1].slice(b_from, b_to - b_from)
         i, j, probability = matches(self.rule, a, b)
-        if not self._marks:
-            return [pair_rows(self.rule, a, b, i, j, probability)]
-        mark = self._kept[0]["mark"].to_numpy().copy()
-        told = mark[a_from + i] != CLOSED
-        i, j, probability = i[told], j[told], probability[told]
-        mark[a_from + i] = MATCHED
-        self._kept[0] = self._kept[0].set_column(KEPT.names.index("mark"), KEPT.field("mark"), pa.array(mark))
-        if self.rule.kind == "anti":
-            return []
-        rows = pair_rows(self.rule, a, b, i, j, probability)
-        if self.rule.top_k is None:
-            return [rows]
-        self._best = pa.concat_tables([self._best, rows])
-        best = nearest(self._best, _group(self._best), self.rule.top_k, self._condition, shift_us(self.rule))
-        self._best = self._best.filter(pa.array(best)).combine_chunks()
-        return []
+        self._kept[0], rows = self._telling.found(self._kept[0], a_from, a, b, i, j, probability)
+        return [rows]
 
     def _above_horizon(self, side: int, t_max: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         horizon = self._horizon[side]
@@ -243,7 +184,7 @@ class OnlineCorrelation:
         promised = (self.rule.a, self.rule.b)[side].length_us
         if promised is None:
             return 0
-        length = _times(table, "t_max").view(np.uint64) - _times(table, "t_min").view(np.uint64)
+        length = times(table, "t_max").view(np.uint64) - times(table, "t_min").view(np.uint64)
         return int((length > promised[1]).sum())
 
     def _longest(self, stream: Stream) -> int:
@@ -255,43 +196,13 @@ class OnlineCorrelation:
         before = self._horizon[side]
         self._horizon[side] = horizon if before is None else max(before, horizon)
 
-    def _settle(self, bound: int) -> pa.Table:
-        """Tell of readings of a with t_max below the bound what there is to tell at their end."""
-        if not self._marks:
-            return RESULT.empty_table()
-        mark = self._kept[0]["mark"].to_numpy().copy()
-        open_ends = mark == OPEN if self.rule.top_k is None else mark != CLOSED
-        due = (_times(self._kept[0], "t_max") < min(max(bound, INT64_MIN), INT64_MAX)) & open_ends
-        if not due.any():
-            return RESULT.empty_table()
-        told = []
-        if self._tells_unmatched:
-            alone = due & (mark == OPEN)
-            told.append(unmatched_rows(self.rule, self._kept[0].filter(pa.array(alone))))
-            mark[alone] = CLOSED
-        if self.rule.top_k is not None:
-            mark[due] = CLOSED
-            told.append(self._take_best(self._kept[0].filter(pa.array(due))))
-        self._kept[0] = self._kept[0].set_column(KEPT.names.index("mark"), KEPT.field("mark"), pa.array(mark))
-        return pa.concat_tables(told)
-
-    def _take_best(self, a: pa.Table) -> pa.Table:
-        """The best pairs of these readings, which are dropped from the state."""
-        identity = a.select(IDENTITY).rename_columns([f"a_{name}" for name in IDENTITY])
-        both = pa.concat_tables([identity, self._best.select(identity.schema.names)])
-        group = _group(both)
-        due = np.isin(group[a.num_rows :], group[: a.num_rows])
-        best = self._best.filter(pa.array(due))
-        self._best = self._best.filter(pa.array(~due)).combine_chunks()
-        return best
-
     def _count_told(self, rows: pa.Table) -> None:
         unmatched = rows["probability"].null_count
         self.counts["pairs"] += rows.num_rows - unmatched
         self.counts["unmatched"] += unmatched
 
     def _forget(self, side: int) -> None:
-        t_max = _times(self._kept[side], "t_max")
+        t_max = times(self._kept[side], "t_max")
         keep = self._above_horizon(side, t_max)
         if not keep.all():
             self._kept[side] = self._kept[side].filter(pa.array(keep)).combine_chunks()
@@ -304,10 +215,10 @@ class OnlineCorrelation:
             self._drop_hopeless(side)
             surplus = self._kept[side].num_rows - self.max_rows
             if surplus > 0:
-                newest_lost = int(np.partition(_times(self._kept[side], "t_max"), surplus - 1)[surplus - 1])
-                if side == 0 and self.rule.top_k is not None:
-                    lost = _times(self._kept[0], "t_max") <= newest_lost
-                    told.append(self._take_best(self._kept[0].filter(pa.array(lost))))
+                newest_lost = int(np.partition(times(self._kept[side], "t_max"), surplus - 1)[surplus - 1])
+                if side == 0:
+                    lost = times(self._kept[0], "t_max") <= newest_lost
+                    told.append(self._telling.take_best(self._kept[0].filter(pa.array(lost))))
                 self._raise_horizon(side, newest_lost + 1)
                 self._forget(side)
             self.counts["overflow"] += before.num_rows - self._kept[side].num_rows
@@ -315,7 +226,7 @@ class OnlineCorrelation:
 
     def _drop_hopeless(self, side: int) -> None:
         surplus = self._kept[side].num_rows - self.max_rows
-        if side == 0 and surplus > 0 and self._tells_unmatched:
+        if side == 0 and surplus > 0 and self._telling.unmatched:
             none = np.flatnonzero(hopeless(self.rule, self._kept[0]))[:surplus]
             keep = np.ones(self._kept[0].num_rows, bool)
             keep[none] = False
@@ -332,24 +243,3 @@ def _packed(rows: pa.Table) -> bytes:
         writer.write_table(rows)
     packed: bytes = out.getvalue().to_pybytes()
     return packed
-
-
-def _group(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """A number for each distinct reading of a."""
-    names = [f"a_{name}" for name in IDENTITY]
-    columns = []
-    for name in names:
-        column = rows[name].combine_chunks()
-        coded = column.dictionary_encode()
-        coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-        columns.append(coded.indices.to_numpy(zero_copy_only=False))
-    if rows.num_rows == 0:
-        return np.empty(0, np.int64)
-    _, group = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    numbers: npt.NDArray[np.int64] = group.reshape(-1).astype(np.int64)
-    return numbers
-
-
-def _times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    times: npt.NDArray[np.int64] = table[name].to_numpy()
-    return times

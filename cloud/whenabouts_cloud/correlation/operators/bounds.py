@@ -18,16 +18,19 @@ rounding of the square root; what lies between goes to the exact test. So no flo
 
 Cost: the limits depend on the base's length alone, so they are tabulated: the range of lengths is cut into at most STEPS
 classes, each with limits good for all its lengths (s* and w - s* grow with w). At 1024 classes a probe region is at most
-0.4 % wider than that of the length itself. A table takes 5 ms.
+0.4 % wider than that of the length itself. A table takes 5 ms, and is
+made once for equal lengths.
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from whenabouts_cloud.correlation.condition import Condition
 
 STEPS = 1024  # classes of base lengths in a table
+TABLES_KEPT = 16  # tables of either kind that are remembered: equal streams, and all keys of a rule, share theirs
 Order = Literal["max", "middle"]
 Row = tuple[int, int, int, int]  # from, sure from, sure to, to: inclusive, relative to the base
 
@@ -80,9 +83,10 @@ class Limits:
         return self.rows[(length - self.rho) // self.step]
 
 
+@lru_cache(TABLES_KEPT)
 def limits(condition: Condition, order: Order, *, base_in_a: bool, base: Lengths, target: Lengths) -> Limits:
     """The table for bases of one stream against targets of the other."""
-    step = max(1, -(-(base.pi - base.rho + 1) // STEPS))
+    step = _step(base)
     one = _max_row if order == "max" else _middle_row
     shift = condition.doubled_centre if base_in_a else -condition.doubled_centre
     rows = [
@@ -127,18 +131,23 @@ def _middle_row(condition: Condition, shift: int, w_low: int, w_high: int, targe
     return shift - reach, shift - sure, shift + sure, shift + reach
 
 
+def _step(lengths: Lengths) -> int:
+    return max(1, -(-(lengths.pi - lengths.rho + 1) // STEPS))
+
+
 def _margin(length_sum: int) -> int:
     return 4 + (length_sum >> 40)
 
 
-GRID_STEPS = 64  # classes a side in a grid: about one probe in twenty is left to the exact test
+GRID_STEPS = 64  # classes a side in a grid: about one probe in a hundred is left to the exact test
 
 
 @dataclass(frozen=True)
 class Grid:
     """|M| up to `sure[i][j]` matches surely, beyond `reach[i][j]` never, for a base of class i and a target of class j.
 
-    M is the doubled distance of the middles from the condition's centre. A class is (length - rho) // step of its stream.
+    M is the doubled distance of the middles from the condition's centre. A class is (length - rho) // step of its stream,
+    the step a multiple of that of its limits, so that a class of limits lies in one class of the grid.
     """
 
     base_rho: int
@@ -149,10 +158,10 @@ class Grid:
     reach: list[list[int]]
 
 
+@lru_cache(TABLES_KEPT)
 def grid(condition: Condition, *, base: Lengths, target: Lengths) -> Grid:
     """Cheap decisions for probes, by the classes of both lengths; what lies between goes to the exact test."""
-    base_step = max(1, -(-(base.pi - base.rho + 1) // GRID_STEPS))
-    target_step = max(1, -(-(target.pi - target.rho + 1) // GRID_STEPS))
+    base_step, target_step = _grid_step(base), _grid_step(target)
     classes = [
         Lengths(v, min(v + target_step - 1, target.pi)) for v in range(target.rho, target.pi + 1, target_step)
     ]  # fmt: skip
@@ -162,3 +171,9 @@ def grid(condition: Condition, *, base: Lengths, target: Lengths) -> Grid:
         sure.append([cell[2] for cell in cells])
         reach.append([cell[3] for cell in cells])
     return Grid(base.rho, base_step, target.rho, target_step, sure, reach)
+
+
+def _grid_step(lengths: Lengths) -> int:
+    step = _step(lengths)
+    classes = (lengths.pi - lengths.rho) // step + 1
+    return step * -(-classes // GRID_STEPS)

@@ -164,6 +164,37 @@ def match_block_lookup(
     return out_i[:count], out_j[:count], near_i[:near], near_j[:near], room - sure - hits, sure, hits
 
 
+def extent(rows: Ints) -> tuple[int, int, int, int, int]:
+    """Of intervals (`rows[0]` to `rows[1]`): shortest, longest, least minimum, least and greatest maximum."""
+    shortest = longest = rows[1, 0] - rows[0, 0]
+    first, least, last = rows[0, 0], rows[1, 0], rows[1, 0]
+    for at in range(1, rows.shape[1]):
+        t_min, t_max = rows[0, at], rows[1, at]
+        shortest, longest = min(shortest, t_max - t_min), max(longest, t_max - t_min)
+        first, least, last = min(first, t_min), min(least, t_max), max(last, t_max)
+    return shortest, longest, first, least, last
+
+
+def waits(
+    now: int,
+    arrived: Ints,
+    middle: Ints,
+    lengths: Ints,
+    target_arrived: Ints,
+    target_middle: Ints,
+    target_length: Ints,
+    places: Ints,
+    target_places: Ints,
+) -> tuple[int, int]:
+    """Sums over the pairs of places: `now` less the later arrival, and less the later maximum."""
+    by_arrival = by_maximum = 0
+    for at in range(len(places)):
+        i, j = places[at], target_places[at]
+        by_arrival += now - max(arrived[i], target_arrived[j])
+        by_maximum += now - (max(middle[i] + lengths[i], target_middle[j] + target_length[j]) >> 1)
+    return by_arrival, by_maximum
+
+
 @cache
 def compiled(name: str) -> Any:
     """The function of this module by that name, compiled.

@@ -1,0 +1,140 @@
+"""What is told of the readings of a beside pairs as they come: that one is in none, or which of its pairs are the best.
+
+**When a reading of a is told as unmatched** ("left", "anti"), or its k best pairs are ("top_k"): when rule 1 of `online`
+holds for it, so that nothing to come can change the answer, and never later than it is forgotten. It is told once. What
+comes too late for it, a b before its own frontier, is set aside and changes nothing that was told: it joins no reading that
+was told as unmatched and none whose k best were told. A late reading of a whose matches may have been forgotten already,
+those of b with y.t_max >= x.t_min + lo reaching below b's horizon, is not told as unmatched, because nobody is sure of it.
+Readings that can match nothing at all (too long, no key) are told when they come.
+
+Each kept reading of a has a mark, which says what is known of it. With top_k the k best of its pairs are held back here
+until they are told.
+
+Cost: with top_k all pairs held back go through `nearest` at every call that finds more.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.correlation.nearest import nearest
+from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, hopeless, pair_rows, shift_us, unmatched_rows
+from whenabouts_cloud.rules.model import CorrelateRule
+
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+# What is known of a kept reading of a; those of b stay OPEN.
+OPEN, MATCHED, UNSURE, CLOSED = range(4)  # in no pair yet; in one; maybe in one of a forgotten b; nothing more is told
+KEPT = READING.append(pa.field("mark", pa.int8()))
+
+
+class Telling:
+    """Marks and best pairs for one rule. `best` is state: the best pairs so far of readings of a that are still open."""
+
+    def __init__(self, rule: CorrelateRule, condition: Condition) -> None:
+        self.unmatched = rule.kind != "inner"  # readings in no pair are told
+        self.best = RESULT.empty_table()
+        self._rule = rule
+        self._condition = condition
+        self._marks = self.unmatched or rule.top_k is not None
+
+    def first_mark(self, new: pa.Table, b_horizon: int | None) -> npt.NDArray[np.int8]:
+        """Of arriving readings of a: UNSURE where matches may be forgotten already, CLOSED where there can be none."""
+        mark = np.zeros(new.num_rows, np.int8)
+        if self.unmatched:
+            if b_horizon is not None:
+                least = max(min(b_horizon - self._condition.lo_us, INT64_MAX), INT64_MIN)
+                mark[times(new, "t_min") < least] = UNSURE
+            mark[hopeless(self._rule, new)] = CLOSED
+        return mark
+
+    def at_arrival(self, new: pa.Table) -> list[pa.Table]:
+        """Arriving readings of a that can match nothing are told at once."""
+        return [unmatched_rows(self._rule, new.filter(pc.equal(new["mark"], CLOSED)))] if self.unmatched else []
+
+    def found(
+        self,
+        kept: pa.Table,
+        a_from: int,
+        a: pa.Table,
+        b: pa.Table,
+        i: npt.NDArray[np.int64],
+        j: npt.NDArray[np.int64],
+        probability: npt.NDArray[np.float64],
+    ) -> tuple[pa.Table, pa.Table]:
+        """Note pairs (i, j), `a` being those kept from `a_from` on: gives the kept ones anew, and what is told at once."""
+        if not self._marks:
+            return kept, pair_rows(self._rule, a, b, i, j, probability)
+        mark = kept["mark"].to_numpy().copy()
+        told = mark[a_from + i] != CLOSED
+        i, j, probability = i[told], j[told], probability[told]
+        mark[a_from + i] = MATCHED
+        kept = _with_mark(kept, mark)
+        if self._rule.kind == "anti":
+            return kept, RESULT.empty_table()
+        rows = pair_rows(self._rule, a, b, i, j, probability)
+        if self._rule.top_k is None:
+            return kept, rows
+        self.best = pa.concat_tables([self.best, rows])
+        best = nearest(self.best, _group(self.best), self._rule.top_k, self._condition, shift_us(self._rule))
+        self.best = self.best.filter(pa.array(best)).combine_chunks()
+        return kept, RESULT.empty_table()
+
+    def settle(self, kept: pa.Table, bound: int) -> tuple[pa.Table, pa.Table]:
+        """Of kept readings of a with t_max below the bound, what there is to tell at their end, after the kept ones anew."""
+        if not self._marks:
+            return kept, RESULT.empty_table()
+        mark = kept["mark"].to_numpy().copy()
+        open_ends = mark == OPEN if self._rule.top_k is None else mark != CLOSED
+        due = (times(kept, "t_max") < min(max(bound, INT64_MIN), INT64_MAX)) & open_ends
+        if not due.any():
+            return kept, RESULT.empty_table()
+        told = []
+        if self.unmatched:
+            alone = due & (mark == OPEN)
+            told.append(unmatched_rows(self._rule, kept.filter(pa.array(alone))))
+            mark[alone] = CLOSED
+        if self._rule.top_k is not None:
+            mark[due] = CLOSED
+            told.append(self.take_best(kept.filter(pa.array(due))))
+        return _with_mark(kept, mark), pa.concat_tables(told)
+
+    def take_best(self, a: pa.Table) -> pa.Table:
+        """The best pairs of these readings, which are no longer held back; none without top_k."""
+        if self._rule.top_k is None:
+            return RESULT.empty_table()
+        identity = a.select(IDENTITY).rename_columns([f"a_{name}" for name in IDENTITY])
+        both = pa.concat_tables([identity, self.best.select(identity.schema.names)])
+        group = _group(both)
+        due = np.isin(group[a.num_rows :], group[: a.num_rows])
+        best = self.best.filter(pa.array(due))
+        self.best = self.best.filter(pa.array(~due)).combine_chunks()
+        return best
+
+
+def times(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """A column of times as an array."""
+    column: npt.NDArray[np.int64] = table[name].to_numpy()
+    return column
+
+
+def _with_mark(kept: pa.Table, mark: npt.NDArray[np.int8]) -> pa.Table:
+    return kept.set_column(KEPT.names.index("mark"), KEPT.field("mark"), pa.array(mark))
+
+
+def _group(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """A number for each distinct reading of a."""
+    names = [f"a_{name}" for name in IDENTITY]
+    columns = []
+    for name in names:
+        column = rows[name].combine_chunks()
+        coded = column.dictionary_encode()
+        coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+        columns.append(coded.indices.to_numpy(zero_copy_only=False))
+    if rows.num_rows == 0:
+        return np.empty(0, np.int64)
+    _, group = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    numbers: npt.NDArray[np.int64] = group.reshape(-1).astype(np.int64)
+    return numbers
