@@ -103,7 +103,8 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
                 after = sum(1 << j for j in range(count) if before[j] >> i & 1)
                 own = class_of[number][c]
                 element.append((own, one.columns[i], before[i], after))
-                uses[own].append((v, i))
+                if window >= 0:  # nothing is shorter than nothing
+                    uses[own].append((v, i))
             everything = (1 << count) - 1
             for n in one.negations:
                 first, last, mask = _steps(tables, plan, n.condition)
