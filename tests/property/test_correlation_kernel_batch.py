@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -65,7 +66,17 @@ def expected_pairs(a, b, keyed, limit, ct):
     return pairs(*rows, *limit, ct)
 
 
-@given(sides(), sides(), predicates(), grids, offsets, thresholds, st.booleans(), engines, st.integers(1, 9))
+@given(
+    sides(),
+    sides(),
+    predicates(),
+    grids,
+    offsets,
+    thresholds,
+    st.booleans(),
+    engines,
+    st.sampled_from([1, 2, 7, 17, 23, 40, 100]),
+)
 @settings(max_examples=500, deadline=None)
 def test_all_four_forms_of_the_result_are_the_definition(a, b, predicate, grid, offset, ct, keyed, engine, chunk):
     """Sorted pairs with probabilities, count, chunks and ranges, for any predicate, lengths, ct and place in time."""
@@ -179,6 +190,76 @@ def test_an_overflowing_buffer_of_runs_goes_on_with_the_next_row(engine):
     assert all(np.array_equal(x, y) for x, y in zip(found, base, strict=True))
     ranges = correlate_ranges(a, a, b_min, b_max, condition, engine=engine)
     assert (ranges.last - ranges.first).sum() == len(found[0])
+
+
+def test_memory_beside_the_input_is_that_of_a_slab_and_four_bytes_a_row_in_random_order():
+    """Four times the rows take the same in the order of time; dealt out by time, only their numbers are kept."""
+
+    def peak(rows, shuffled):
+        rng = np.random.default_rng(6)
+        order = rng.permutation(rows) if shuffled else np.arange(rows)
+        t = order * 100 + EPOCH_US
+        stamps = t, t + rng.integers(0, 300, rows), t.copy(), t + 150
+        tracemalloc.start()
+        condition = Condition("within", d=400, confidence="0.8")
+        found = sum(len(i) for i, _ in correlate_chunks(*stamps, condition, engine="numba"))
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found > 4 * rows
+        return taken
+
+    peak(1000, False)
+    assert peak(400_000, False) < 1.05 * peak(100_000, False)
+    assert peak(400_000, True) - peak(100_000, True) < 300_000 * 2 * 4 * 1.5
+
+
+@pytest.mark.parametrize("ct", ["0.3", "0.8"])
+@pytest.mark.parametrize("d", [10, 40, 3_000])
+def test_crowds_and_stragglers_of_one_side_are_found(d, ct):
+    """Thousands of rows of B in a millisecond of an hour share one bucket of any index over time; no pair is lost."""
+    #   b   |      |||||||||||||||      |      |      |
+    rng = np.random.default_rng(3)
+    b_min = np.sort(np.concatenate([rng.integers(0, 1000, 5000) + 10**9, rng.integers(0, 36 * 10**8, 500)]))
+    b_max = b_min + rng.integers(0, 60, len(b_min))
+    a_min = np.sort(np.concatenate([rng.integers(-500, 1500, 300) + 10**9, b_min[::40]]))
+    a_max = a_min + rng.integers(0, 60, len(a_min))
+    condition = Condition("within", d=d, confidence=ct)
+    for found, base in zip(
+        *(correlate(a_min, a_max, b_min, b_max, condition, engine=engine) for engine in ("numba", "numpy")), strict=True
+    ):
+        assert len(found) > 1000
+        assert np.array_equal(found, base)
+
+
+@pytest.mark.parametrize("chunk", [50, 10_000])
+@pytest.mark.parametrize("span", [1 << 40, kernel_input.SAFE_SPAN - 1])
+def test_keys_and_middles_that_do_not_fit_one_number_pair_up_all_the_same(span, chunk):
+    """Thirty keys over all of time that int64 can hold, against the same with room to spare."""
+    rng = np.random.default_rng(4)
+    t = np.concatenate([rng.integers(0, 1000, 300), [span - 10]])
+    key = np.arange(301) % 30
+    stamps = (t, t + 5, t, t + 5, Condition("within", d=100, confidence="0.9"), key, key)
+    chunks = [listed(*part) for part in correlate_chunks(*stamps, engine="numba", chunk_pairs=chunk)]
+    assert sorted(itertools.chain(*chunks)) == listed(*correlate(*stamps, engine="numpy"))
+    assert count_pairs(*stamps, engine="numba") == count_pairs(*stamps, engine="numpy") > 500
+
+
+@given(
+    st.integers(0, 1 << 58), st.integers(0, 1 << 58), st.integers(0, 1 << 58), st.integers(-3, 3), thresholds,
+    st.integers(0, 58), engines,
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_decisions_hold_a_tick_around_the_threshold_at_any_scale(w_a, w_b, d, aside, ct, shrink, engine):
+    """B is put where the probability crosses the threshold, by bisection with the definition, and a few ticks beside it."""
+    w_a, w_b, d = w_a >> shrink, w_b >> shrink, d >> shrink
+    condition = Condition("within", d=d, confidence=ct)
+    near, far = 0, w_a + w_b + d + 1
+    while far - near > 1:
+        at = (near + far) // 2
+        near, far = (at, far) if condition.holds(0, w_a, at, at + w_b) else (near, at)
+    start = max(0, near + aside)
+    stamps = [np.array([x]) for x in (0, w_a, start, start + w_b)]
+    assert count_pairs(*stamps, condition, engine=engine) == condition.holds(0, w_a, start, start + w_b)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

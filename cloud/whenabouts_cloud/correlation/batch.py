@@ -100,8 +100,9 @@ def count_pairs(
         found["pairs"] = len(join.wide[0])
     elif join.cutter is not None:
         for slab in join.cutter.slabs():
-            for _ in join.runs(slab, found):
-                pass
+            for pairs, probes in join.engine.counts(slab, join.terms):
+                found["pairs"] += pairs
+                found["probes"] += probes
     if counts is not None:
         counts.update(found)
     return found["pairs"]
@@ -123,7 +124,8 @@ def correlate_chunks(
     """The pairs (i, j) in parts of at most `chunk_pairs`, each pair once; arguments and errors as in `correlate`.
 
     The arrays are views of one buffer, which the next step overwrites: consume or copy them. Rows of A that follow each
-    other in time come out near each other; beyond that there is no order. counts as in `count_pairs`.
+    other in time come out near each other; beyond that there is no order. counts as in `count_pairs`. Beside the input,
+    memory is that of a slab and the buffer for rows nearly in the order of time, and four bytes a row more for any order.
     """
     if chunk_pairs < 1:
         raise ValueError(f"chunk_pairs: found {chunk_pairs}, expected at least 1")
@@ -157,7 +159,7 @@ def correlate_ranges(
     parts = [
         (slab.a.row[found.a], found.first + slab.b_start, found.last + slab.b_start)
         for slab in join.cutter.ordered_slabs(a, b)
-        for found in join.runs(slab, None)
+        for found in join.engine.runs(slab, join.terms)
     ]
     if not parts:
         return Ranges(nothing, nothing, nothing, b.row)
@@ -173,8 +175,9 @@ def _sorted_pairs(join: Join) -> Pairs:
         raise ValueError(f"rows: found {join.rows[0]} and {join.rows[1]}, expected a product below 2^63")
     parts: list[Index] = []
     if join.cutter is not None:
+        buffers = np.empty(CHUNK_PAIRS, np.int64), np.empty(CHUNK_PAIRS, np.int64)
         for slab in join.cutter.slabs():
-            part = _packed(join, slab, bits)
+            part = _packed(join, slab, bits, *buffers)
             part.sort()
             parts.append(part)
         if not join.cutter.rows_follow:
@@ -191,19 +194,14 @@ def _sorted_pairs(join: Join) -> Pairs:
     return i, j
 
 
-def _packed(join: Join, slab: Slab, bits: int) -> Index:
-    """The pairs of a slab as i << bits | j."""
-    found = list(join.runs(slab, None))
-    total = sum(int((part.last - part.first).sum()) for part in found)
-    packed, at = np.empty(total, np.int64), 0
-    i, j = np.empty(CHUNK_PAIRS, np.int64), np.empty(CHUNK_PAIRS, np.int64)
-    for part in found:
-        for filled in join.engine.expand(part, slab, i, j):
-            target = packed[at : at + filled]
-            np.left_shift(i[:filled], bits, out=target)
-            target |= j[:filled]
-            at += filled
-    return packed
+def _packed(join: Join, slab: Slab, bits: int, i: Index, j: Index) -> Index:
+    """The pairs of a slab as i << bits | j, by way of two buffers."""
+    parts = [np.empty(0, np.int64)]
+    for filled, _ in join.engine.pairs(slab, join.terms, i, j):
+        part = i[:filled] << bits
+        part |= j[:filled]
+        parts.append(part)
+    return np.concatenate(parts)
 
 
 def _ranges_of(i: Index, j: Index) -> Ranges:

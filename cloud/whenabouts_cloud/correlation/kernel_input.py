@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 ZONE = 4096  # rows that share one entry of the survey
+ZONES_AT_ONCE = 16  # checked together: as few steps as stay in the cache
 SAFE_SPAN = 1 << 59  # of all stamps: M, D and T and their sum then stay under 2^63
 NO_KEY = -1
 PLAIN = "iubSUmM"  # kinds of numpy types whose equality is that of their sorted values
@@ -24,7 +25,8 @@ Index = npt.NDArray[np.int64]
 class Side(NamedTuple):
     """Checked stamps of one side, and for each ZONE rows the earliest minimum and the latest maximum.
 
-    `code` are the keys as numbers, None without keys; `row` the row numbers, None where they count from 0.
+    `code` are the keys as numbers, None without keys. Where `row` is given, it is the order that zones are counted in; the
+    arrays are in the order of the input.
     """
 
     t_min: Array
@@ -32,7 +34,7 @@ class Side(NamedTuple):
     low: Array
     high: Array
     code: Index | None = None
-    row: Index | None = None
+    row: Array | None = None
 
 
 def side(t_min: Any, t_max: Any, name: str) -> Side:
@@ -48,23 +50,24 @@ def side(t_min: Any, t_max: Any, name: str) -> Side:
         )
     if low.dtype == object or high.dtype == object:
         low, high = low.astype(object), high.astype(object)
-    starts = range(0, len(low), ZONE)
-    lows, highs = np.empty(len(starts), low.dtype), np.empty(len(starts), low.dtype)
-    for zone, start in enumerate(starts):
-        zone_min, zone_max = low[start : start + ZONE], high[start : start + ZONE]
-        wrong = np.asarray(zone_min > zone_max, dtype=bool)
+    zones = -(-len(low) // ZONE)
+    lows, highs = np.empty(zones, low.dtype), np.empty(zones, low.dtype)
+    for zone in range(0, zones, ZONES_AT_ONCE):
+        start, stop = zone * ZONE, (zone + ZONES_AT_ONCE) * ZONE
+        wrong = np.asarray(low[start:stop] > high[start:stop], dtype=bool)
         if wrong.any():
             at = start + int(wrong.argmax())
             raise ValueError(
                 f"interval {at} of {name}: found [{low[at]}, {high[at]}], expected the minimum first; "
                 "set such rows aside before correlating"
             )
-        lows[zone], highs[zone] = zone_min.min(), zone_max.max()
+        found = survey(low[start:stop], high[start:stop])
+        lows[zone : zone + ZONES_AT_ONCE], highs[zone : zone + ZONES_AT_ONCE] = found
     return Side(low, high, lows, highs)
 
 
 def survey(t_min: Array, t_max: Array) -> tuple[Array, Array]:
-    """`low` and `high` of a side (int64)."""
+    """`low` and `high` of a side."""
     starts = np.arange(0, len(t_min), ZONE)
     return np.minimum.reduceat(t_min, starts), np.maximum.reduceat(t_max, starts)
 

@@ -1,8 +1,8 @@
 """Joins two sides of intervals slab by slab: the way from arrays as given to the matches of a slab.
 
 The work is cut into slabs that fit the cache (`kernel_slabs`), and one of two engines finds the matches of a slab, with the
-same result: `kernel_numpy`, or `kernel_numba`, three times faster, but loaded in half a second and, once after each
-installation, compiled in four. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
+same result: `kernel_numpy`, or `kernel_numba`, some times faster, but loaded in half a second and, once after each
+installation, compiled in several. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
 loaded already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
 """
 
@@ -19,7 +19,7 @@ from whenabouts_cloud.correlation import kernel, kernel_numpy
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.kernel_input import codes, side, spans_too_much
 from whenabouts_cloud.correlation.kernel_reach import Terms
-from whenabouts_cloud.correlation.kernel_slabs import Cutter, Slab
+from whenabouts_cloud.correlation.kernel_slabs import Cutter
 
 NUMBA_ROWS = 2_000_000  # both sides: numpy takes 0.2 us a row more, and numba half a second to load
 NUMBA_MODULE = "whenabouts_cloud.correlation.kernel_numba"
@@ -62,7 +62,7 @@ class Join:
         if lo <= hi:
             self.terms = Terms(lo, hi, condition.ct.numerator, condition.ct.denominator)
             a, b = a._replace(code=a_code), b._replace(code=b_code)
-            self.cutter = Cutter(a, b, self.terms, self.engine.deal, starts)
+            self.cutter = Cutter(a, b, self.terms, self.engine, starts)
 
     def chunks(self, size: int, counts: "Counter[str] | None") -> Iterator[Pairs]:
         """The pairs slab by slab, in parts of at most `size`, in buffers that are used again."""
@@ -75,17 +75,12 @@ class Join:
             return
         i, j = np.empty(size, np.int64), np.empty(size, np.int64)
         for slab in self.cutter.slabs():
-            for found in self.runs(slab, counts):
-                for filled in self.engine.expand(found, slab, i, j):
+            for filled, probes in self.engine.pairs(slab, self.terms, i, j):
+                if counts is not None:
+                    counts["probes"] += probes
+                    counts["pairs"] += filled
+                if filled:
                     yield i[:filled], j[:filled]
-
-    def runs(self, slab: Slab, counts: "Counter[str] | None") -> Iterator[kernel_numpy.Runs]:
-        """The matches of a slab; adds "pairs" and "probes" to the counts."""
-        for found in self.engine.runs(slab, self.terms):
-            if counts is not None:
-                counts["probes"] += found.probes
-                counts["pairs"] += int((found.last - found.first).sum())
-            yield found
 
 
 def _engine(wanted: str | None, rows: int) -> Any:

@@ -1,41 +1,33 @@
 """The matches of a slab, compiled with numba: the same functions as `kernel_numpy`, with the same results.
 
-Both sides are gone through once, in the order of (key, middle). The first candidate of a row of A and the end of its sure
-matches are found by galloping from those of the row before; the candidates left and right of the sure ones are evaluated one
-by one. Where the probability comes closer to the threshold than GUARD, exact integers of 128 bits and their product with the
-confidence decide.
+Pairs come from `kernel_pairs`. Runs, and pairs where that cannot have them (a row with more candidates than the buffer, keys
+and middles too far apart for one number), are found here: both sides are gone through once, in the order of (key, middle);
+the first candidate of a row of A and the end of its sure matches are found by galloping from those of the row before, and
+the candidates left and right of the sure ones are decided one by one (`kernel_decide`).
 
-Importing this module loads numba (half a second), and the first use compiles (three seconds). The machine code is kept in
+Importing this module loads numba (half a second), and the first use compiles (some seconds). The machine code is kept in
 `__pycache__` or, where that cannot be written, in the user's cache folder; where neither can be, each process compiles anew.
 """
 
-import importlib
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_numpy import GUARD, Runs
+from whenabouts_cloud.correlation.kernel_decide import compiled, matches, probability
+from whenabouts_cloud.correlation.kernel_numpy import GUARD, Runs, by_runs
+from whenabouts_cloud.correlation.kernel_pairs import Filler
 from whenabouts_cloud.correlation.kernel_reach import Terms, reach
 from whenabouts_cloud.correlation.kernel_slabs import Slab
+from whenabouts_cloud.correlation.kernel_sort import deal, order
+
+__all__ = ["counts", "deal", "expand", "order", "pair_probability", "pairs", "runs"]
 
 RUNS = 1 << 16  # runs given out at once, 1.5 MiB
+COUNTED = 1 << 15  # pairs written and forgotten at once: counting on the way would be no faster
 
 Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
-Limbs = tuple[Any, Any]  # uint64: high, low
-
-_numba = importlib.import_module("numba")
-
-
-def _compiled(function: Function) -> Function:
-    """The function as machine code, kept from process to process where there is a place to keep it."""
-    try:
-        found: Function = _numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba finds no folder that it can write to
-        found = _numba.njit(nogil=True)(function)
-    return found
 
 
 def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
@@ -55,23 +47,32 @@ def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
         yield Runs(out[0][:found], out[1][:found], out[2][:found], probes)
 
 
+def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, int]]:
+    """Row numbers of all pairs of the slab, written into i and j; each time how many, and the probabilities evaluated."""
+    filler = Filler.of(slab, terms)
+    while filler is not None and filler.row < len(slab.a.row):
+        filled, probes = filler.fill(i, j)
+        if filled or probes:
+            yield filled, probes
+        elif filler.row < len(slab.a.row):  # a row that has more candidates than fit
+            alone = slab._replace(a=slab.a.cut(filler.row, filler.row + 1))
+            yield from by_runs(runs, expand, alone, terms, i, j)
+            filler.row += 1
+    if filler is None:
+        yield from by_runs(runs, expand, slab, terms, i, j)
+
+
+def counts(slab: Slab, terms: Terms) -> Iterator[tuple[int, int]]:
+    """Pairs of the slab and probabilities evaluated, in parts."""
+    return pairs(slab, terms, np.empty(COUNTED, np.int64), np.empty(COUNTED, np.int64))
+
+
 def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
     """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
     run, offset = 0, 0
     while run < len(found.a):
         run, offset, filled = _fill(run, offset, found.a, found.first, found.last, slab.a.row, slab.b.row, i, j)
         yield filled
-
-
-def deal(
-    t_min: Array, t_max: Array, code: Array | None, earliest: int, shift: int, buckets: int
-) -> tuple[Array, Array, Array | None, Array]:
-    """The rows by (t_min - earliest) >> shift, with their numbers: read in order, written to one place per bucket."""
-    out_min, out_max, row = (np.empty(len(t_min), np.int64) for _ in range(3))
-    out_code = np.empty(0 if code is None else len(code), np.int64)
-    codes = out_code if code is None else code
-    _scatter(t_min, t_max, codes, earliest, shift, buckets, out_min, out_max, row, out_code)
-    return out_min, out_max, None if code is None else out_code, row
 
 
 def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Array], terms: Terms) -> Array:
@@ -84,26 +85,7 @@ def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Arra
     return chance
 
 
-@_compiled
-def _scatter(
-    t_min: Array, t_max: Array, code: Array, earliest: int, shift: int, buckets: int, out_min: Array, out_max: Array,
-    out_row: Array, out_code: Array,
-) -> None:  # fmt: skip
-    place = np.zeros(buckets + 1, np.int64)
-    for row in range(len(t_min)):
-        place[((t_min[row] - earliest) >> shift) + 1] += 1
-    for bucket in range(buckets):
-        place[bucket + 1] += place[bucket]
-    for row in range(len(t_min)):
-        bucket = (t_min[row] - earliest) >> shift
-        at = place[bucket]
-        place[bucket] += 1
-        out_min[at], out_max[at], out_row[at] = t_min[row], t_max[row], row
-        if len(code):
-            out_code[at] = code[row]
-
-
-@_compiled
+@compiled
 def _place(values: Array, low: int, high: int, guess: int, value: int) -> int:
     """The first place in [low, high) with values[place] >= value, looked for from the guess outward."""
     step = 1
@@ -130,105 +112,7 @@ def _place(values: Array, low: int, high: int, guess: int, value: int) -> int:
     return first
 
 
-@_compiled
-def _distribution(s: int, low: int, high: int) -> float:
-    """P(U(0, low) + U(0, high) <= s), low <= high. The first test decides the tie of two points."""
-    if s >= low + high:
-        return 1.0
-    if s <= 0:
-        return 0.0
-    if s < low:
-        return float(s) * float(s) / (2.0 * float(low) * float(high))
-    if s <= high:
-        return (float(s) - float(low) / 2.0) / float(high)
-    rest = float(low + high - s)
-    return 1.0 - rest * rest / (2.0 * float(low) * float(high))
-
-
-@_compiled
-def _probability(apart: int, w_a: int, w_b: int, width: int) -> float:
-    """P for |M| and two lengths, within 1e-15."""
-    low, high = min(w_a, w_b), max(w_a, w_b)
-    reached = width + w_a + w_b
-    return _distribution((reached - apart) >> 1, low, high) + _distribution((reached + apart) >> 1, low, high) - 1.0
-
-
-@_compiled
-def _matches(apart: int, w_a: int, w_b: int, width: int, p: int, q: int, threshold: float, guard: float) -> Any:
-    """Whether the pair satisfies the condition."""
-    above = _probability(apart, w_a, w_b, width) - threshold
-    if abs(above) >= guard:
-        return above > 0.0
-    return _exactly(apart, w_a, w_b, width, p, q)
-
-
-@_compiled
-def _product(x: Any, y: Any) -> Limbs:
-    """x * y of two uint64 as (high, low)."""
-    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-    x_high, x_low, y_high, y_low = x >> half, x & mask, y >> half, y & mask
-    low = x_low * y_low
-    cross = x_high * y_low + (low >> half)
-    other = x_low * y_high + (cross & mask)
-    return x_high * y_high + (cross >> half) + (other >> half), (other << half) | (low & mask)
-
-
-@_compiled
-def _plus(x: Limbs, y: Limbs) -> Limbs:
-    low = x[1] + y[1]
-    return x[0] + y[0] + np.uint64(low < x[1]), low
-
-
-@_compiled
-def _minus(x: Limbs, y: Limbs) -> Limbs:
-    return x[0] - y[0] - np.uint64(x[1] < y[1]), x[1] - y[1]
-
-
-@_compiled
-def _square(x: int) -> Limbs:
-    return _product(np.uint64(max(x, 0)), np.uint64(max(x, 0)))
-
-
-@_compiled
-def _area(s: int, w_a: int, w_b: int) -> Limbs:
-    """2 w_a w_b times the distribution at s, from 0 to w_a + w_b: s^2 - (s - w_a)+^2 - (s - w_b)+^2."""
-    return _minus(_minus(_square(s), _square(s - w_a)), _square(s - w_b))
-
-
-@_compiled
-def _at_least(x: Limbs, q: int, y: Limbs, p: int) -> Any:
-    """x * q >= y * p, numbers of 192 bits."""
-    x_low, y_low = _product(x[1], np.uint64(q)), _product(y[1], np.uint64(p))
-    x_high = _plus(_product(x[0], np.uint64(q)), (np.uint64(0), x_low[0]))
-    y_high = _plus(_product(y[0], np.uint64(p)), (np.uint64(0), y_low[0]))
-    if x_high[0] != y_high[0]:
-        return x_high[0] > y_high[0]
-    if x_high[1] != y_high[1]:
-        return x_high[1] > y_high[1]
-    return x_low[1] >= y_low[1]
-
-
-@_compiled
-def _exactly(apart: int, w_a: int, w_b: int, width: int, p: int, q: int) -> Any:
-    """The decision in whole numbers, after F + G - 1 as a ratio of areas; of lengths with a point, as all are below 2^62."""
-    total = w_a + w_b
-    before, after = (width + total - apart) >> 1, (width + total + apart) >> 1
-    if total == 0:
-        return before >= 0 and after >= 0
-    before, after = min(max(before, 0), total), min(max(after, 0), total)
-    none = np.uint64(0)
-    if w_a == 0 or w_b == 0:
-        if before + after < total:
-            return False
-        return _at_least((none, np.uint64(before + after - total)), q, (none, np.uint64(total)), p)
-    whole = _product(np.uint64(2 * w_a), np.uint64(w_b))
-    both = _plus(_area(before, w_a, w_b), _area(after, w_a, w_b))
-    if both[0] < whole[0] or (both[0] == whole[0] and both[1] < whole[1]):
-        return False
-    return _at_least(_minus(both, whole), q, whole, p)
-
-
-@_compiled
+@compiled
 def _find_runs(
     row: int, a_middle: Array, a_length: Array, a_code: Array, b_middle: Array, b_length: Array, b_code: Array,
     keyed: bool, shortest: int, shift: int, sure: Array, far: Array, centre: int, width: int, p: int, q: int,
@@ -268,7 +152,7 @@ def _find_runs(
                 place = middle
                 continue
             probes += 1
-            if _matches(apart, w_a, b_length[place], width, p, q, threshold, guard):
+            if matches(apart, w_a, b_length[place], width, p, q, threshold, guard):
                 if start < 0:
                     start = place
             elif start >= 0:
@@ -283,7 +167,7 @@ def _find_runs(
     return row, found, probes
 
 
-@_compiled
+@compiled
 def _fill(
     run: int, offset: int, run_a: Array, run_first: Array, run_last: Array, a_row: Array, b_row: Array, i: Array,
     j: Array,
@@ -307,7 +191,7 @@ def _fill(
     return run, offset, filled
 
 
-@_compiled
+@compiled
 def _fill_probability(
     i: Array, j: Array, a_min: Array, a_max: Array, b_min: Array, b_max: Array, centre: int, width: int,
     threshold: float, chance: Array,
@@ -315,4 +199,4 @@ def _fill_probability(
     for at in range(len(i)):
         x_min, x_max, y_min, y_max = a_min[i[at]], a_max[i[at]], b_min[j[at]], b_max[j[at]]
         apart = abs((y_min - x_min) + (y_max - x_max) - centre)
-        chance[at] = max(_probability(apart, x_max - x_min, y_max - y_min, width), threshold)
+        chance[at] = max(probability(apart, x_max - x_min, y_max - y_min, width), threshold)

@@ -8,15 +8,16 @@ The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; 
 integers decide, once for each distinct (length, length, distance).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.correlation.kernel_input import NO_KEY, survey
 from whenabouts_cloud.correlation.kernel_reach import Terms, reach
-from whenabouts_cloud.correlation.kernel_slabs import Ordered, Slab
+from whenabouts_cloud.correlation.kernel_slabs import Dealt, Ordered, Slab
 from whenabouts_protocol import ratio_within
 
 PROBES = 1 << 14  # candidates evaluated at once, each in some fifteen arrays of eight bytes
@@ -60,6 +61,30 @@ def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
     yield _joined(a_place, first, last, probes)
 
 
+def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, int]]:
+    """Row numbers of all pairs of the slab, written into i and j; each time how many, and the probabilities evaluated."""
+    return by_runs(runs, expand, slab, terms, i, j)
+
+
+def counts(slab: Slab, terms: Terms) -> Iterator[tuple[int, int]]:
+    """Pairs of the slab and probabilities evaluated, in parts."""
+    return ((int((found.last - found.first).sum()), found.probes) for found in runs(slab, terms))
+
+
+def by_runs(
+    runs: Callable[[Slab, Terms], Iterator[Runs]], expand: Callable[[Runs, Slab, Array, Array], Iterator[int]],
+    slab: Slab, terms: Terms, i: Array, j: Array,
+) -> Iterator[tuple[int, int]]:  # fmt: skip
+    """`pairs` from the runs of an engine."""
+    for found in runs(slab, terms):
+        probes = found.probes
+        for filled in expand(found, slab, i, j):
+            yield filled, probes
+            probes = 0
+        if probes:
+            yield 0, probes
+
+
 def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
     """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
     for run, at in expanded(found.first, found.last - found.first, len(i)):
@@ -68,13 +93,53 @@ def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
         yield len(run)
 
 
-def deal(
-    t_min: Array, t_max: Array, code: Array | None, earliest: int, shift: int, buckets: int
-) -> tuple[Array, Array, Array | None, Array]:
-    """The rows by (t_min - earliest) >> shift, with their numbers."""
-    bucket = (t_min - earliest) >> shift
-    row = np.argsort(bucket.astype(np.min_scalar_type(buckets)), kind="stable")  # by radix, as 16 bits are enough
-    return t_min[row], t_max[row], None if code is None else code[row], row
+def order(
+    t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
+) -> Ordered:
+    """The rows not longer than `longest` by (code, middle), middles less twice the base, numbered by row + start."""
+    low, high = t_min - base, t_max - base
+    length, middle = high - low, low + high
+    useful = length <= longest
+    if code is not None:
+        useful &= code != NO_KEY
+    if useful.all():
+        at = _order(middle, code)
+    else:
+        at = np.flatnonzero(useful)
+        at = at[_order(middle[at], None if code is None else code[at])]
+    number = (at if row is None else row[at]) + start
+    return Ordered(middle[at], length[at], number, None if code is None else code[at])
+
+
+def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
+    """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
+    bucket = ((t_min - earliest) >> shift).astype(np.min_scalar_type(buckets))
+    row = np.argsort(bucket, kind="stable")  # by radix, as 16 bits are enough
+    return row, *survey(t_min[row], t_max[row])
+
+
+def _order(middle: Array, code: Array | None) -> Array:
+    """Row numbers ordered by (code, middle, row).
+
+    Sorting numbers that hold all three is four times faster than sorting indices by a key.
+    """
+    if not len(middle):
+        return np.empty(0, np.int64)
+    if code is None and (middle[1:] >= middle[:-1]).all():
+        return np.arange(len(middle))
+    lowest = int(middle.min())
+    row_bits = len(middle).bit_length()
+    middle_bits = (int(middle.max()) - lowest).bit_length()
+    code_bits = 0 if code is None else int(code.max()).bit_length()
+    if row_bits + middle_bits + code_bits > 63:
+        return np.argsort(middle, kind="stable") if code is None else np.lexsort((middle, code))
+    packed = (middle - lowest) << row_bits
+    if code is not None:
+        packed |= code << (row_bits + middle_bits)
+    packed |= np.arange(len(middle))
+    packed.sort()
+    packed &= (1 << row_bits) - 1
+    return packed
 
 
 def expanded(first: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:

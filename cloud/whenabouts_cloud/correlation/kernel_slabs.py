@@ -3,19 +3,20 @@
 Readings mostly come in the order of time, nearly. Then a slab is a stretch of consecutive rows, its part of B lies in a few
 neighbouring zones, and both are ordered while they fit into the cache: the cost per row does not grow with their number and
 no memory is needed beside one slab. Where the zones of B are asked for too often (rows in random order), both sides are
-first dealt out into buckets of time, one pass through each, which makes neighbours of rows that are near in time. Where that
+first dealt out into buckets of time, one pass through each, which makes neighbours of rows that are near in time: their
+numbers alone, four bytes a row, as new memory costs more than to look up stamps where they are. Where that
 does not help (keys that keep apart what time does not), everything is ordered once, and slabs are stretches of that order.
 
 Intervals longer than (hi - lo)/ct and rows without a key never match (`condition`) and are left out here.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_input import NO_KEY, ZONE, Side, survey
+from whenabouts_cloud.correlation.kernel_input import ZONE, Side
 from whenabouts_cloud.correlation.kernel_reach import Terms
 
 SLAB_ZONES = 8  # zones of A in a slab: 32768 rows, with their part of B some 2 MB
@@ -48,8 +49,19 @@ class Slab(NamedTuple):
     b_start: int
 
 
-# (t_min, t_max, code, earliest, shift, buckets) -> the same rows by (t_min - earliest) >> shift, and their numbers
-Deal = Callable[[Array, Array, "Array | None", int, int, int], tuple[Array, Array, "Array | None", Array]]
+Dealt = tuple[Array, Array, Array]  # row numbers, `low` and `high` of `Side` for them in this order
+
+
+class Engine(Protocol):
+    """What the cutter leaves to `kernel_numpy` or `kernel_numba`."""
+
+    def deal(self, t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
+        """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
+
+    def order(
+        self, t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
+    ) -> Ordered:
+        """The rows not longer than `longest` by (code, middle), middles less twice the base, numbered by row + start."""
 
 
 class Cutter:
@@ -58,14 +70,14 @@ class Cutter:
     Rows are counted from `starts`.
     """
 
-    def __init__(self, a: Side, b: Side, terms: Terms, deal: Deal, starts: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, a: Side, b: Side, terms: Terms, engine: Engine, starts: tuple[int, int] = (0, 0)) -> None:
         self._sides, self._starts = (a, b), starts
         self._base = min(int(a.low.min()), int(b.low.min()))
         self._span = max(int(a.high.max()), int(b.high.max())) - self._base
         self._longest = min(terms.width * terms.q // terms.p, self._span)
         band = terms.width + max(0, -(-2 * self._longest * (terms.q - 2 * terms.p) // terms.q))
         self._nearest, self._farthest = terms.centre - band, terms.centre + band
-        self._deal = deal
+        self._engine = engine
         self._windows = self._find_windows()
         self.rows_follow = self._windows is not None
 
@@ -95,30 +107,20 @@ class Cutter:
 
     def order(self, which: int, start: int = 0, stop: int | None = None) -> Ordered:
         """The useful ones of the rows start .. stop - 1 of A (0) or B (1), ordered by (code, middle)."""
-        side = self._sides[which]
-        t_min, t_max = side.t_min[start:stop] - self._base, side.t_max[start:stop] - self._base
-        code = None if side.code is None else side.code[start:stop]
-        length, middle = t_max - t_min, t_min + t_max
-        useful = length <= self._longest
-        if code is not None:
-            useful &= code != NO_KEY
-        if useful.all():
-            at = _order(middle, code)
-        else:
-            at = np.flatnonzero(useful)
-            at = at[_order(middle[at], None if code is None else code[at])]
-        row = at + start if side.row is None else side.row[start:stop][at]
-        row += self._starts[which]
-        return Ordered(middle[at], length[at], row, None if code is None else code[at])
+        side, row, number = self._sides[which], None, start + self._starts[which]
+        part: Any = slice(start, stop)
+        if side.row is not None:
+            part = row = side.row[start:stop].astype(np.int64)
+            number = self._starts[which]
+        code = None if side.code is None else side.code[part]
+        return self._engine.order(side.t_min[part], side.t_max[part], code, row, number, self._base, self._longest)
 
     def _dealt(self, side: Side) -> Side:
-        """The rows of a side by buckets of time."""
+        """The rows of a side by buckets of time: their numbers alone, stamps stay where they are."""
         buckets = min(MAX_BUCKETS, len(side.t_min) // BUCKET_ROWS + 1)
         shift = max(0, self._span.bit_length() - (buckets - 1).bit_length())
-        t_min, t_max, code, row = self._deal(
-            side.t_min, side.t_max, side.code, self._base, shift, (self._span >> shift) + 1
-        )
-        return Side(t_min, t_max, *survey(t_min, t_max), code, row)
+        row, low, high = self._engine.deal(side.t_min, side.t_max, self._base, shift, (self._span >> shift) + 1)
+        return side._replace(low=low, high=high, row=row)
 
     def _find_windows(self) -> list[tuple[int, int]] | None:
         """For each stretch of A the zones first .. last - 1 of B that its rows can match; None where they are too many."""
@@ -134,30 +136,6 @@ class Cutter:
             if most < 0:
                 return None
         return windows
-
-
-def _order(middle: Array, code: Array | None) -> Array:
-    """Row numbers ordered by (code, middle, row).
-
-    Sorting numbers that hold all three is four times faster than sorting indices by a key.
-    """
-    if not len(middle):
-        return np.empty(0, np.int64)
-    if code is None and (middle[1:] >= middle[:-1]).all():
-        return np.arange(len(middle))
-    lowest = int(middle.min())
-    row_bits = len(middle).bit_length()
-    middle_bits = (int(middle.max()) - lowest).bit_length()
-    code_bits = 0 if code is None else int(code.max()).bit_length()
-    if row_bits + middle_bits + code_bits > 63:
-        return np.argsort(middle, kind="stable") if code is None else np.lexsort((middle, code))
-    packed = (middle - lowest) << row_bits
-    if code is not None:
-        packed |= code << (row_bits + middle_bits)
-    packed |= np.arange(len(middle))
-    packed.sort()
-    packed &= (1 << row_bits) - 1
-    return packed
 
 
 def _place(b: Ordered, a: Ordered, at: int, middle: int, edge: Any) -> int:

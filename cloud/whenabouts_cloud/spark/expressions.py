@@ -6,20 +6,22 @@
 Stamps are integer columns or their names (microseconds, or any one tick; not timestamps), limits are numbers or columns.
 A row gives null where a stamp or limit is null or an interval ends before it begins.
 
-`*_probability` is the branch form of the trapezoid (correlation mathematics, section 2) on differences that were taken in
-64-bit integers, within 1e-12 of `whenabouts_protocol`. Where a difference does not fit 64 bits, doubles take over: nothing
-is raised and nothing wraps, with ANSI mode or without.
+`*_probability` is the trapezoid's distribution (correlation mathematics, section 2), on differences of stamps that are
+rounded once, whatever their size: within 1e-12 of `whenabouts_protocol`, nothing is raised and nothing wraps, with ANSI mode
+or without.
 
 `*_at_least` compares that with the confidence as the decimal written. Rows closer to it than GUARD are decided in
 DECIMAL(38, 0), which is exact as long as 2 w_a w_b q < 10^38 for lengths w and a confidence p/q: with two decimals, lengths
 to 20 000 years; with twelve, to 80 days. Longer ones that close count as reaching it.
 
 Size matters: Spark repeats a subexpression wherever it occurs in a filter or join, and Java stops compiling a method of more
-than 8000 bytecodes. So generated code only holds plain arithmetic for stamps and limits within +-2^61; what is rare, wider
-stamps and near ties, sits in a lambda of an array function, which Spark evaluates outside generated code and only for those
-rows.
+than 8000 bytecodes and interprets it from then on. So what is used more than once is bound to the variable of a lambda
+(`let`), differences are summed as doubles, which Spark adds without overflow checks, and null is decided once. The decision
+of near ties is kept out of generated code; the operator it is in is therefore not fused with its neighbours.
 """
 
+import functools
+import operator
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,35 +41,40 @@ if TYPE_CHECKING:
 
 GUARD = 1e-9  # doubles err by less than 1e-14
 EXACT_LIMIT = 1e38  # of DECIMAL(38, 0)
-PLAIN_LIMIT = 1 << 61  # |stamp| and |limit| up to which no sum or difference below leaves 64 bits
+LOW_BITS = 32  # of a stamp; sums of three lower or upper halves are exact in doubles
 
 
 def within_probability(
     a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", d: "Limit"
 ) -> "Column":
     """P(|Y - X| <= d); 0 for a negative d."""
-    return _between(_stamps(a_min, a_max, b_min, b_max), -_limit(d), _limit(d))
+    return between_probability(a_min, a_max, b_min, b_max, -_limit(d), _limit(d))
 
 
 def between_probability(
     a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", lo: "Limit", hi: "Limit"
 ) -> "Column":
     """P(lo <= Y - X <= hi); 0 when lo > hi."""
-    return _between(_stamps(a_min, a_max, b_min, b_max), _limit(lo), _limit(hi))
+    low, high = _limit(lo), _limit(hi)
+    return _between(_stamps(a_min, a_max, b_min, b_max, low, high), low, high)
 
 
 def deadline_probability(
     a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", d: "Limit"
 ) -> "Column":
     """P(Y - X <= d)."""
-    return _one_sided(_stamps(a_min, a_max, b_min, b_max), _limit(d), _below)
+    limit = _limit(d)
+    stamps = _stamps(a_min, a_max, b_min, b_max, limit)
+    return _probability(stamps, [_below(stamps, limit)])
 
 
 def delay_probability(
     a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", d: "Limit"
 ) -> "Column":
     """P(Y - X >= d). Not 1 - deadline: two points at distance d satisfy both."""
-    return _one_sided(_stamps(a_min, a_max, b_min, b_max), _limit(d), _above)
+    limit = _limit(d)
+    stamps = _stamps(a_min, a_max, b_min, b_max, limit)
+    return _probability(stamps, [_above(stamps, limit)])
 
 
 def within_at_least(
@@ -92,7 +99,8 @@ def between_at_least(
     confidence: "Confidence",
 ) -> "Column":
     """Whether P(lo <= Y - X <= hi) >= confidence, exactly."""
-    stamps, low, high = _stamps(a_min, a_max, b_min, b_max), _limit(lo), _limit(hi)
+    low, high = _limit(lo), _limit(hi)
+    stamps = _stamps(a_min, a_max, b_min, b_max, low, high)
     sides = [_below_exact(stamps, high), _above_exact(stamps, low)]
     exact = _reaches(stamps, sides, exact_confidence(confidence)) & (low <= high)
     return _guarded(stamps, _between(stamps, low, high), exact, confidence)
@@ -107,9 +115,10 @@ def deadline_at_least(
     confidence: "Confidence",
 ) -> "Column":
     """Whether P(Y - X <= d) >= confidence, exactly."""
-    stamps, limit = _stamps(a_min, a_max, b_min, b_max), _limit(d)
+    limit = _limit(d)
+    stamps = _stamps(a_min, a_max, b_min, b_max, limit)
     exact = _reaches(stamps, [_below_exact(stamps, limit)], exact_confidence(confidence))
-    return _guarded(stamps, _one_sided(stamps, limit, _below), exact, confidence)
+    return _guarded(stamps, _probability(stamps, [_below(stamps, limit)]), exact, confidence)
 
 
 def delay_at_least(
@@ -121,9 +130,10 @@ def delay_at_least(
     confidence: "Confidence",
 ) -> "Column":
     """Whether P(Y - X >= d) >= confidence, exactly."""
-    stamps, limit = _stamps(a_min, a_max, b_min, b_max), _limit(d)
+    limit = _limit(d)
+    stamps = _stamps(a_min, a_max, b_min, b_max, limit)
     exact = _reaches(stamps, [_above_exact(stamps, limit)], exact_confidence(confidence))
-    return _guarded(stamps, _one_sided(stamps, limit, _above), exact, confidence)
+    return _guarded(stamps, _probability(stamps, [_above(stamps, limit)]), exact, confidence)
 
 
 def probability_of(
@@ -141,21 +151,30 @@ def holds(
 
 
 class _Stamps(NamedTuple):
-    """Ends as BIGINT columns, lengths and their sum as doubles."""
+    """Ends as BIGINT columns, and whether they are stamps and the limits are there."""
 
     a_min: "Column"
     a_max: "Column"
     b_min: "Column"
     b_max: "Column"
-    w_a: "Column"
-    w_b: "Column"
     valid: "Column"
 
+    @property
+    def lengths(self) -> "tuple[Column, Column]":
+        """Of a and b, as doubles."""
+        return _total(self.a_max, minus=(self.a_min,)), _total(self.b_max, minus=(self.b_min,))
 
-def _stamps(a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName") -> _Stamps:
+
+Side = tuple["Column", "Column"]
+"""Where one limit cuts the trapezoid: the part inside and the rest, as doubles; their sum is its whole width."""
+
+
+def _stamps(
+    a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName", *limits: "Column"
+) -> _Stamps:
     first, last, low, high = (_bigint(x) for x in (a_min, a_max, b_min, b_max))
-    lengths = ((last - first).cast("double"), (high - low).cast("double"))
-    return _Stamps(first, last, low, high, *lengths, (first <= last) & (low <= high))
+    valid = (first <= last) & (low <= high)
+    return _Stamps(first, last, low, high, functools.reduce(operator.and_, (x.isNotNull() for x in limits), valid))
 
 
 def _bigint(column: "ColumnOrName") -> "Column":
@@ -170,84 +189,102 @@ def _limit(limit: "Limit") -> "Column":
     return F.lit(limit).cast("bigint")
 
 
-def rarely(value: "Column") -> "Column":
-    """The value, evaluated outside generated code."""
-    return F.transform(F.array(F.lit(0)), lambda _: value).getItem(0)
+def let(values: "dict[str, Column]", body: "Callable[[dict[str, Column]], Column]") -> "Column":
+    """`body` of the values, each computed once: the variable of a lambda over an array of one row."""
+    row = F.struct(*(value.alias(name) for name, value in values.items()))
+    return F.transform(F.array(row), lambda bound: body({name: bound.getField(name) for name in values})).getItem(0)
 
 
-def _plain(stamps: _Stamps, *limits: "Column") -> "Column":
-    """Whether nothing can overflow."""
-    return (F.least(stamps.a_min, stamps.b_min, *limits) >= -PLAIN_LIMIT) & (
-        F.greatest(stamps.a_max, stamps.b_max, *limits) <= PLAIN_LIMIT
-    )
+def _rarely(value: "Column") -> "Column":
+    """The value, evaluated outside generated code, as Spark does with the lambda of a function that it cannot generate."""
+    one = F.array(F.lit(0))
+    return F.zip_with(one, one, lambda _, __: value).getItem(0)
 
 
-def _minus(x: "Column", y: "Column") -> "Column":
-    """x - y as a double: of the exact integer where it fits 64 bits."""
-    return F.coalesce(F.try_subtract(x, y).cast("double"), x.cast("double") - y.cast("double"))
+def _total(*plus: "Column", minus: "tuple[Column, ...]") -> "Column":
+    """The sum of `plus` less those of `minus`, at most three in all, as a double that was rounded once; nulls count as 0."""
+
+    def summed(half: "Callable[[Column], Column]") -> "Column":
+        total = F.lit(0.0)
+        for x in plus:
+            total = total + half(F.coalesce(x, F.lit(0))).cast("double")
+        for x in minus:
+            total = total - half(F.coalesce(x, F.lit(0))).cast("double")
+        return total
+
+    upper = summed(lambda x: F.shiftright(x, LOW_BITS))
+    lower = summed(lambda x: x.bitwiseAND(F.lit((1 << LOW_BITS) - 1)))
+    return upper * float(1 << LOW_BITS) + lower
 
 
-def _wide(stamps: _Stamps) -> _Stamps:
-    """The same with lengths that cannot overflow."""
-    return stamps._replace(w_a=_minus(stamps.a_max, stamps.a_min), w_b=_minus(stamps.b_max, stamps.b_min))
+def _below(stamps: _Stamps, limit: "Column") -> Side:
+    """limit + a_max - b_min, and what is left of the width."""
+    return _total(limit, stamps.a_max, minus=(stamps.b_min,)), _total(stamps.b_max, minus=(stamps.a_min, limit))
 
 
-def _below(stamps: _Stamps, limit: "Column", wide: bool) -> "Column":
-    """limit + a_max - b_min as a double."""
-    if not wide:
-        return (limit + (stamps.a_max - stamps.b_min)).cast("double")
-    exact = F.try_add(limit, F.try_subtract(stamps.a_max, stamps.b_min)).cast("double")
-    return F.coalesce(exact, limit.cast("double") + _minus(stamps.a_max, stamps.b_min))
-
-
-def _above(stamps: _Stamps, limit: "Column", wide: bool) -> "Column":
-    """b_max - a_min - limit as a double."""
-    if not wide:
-        return (stamps.b_max - stamps.a_min - limit).cast("double")
-    exact = F.try_subtract(F.try_subtract(stamps.b_max, stamps.a_min), limit).cast("double")
-    return F.coalesce(exact, _minus(stamps.b_max, stamps.a_min) - limit.cast("double"))
-
-
-def _one_sided(stamps: _Stamps, limit: "Column", side: "Callable[[_Stamps, Column, bool], Column]") -> "Column":
-    few = _cdf(side(stamps, limit, False), stamps.w_a, stamps.w_b)
-    wide = _wide(stamps)
-    many = _cdf(side(wide, limit, True), wide.w_a, wide.w_b)
-    return F.when(stamps.valid, F.when(_plain(stamps, limit), few).otherwise(rarely(many)))
+def _above(stamps: _Stamps, limit: "Column") -> Side:
+    """b_max - a_min - limit, and what is left of the width."""
+    part, rest = _below(stamps, limit)
+    return rest, part
 
 
 def _between(stamps: _Stamps, low: "Column", high: "Column") -> "Column":
-    def both(stamps: _Stamps, wide: bool) -> "Column":
-        below = _cdf(_below(stamps, high, wide), stamps.w_a, stamps.w_b)
-        above = _cdf(_above(stamps, low, wide), stamps.w_a, stamps.w_b)
-        return F.greatest(below + above - F.lit(1.0), F.lit(0.0))  # rounding can leave less than 0
-
-    value = F.when(_plain(stamps, low, high), both(stamps, False)).otherwise(rarely(both(_wide(stamps), True)))
-    return F.when(stamps.valid, F.when(low > high, F.lit(0.0)).otherwise(value))
+    whole = _probability(stamps, [_below(stamps, high), _above(stamps, low)])
+    return F.when(low > high, F.when(stamps.valid, F.lit(0.0))).otherwise(whole)
 
 
-def _cdf(s: "Column", w_a: "Column", w_b: "Column") -> "Column":
-    """P(U(0, w_a) + U(0, w_b) <= s). The order of the tests decides ties and points."""
-    low, high = F.least(w_a, w_b), F.greatest(w_a, w_b)
-    # At least 1: a division by zero raises in ANSI mode even where another branch is taken.
-    wide = F.greatest(w_a, w_b, F.lit(1.0))
-    area = F.greatest(w_a, F.lit(1.0)) * F.greatest(w_b, F.lit(1.0)) * 2
-    rest = w_a + w_b - s
-    return (
-        F.when(rest <= 0, F.lit(1.0))
-        .when(s <= 0, F.lit(0.0))
-        .when(s < low, s * s / area)
-        .when(s <= high, (s - low / 2) / wide)
-        .otherwise(F.lit(1.0) - rest * rest / area)
-    )
+def _probability(stamps: _Stamps, sides: "list[Side]") -> "Column":
+    lengths = dict(zip(("w_a", "w_b"), stamps.lengths, strict=True))
+    return F.when(stamps.valid, let(lengths, lambda x: share(x["w_a"], x["w_b"], sides)))
+
+
+def share(w_a: "Column", w_b: "Column", sides: "list[Side]") -> "Column":
+    """The sum of the distributions of U(0, w_a) + U(0, w_b) at the sides, less one for each but the first; all doubles.
+
+    With lo, hi the shorter and the longer length and 0 <= s <= lo + hi = s + r the distribution is
+    (min(s, lo)^2 - min(r, lo)^2) / 2 lo hi + (min(max(s, lo), hi) - lo/2) / hi. Where s or r is negative it is 0 or 1;
+    that is tested first, so that points and ties come out exactly, and with two points nothing else is left.
+    """
+    count = len(sides)
+    values = {"low": F.least(w_a, w_b), "high": F.greatest(w_a, w_b)}
+    values |= {f"part{n}": part for n, (part, _) in enumerate(sides)}
+    values |= {f"rest{n}": rest for n, (_, rest) in enumerate(sides)}
+
+    def distribution(x: "dict[str, Column]") -> "Column":
+        low, high = x["low"], x["high"]
+        # At least 1: a division by zero raises in ANSI mode even where another branch is taken.
+        height = F.greatest(high, F.lit(1.0))
+        area = F.greatest(low, F.lit(1.0)) * height * 2
+        pairs = [(x[f"part{n}"], x[f"rest{n}"]) for n in range(count)]
+        corners, middles = F.lit(0.0), F.lit(0.0)
+        for part, rest in pairs:
+            corners = corners + _square(F.least(part, low)) - _square(F.greatest(F.least(rest, low), F.lit(0.0)))
+            middles = middles + F.least(F.greatest(part, low), high)
+        value = corners / area + (middles - low * (count / 2)) / height - (count - 1.0)
+        all_of_it = functools.reduce(operator.and_, (rest <= 0 for _, rest in pairs))
+        none_of_it = functools.reduce(operator.or_, (part <= 0 for part, _ in pairs))
+        # Rounding can leave less than 0.
+        return F.when(all_of_it, F.lit(1.0)).when(none_of_it, F.lit(0.0)).otherwise(F.greatest(value, F.lit(0.0)))
+
+    return let(values, distribution)
+
+
+def _square(x: "Column") -> "Column":
+    """x * x, naming x once; Java's power with exponent 2 is that product."""
+    return F.pow(x, F.lit(2.0))
 
 
 def _guarded(stamps: _Stamps, probability: "Column", exact: "Column", confidence: "Confidence") -> "Column":
     ct = exact_confidence(confidence)
     threshold = ct.numerator / ct.denominator
-    wide = _wide(stamps)
-    small_enough = F.lit(2.0 * ct.denominator) * wide.w_a * wide.w_b < EXACT_LIMIT
-    decided = rarely(F.when(small_enough, exact).otherwise(F.lit(True)))
-    return F.when(F.abs(probability - threshold) < GUARD, decided).otherwise(probability >= threshold)
+    w_a, w_b = stamps.lengths
+    small_enough = F.lit(2.0 * ct.denominator) * w_a * w_b < EXACT_LIMIT
+    decided = _rarely(F.when(small_enough, exact).otherwise(F.lit(True)))
+
+    def compared(x: "dict[str, Column]") -> "Column":
+        return F.when(F.abs(x["p"] - threshold) < GUARD, decided).otherwise(x["p"] >= threshold)
+
+    return let({"p": probability}, compared)
 
 
 def _decimal(column: Any, digits: int = 20) -> "Column":
@@ -269,23 +306,32 @@ def _reaches(stamps: _Stamps, sides: "list[Column]", ct: Fraction) -> "Column":
     With s clamped to [0, T] and N(s) = s^2 - (s - w_a)+^2 - (s - w_b)+^2 the distribution is N(s) / 2 w_a w_b, s / T where
     one of the two is a point, and s >= 0 where both are (correlation mathematics, sections 2 and 7).
     """
-    w_a = _decimal(stamps.a_max) - _decimal(stamps.a_min)
-    w_b = _decimal(stamps.b_max) - _decimal(stamps.b_min)
-    total, zero = w_a + w_b, _decimal(F.lit(0))
-    p, q = _decimal(F.lit(ct.numerator)), _decimal(F.lit(ct.denominator))
-    clamped = [F.least(F.greatest(s, zero), total) for s in sides]
-
-    def square(x: "Column") -> "Column":
-        return _decimal(x) * _decimal(x)
+    values = {"w_a": _decimal(stamps.a_max) - _decimal(stamps.a_min)}
+    values |= {"w_b": _decimal(stamps.b_max) - _decimal(stamps.b_min)}
+    values |= {f"s{n}": side for n, side in enumerate(sides)}
+    p, q, zero = (_decimal(F.lit(x)) for x in (ct.numerator, ct.denominator, 0))
 
     def reached(parts: "list[Column]", whole: "Column") -> "Column":
         summed = parts[0] if len(parts) == 1 else parts[0] + parts[1] - whole
         return _decimal(summed, 38) * q >= _decimal(whole, 38) * p
 
-    areas = [square(s) - square(F.greatest(s - w_a, zero)) - square(F.greatest(s - w_b, zero)) for s in clamped]
-    atoms = sides[0] >= 0 if len(sides) == 1 else (sides[0] >= 0) & (sides[1] >= 0)
-    return (
-        F.when(total == 0, atoms)
-        .when((w_a == 0) | (w_b == 0), reached(clamped, total))
-        .otherwise(reached(areas, _decimal(2 * _decimal(w_a) * _decimal(w_b), 38)))
-    )
+    def area(s: "Column", w_a: "Column", w_b: "Column") -> "Column":
+        corners = {"s": s, "a": F.greatest(s - w_a, zero), "b": F.greatest(s - w_b, zero)}
+        return let(corners, lambda x: _product(x["s"], x["s"]) - _product(x["a"], x["a"]) - _product(x["b"], x["b"]))
+
+    def decided(x: "dict[str, Column]") -> "Column":
+        w_a, w_b = x["w_a"], x["w_b"]
+        raw = [x[f"s{n}"] for n in range(len(sides))]
+        clamped = [F.least(F.greatest(s, zero), w_a + w_b) for s in raw]
+        atoms = functools.reduce(operator.and_, (s >= 0 for s in raw))
+        return (
+            F.when((w_a == 0) & (w_b == 0), atoms)
+            .when((w_a == 0) | (w_b == 0), reached(clamped, w_a + w_b))
+            .otherwise(reached([area(s, w_a, w_b) for s in clamped], _decimal(2 * _product(w_a, w_b), 38)))
+        )
+
+    return let(values, decided)
+
+
+def _product(x: "Column", y: "Column") -> "Column":
+    return _decimal(x) * _decimal(y)

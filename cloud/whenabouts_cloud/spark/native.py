@@ -1,12 +1,15 @@
 """A timing join of any two frames in Spark's own operators: buckets of time, an equality join, exact expressions.
 
-Spark turns a join on a range into nested loops over all pairs. Here the doubled middle is cut into buckets as wide as the
-band that a pair can span; a row of b is put into its own bucket and both neighbours, a row of a into one, so an equality
-join meets each pair exactly once, and integers decide it. `floor`, not `div`, makes the buckets: `div` rounds
-towards zero and would make the bucket around zero twice as wide.
+Spark turns a join on a range into nested loops over all pairs. Here the doubled middle is cut into buckets of BUCKET_BANDS
+times the band that a pair can span; a row of a is put into its own bucket, a row of b into every bucket it can reach, which
+is one or two, so an equality join meets each pair exactly once, and integers decide it. `floor`, not `div`, makes the
+buckets: `div` rounds towards zero and would make the bucket around zero twice as wide.
+
+The test of a pair must stay below the 8000 bytecodes up to which Java compiles a method, together with what Spark copies for
+the columns; so what depends on one side is a column of that side, and none of them is null.
 
 It pays where pairs are many and stay in Spark; where a task can aggregate them, `ordered` and `batch` are faster. A key that
-most rows carry is divided by the buckets as well. Cost: b is copied three times, and Spark shuffles both sides.
+most rows carry is divided by the buckets as well. Cost: Spark shuffles both sides, b a quarter longer than it is.
 """
 
 from collections.abc import Sequence
@@ -15,12 +18,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.correlation.condition import Condition
-from whenabouts_cloud.spark.expressions import probability_of
+from whenabouts_cloud.spark.expressions import holds, share
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 STAMP_LIMIT = 1 << 61  # |stamp|: the doubled middle and the neighbouring bucket stay below 2^63
+BUCKET_BANDS = 8  # more would copy fewer rows of b (now one in four) and test more pairs in vain
 
 
 def timing_join(
@@ -38,51 +42,83 @@ def timing_join(
     a stamp is null, or lies outside +-2^61, or the interval is longer than any that can match, are in no pair.
     """
     band = condition.band(2 * condition.longest_us)
-    sides = []
-    for name, frame in (("a", a), ("b", b)):
-        renamed = frame.select(*(F.col(column).alias(f"{name}_{column}") for column in frame.columns))
-        low, high = (F.col(f"{name}_{end}") for end in stamps)
-        in_range = (low >= -STAMP_LIMIT) & (high <= STAMP_LIMIT) & (high >= low)
-        useful = renamed.where(in_range & (high - low <= min(condition.longest_us, 2 * STAMP_LIMIT)))
-        middle = low + high - (condition.doubled_centre if name == "b" else 0)
-        sides.append(useful.withColumns({f"{name}__middle": middle, f"{name}__length": high - low}))
-    one, other = sides
-    buckets = [_floor(F.col(f"{name}__middle"), max(band, 1)) for name in "ab"]
-    one = one.withColumn("a__bucket", buckets[0])
-    other = other.withColumn("b__bucket", F.explode(F.array(*(buckets[1] + n for n in (-1, 0, 1)))))
+    if band + abs(condition.doubled_centre) >= 2 * STAMP_LIMIT:
+        raise ValueError(
+            f"condition: found {condition!r}, whose pairs are up to {band} doubled ticks apart, expected less than 2^62; "
+            "take narrower limits or a higher confidence"
+        )
+    width = BUCKET_BANDS * max(band, 1)
+    one = _side("a", a, condition, stamps, 0)
+    other = _side("b", b, condition, stamps, condition.doubled_centre)
+    middle = F.col("b__middle")
+    first, last = _floor(middle - band, width), _floor(middle + band, width)
+    length = F.col("a__length")
+    one = one.withColumns(
+        {
+            "a__bucket": _floor(F.col("a__middle"), width),
+            "a__over": length - condition.width,
+            "a__under": -length - condition.width,
+        }
+    )
+    other = other.withColumn("b__bucket", F.explode(F.sequence(first, last)))
     equal = F.col("a__bucket") == F.col("b__bucket")
     for key in keys:
         equal &= F.col(f"a_{key}") == F.col(f"b_{key}")
-    apart = F.abs(F.col("b__middle") - F.col("a__middle"))
+    apart = F.abs(middle - F.col("a__middle"))
     ends = [f"{name}_{end}" for name in "ab" for end in stamps]
-    pairs = one.join(other, equal & (apart <= band) & _holds(condition, apart))
-    pairs = pairs.drop(*(f"{name}__{x}" for name in "ab" for x in ("middle", "length", "bucket")))
-    return pairs.withColumn("probability", probability_of(condition, *ends)) if probability else pairs
+    exact = _holds(condition, apart) if _fits(condition) else holds(condition, *ends)
+    pairs = one.join(other, equal & (apart <= band) & exact)
+    if probability:
+        pairs = pairs.withColumn("probability", _probability(apart))
+    helpers = [f"{name}__{x}" for name in "ab" for x in ("middle", "length", "bucket")]
+    return pairs.drop(*helpers, "a__over", "a__under")
+
+
+def _probability(apart: "Column") -> "Column":
+    """From the same columns as `_holds`, so that the stamps are not taken apart again; the cuts halved are in ticks."""
+    w_a, w_b, over = (F.col(name).cast("double") for name in ("a__length", "b__length", "a__over"))
+    rests = [(over + w_b + by) / 2 for by in (apart.cast("double"), -apart.cast("double"))]
+    return share(w_a, w_b, [(w_a + w_b - rest, rest) for rest in rests])
+
+
+def _side(name: str, frame: "DataFrame", condition: Condition, stamps: tuple[str, str], centre: int) -> "DataFrame":
+    """The rows that can be in a pair, columns renamed, with the doubled middle less the centre and the length."""
+    renamed = frame.select(*(F.col(column).alias(f"{name}_{column}") for column in frame.columns))
+    low, high = (F.col(f"{name}_{end}") for end in stamps)
+    in_range = (low >= -STAMP_LIMIT) & (high <= STAMP_LIMIT) & (high >= low)
+    useful = renamed.where(in_range & (high - low <= min(condition.longest_us, 2 * STAMP_LIMIT)))
+    zero = F.lit(0)  # never taken; it tells Spark that there is no null, which halves the code it generates
+    made = {"middle": low + high - centre, "length": high - low}
+    return useful.withColumns({f"{name}__{x}": F.coalesce(value, zero) for x, value in made.items()})
+
+
+def _fits(condition: Condition) -> bool:
+    """Whether no number in `_holds` leaves 64 bits for lengths that can match."""
+    return 64 * (condition.longest_us + 1) ** 2 * condition.ct.denominator < 1 << 63
 
 
 def _holds(condition: Condition, apart: "Column") -> "Column":
-    """The condition from the distance of the doubled middles and the lengths, in integers alone.
+    """The condition from the distance of the doubled middles and the lengths, in 64-bit integers alone.
 
-    In doubled units s, s' = D + T -+ |M|, clamped to [0, 2T], and N as in `expressions`: (N(s) + N(s') - W) q >= p W with
-    W = 8 w_a w_b; with one point (s + s' - 2T) q >= p 2T; with two |M| <= D, which is the first test. The lengths are
-    at most those that can match, so it is known beforehand whether 64 bits are enough; else it is DECIMAL(38, 0).
+    What the condition cuts off at either end is, in doubled units, r = T - D +- |M|, and its share of all is
+    (r+^2 - (r - 2 w_a)+^2 - (r - 2 w_b)+^2) / 8 w_a w_b for r <= 2T, or r+ / 2T where one of the two is a point
+    (correlation mathematics, section 2, from the other end). The cuts together must not exceed 1 - p/q.
     """
-    p, q, longest = condition.ct.numerator, condition.ct.denominator, condition.longest_us
-    kind = "bigint" if 64 * (longest + 1) ** 2 * q < 1 << 63 else "decimal(38,0)"
-    w_a, w_b = (F.col(f"{name}__length").cast(kind) for name in "ab")
+    p, q = condition.ct.numerator, condition.ct.denominator
+    w_a, w_b, over, under = (F.col(name) for name in ("a__length", "b__length", "a__over", "a__under"))
+    near, far = over + w_b + apart, over + w_b - apart
+
+    def squared(x: "Column") -> "Column":
+        return F.greatest(x, F.lit(0).cast("bigint")) * x
+
+    cut = squared(near) - squared(under + w_b + apart) - squared(over - w_b + apart)
+    cut += squared(far) - squared(under + w_b - apart) - squared(over - w_b - apart)
     total = w_a + w_b
-    ends = [F.greatest(F.least(condition.width + total + by, 2 * total), F.lit(0).cast(kind)) for by in (-apart, apart)]
-
-    def area(s: "Column") -> "Column":
-        cut = [F.greatest(s - 2 * w, F.lit(0).cast(kind)) for w in (w_a, w_b)]
-        return s * s - cut[0] * cut[0] - cut[1] * cut[1]
-
-    whole = 8 * w_a * w_b
     return (
-        F.when(apart + total <= condition.width, F.lit(True))
-        .when(total == 0, F.lit(False))
-        .when(whole == 0, (ends[0] + ends[1] - 2 * total) * q >= 2 * total * p)
-        .otherwise((area(ends[0]) + area(ends[1]) - whole) * q >= whole * p)
+        F.when(near <= 0, F.lit(True))
+        .when(near >= 2 * total, F.lit(False))
+        .when(w_a * w_b == 0, (near + F.greatest(far, F.lit(0).cast("bigint"))) * q <= total * (2 * (q - p)))
+        .otherwise(cut * q <= w_a * w_b * (8 * (q - p)))
     )
 
 

@@ -1,0 +1,118 @@
+"""Brings rows into the order the kernels go through, compiled with numba: the same functions as in `kernel_numpy`.
+
+Key, middle and row number are packed into one number each, numpy's vectorized sort orders those, and what the kernels need
+is unpacked again: each stamp is read twice and each result written once. Rows that are in order already are not sorted.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.correlation import kernel_input, kernel_numpy
+from whenabouts_cloud.correlation.kernel_decide import compiled
+from whenabouts_cloud.correlation.kernel_input import NO_KEY
+from whenabouts_cloud.correlation.kernel_slabs import Dealt, Ordered
+
+INT64 = np.iinfo(np.int64)
+
+Array = npt.NDArray[Any]
+
+
+def order(
+    t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
+) -> Ordered:
+    """The rows not longer than `longest` by (code, middle), middles less twice the base, numbered by row + start."""
+    stamps, codes, rows = (_plain(t_min), _plain(t_max)), _plain(code), _plain(row)
+    useful, lowest, highest, most, ready = _survey(*stamps, codes, base, longest)
+    row_bits, middle_bits = len(t_min).bit_length(), (highest - lowest).bit_length()
+    if row_bits + middle_bits + most.bit_length() > 63:
+        return kernel_numpy.order(t_min, t_max, code, row, start, base, longest)
+    packed = np.empty(useful, np.int64)
+    _pack(*stamps, codes, base, longest, lowest, row_bits, middle_bits, packed)
+    if not ready:
+        packed.sort()
+    middle, length, number = (np.empty(useful, np.int64) for _ in range(3))
+    key = np.empty(0 if code is None else useful, np.int64)
+    _unpack(packed, *stamps, rows, start, lowest, row_bits, middle_bits, middle, length, number, key)
+    return Ordered(middle, length, number, None if code is None else key)
+
+
+def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
+    """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
+    zone = kernel_input.ZONE
+    zones = -(-len(t_min) // zone)
+    row = np.empty(len(t_min), np.int32 if len(t_min) < 1 << 31 else np.int64)
+    low, high = np.full(zones, INT64.max), np.full(zones, INT64.min)
+    _scatter(_plain(t_min), _plain(t_max), earliest, shift, buckets, zone, row, low, high)
+    return row, low, high
+
+
+def _plain(given: Array | None) -> Array:
+    """A view of one kind, whatever was given, so that the functions are compiled once."""
+    view = np.ascontiguousarray(np.empty(0, np.int64) if given is None else given).view()
+    view.flags.writeable = False
+    return view
+
+
+@compiled
+def _survey(t_min: Array, t_max: Array, code: Array, base: int, longest: int) -> tuple[Any, ...]:
+    """Useful rows, their lowest and highest middle, their highest code, and whether they are in order."""
+    useful, lowest, highest, most, ready, before = 0, np.int64(1) << 62, -(np.int64(1) << 62), 0, len(code) == 0, 0
+    for row in range(len(t_min)):
+        middle = (t_min[row] - base) + (t_max[row] - base)
+        if t_max[row] - t_min[row] <= longest and (len(code) == 0 or code[row] != NO_KEY):
+            ready &= useful == 0 or middle >= before
+            useful, before = useful + 1, middle
+            lowest, highest = min(lowest, middle), max(highest, middle)
+            if len(code):
+                most = max(most, code[row])
+    return useful, min(lowest, highest), highest, most, ready
+
+
+@compiled
+def _pack(
+    t_min: Array, t_max: Array, code: Array, base: int, longest: int, lowest: int, row_bits: int, middle_bits: int,
+    packed: Array,
+) -> None:  # fmt: skip
+    at = 0
+    for row in range(len(t_min)):
+        if t_max[row] - t_min[row] <= longest and (len(code) == 0 or code[row] != NO_KEY):
+            packed[at] = (((t_min[row] - base) + (t_max[row] - base) - lowest) << row_bits) | row
+            if len(code):
+                packed[at] |= code[row] << (row_bits + middle_bits)
+            at += 1
+
+
+@compiled
+def _unpack(
+    packed: Array, t_min: Array, t_max: Array, rows: Array, start: int, lowest: int, row_bits: int, middle_bits: int,
+    middle: Array, length: Array, number: Array, code: Array,
+) -> None:  # fmt: skip
+    row_mask, middle_mask = (np.int64(1) << row_bits) - 1, (np.int64(1) << middle_bits) - 1
+    for at in range(len(packed)):
+        row = np.uintp(packed[at] & row_mask)
+        middle[at] = lowest + ((packed[at] >> row_bits) & middle_mask)
+        length[at] = t_max[row] - t_min[row]
+        number[at] = (rows[row] if len(rows) else np.int64(row)) + start
+        if len(code):
+            code[at] = packed[at] >> (row_bits + middle_bits)
+
+
+@compiled
+def _scatter(
+    t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int, zone_rows: int, rows: Array, low: Array,
+    high: Array,
+) -> None:  # fmt: skip
+    place = np.zeros(buckets + 1, np.int64)
+    for row in range(len(t_min)):
+        place[((t_min[row] - earliest) >> shift) + 1] += 1
+    for bucket in range(buckets):
+        place[bucket + 1] += place[bucket]
+    for row in range(len(t_min)):
+        bucket = (t_min[row] - earliest) >> shift
+        at = place[bucket]
+        place[bucket] += 1
+        rows[at] = row
+        zone = at // zone_rows
+        low[zone], high[zone] = min(low[zone], t_min[row]), max(high[zone], t_max[row])
