@@ -1,6 +1,6 @@
 """After-match skip: which of the matches that are sure remain, decided when no earlier one can come any more.
 
-Matches are taken by (t, index) of their positives, in the order of their places. To next: the first match of each first event
+Matches are taken by (t, index) of their positives, in the order of their places; of the same events in different places those in the earlier ones first. To next: the first match of each first event
 remains. Past last: a match remains if it begins after the end of the last that remained, per key. A match is decided once the frontier
 is past its first event's time plus window and longest stamp, for all that begin no later are told by then.
 """
@@ -29,7 +29,7 @@ class Skipper:
     def decided(self, frontier: int) -> list[tuple[int, Row]]:
         """(frontier that decided it, row) of all that are decided at this frontier and remain."""
         wait = self.plan.window + self.longest
-        due = sorted(one for one in self.waiting if one[0][0][0] + wait < frontier)
+        due = sorted((one for one in self.waiting if one[0][0][0] + wait < frontier), key=_rank)
         if not due:
             return []
         self.waiting = [one for one in self.waiting if one[0][0][0] + wait >= frontier]
@@ -48,3 +48,7 @@ class Skipper:
         else:
             self.past.clear()
         return kept
+
+
+def _rank(one: tuple[Order, int, int, Row]) -> tuple[Order, list[bool]]:
+    return one[0], [index < 0 for index in one[3]]
