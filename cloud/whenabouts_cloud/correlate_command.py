@@ -107,6 +107,11 @@ def _rule(file: Path, name: str | None) -> CorrelateRule:
         raise click.UsageError(f"{file}: found the rules {names}, expected --rule-name with one of them")
     for rule in rules:
         if name in (None, rule.name):
+            if not isinstance(rule, CorrelateRule):
+                raise click.UsageError(
+                    f"rule {rule.name} is a rule about an order of events, expected a CORRELATE rule: run it with "
+                    "whenabouts-cloud cep"
+                )
             return rule
     raise click.UsageError(f"--rule-name: found {name}, expected one of {names} in {file}")
 

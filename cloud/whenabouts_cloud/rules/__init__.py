@@ -28,7 +28,17 @@ predicate is written it becomes limits of @b - @a, and rules are equal exactly i
 """
 
 from whenabouts_cloud.rules.errors import Mistake, RuleError
-from whenabouts_cloud.rules.model import CorrelateRule, RuleFile, Stream
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.parse import load_rules, parse_rules
 
-__all__ = ["parse_rules", "load_rules", "RuleFile", "Stream", "CorrelateRule", "RuleError", "Mistake"]
+__all__ = [
+    "parse_rules",
+    "load_rules",
+    "RuleFile",
+    "Stream",
+    "CorrelateRule",
+    "CepRule",
+    "Rule",
+    "RuleError",
+    "Mistake",
+]

@@ -10,7 +10,8 @@ from typing import Any, cast
 from lark import Token, Tree
 
 from whenabouts_cloud.rules.errors import Mistake
-from whenabouts_cloud.rules.model import CorrelateRule, Place, ResultKind, RuleFile, Stream
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Place, ResultKind, Rule, RuleFile, Stream
+from whenabouts_cloud.rules.sequences import read_pattern
 from whenabouts_cloud.rules.timing import Notes, condition, confidence, duration, either
 
 MAX_NAME = 64  # letters of a rule's name, which becomes a part of a stream name
@@ -24,7 +25,7 @@ class Checker:
         self._mistakes = mistakes
         self._notes = Notes(mistakes)
         self._streams: dict[str, Stream | None] = {}  # None: declared with a mistake
-        self._rules: dict[str, CorrelateRule | None] = {}
+        self._rules: dict[str, Rule | None] = {}
 
     def check(self, trees: Iterable["Tree[Token]"]) -> RuleFile:
         """Streams first, wherever they stand, then rules."""
@@ -85,15 +86,17 @@ class Checker:
             self._notes.add(clause, f"found LENGTH {low} us .. {high} us, expected the shorter one first")
         return low, high
 
-    def _rule(self, tree: Any) -> CorrelateRule | None:
+    def _rule(self, tree: Any) -> Rule | None:
         name, *rest = tree.children
         if len(name) > MAX_NAME:
             self._notes.add(name, f"found a name of {len(name)} letters, expected at most {MAX_NAME}")
         body, place = rest[-1].children[0], rest[0] if len(rest) == 2 else None
         if isinstance(body, Token):
             word = body.split(None, 1)[0].split("(")[0]
-            self._notes.add(body, f"found {word}, which is not supported yet; expected CORRELATE")
+            self._notes.add(body, f"found {word}, which is not supported yet; expected CORRELATE, SEQ, AND or OR")
             return None
+        if body.data == "pattern":
+            return self._cep(str(name), place, body)
         return self._correlate(str(name), place, body)
 
     def _correlate(self, name: str, place: Token | None, body: Any) -> CorrelateRule | None:
@@ -124,6 +127,16 @@ class Checker:
             top_k=top_k,
             place=cast(Place, "auto" if place is None else place.lower()),
         )
+
+    def _cep(self, name: str, place: Token | None, body: Any) -> CepRule | None:
+        pattern = read_pattern(body, self._notes, self._known_stream, None)
+        if place == "EDGE":
+            self._notes.add(place, "found AT EDGE, expected AT CLOUD or nothing: a gateway runs CORRELATE rules only")
+        streams = [] if pattern is None else [self._streams.get(x) for x in pattern.types]
+        if pattern is None or None in streams:
+            return None
+        known = tuple(stream for stream in streams if stream is not None)
+        return CepRule(name, known, pattern, "auto" if place is None else "cloud")
 
     def _results(self, clauses: list[Any], aliases: tuple[str, str]) -> tuple[ResultKind, int | None]:
         kind: ResultKind = "inner"

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from whenabouts_cloud.rules.model import decimal_text
+from whenabouts_cloud.rules.model import CorrelateRule, decimal_text
 from whenabouts_cloud.rules.plan import Placement, lengths_us
 from whenabouts_protocol.eager import Eager, quantile
 
@@ -67,8 +67,14 @@ class Explanation:
 
 
 def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
-    """The explanation of a placed rule; rates_hz: readings a second by the stream's name in the rules."""
+    """The explanation of a placed CORRELATE rule; rates_hz: readings a second by the stream's name in the rules.
+
+    Raises:
+        ValueError: the rule is none; `explain_events` explains patterns of events.
+    """
     rule = placement.rule
+    if not isinstance(rule, CorrelateRule):
+        raise ValueError(f"found {rule.name}, a rule about an order of events, expected a CORRELATE rule")
     condition = rule.condition
     shift = rule.b.offset_us - rule.a.offset_us
     lo, hi, ct = condition.lo_us - shift, condition.hi_us - shift, condition.ct

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from whenabouts_cloud.cep.pattern import Pattern
+from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.correlation.condition import Condition
 
 ResultKind = Literal["inner", "left", "anti"]
@@ -86,11 +88,70 @@ class CorrelateRule:
 
 
 @dataclass(frozen=True)
+class CepRule:
+    """Events in an order, as a pattern says whose types are the names of `streams`, each once, in the pattern's order.
+
+    A reading is an event of every stream that covers it: of streams that overlap it is several events.
+    """
+
+    name: str
+    streams: tuple[Stream, ...]
+    pattern: Pattern
+    place: Place = "auto"
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """The name of the stream that each type code stands for."""
+        return tuple(stream.name for stream in self.streams)
+
+    @property
+    def bound_us(self) -> int:
+        """K of the K-bound that the streams' DELAY implies, where nobody promises more.
+
+        Once an event with t_max = M is there it is at least M on the clock, so no event that ended before M - DELAY is
+        still to come; with OFFSETs, which move stamps but not the clock, the widest pair of streams decides.
+        """
+        return max(s.delay_us - s.offset_us for s in self.streams) + max(s.offset_us for s in self.streams)
+
+    @property
+    def longest_us(self) -> int:
+        """The longest stamp to expect: of the streams' LENGTH, for a stream without one the window.
+
+        A longer event is in no match whose order and window are certain. One of a negated stream might still forbid a match
+        that has been told by then, so a stream whose stamps may be longer than the window needs a LENGTH.
+        """
+        return max(self.pattern.window_us if s.length_us is None else s.length_us[1] for s in self.streams)
+
+    def plan(self) -> Plan:
+        """The plan, for events whose type codes are indices of `type_names`."""
+        return self.pattern.plan(self.type_names, self.longest_us)
+
+    def text(self) -> str:
+        """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
+        place = "" if self.place == "auto" else f" AT {self.place.upper()}"
+        streams = "\n".join(stream.text() for stream in self.streams)
+        return f"{streams}\nRULE {self.name}{place}\n  {self.pattern.text()}"
+
+
+Rule = CorrelateRule | CepRule
+
+
+@dataclass(frozen=True)
 class RuleFile:
     """Everything one file declares, in its order."""
 
     streams: tuple[Stream, ...]
-    rules: tuple[CorrelateRule, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def correlate_rules(self) -> tuple[CorrelateRule, ...]:
+        """Those that find pairs."""
+        return tuple(rule for rule in self.rules if isinstance(rule, CorrelateRule))
+
+    @property
+    def cep_rules(self) -> tuple[CepRule, ...]:
+        """Those that find events in an order."""
+        return tuple(rule for rule in self.rules if isinstance(rule, CepRule))
 
 
 def name_regex(pattern: str) -> str:

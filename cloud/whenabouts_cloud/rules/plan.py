@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from whenabouts_cloud.rules.model import CorrelateRule, Stream
+from whenabouts_cloud.rules.model import CorrelateRule, Rule, Stream
 from whenabouts_protocol import Birth
 from whenabouts_protocol.compiled_rule import (
     DERIVED_PREFIX,
@@ -42,7 +42,7 @@ class GatewayStream:
 class Placement:
     """Where a rule runs and why; for the edge with its gateway (of both sides) and the streams it takes there."""
 
-    rule: CorrelateRule
+    rule: Rule
     where: Literal["edge", "cloud"]
     reason: str
     a: tuple[GatewayStream, ...] = ()
@@ -73,7 +73,7 @@ def announced(births: Iterable[Birth]) -> list[GatewayStream]:
     return found
 
 
-def place(rules: Sequence[CorrelateRule], streams: Sequence[GatewayStream]) -> list[Placement]:
+def place(rules: Sequence[Rule], streams: Sequence[GatewayStream]) -> list[Placement]:
     """The placement of each rule, in their order.
 
     Raises:
@@ -110,9 +110,11 @@ def lengths_us(stream: Stream, streams: Sequence[GatewayStream], longest_us: int
     return min(rho, pi), pi
 
 
-def _place(rule: CorrelateRule, streams: Sequence[GatewayStream]) -> Placement:
+def _place(rule: Rule, streams: Sequence[GatewayStream]) -> Placement:
     if rule.place == "cloud":
         return Placement(rule, "cloud", "AT CLOUD says so")
+    if not isinstance(rule, CorrelateRule):
+        return Placement(rule, "cloud", "a gateway runs CORRELATE rules only")
     if rule.kind != "inner" or rule.top_k is not None:
         return Placement(rule, "cloud", "a gateway finds all pairs, nothing else")
     sides = [tuple(s for s in streams if _covers(stream, s)) for stream in (rule.a, rule.b)]
@@ -139,6 +141,7 @@ def _covers(stream: Stream, found: GatewayStream) -> bool:
 
 def _compiled(placement: Placement) -> CompiledRule:
     rule = placement.rule
+    assert isinstance(rule, CorrelateRule)  # no other is ever placed on a gateway
     ct, longest_us = rule.condition.ct, rule.condition.longest_us
     # (@b + offset_b) - (@a + offset_a) between lo and hi, said about the stamps as they are.
     shift = rule.b.offset_us - rule.a.offset_us

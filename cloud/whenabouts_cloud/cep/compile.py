@@ -1,0 +1,282 @@
+"""From a pattern to a plan: shapes become variants, conditions go to the first place where they can be decided.
+
+A condition on one element alone belongs to its class. One that names a negated element belongs to that negation: it says
+which events are forbidden. Every other one belongs to the variants in which all elements that it names are; in the others
+it says nothing. On a repeated element it must hold for every repetition.
+
+NEXT forbids between two neighbours what could have come instead of the later one: any other element whose turn it was, and
+one more repetition where that was allowed, if it satisfies the conditions that name only it and what came before. STRICT
+forbids everything there. Alternatives of an OR are patterns of their own, so neither sees the other's.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from whenabouts_cloud.cep.expressions import (
+    MAX_STEPS,
+    Expression,
+    Reference,
+    both,
+    program,
+    references,
+)
+from whenabouts_cloud.cep.pattern import MAX_VARIANTS, Event, Leaf, Negated, Pattern, labelled, leaves
+from whenabouts_cloud.cep.plan import NEGATED, EventClass, Negation, Plan, Program, Variant
+from whenabouts_cloud.cep.unfold import Positive, Shape, bits, orders, shapes
+
+MAX_VARIANT_NEGATIONS = 64  # written ones and those that NEXT and STRICT stand for
+MAX_CONDITIONS = 256  # of one variant, repetitions counted
+
+Instance = Mapping[Reference, Positive]  # which event each mention of an element means
+
+
+def compile_pattern(pattern: Pattern, type_names: Sequence[str], longest: int) -> Plan:
+    """The plan of a pattern; see `Pattern.plan`."""
+    if len(set(type_names)) != len(type_names):
+        raise ValueError(f"found type names {', '.join(type_names)}, expected each once")
+    unknown = [name for name in pattern.types if name not in type_names]
+    if unknown:
+        raise ValueError(
+            f"found the type{'s' * (len(unknown) > 1)} {', '.join(unknown)}, expected of {', '.join(type_names) or 'none'}"
+        )
+    if longest < 0:
+        raise ValueError(f"found {longest} for the longest stamp, expected 0 or more")
+    return _Compiler(pattern, type_names).plan(longest)
+
+
+def variant_shapes(pattern: Pattern) -> list[tuple[Shape, tuple[int, ...] | None]]:
+    """The shapes of the variants, under NEXT and STRICT each with an order of its positives.
+
+    Raises:
+        ValueError: a limit; see `shapes`.
+    """
+    found = shapes(pattern)
+    if pattern.select == "any":
+        return [(shape, None) for shape in found]
+    ordered: list[tuple[Shape, tuple[int, ...] | None]] = list(
+        islice(((s, order) for s in found for order in orders(s)), MAX_VARIANTS + 1)
+    )
+    if len(ordered) > MAX_VARIANTS:
+        raise ValueError(
+            f"found more than {MAX_VARIANTS} variants, expected no more: with {pattern.select.upper()} each order of an AND "
+            "is one"
+        )
+    return ordered
+
+
+@dataclass(frozen=True)
+class _Conjunct:
+    """A condition with the elements that it names, and the negated one of them if it names one."""
+
+    expression: Expression
+    references: tuple[Reference, ...]
+    leaves: frozenset[int]
+    negated: int | None
+
+
+class _Compiler:
+    def __init__(self, pattern: Pattern, type_names: Sequence[str]) -> None:
+        self._pattern = pattern
+        self._codes = {name: code for code, name in enumerate(type_names)}
+        self._leaves: list[Leaf] = list(leaves(pattern.root))
+        self._labels = labelled(pattern.root)
+        self._classes: dict[EventClass, int] = {}
+        self._columns: dict[str, int] = {}
+        self._places = _places(self._leaves)
+        found = [self._conjunct(expression) for expression in pattern.where]
+        self._crossing = [c for c in found if not self._is_of_one(c)]
+        self._class_of = [
+            self._class(leaf.types, [c for c in found if self._is_of_one(c) and c.leaves == {n}])
+            for n, leaf in enumerate(self._leaves)
+        ]
+
+    def plan(self, longest: int) -> Plan:
+        variants = tuple(self._variant(shape, order) for shape, order in variant_shapes(self._pattern))
+        return Plan(
+            tuple(self._classes),
+            variants,
+            width=sum(leaf.most for leaf in self._leaves if isinstance(leaf, Event)),
+            window=self._pattern.window_us,
+            strict_window=self._pattern.strict_window,
+            mode=self._pattern.mode,
+            probability=self._pattern.probability,
+            skip=self._pattern.skip,
+            per_key=self._pattern.per_key,
+            longest=longest,
+            attributes=tuple(self._columns),
+        )
+
+    def _conjunct(self, expression: Expression) -> _Conjunct:
+        named = tuple(dict.fromkeys(references(expression)))
+        numbers = set()
+        for reference in named:
+            found = self._labels.get(reference.name, [])
+            if len(found) != 1:
+                raise ValueError(f"found {reference.name} in a condition, which is {len(found)} elements, expected one")
+            numbers.add(found[0])
+        negated = [n for n in numbers if isinstance(self._leaves[n], Negated)]
+        if not numbers or len(negated) > 1:
+            raise ValueError(f"found the condition {expression.text()}, expected one on elements, at most one negated")
+        return _Conjunct(expression, named, frozenset(numbers), negated[0] if negated else None)
+
+    def _is_of_one(self, conjunct: _Conjunct) -> bool:
+        return len(conjunct.leaves) == 1 and all(reference.index is None for reference in conjunct.references)
+
+    def _class(self, types: tuple[str, ...], conditions: list[_Conjunct]) -> int:
+        steps = both([self._program(c.expression, lambda _: 0) for c in conditions])
+        return self._intern(EventClass(frozenset(self._codes[name] for name in types), steps))
+
+    def _intern(self, event_class: EventClass) -> int:
+        return self._classes.setdefault(event_class, len(self._classes))
+
+    def _program(self, expression: Expression, element: Callable[[Reference], int]) -> Program:
+        steps = program(expression, element, lambda name: self._columns.setdefault(name, len(self._columns)))
+        if len(steps) > MAX_STEPS:
+            raise ValueError(
+                f"found a condition of {len(steps)} steps, expected at most {MAX_STEPS}: {expression.text()}"
+            )
+        return steps
+
+    def _variant(self, shape: Shape, order: tuple[int, ...] | None) -> Variant:
+        chosen = tuple(range(len(shape.positives))) if order is None else order
+        positives = tuple(shape.positives[i] for i in chosen)
+        place = {positive: p for p, positive in enumerate(positives)}
+        moved = {i: 1 << p for p, i in enumerate(chosen)}
+        negations = [
+            Negation(
+                self._class_of[gap.leaf],
+                sum(moved[i] for i in bits(gap.left)),
+                sum(moved[i] for i in bits(gap.right)),
+                self._forbidden_if(gap.leaf, place),
+            )
+            for gap in shape.gaps
+        ]
+        if order is not None:
+            negations += self._selection(shape, order)
+        negations = list(dict.fromkeys(negations))
+        if len(negations) > MAX_VARIANT_NEGATIONS:
+            raise ValueError(
+                f"found {len(negations)} negations in one variant, expected at most {MAX_VARIANT_NEGATIONS}; "
+                f"{self._pattern.select.upper()} needs some for every two neighbours"
+            )
+        before = shape.before if order is None else tuple((1 << p) - 1 for p in range(len(positives)))
+        return Variant(
+            tuple(self._class_of[positive.leaf] for positive in positives),
+            tuple(self._places[positive.leaf] + positive.copy - 1 for positive in positives),
+            before,
+            tuple(negations),
+            tuple(self._conditions(place)),
+        )
+
+    def _conditions(self, place: Mapping[Positive, int]) -> Iterator[Program]:
+        count = 0
+        for conjunct in self._crossing:
+            if conjunct.negated is None:
+                for instance in self._instances(conjunct, place):
+                    count += 1
+                    if count > MAX_CONDITIONS:
+                        raise ValueError(
+                            f"found more than {MAX_CONDITIONS} conditions, each repetition counted, expected no more"
+                        )
+                    yield self._program(conjunct.expression, lambda r, of=instance: place[of[r]])  # type: ignore[misc]
+
+    def _forbidden_if(self, leaf: int, place: Mapping[Positive, int]) -> Program:
+        """What an event of a negated element must satisfy to be forbidden, beside its class."""
+        found = []
+        for conjunct in self._crossing:
+            if conjunct.negated == leaf:
+                for of in self._instances(conjunct, place):
+                    at = {r: NEGATED if p.leaf == leaf else place[p] for r, p in of.items()}
+                    found.append(self._program(conjunct.expression, at.__getitem__))
+        return self._all(found)
+
+    def _all(self, programs: list[Program]) -> Program:
+        joined = both(programs)
+        if len(joined) > MAX_STEPS:
+            raise ValueError(
+                f"found {len(joined)} steps of conditions on one negation, repetitions counted, expected at most {MAX_STEPS}"
+            )
+        return joined
+
+    def _instances(self, conjunct: _Conjunct, present: Mapping[Positive, int]) -> Iterator[Instance]:
+        """The ways in which a condition applies to events: none if an element that it names is not there."""
+        copies: dict[int, int] = {}
+        for positive in present:
+            copies[positive.leaf] = max(copies.get(positive.leaf, 0), positive.copy)
+        if conjunct.negated is not None:
+            copies[conjunct.negated] = 1
+        if not conjunct.leaves <= copies.keys():
+            return
+        leaf_of = {r: self._labels[r.name][0] for r in conjunct.references}
+        each = sorted({leaf_of[r] for r in conjunct.references if r.index in (None, "prev")})
+        for chosen in product(*(range(1, copies[leaf] + 1) for leaf in each)):
+            now = dict(zip(each, chosen, strict=True))
+            of = {r: Positive(leaf, _copy(r, now.get(leaf, 0), copies[leaf])) for r, leaf in leaf_of.items()}
+            if all(1 <= p.copy <= copies[p.leaf] for p in of.values()):
+                yield of
+
+    def _selection(self, shape: Shape, order: tuple[int, ...]) -> Iterator[Negation]:
+        """What NEXT or STRICT forbids between neighbours of a chain; see the head of this file."""
+        for p in range(1, len(order)):
+            left, right = 1 << p - 1, 1 << p
+            if self._pattern.select == "strict":
+                yield Negation(self._intern(EventClass(frozenset(self._codes.values()))), left, right)
+                continue
+            earlier = order[:p]
+            for candidate in self._candidates(shape, earlier):
+                taken = {shape.positives[i]: q for q, i in enumerate(earlier)}
+                condition = self._could_be(candidate, taken, shape)
+                yield Negation(self._class_of[candidate.leaf], left, right, condition)
+
+    def _candidates(self, shape: Shape, earlier: tuple[int, ...]) -> Iterator[Positive]:
+        """The elements whose turn it is after those that have come."""
+        taken = sum(1 << i for i in earlier)
+        optional = {i: p.leaf for i, p in enumerate(shape.positives) if p.copy > self._least(p.leaf)}
+        for i, positive in enumerate(shape.positives):
+            spared = sum(1 << j for j, leaf in optional.items() if leaf != positive.leaf)
+            if not taken >> i & 1 and shape.before[i] & ~taken & ~spared == 0:
+                yield positive
+        for i, positive in enumerate(shape.positives):
+            once_more = Positive(positive.leaf, positive.copy + 1)
+            event = self._leaves[positive.leaf]
+            over = any(shape.before[j] >> i & 1 for j in earlier) or once_more in shape.positives
+            if taken >> i & 1 and not over and isinstance(event, Event) and positive.copy < event.most:
+                yield once_more
+
+    def _least(self, leaf: int) -> int:
+        event = self._leaves[leaf]
+        return event.least if isinstance(event, Event) else 0
+
+    def _could_be(self, candidate: Positive, taken: Mapping[Positive, int], shape: Shape) -> Program:
+        """The conditions that say whether an event could have been the candidate, by what had come before it."""
+        whole = {p.leaf: sum(other.leaf == p.leaf for other in shape.positives) for p in shape.positives}
+        present = {**taken, candidate: NEGATED}
+        found = []
+        for conjunct in self._crossing:
+            if conjunct.negated is not None or candidate.leaf not in conjunct.leaves:
+                continue
+            for of in self._instances(conjunct, present):
+                # The last of a repetition that is not complete is not known yet.
+                known = all(
+                    r.index != "last" or (p.leaf != candidate.leaf and p.copy == whole[p.leaf]) for r, p in of.items()
+                )
+                if candidate in of.values() and known and all(p in present for p in of.values()):
+                    at = {r: present[p] for r, p in of.items()}
+                    found.append(self._program(conjunct.expression, at.__getitem__))
+        return self._all(found)
+
+
+def _copy(reference: Reference, now: int, total: int) -> int:
+    if isinstance(reference.index, int):
+        return reference.index
+    return {None: now, "prev": now - 1, "last": total}[reference.index]
+
+
+def _places(elements: list[Leaf]) -> list[int]:
+    """Of each element the first place in a match that is its own."""
+    found, next_place = [], 0
+    for leaf in elements:
+        found.append(next_place)
+        next_place += leaf.most if isinstance(leaf, Event) else 0
+    return found

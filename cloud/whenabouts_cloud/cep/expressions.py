@@ -1,0 +1,209 @@
+"""Conditions on events, as they are written and as the machine of a plan takes them.
+
+A column is what a condition reads of an event, always a number: `value`, `t_min`, `t_max`, `key` (its code) or the name of
+an attribute. Text is compared for equality only. With a text that is written in the rule the column is an indicator, named
+`antenna="left"`: 1 where the attribute is that text, 0 where it is something else (`split_column` takes the name apart).
+Between events two text attributes compare by a code that whoever fills the columns chooses: equal texts, equal numbers.
+What an event does not have is nan; no comparison with it holds, and dividing by zero gives it too.
+
+Allen's relations (Allen, Maintaining knowledge about temporal intervals, 1983) take [t_min, t_max] as a duration. They are
+stated so that exactly one of the 13 holds for any two closed intervals, those of length zero included.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, cast
+
+from whenabouts_cloud.cep.plan import Op, Program, Step
+
+MAX_DEPTH = 32  # of brackets and operations in each other: a machine needs a stack of one place more
+MAX_STEPS = 256  # of one condition
+FIELDS = (
+    "value",
+    "t_min",
+    "t_max",
+    "key",
+    "kind",
+    "unit",
+    "site",
+    "gateway",
+    "stream",
+)  # of a reading, before attributes
+
+# Of two intervals a and b: how the begins compare, how the ends do, and what else must hold.
+ALLEN = {
+    "before": ("", "", "a.t_max < b.t_min"),
+    "after": ("", "", "a.t_min > b.t_max"),
+    "meets": ("<", "<", "a.t_max = b.t_min"),
+    "met_by": (">", ">", "a.t_min = b.t_max"),
+    "overlaps": ("<", "<", "a.t_max > b.t_min"),
+    "overlapped_by": (">", ">", "a.t_min < b.t_max"),
+    "starts": ("=", "<", ""),
+    "started_by": ("=", ">", ""),
+    "during": (">", "<", ""),
+    "contains": ("<", ">", ""),
+    "finishes": (">", "=", ""),
+    "finished_by": ("<", "=", ""),
+    "equals": ("=", "=", ""),
+}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An element by its name. Of a repeated one: every repetition, the n-th, the last, or the one before each."""
+
+    name: str
+    index: int | Literal["last", "prev"] | None = None
+
+    def text(self) -> str:
+        """As it is written."""
+        return self.name if self.index is None else f"{self.name}[{str(self.index).upper()}]"
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column of an event."""
+
+    of: Reference
+    column: str
+
+    def text(self) -> str:
+        """As it is written."""
+        return f"{self.of.text()}.{self.column}"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A number; durations are microseconds."""
+
+    value: float
+
+    def text(self) -> str:
+        """As a decimal."""
+        written = format(Decimal(repr(self.value)), "f")
+        return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+@dataclass(frozen=True)
+class TextIs:
+    """Whether an attribute is, or is not, this text."""
+
+    of: Attribute
+    word: str
+    equal: bool = True
+
+    @property
+    def indicator(self) -> str:
+        """The column it reads."""
+        return f'{self.of.column}="{self.word}"'
+
+    def text(self) -> str:
+        """As it is written."""
+        return f'{self.of.text()} {"=" if self.equal else "!="} "{self.word}"'
+
+
+@dataclass(frozen=True)
+class Related:
+    """One of Allen's relations between two events, by its key in ALLEN."""
+
+    relation: str
+    a: Reference
+    b: Reference
+
+    def text(self) -> str:
+        """As it is written."""
+        return f"{self.a.text()} {self.relation.upper().replace('_', ' ')} {self.b.text()}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation on one operand (`negate`, `not`), on two, or for `and` and `or` on two or more."""
+
+    op: Op
+    operands: "tuple[Expression, ...]"
+
+    def text(self) -> str:
+        """As it is written, each operation inside another one in brackets."""
+        inner = [f"({x.text()})" if isinstance(x, Operation | TextIs | Related) else x.text() for x in self.operands]
+        if self.op in ("negate", "not"):
+            return f"{'-' if self.op == 'negate' else 'NOT '}{inner[0]}"
+        return f" {self.op.upper()} ".join(inner)
+
+
+Expression = Attribute | Constant | TextIs | Related | Operation
+
+
+def split_column(column: str) -> tuple[str, str | None]:
+    """The attribute of a column, and the text that it indicates if it is an indicator.
+
+    >>> split_column('antenna="left"'), split_column("value")
+    (('antenna', 'left'), ('value', None))
+    """
+    name, quote, word = column.partition('="')
+    return name, word[:-1] if quote else None
+
+
+def references(expression: Expression) -> Iterator[Reference]:
+    """Every mention of an element, in the order of the text."""
+    match expression:
+        case Attribute(of, _):
+            yield of
+        case TextIs(of, _, _):
+            yield of.of
+        case Related(_, a, b):
+            yield a
+            yield b
+        case Operation(_, operands):
+            for operand in operands:
+                yield from references(operand)
+
+
+def conjuncts(expression: Expression) -> Iterator[Expression]:
+    """The conditions that an expression joins by AND, however they are bracketed."""
+    if isinstance(expression, Operation) and expression.op == "and":
+        for operand in expression.operands:
+            yield from conjuncts(operand)
+    else:
+        yield expression
+
+
+def program(expression: Expression, element: Callable[[Reference], int], column: Callable[[str], int]) -> Program:
+    """The steps of an expression, given which element a reference is and where a column stands."""
+    match expression:
+        case Attribute(of, name):
+            return (Step("attribute", element(of), column(name)),)
+        case Constant(value):
+            return (Step("constant", value=value),)
+        case TextIs(of, _, equal):
+            indicator = Step("attribute", element(of.of), column(expression.indicator))
+            return indicator, Step("constant", value=float(equal)), Step("=")
+        case Related(relation, a, b):
+            return program(_allen(relation, a, b), element, column)
+        case Operation(op, operands):
+            steps = program(operands[0], element, column)
+            for operand in operands[1:]:
+                steps += (*program(operand, element, column), Step(op))
+            return (*steps, Step(op)) if len(operands) == 1 else steps
+
+
+def both(programs: list[Program]) -> Program:
+    """The program that holds where all hold; () holds always."""
+    joined: Program = ()
+    for one in programs:
+        joined += (*one, Step("and")) if joined else one
+    return joined
+
+
+def _allen(relation: str, a: Reference, b: Reference) -> Expression:
+    begins, ends, across = ALLEN[relation]
+    sides = {"a": a, "b": b}
+    found: list[Expression] = []
+    for op, name in ((begins, "t_min"), (ends, "t_max")):
+        if op:
+            found.append(Operation(cast(Op, op), (Attribute(a, name), Attribute(b, name))))
+    if across:
+        left, op, right = across.split()
+        one, other = (Attribute(sides[side], name) for side, name in (left.split("."), right.split(".")))
+        found.append(Operation(cast(Op, op), (one, other)))
+    return found[0] if len(found) == 1 else Operation("and", tuple(found))

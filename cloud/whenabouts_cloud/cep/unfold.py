@@ -1,0 +1,204 @@
+"""From a pattern to shapes: each a choice of alternatives and numbers of repetitions, with nothing left to choose.
+
+A shape lists its positives in the order of the text, which agrees with time, and says of each which others come before.
+Under NEXT and STRICT neighbours matter, so there each possible order of an AND is a shape of its own, a chain.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain, count, product
+
+from whenabouts_cloud.cep.pattern import (
+    MAX_NEGATIONS,
+    MAX_POSITIVES,
+    MAX_VARIANTS,
+    And,
+    Event,
+    Negated,
+    Or,
+    Part,
+    Pattern,
+    Seq,
+    leaves,
+)
+
+
+@dataclass(frozen=True)
+class Positive:
+    """Repetition `copy`, from 1, of element `leaf`, which counts the elements in the order of the text."""
+
+    leaf: int
+    copy: int
+
+
+@dataclass(frozen=True)
+class Gap:
+    """No event of element `leaf` between the latest of `left` and the earliest of `right`, both bits of positives."""
+
+    leaf: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`before[i]`: bits of the positives that come before positive i."""
+
+    positives: tuple[Positive, ...]
+    before: tuple[int, ...]
+    gaps: tuple[Gap, ...]
+
+
+def shapes(pattern: Pattern) -> list[Shape]:
+    """Every shape of a pattern, orders not yet chosen.
+
+    Raises:
+        ValueError: more variants, positives or negations than may be, or a group without a positive.
+    """
+    total = _ways(pattern.root)
+    if total > MAX_VARIANTS:
+        raise ValueError(
+            f"found {total} variants (ways to choose alternatives and repetitions), expected at most {MAX_VARIANTS}"
+        )
+    negated = sum(isinstance(leaf, Negated) for leaf in leaves(pattern.root))
+    if negated > MAX_NEGATIONS:
+        raise ValueError(f"found {negated} negated elements, expected at most {MAX_NEGATIONS}")
+    found = [_shape(fixed) for fixed in _unfold(pattern.root, count())]
+    longest = max(len(shape.positives) for shape in found)
+    if longest > MAX_POSITIVES:
+        raise ValueError(
+            f"found matches of up to {longest} events, expected at most {MAX_POSITIVES}; a repetition counts as many times "
+            "as it may occur"
+        )
+    return found
+
+
+def orders(shape: Shape) -> Iterator[tuple[int, ...]]:
+    """Every order of the positives, as their indices, that the shape allows; lexicographic."""
+
+    def extend(chosen: tuple[int, ...], taken: int) -> Iterator[tuple[int, ...]]:
+        if len(chosen) == len(shape.positives):
+            yield chosen
+        for i, before in enumerate(shape.before):
+            if not taken >> i & 1 and before & ~taken == 0:
+                yield from extend((*chosen, i), taken | 1 << i)
+
+    return extend((), 0)
+
+
+def covers(shape: Shape, i: int) -> int:
+    """The direct predecessors of positive i, as bits."""
+    mask = shape.before[i]
+    for j in bits(shape.before[i]):
+        mask &= ~shape.before[j]
+    return mask
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The indices of the set bits, ascending."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """A part with nothing left to choose: a group of parts, one after the other or in any order."""
+
+    in_order: bool
+    parts: "tuple[_Fixed | Positive | _Absent, ...]"
+
+
+@dataclass(frozen=True)
+class _Absent:
+    leaf: int
+
+
+_Choice = _Fixed | Positive | _Absent
+
+
+def _ways(part: Part) -> int:
+    if isinstance(part, Event):
+        return part.most - part.least + 1
+    if isinstance(part, Negated):
+        return 1
+    ways = [_ways(inner) for inner in part.parts]
+    return sum(ways) if isinstance(part, Or) else math.prod(ways)
+
+
+def _unfold(part: Part, numbers: Iterator[int]) -> list[_Choice]:
+    """Every choice of a part; takes one of the numbers for each element, in the order of the text."""
+    match part:
+        case Event(_, _, least, most):
+            leaf = next(numbers)
+            copies = [tuple(Positive(leaf, i + 1) for i in range(n)) for n in range(least, most + 1)]
+            return [c[0] if len(c) == 1 else _Fixed(True, c) for c in copies]
+        case Negated():
+            return [_Absent(next(numbers))]
+        case Or(parts):
+            return list(chain.from_iterable([_unfold(inner, numbers) for inner in parts]))
+        case Seq(parts) | And(parts):
+            choices = [_unfold(inner, numbers) for inner in parts]
+            return [_Fixed(isinstance(part, Seq), chosen) for chosen in product(*choices)]
+
+
+@dataclass
+class _Layout:
+    """The positives of a choice laid out, and of every group which they are, which come first and which last, as bits."""
+
+    positives: list[Positive] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+
+    def lay(self, part: _Choice) -> "_Laid":
+        if isinstance(part, _Absent):
+            return _Laid(part, (), 0, 0, 0)
+        if isinstance(part, Positive):
+            bit = 1 << len(self.positives)
+            self.positives.append(part)
+            self.before.append(0)
+            return _Laid(part, (), bit, bit, bit)
+        laid = tuple(self.lay(inner) for inner in part.parts)
+        present = [x for x in laid if x.all]
+        if not present:
+            raise ValueError("found a group in which every element is negated, expected at least one that is not")
+        if not part.in_order:
+            return _Laid(part, laid, *(sum(getattr(x, name) for x in present) for name in ("all", "first", "last")))
+        earlier = 0
+        for inner in present:
+            for i in bits(inner.all):
+                self.before[i] |= earlier
+            earlier |= inner.all
+        return _Laid(part, laid, earlier, present[0].first, present[-1].last)
+
+    def find_gaps(self, group: "_Laid", left: int, right: int) -> None:
+        """The gaps in a group that lies between left and right; 0: nothing is there."""
+        assert isinstance(group.part, _Fixed)
+        for n, inner in enumerate(group.parts):
+            here = left, right
+            if group.part.in_order:
+                here = (
+                    next((x.last for x in reversed(group.parts[:n]) if x.all), left),
+                    next((x.first for x in group.parts[n + 1 :] if x.all), right),
+                )
+            if isinstance(inner.part, _Absent):
+                self.gaps.append(Gap(inner.part.leaf, *here))
+            elif isinstance(inner.part, _Fixed):
+                self.find_gaps(inner, *here)
+
+
+@dataclass(frozen=True)
+class _Laid:
+    part: _Choice
+    parts: "tuple[_Laid, ...]"
+    all: int
+    first: int
+    last: int
+
+
+def _shape(fixed: _Choice) -> Shape:
+    layout = _Layout()
+    whole = fixed if isinstance(fixed, _Fixed) else _Fixed(True, (fixed,))
+    layout.find_gaps(layout.lay(whole), 0, 0)
+    return Shape(tuple(layout.positives), tuple(layout.before), tuple(layout.gaps))

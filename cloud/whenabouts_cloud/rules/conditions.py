@@ -1,0 +1,207 @@
+"""From parse trees to conditions: what is a number, what a truth, what a text, and which elements are meant."""
+
+import difflib
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+from lark import Token
+
+from whenabouts_cloud.cep.expressions import (
+    FIELDS,
+    MAX_DEPTH,
+    Attribute,
+    Constant,
+    Expression,
+    Operation,
+    Reference,
+    Related,
+    TextIs,
+    conjuncts,
+    references,
+)
+from whenabouts_cloud.cep.pattern import Event, Leaf, Negated
+from whenabouts_cloud.cep.plan import Op
+from whenabouts_cloud.cep.unfold import Shape
+from whenabouts_cloud.rules.timing import Notes, duration
+
+_JOINS: dict[str, Op] = {"any_holds": "or", "all_hold": "and"}
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+class _Wrong(Exception):
+    """A mistake that has been noted; what stands round it cannot be read."""
+
+
+class Conditions:
+    """Reads the conditions of one pattern, whose elements are given, each with the token that it is called by."""
+
+    def __init__(self, notes: Notes, leaves: Sequence[tuple[Leaf, Token]]) -> None:
+        self._notes = notes
+        self._leaves = [leaf for leaf, _ in leaves]
+        self._labels: dict[str, list[int]] = {}
+        for number, leaf in enumerate(self._leaves):
+            self._labels.setdefault(leaf.label, []).append(number)
+        self._read: list[tuple[Expression, Any]] = []
+
+    def read(self, tree: Any) -> list[Expression]:
+        """The conditions that a WHERE joins by AND; those with mistakes are noted and left out."""
+        for one in self._split(tree):
+            before = len(self._notes.mistakes)
+            try:
+                found = self._truth(one, 1)
+            except _Wrong:
+                continue
+            if len(self._notes.mistakes) == before and self._names_elements(found, one):
+                self._read += [(expression, one) for expression in conjuncts(found)]
+        return [expression for expression, _ in self._read]
+
+    def check_together(self, shapes: Sequence[Shape]) -> bool:
+        """Note each condition whose elements are never in one variant; True if there is none."""
+        present = [{p.leaf for p in shape.positives} | {gap.leaf for gap in shape.gaps} for shape in shapes]
+        fine = True
+        for expression, tree in self._read:
+            named = {r.name: self._labels[r.name][0] for r in references(expression)}
+            if not any(set(named.values()) <= leaves for leaves in present):
+                fine = False
+                self._notes.add(tree, f"found a condition on {' and '.join(named)}, which are never in one match")
+        return fine
+
+    def _split(self, tree: Any) -> list[Any]:
+        return list(tree.children) if not isinstance(tree, Token) and tree.data == "all_hold" else [tree]
+
+    def _names_elements(self, expression: Expression, tree: Any) -> bool:
+        for one in conjuncts(expression):
+            named = {r.name for r in references(one)}
+            negated = sorted(n for n in named if isinstance(self._leaves[self._labels[n][0]], Negated))
+            if not named:
+                self._notes.add(tree, "found a condition that names no element, expected one as in a.value > 3")
+                return False
+            if len(negated) > 1:
+                self._notes.add(
+                    tree,
+                    f"found {' and '.join(negated)} in one condition, both negated; expected one condition for each",
+                )
+                return False
+        return True
+
+    def _fail(self, where: Any, text: str) -> _Wrong:
+        self._notes.add(where, text)
+        return _Wrong()
+
+    def _truth(self, tree: Any, depth: int) -> Expression:
+        found: Expression | str = self._any(tree, depth)
+        if isinstance(found, Attribute):
+            return Operation("!=", (found, Constant(0.0)))
+        if not isinstance(found, str) and _is_truth(found):
+            return found
+        raise self._fail(tree, f"found {_said(found)}, expected a condition as in a.value > 3")
+
+    def _number(self, tree: Any, depth: int) -> Expression:
+        found: Expression | str = self._any(tree, depth)
+        if isinstance(found, str) or _is_truth(found):
+            raise self._fail(tree, f"found {_said(found)}, expected a number or an attribute")
+        return found
+
+    def _any(self, tree: Any, depth: int) -> Expression | str:
+        """The expression of a tree; of a text the text itself."""
+        if depth > MAX_DEPTH:
+            raise self._fail(tree, f"found an expression nested more than {MAX_DEPTH} deep, expected no more")
+        match tree.data:
+            case "any_holds" | "all_hold":
+                operands = tuple(self._truth(child, depth + 1) for child in tree.children)
+                return Operation(_JOINS[tree.data], operands)
+            case "denied":
+                return Operation("not", (self._truth(tree.children[0], depth + 1),))
+            case "compared":
+                return self._compared(tree, depth)
+            case "related":
+                a, relation, b = tree.children
+                return Related(str(relation.data), self._reference(a), self._reference(b))
+            case "calculated":
+                left, sign, right = tree.children
+                return Operation(cast(Op, str(sign)), (self._number(left, depth + 1), self._number(right, depth + 1)))
+            case "negative":
+                return Operation("negate", (self._number(tree.children[0], depth + 1),))
+            case "attribute":
+                return self._attribute(tree)
+            case "number":
+                return self._constant(tree)
+            case _:
+                return str(tree.children[0])[1:-1]
+
+    def _compared(self, tree: Any, depth: int) -> Expression:
+        left, sign, right = tree.children
+        found = [self._any(side, depth + 1) for side in (left, right)]
+        numbers = [x for x in found if not isinstance(x, str)]
+        if len(numbers) == 2:
+            for side, of in zip(numbers, (left, right), strict=True):
+                if _is_truth(side):
+                    raise self._fail(of, f"found {_said(side)}, expected a number or an attribute")
+            return Operation(cast(Op, str(sign)), tuple(numbers))
+        text = next(x for x in found if isinstance(x, str))
+        attribute = found[1] if isinstance(found[0], str) else found[0]
+        if not isinstance(attribute, Attribute):
+            raise self._fail(tree, f'found "{text}" compared with {_said(attribute)}, expected an attribute')
+        if sign not in ("=", "!="):
+            raise self._fail(sign, f'found {sign} "{text}", expected = or !=: text has no order here')
+        return TextIs(attribute, text, str(sign) == "=")
+
+    def _attribute(self, tree: Any) -> Attribute:
+        reference, first, *second = tree.children
+        of = self._reference(reference)
+        if not second:
+            if first == "attrs":
+                raise self._fail(first, "found attrs alone, expected an attribute as in attrs.rssi")
+            return Attribute(of, str(first))
+        if first != "attrs":
+            raise self._fail(first, f"found {first}.{second[0]}, expected {first} alone, or attrs.{second[0]}")
+        name = str(second[0])
+        return Attribute(of, f"attrs.{name}" if name in FIELDS else name)
+
+    def _constant(self, tree: Any) -> Constant:
+        number = tree.children[0]
+        if len(tree.children) == 2:
+            us = duration(tree, self._notes)
+            if us is None:
+                raise _Wrong
+            return Constant(float(us))
+        if not math.isfinite(float(number)):
+            raise self._fail(number, f"found a number of {len(number)} digits, expected one below 1e308")
+        return Constant(float(number))
+
+    def _reference(self, tree: Any) -> Reference:
+        name, *index = tree.children
+        found = self._labels.get(str(name), [])
+        if len(found) != 1:
+            raise self._fail(name, self._unknown(str(name), len(found)))
+        if not index:
+            return Reference(str(name))
+        leaf = self._leaves[found[0]]
+        if not isinstance(leaf, Event) or leaf.most == 1:
+            raise self._fail(index[0], f"found {name}[{index[0]}], expected {name} alone: it is not repeated")
+        if index[0].type == "NUMBER":
+            number = str(index[0])
+            if "." in number or not 1 <= int(number) <= leaf.most:
+                raise self._fail(index[0], f"found {name}[{number}], expected a whole number from 1 to {leaf.most}")
+            return Reference(str(name), int(number))
+        return Reference(str(name), cast(Literal["last", "prev"], index[0].lower()))
+
+    def _unknown(self, name: str, times: int) -> str:
+        if times:
+            return f"found {name}, which is {times} elements; expected a name of its own for each, as in {name} x"
+        near = difflib.get_close_matches(name, self._labels, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f", which are {', '.join(self._labels)}"
+        return f"found {name}, expected one of the elements{hint}"
+
+
+def _is_truth(x: Any) -> bool:
+    return isinstance(x, TextIs | Related) or (
+        isinstance(x, Operation) and (x.op in _COMPARISONS or x.op in ("and", "or", "not"))
+    )
+
+
+def _said(x: Any) -> str:
+    if isinstance(x, str):
+        return f'the text "{x}"'
+    return f"the condition {x.text()}" if _is_truth(x) else f"the number {x.text()}"
