@@ -1,0 +1,45 @@
+"""What one call of an engine tells: the same for every method."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Out:
+    """Indices count all events ever fed, from 0; a row has a place per positive of the pattern, -1 where there is none.
+
+    `matches` (m, width) by told_at, then lexicographic; `told_at` (m,) is the event on whose arrival each was told, -1 when
+    time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and hold no
+    more. `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches
+    they would have added to and removed from what is still held (no rows from methods that do not look).
+    """
+
+    matches: Rows
+    retractions: Rows
+    late: Rows
+    told_at: Rows
+    pattern: Rows
+    late_added: Rows
+    late_removed: Rows
+
+    @classmethod
+    def of(cls, matches: Any, told_at: Any, late: Any, retractions: Any = None) -> "Out":
+        """Sorts the rows; everything that is not given is empty."""
+        matches, told_at = np.asarray(matches, np.int64), np.asarray(told_at, np.int64)
+        order = np.lexsort((*matches.T[::-1], told_at))
+        none = np.empty((0, matches.shape[1]), np.int64)
+        taken_back = none if retractions is None else np.asarray(retractions, np.int64)
+        return cls(
+            matches[order],
+            taken_back[np.lexsort(taken_back.T[::-1])],
+            np.asarray(late, np.int64),
+            told_at[order],
+            np.zeros(len(matches), np.int64),
+            none,
+            none,
+        )

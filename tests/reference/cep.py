@@ -1,0 +1,361 @@
+"""What the matches of a plan are, and when each may be told, straight from the definition. Slow and obvious.
+
+All tuples of distinct events are tried. Mode "certain" only; on points it is ordinary strict time order. Indices are places
+in the order of arrival. A moment is one event, one advance of the frontier, or the end; frontiers are recomputed after each
+moment from everything that has come. None stands for "nothing is promised yet", infinity for the end.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.plan import NEGATED, Negation, Plan, Program, Variant
+
+Row = tuple[int, ...]
+
+
+class Event(NamedTuple):
+    """One occurrence; attributes in the order of the plan's."""
+
+    type_code: int
+    key: int
+    t: int
+    t_max: int
+    source: int = 0
+    attributes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan and what happens to its engine: `advances` are (after how many events, frontier), `cuts` are batch borders."""
+
+    plan: Plan
+    type_count: int
+    events: tuple[Event, ...]
+    order: str = "kbound"
+    k: int = 0
+    sources: tuple[int, ...] | None = None
+    advances: tuple[tuple[int, int | dict[int, int]], ...] = ()
+    cuts: tuple[int, ...] = ()
+
+
+class Moment(NamedTuple):
+    """`event` is the index of what came, -1 for an advance or the end; `fed` counts the events so far, it included."""
+
+    event: int
+    fed: int
+    frontier: float | None
+    late: bool
+
+
+class Match(NamedTuple):
+    """Positives that satisfy order, window and conditions; `violators` are the events that a negation forbids."""
+
+    row: Row
+    chosen: tuple[int, ...]
+    violators: frozenset[int]
+    variant: Variant
+
+
+def evaluate(program: Program, read: Callable[[int, int], float]) -> bool:
+    """Whether the condition holds; `read` gives a column of an element. Division is IEEE's, nan compares as false."""
+    binary = {
+        "+": lambda a, b: a + b,
+        "-": lambda a, b: a - b,
+        "*": lambda a, b: a * b,
+        "/": lambda a, b: a / b,
+        "=": lambda a, b: a == b,
+        "!=": lambda a, b: a != b and not (np.isnan(a) or np.isnan(b)),
+        "<": lambda a, b: a < b,
+        "<=": lambda a, b: a <= b,
+        ">": lambda a, b: a > b,
+        ">=": lambda a, b: a >= b,
+        "and": lambda a, b: a != 0 and b != 0,
+        "or": lambda a, b: a != 0 or b != 0,
+    }
+    stack: list[np.float64] = []
+    with np.errstate(all="ignore"):
+        for step in program:
+            if step.op == "attribute":
+                value = read(step.element, step.column)
+            elif step.op == "constant":
+                value = step.value
+            elif step.op == "negate":
+                value = -stack.pop()
+            elif step.op == "not":
+                value = stack.pop() == 0
+            else:
+                b, a = stack.pop(), stack.pop()
+                value = binary[step.op](a, b)
+            stack.append(np.float64(value))
+    (result,) = stack
+    return bool(result != 0)
+
+
+def is_of(plan: Plan, event_class: int, event: Event) -> bool:
+    """Whether the event satisfies the class."""
+    wanted = plan.classes[event_class]
+    return event.type_code in wanted.types and (
+        not wanted.condition or evaluate(wanted.condition, lambda _, column: event.attributes[column])
+    )
+
+
+def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> list[Match]:
+    """Every tuple of distinct events among those taken that satisfies all but the negations, with what violates it."""
+    found = []
+    for variant in plan.variants:
+        choices = [[i for i in taken if is_of(plan, c, events[i])] for c in variant.classes]
+        for chosen in itertools.product(*choices):
+            if _fits(plan, variant, [events[i] for i in chosen], chosen):
+                row = [-1] * plan.width
+                for column, i in zip(variant.columns, chosen, strict=True):
+                    row[column] = i
+                violators = frozenset(
+                    x
+                    for n in variant.negations
+                    for x in taken
+                    if x not in chosen and _forbids(plan, n, events, chosen, x)
+                )
+                found.append(Match(tuple(row), chosen, violators, variant))
+    return found
+
+
+def _fits(plan: Plan, variant: Variant, events: list[Event], chosen: tuple[int, ...]) -> bool:
+    """Distinct, one key, in order, within the window, all conditions."""
+    span = max(e.t_max for e in events) - min(e.t for e in events)
+    return (
+        len(set(chosen)) == len(chosen)
+        and (not plan.per_key or len({e.key for e in events}) == 1)
+        and all(
+            events[j].t_max < events[i].t
+            for i, before in enumerate(variant.before)
+            for j in range(len(events))
+            if before >> j & 1
+        )
+        and (span < plan.window if plan.strict_window else span <= plan.window)
+        and all(evaluate(p, lambda e, c: events[e].attributes[c]) for p in variant.conditions)
+    )
+
+
+def _forbids(plan: Plan, negation: Negation, events: Sequence[Event], chosen: tuple[int, ...], x: int) -> bool:
+    """Whether event x, which is none of the chosen, breaks the negation: some placement of all puts it in the gap."""
+    event, positives = events[x], [events[i] for i in chosen]
+
+    def read(element: int, column: int) -> float:
+        return (event if element == NEGATED else positives[element]).attributes[column]
+
+    return (
+        is_of(plan, negation.event_class, event)
+        and (not plan.per_key or event.key == positives[0].key)
+        and not _harmless(plan, negation, positives, event)
+        and (not negation.condition or evaluate(negation.condition, read))
+    )
+
+
+def _harmless(plan: Plan, negation: Negation, positives: list[Event], x: Event) -> bool:
+    left, right = _sides(negation, positives)
+    earliest = max(e.t for e in positives) - plan.window
+    latest = min(e.t_max for e in positives) + plan.window
+    if left:
+        before = x.t_max <= max(e.t for e in left)
+    else:
+        before = x.t_max <= earliest if plan.strict_window else x.t_max < earliest
+    if right:
+        after = x.t >= min(e.t_max for e in right)
+    else:
+        after = x.t >= latest if plan.strict_window else x.t > latest
+    return before or after
+
+
+def _sides(negation: Negation, positives: list[Event]) -> tuple[list[Event], list[Event]]:
+    left, right = ([e for i, e in enumerate(positives) if mask >> i & 1] for mask in (negation.left, negation.right))
+    return left, right
+
+
+def sealed(plan: Plan, match: Match, events: Sequence[Event], frontier: float | None) -> bool:
+    """Whether no event that may still come (t_max >= frontier, not longer than plan.longest) can violate the match."""
+    positives = [events[i] for i in match.chosen]
+    for negation in match.variant.negations:
+        _, right = _sides(negation, positives)
+        if frontier is None:
+            return False
+        if right:
+            closed = frontier - plan.longest >= min(e.t_max for e in right)
+        else:
+            end = min(e.t_max for e in positives) + plan.window
+            closed = frontier - plan.longest >= end if plan.strict_window else frontier - plan.longest > end
+        if not closed:
+            return False
+    return True
+
+
+def moments(case: Case) -> list[Moment]:
+    """All moments in order, the end last."""
+    told: list[Moment] = []
+    frontier: float | None = None
+    for fed in range(len(case.events) + 1):
+        if fed:
+            late = frontier is not None and case.events[fed - 1].t_max < frontier
+            beaten = [promise for after, promise in case.advances if after < fed]
+            frontier = _later(frontier, _promised(case, fed, beaten))
+            told.append(Moment(fed - 1, fed, frontier, late))
+        for n, (after, promise) in enumerate(case.advances):
+            if after == fed:
+                beaten = [p for _, p in case.advances[: n + 1]]
+                frontier = _later(frontier, promise if isinstance(promise, int) else _promised(case, fed, beaten))
+                told.append(Moment(-1, fed, frontier, False))
+    return [*told, Moment(-1, len(case.events), math.inf, False)]
+
+
+def _later(a: float | None, b: float | None) -> float | None:
+    """A frontier never falls."""
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _promised(case: Case, fed: int, advances: list[int | dict[int, int]]) -> float | None:
+    """What the events and heartbeats so far promise; sources that were named but never heard of promise nothing."""
+    arrived = case.events[:fed]
+    if case.order == "kbound":
+        return max(e.t_max for e in arrived) - case.k if arrived else None
+    said = [(e.source, e.t_max) for e in arrived]
+    said += [pair for promise in advances if isinstance(promise, dict) for pair in promise.items()]
+    sources = set(case.sources if case.sources is not None else ()) | {source for source, _ in said}
+    latest = [max((t for s, t in said if s == source), default=None) for source in sources]
+    return None if not latest or None in latest else min(t for t in latest if t is not None)
+
+
+def accepted(case: Case) -> list[int]:
+    """The events that are not late: those that take part."""
+    return [m.event for m in moments(case) if m.event >= 0 and not m.late]
+
+
+def final(case: Case) -> set[Row]:
+    """The matches of all accepted events."""
+    found = candidates(case.plan, case.events, accepted(case))
+    return set(_selected(case, [m for m in found if not m.violators]))
+
+
+def told_sure(case: Case) -> dict[Row, int]:
+    """Each match with the first moment (its place in `moments`) at which it is complete and nothing can change it.
+
+    With an after-match skip it must be decided too: no match that starts earlier, or as early, may still come.
+    """
+    found = candidates(case.plan, case.events, accepted(case))
+    kept = {m.row: m for m in found if not m.violators}
+    wait = 0 if case.plan.skip == "none" else case.plan.window + case.plan.longest
+    told = {}
+    for row in _selected(case, list(kept.values())):
+        match = kept[row]
+        start = case.events[_sequence(row)[0]].t
+        told[row] = next(
+            place
+            for place, moment in enumerate(moments(case))
+            if max(match.chosen) < moment.fed
+            and sealed(case.plan, match, case.events, moment.frontier)
+            and (case.plan.skip == "none" or (moment.frontier is not None and moment.frontier > start + wait))
+        )
+    return told
+
+
+def told_behind_slack(case: Case) -> dict[Row, int]:
+    """Each match with the moment at which an in-order engine behind a K-slack buffer has it: its last event is let out.
+
+    Points only. Leading and inner negations are sealed by then; trailing ones wait for the end of their window.
+    """
+    told = {}
+    for row, match in _unviolated(case).items():
+        last = max(case.events[i].t for i in match.chosen)
+        told[row] = next(
+            place
+            for place, moment in enumerate(moments(case))
+            if max(match.chosen) < moment.fed
+            and moment.frontier is not None
+            and moment.frontier >= last
+            and sealed(case.plan, match, case.events, moment.frontier)
+        )
+    return told
+
+
+def told_by_punctuation(case: Case, pog_every: int) -> dict[Row, int]:
+    """As `told_sure`, where the frontier is only known from every pog_every-th event, from advances and at the end."""
+    told = {}
+    for row, match in _unviolated(case).items():
+        known: float | None = None
+        for place, moment in enumerate(moments(case)):
+            if moment.event < 0 or moment.fed % pog_every == 0:
+                known = moment.frontier
+            if max(match.chosen) < moment.fed and sealed(case.plan, match, case.events, known):
+                told[row] = place
+                break
+    return told
+
+
+def _unviolated(case: Case) -> dict[Row, Match]:
+    found = candidates(case.plan, case.events, accepted(case))
+    return {m.row: m for m in found if not m.violators}
+
+
+def folds(case: Case) -> list[set[Row]]:
+    """At every moment the matches that are complete and not violated by what has arrived."""
+    taken = set(accepted(case))
+    found = candidates(case.plan, case.events, sorted(taken))
+    return [
+        {m.row for m in found if max(m.chosen) < moment.fed and not any(x < moment.fed for x in m.violators)}
+        for moment in moments(case)
+    ]
+
+
+def late_effects(case: Case, late: int) -> dict[str, tuple[set[Row], set[Row]]]:
+    """What a late event would have added and removed when it came, each as (at least, at most).
+
+    An engine may have dropped what nothing can join any more, t_max < frontier - longest - window, but need not have. So it
+    must name what rests on the rest alone, and may name what rests on everything that was taken in.
+    """
+    place = next(n for n, m in enumerate(moments(case)) if m.event == late)
+    before = moments(case)[place - 1].frontier
+    assert before is not None
+    taken = [i for i in accepted(case) if i < late]
+    held = {i for i in taken if case.events[i].t_max >= before - case.plan.longest - case.plan.window}
+    found = candidates(case.plan, case.events, [*taken, late])
+    added = {m.row: m for m in found if late in m.chosen}
+    removed = {m.row: m for m in found if m.violators == {late}}
+    surely_told = told_sure(case) if case.plan.skip == "none" else {}
+    return {
+        "added": (
+            {row for row, m in added.items() if not m.violators and set(m.chosen) <= held | {late}},
+            {row for row, m in added.items() if not m.violators & (held | {late})},
+        ),
+        "removed": (
+            {row for row, m in removed.items() if set(m.chosen) <= held and surely_told.get(row, place) < place},
+            {row for row, m in removed.items()}
+            | {m.row for m in found if late in m.violators and not m.violators & held},
+        ),
+    }
+
+
+def _sequence(row: Row) -> list[int]:
+    """The events of a match in the order of its places."""
+    return [i for i in row if i >= 0]
+
+
+def _selected(case: Case, found: list[Match]) -> list[Row]:
+    """The matches that the after-match skip leaves, in the order of their (t, index) from the first positive on."""
+    events, rows = case.events, {m.row for m in found}
+    ordered = sorted(rows, key=lambda row: [(events[i].t, i) for i in _sequence(row)])
+    if case.plan.skip == "none":
+        return ordered
+    kept: list[Row] = []
+    for row in ordered:
+        first = _sequence(row)[0]
+        if case.plan.skip == "to_next":
+            taken = any(_sequence(other)[0] == first for other in kept)
+        else:
+            same_key = [o for o in kept if not case.plan.per_key or events[_sequence(o)[0]].key == events[first].key]
+            taken = bool(same_key) and events[first].t <= events[_sequence(same_key[-1])[-1]].t_max
+        if not taken:
+            kept.append(row)
+    return kept

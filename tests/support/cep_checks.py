@@ -1,0 +1,150 @@
+"""What every engine of event patterns must do on a case, checked against the definition at every moment.
+
+`make(case)` gives a fresh engine and `restore(blob)` one from a snapshot; each has feed, advance, finish and snapshot. All
+checks raise AssertionError with what differs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reference import cep as definition
+from reference.cep import Case, Row
+
+Make = Callable[[Case], Any]
+Restore = Callable[[bytes], Any]
+
+
+@dataclass
+class Course:
+    """What an engine told over a case; moments are places in `reference.cep.moments`."""
+
+    told: dict[Row, int] = field(default_factory=dict)
+    retracted: set[Row] = field(default_factory=set)
+    late: list[int] = field(default_factory=list)
+    late_added: set[Row] = field(default_factory=set)
+    late_removed: set[Row] = field(default_factory=set)
+    folds: dict[int, set[Row]] = field(default_factory=dict)  # after the moment at which a call returned
+
+
+def columns(case: Case, first: int, last: int) -> dict[str, Any]:
+    """The events [first, last) as an engine is fed with them."""
+    events = case.events[first:last]
+    names = case.plan.attributes
+    return {
+        "type_code": np.array([e.type_code for e in events], np.int64),
+        "key": np.array([e.key for e in events], np.int64),
+        "t": np.array([e.t for e in events], np.int64),
+        "source": np.array([e.source for e in events], np.int64),
+        "t_max": np.array([e.t_max for e in events], np.int64),
+        "attributes": {name: np.array([e.attributes[n] for e in events], float) for n, name in enumerate(names)},
+    }
+
+
+def run(make: Make, case: Case, cuts: set[int], restore: Restore | None = None) -> Course:
+    """Feed the case in batches that end at the cuts and at advances; with `restore`, through a snapshot after each call."""
+    engine, course, place, first = make(case), Course(), -1, 0
+    moments = definition.moments(case)
+    place_of_event = {moment.event: n for n, moment in enumerate(moments) if moment.event >= 0}
+    advances = list(case.advances)
+    for end in range(len(case.events) + 1):
+        stops = end in cuts or end == len(case.events) or any(after == end for after, _ in advances)
+        if stops and first < end:
+            out = engine.feed(**columns(case, first, end))
+            place = place_of_event[end - 1]
+            assert all(first <= i < end for i in out.told_at), f"told at {out.told_at}, fed {first} .. {end - 1}"
+            _note(course, case, out, [place_of_event[int(i)] for i in out.told_at], place)
+            first = end
+            engine = restore(engine.snapshot()) if restore else engine
+        for _, frontier in (a for a in advances if a[0] == end):
+            out = engine.advance(frontier)
+            place += 1
+            assert all(i == -1 for i in out.told_at), f"told at {out.told_at} by advance, expected -1"
+            _note(course, case, out, [place] * len(out.matches), place)
+            engine = restore(engine.snapshot()) if restore else engine
+    out = engine.finish()
+    assert all(i == -1 for i in out.told_at), f"told at {out.told_at} by finish, expected -1"
+    _note(course, case, out, [place + 1] * len(out.matches), place + 1)
+    assert place + 2 == len(moments)
+    return course
+
+
+def _note(course: Course, case: Case, out: Any, at: list[int], place: int) -> None:
+    """Write down what one call told; shapes, order and exactly-once are checked on the way."""
+    for name in ("matches", "retractions", "late_added", "late_removed"):
+        array = getattr(out, name)
+        assert array.dtype == np.int64, f"{name}: found {array.dtype}, expected int64"
+        assert array.ndim == 2, f"{name}: found shape {array.shape}"
+        assert array.shape[1] == case.plan.width, f"{name}: found shape {array.shape}, expected width {case.plan.width}"
+    matches = [tuple(map(int, row)) for row in out.matches]
+    assert len(out.told_at) == len(matches) == len(out.pattern)
+    order = [(int(i), row) for i, row in zip(out.told_at, matches, strict=True)]
+    assert order == sorted(order), f"rows not by told_at, then lexicographic: {order}"
+    for row, moment in zip(matches, at, strict=True):
+        assert row not in course.told, f"{row} told twice"
+        course.told[row] = moment
+    for row in (tuple(map(int, r)) for r in out.retractions):
+        assert row in course.told, f"{row} retracted, never told"
+        assert row not in course.retracted, f"{row} retracted twice"
+        course.retracted.add(row)
+    course.late += [int(i) for i in out.late]
+    course.late_added |= {tuple(map(int, r)) for r in out.late_added}
+    course.late_removed |= {tuple(map(int, r)) for r in out.late_removed}
+    course.folds[place] = set(course.told) - course.retracted
+
+
+def _ways(make: Make, restore: Restore | None, case: Case) -> list[Course]:
+    """One by one, at the case's cuts, all at once; and the first two through snapshots."""
+    singly, cuts = set(range(len(case.events))), set(case.cuts)
+    courses = [run(make, case, where) for where in (singly, cuts, set())]
+    if restore is not None:
+        courses += [run(make, case, where, restore) for where in (singly, cuts)]
+    late = [m.event for m in definition.moments(case) if m.late]
+    for course in courses:
+        assert course.late == late, f"late: found {course.late}, expected {late}"
+    return courses
+
+
+def check_told(make: Make, restore: Restore | None, case: Case, expected: dict[Row, int]) -> None:
+    """Exactly these matches at exactly these moments, nothing retracted, whatever the batches and restarts."""
+    for course in _ways(make, restore, case):
+        assert course.retracted == set()
+        assert course.told == expected
+
+
+def check_sure(make: Make, restore: Restore | None, case: Case) -> None:
+    """Each match of the definition once, at the earliest safe moment."""
+    check_told(make, restore, case, definition.told_sure(case))
+
+
+def check_final(make: Make, restore: Restore | None, case: Case) -> None:
+    """Each match of the definition once and never taken back; when is not looked at."""
+    for course in _ways(make, restore, case):
+        assert course.retracted == set()
+        assert set(course.told) == definition.final(case)
+
+
+def check_arrival(make: Make, restore: Restore | None, case: Case) -> None:
+    """Told as soon as complete and unviolated; after every call the changelog folds to what has arrived."""
+    folds = definition.folds(case)
+    expected: dict[Row, int] = {}
+    for place, fold in enumerate(folds):
+        expected |= {row: place for row in fold if row not in expected}
+    for course in _ways(make, restore, case):
+        for place, fold in course.folds.items():
+            assert fold == folds[place], f"at moment {place}: found {fold}, expected {folds[place]}"
+        # What is told and taken back within one call may be left out; what is told is told at its moment.
+        assert course.told.items() <= expected.items()
+    assert run(make, case, set(range(len(case.events)))).told == expected
+
+
+def check_late(make: Make, case: Case) -> None:
+    """What the late events would have changed lies between what must and what may be named."""
+    course = run(make, case, set(range(len(case.events))))
+    effects = [definition.late_effects(case, i) for i in course.late]
+    for name, found in (("added", course.late_added), ("removed", course.late_removed)):
+        at_least = set().union(*(e[name][0] for e in effects))
+        at_most = set().union(*(e[name][1] for e in effects))
+        assert at_least <= found <= at_most, f"late_{name}: found {found}, expected {at_least} .. {at_most}"
