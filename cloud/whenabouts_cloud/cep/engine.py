@@ -1,0 +1,406 @@
+"""The engine: events in as columns, in any order that the promise about disorder admits, matches out as indices.
+
+A pattern is compiled to tables (`program`), events are stored by key and class (`hts`), an arriving event starts a search only
+where it completes something (`infa`, `search`), and a match is told at the first moment at which nothing that may still come can
+undo it (`sealing`); or at once, and taken back when it must be. The loop over the events is machine code (`kernel`).
+
+Promises: `kbound`, after an event with t_max = M none with t_max < M - k comes; `source`, each source's t_max does not fall below
+what it has reached, by event or heartbeat. Events that break the promise, or begin before the frontier by more than the longest
+stamp, are not taken in but reported, with the matches that they would have added or removed among what is held.
+
+Cost: about 0.1 us an event and core with a match to every second event; 20 to 40 bytes a stored event.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+
+from whenabouts_cloud.cep import layout as at
+from whenabouts_cloud.cep import store
+from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.cep.conditions import of_columns
+from whenabouts_cloud.cep.kernel import advance, feed_block
+from whenabouts_cloud.cep.layout import FOREVER, NEVER, TIME_LIMIT, Block, Results, State
+from whenabouts_cloud.cep.plan import Plan
+from whenabouts_cloud.cep.program import compile_plans
+from whenabouts_cloud.cep.sealing import raise_source
+from whenabouts_cloud.cep.skip import Skipper
+
+Index = np.typing.NDArray[np.int64]
+Emit = Literal["sure", "arrival"]
+Order = Literal["kbound", "source"]
+
+STORED_EVENTS = 1 << 28  # entries of chains at most: 8 GB; feed stops there with LimitError
+WAITING_MATCHES = 1 << 24  # complete matches that wait to be sealed at most: 4 GB; likewise
+BLOCK_MATCHES = 1 << 26  # matches that one feed tells at most: 4 GB; likewise
+SOURCES = 1 << 16  # sources at most
+
+
+class Compilable(Protocol):
+    """A pattern: gives its plan for a list of type names."""
+
+    def plan(self, type_names: Sequence[str]) -> Plan: ...
+
+
+@dataclass(frozen=True)
+class Out:
+    """What one feed, advance or finish tells. Events are named by their index over all fed so far, late ones included.
+
+    Rows are in order of told_at, then lexicographic; a place that a match leaves out is -1. told_at is the index of the event on
+    whose arrival a match was told, -1 if by advance or finish. late_added and late_removed belong to the events in late_added_by
+    and late_removed_by.
+    """
+
+    matches: Index
+    told_at: Index
+    pattern: Index
+    retractions: Index
+    retracted_at: Index
+    retracted_pattern: Index
+    late: Index
+    late_added: Index
+    late_added_by: Index
+    late_added_pattern: Index
+    late_removed: Index
+    late_removed_by: Index
+    late_removed_pattern: Index
+
+
+class LimitError(RuntimeError):
+    """A limit is reached: `out` is what the first `taken` events of the block told; they are taken in, the rest is not."""
+
+    def __init__(self, what: str, taken: int, out: Out) -> None:
+        super().__init__(f"{what}; {taken} events of the block are taken in: advance the frontier or narrow the window, then feed the rest")
+        self.taken, self.out = taken, out
+
+
+class Engine:
+    """Patterns over one stream of events; see the head of the module. Not for use by several threads at once."""
+
+    def __init__(
+        self, plans: Sequence[Plan], types: int, emit: Emit, order: Order, k: int, sources: Sequence[int] | None,
+        longest: int | None,
+    ) -> None:  # fmt: skip
+        if emit not in ("sure", "arrival"):
+            raise ValueError(f"emit: found {emit!r}, expected sure or arrival")
+        if order not in ("kbound", "source"):
+            raise ValueError(f"order: found {order!r}, expected kbound or source")
+        if not 0 <= k <= TIME_LIMIT:
+            raise ValueError(f"k: found {k}, expected ticks in 0 .. 2^60")
+        if emit == "arrival" and any(plan.skip != "none" for plan in plans):
+            raise ValueError("emit: found arrival with an after-match skip, expected sure: what is skipped is known only then")
+        self.compiled = compile_plans(plans, types, longest)
+        self.types, self.emit, self.order, self.k = types, emit, order, int(k)
+        c = self.compiled
+        self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
+        self.scratch = store.new_scratch(len(c.attributes))
+        self.codes: dict[int, int] = {}  # leaf of each source
+        self.skippers = {n: Skipper(plan, c.longest) for n, plan in enumerate(plans) if plan.skip != "none"}
+        for source in sources or ():
+            self._leaf(int(source), NEVER)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans, in the order of `Out.pattern`."""
+        return self.compiled.plans
+
+    @property
+    def fed(self) -> int:
+        """How many events were fed so far: the index of the next one."""
+        return int(self.state.meta[at.FED])
+
+    @property
+    def frontier(self) -> int | None:
+        """The time before which everything has arrived, None before anything is promised."""
+        found = int(self.state.meta[at.FRONTIER])
+        return None if found == NEVER else found
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What is held, and how many events were late."""
+        return store.counters(self.state) | {"late_events": int(self.state.meta[at.LATE_TOTAL]), "fed_events": self.fed}
+
+    def feed(
+        self, type_code: Any, key: Any, t: Any, source: Any = None, t_max: Any = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Out:  # fmt: skip
+        """Takes events in the order of their arrival.
+
+        Columns of equal length: type codes, keys, t (and t_max) in ticks, sources for order `source`, and attributes by name.
+
+        Raises:
+            ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
+            LimitError: a limit is reached; what came before is taken in.
+        """
+        block = self._block(type_code, key, t, source, t_max, attributes)
+        return self._run(block, lambda out: feed_block(
+            self.compiled.program, self.state, block, out, self.scratch, self.emit == "arrival", self.order == "source",
+            self.k, self.compiled.window, self.compiled.longest,
+        ))  # fmt: skip
+
+    def advance(self, frontier: int | Mapping[int, int]) -> Out:
+        """Tells what is sure once everything with t_max below the frontier has come, for all or by source. It never falls."""
+        meta = self.state.meta
+        if isinstance(frontier, Mapping):
+            if self.order != "source":
+                raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
+            for source, promised in frontier.items():
+                self._leaf(int(source), FOREVER)
+                reached = raise_source(self.state.tree, self.codes[int(source)], min(int(promised), FOREVER - 1))
+                meta = self.state.meta
+            if frontier:
+                meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), reached)
+        else:
+            meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), min(int(frontier), FOREVER))
+        return self._run(None, lambda out: advance(
+            self.compiled.program, self.state, out, self.scratch, self.emit == "arrival", self.compiled.window,
+            self.compiled.longest,
+        ))  # fmt: skip
+
+    def finish(self) -> Out:
+        """Tells what is left: no event comes any more."""
+        return self.advance(FOREVER)
+
+    def snapshot(self) -> bytes:
+        """Everything the engine knows, as bytes that `engine.restore` takes."""
+        from whenabouts_cloud.cep.snapshot import dump
+
+        return dump(self)
+
+    def _block(self, type_code: Any, key: Any, t: Any, source: Any, t_max: Any, attributes: Mapping[str, Any] | None) -> Block:
+        """The columns, checked."""
+        begin = _column("t", t, None)
+        count = len(begin)
+        kinds, keys = _column("type_code", type_code, count), _column("key", key, count)
+        if count and not (0 <= kinds.min() and kinds.max() < self.types):
+            raise ValueError(f"type_code: found {kinds.min()} .. {kinds.max()}, expected 0 .. {self.types - 1}")
+        end = np.empty(0, np.int64) if t_max is None else _column("t_max", t_max, count)
+        for name, stamps in (("t", begin), ("t_max", end)):
+            if len(stamps) and not (-TIME_LIMIT < stamps.min() and stamps.max() < TIME_LIMIT):
+                raise ValueError(f"{name}: found {stamps.min()} .. {stamps.max()}, expected -2^60 .. 2^60")
+        if len(end):
+            if (end < begin).any():
+                row = int(np.argmax(end < begin))
+                raise ValueError(f"t_max of event {row}: found {end[row]}, expected {begin[row]} or later, its t")
+            if self.state.pool.shape[1] == 2 and (end > begin).any():
+                self.state = store.more_pool(self.state, 3)
+            elif self.state.pool.shape[1] == 2:
+                end = np.empty(0, np.int64)
+        leaves = np.empty(0, np.int64)
+        if self.order == "source":
+            if source is None:
+                raise ValueError("source: found none, expected a column of sources for order source")
+            leaves = self._leaves(_column("source", source, count))
+        columns = self._attributes(attributes or {}, count)
+        columns["t_min"], columns["t_max"] = begin, end if len(end) else begin
+        stored = np.empty((count, len(self.compiled.attributes)))
+        for place, name in enumerate(self.compiled.attributes):
+            stored[:, place] = columns[name]
+        true = np.zeros((len(self.compiled.conditions), count), np.bool_)
+        for row, (codes, steps) in enumerate(self.compiled.conditions):
+            rows = np.flatnonzero(np.isin(kinds, codes))
+            true[row, rows] = of_columns(steps, columns, rows)
+        frontiers = np.empty(count if self.skippers else 0, np.int64)
+        return Block(kinds, keys, begin, end, leaves, stored, true, frontiers)
+
+    def _attributes(self, attributes: Mapping[str, Any], count: int) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for name in self.compiled.needed:
+            if name not in attributes:
+                raise ValueError(f"attributes: found {', '.join(attributes) or 'none'}, expected {name} too, which a condition reads")
+            found[name] = np.ascontiguousarray(attributes[name], np.float64)
+            if found[name].shape != (count,):
+                raise ValueError(f"attribute {name}: found shape {found[name].shape}, expected ({count},)")
+        return found
+
+    def _leaf(self, source: int, promised: int) -> None:
+        """A place for a source in the tournament; FOREVER until it is heard of, for then it does not count."""
+        if source in self.codes:
+            return
+        if len(self.codes) >= SOURCES:
+            raise ValueError(f"source {source}: found more than {SOURCES} sources")
+        self.codes[source] = len(self.codes)
+        self.state = store.more_sources(self.state, len(self.codes))
+        if promised != FOREVER:
+            raise_source(self.state.tree, self.codes[source], promised)
+
+    def _leaves(self, source: Array) -> Array:
+        known, inverse = np.unique(source, return_inverse=True)
+        for code in known.tolist():
+            self._leaf(code, FOREVER)
+        return np.array([self.codes[code] for code in known.tolist()], np.int64)[inverse] if len(known) else source
+
+    def _run(self, block: Block | None, step: Any) -> Out:
+        """Calls the machine code until it is through, with more room each time it asks."""
+        c, meta = self.compiled, self.state.meta
+        count = 0 if block is None else len(block.t)
+        out = store.new_results(c.width, c.most, len(c.plans), max(store.ROWS, count // 2))
+        meta[[at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED, at.CANDIDATES, at.NEGATED_EVENTS, at.AT]] = 0
+        while True:
+            wanted = step(out)
+            if wanted == at.DONE:
+                break
+            what = self._limit(wanted, out)
+            if what:
+                taken = int(self.state.meta[at.AT])
+                self._rewind()
+                raise LimitError(what, taken, self._out(out, block, taken))
+            out = self._grow(wanted, out)
+        return self._out(out, block, count)
+
+    def _limit(self, wanted: int, out: Results) -> str:
+        meta = self.state.meta
+        if wanted == at.MORE_POOL and meta[at.STORED] >= STORED_EVENTS:
+            return f"stored events: found {meta[at.STORED]}, expected at most {STORED_EVENTS}"
+        if wanted == at.MORE_PENDING and len(self.state.pending) >= WAITING_MATCHES:
+            return f"waiting matches: found {meta[at.PENDING]}, expected at most {WAITING_MATCHES}"
+        if wanted in (at.MORE_TOLD, at.MORE_CANDIDATES) and max(len(out.told), len(out.candidates)) >= BLOCK_MATCHES:
+            return f"matches of one block: found {max(meta[at.TOLD], meta[at.CANDIDATES])}, expected at most {BLOCK_MATCHES}"
+        return ""
+
+    def _rewind(self) -> None:
+        """Leaves the event on which a limit was met to be fed again."""
+        meta = self.state.meta
+        meta[at.STAGE] = 0
+
+    def _grow(self, wanted: int, out: Results) -> Results:
+        if wanted == at.MORE_NODES:
+            self.state = store.more_nodes(self.state)
+        elif wanted == at.MORE_POOL:
+            self.state = store.more_pool(self.state)
+        elif wanted == at.MORE_PENDING:
+            self.state = store.more_pending(self.state)
+        else:
+            names = {
+                at.MORE_TOLD: ("told", "told_at", "told_which"), at.MORE_LATE: ("late",), at.MORE_ADDED: ("added",),
+                at.MORE_RETRACTED: ("retracted", "retracted_at", "retracted_which"), at.MORE_REMOVED: ("removed",),
+                at.MORE_CANDIDATES: ("candidates",), at.MORE_NEGATED: ("negated",),
+            }[wanted]  # fmt: skip
+            grown = {name: store.larger(getattr(out, name)) for name in names}
+            if len(self.compiled.plans) == 1:
+                grown.pop("told_which", None)
+            out = out._replace(**grown)
+        return out
+
+    def _out(self, out: Results, block: Block | None, taken: int) -> Out:
+        meta = self.state.meta
+        told, back, late, added, removed = (
+            int(meta[n]) for n in (at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED)
+        )
+        matches, told_at = _cut(out.told, told), _cut(out.told_at, told)
+        which = _cut(out.told_which, told) if len(self.compiled.plans) > 1 else np.zeros(told, np.int64)
+        if self.skippers:
+            matches, told_at, which = self._skip(out, block, taken, matches, told_at, which)
+        meta[at.FED] += taken
+        return Out(
+            matches, told_at, which, _cut(out.retracted, back), _cut(out.retracted_at, back),
+            _cut(out.retracted_which, back), _cut(out.late, late), *_blamed(out.added[:added]), *_blamed(out.removed[:removed]),
+        )  # fmt: skip
+
+    def _skip(self, out: Results, block: Block | None, taken: int, matches: Index, told_at: Index, which: Index) -> tuple[Index, ...]:
+        """Passes the sure matches of plans with an after-match skip on to it, and adds what it decides."""
+        meta, c = self.state.meta, self.compiled
+        for row in out.candidates[: int(meta[at.CANDIDATES])].tolist():
+            number, place = c.variants[row[1]]
+            if number not in self.skippers or row[3] == 2:
+                continue
+            plan = c.plans[number]
+            variant = plan.variants[place]
+            places = sorted(range(len(variant.columns)), key=variant.columns.__getitem__)
+            stamps = [row[at.CANDIDATE + 3 * i : at.CANDIDATE + 3 * i + 3] for i in places]
+            ids = [-1] * plan.width
+            for i, stamp in zip(places, stamps, strict=True):
+                ids[variant.columns[i]] = stamp[2]
+            order = tuple((t, index) for t, _, index in stamps)
+            self.skippers[number].add(order, stamps[-1][1], row[5] if plan.per_key else 0, tuple(ids))
+        rows, moments, patterns = [], [], []
+        for number, skipper in self.skippers.items():
+            for reached, ids_of in skipper.decided(int(meta[at.FRONTIER])):
+                place = taken if block is None else int(np.searchsorted(block.frontier[:taken], reached))
+                rows.append([*ids_of, *[-1] * (c.width - len(ids_of))])
+                moments.append(self.fed + place if block is not None and place < taken else -1)
+                patterns.append(number)
+        if not rows:
+            return matches, told_at, which
+        matches = np.concatenate([matches, np.array(rows, np.int64)])
+        told_at = np.concatenate([told_at, np.array(moments, np.int64)])
+        which = np.concatenate([which, np.array(patterns, np.int64)])
+        order = np.lexsort((which, *matches.T[::-1], told_at))
+        return matches[order], told_at[order], which[order]
+
+
+def _column(name: str, values: Any, count: int | None) -> Array:
+    found = np.asarray(values)
+    if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size) or (count is not None and len(found) != count):
+        raise ValueError(f"{name}: found {found.dtype} of shape {found.shape}, expected {'' if count is None else count} whole numbers")
+    return np.ascontiguousarray(found, np.int64)
+
+
+def _cut(rows: Array, count: int) -> Array:
+    """The filled rows, in an array of their own unless little is behind them."""
+    return rows[:count] if count * 2 > len(rows) else rows[:count].copy()
+
+
+def _blamed(rows: Array) -> tuple[Array, Array, Array]:
+    order = np.lexsort((rows[:, 1], *rows[:, :1:-1].T, rows[:, 0]))
+    found = rows[order]
+    return found[:, 2:].copy(), found[:, 0].copy(), found[:, 1].copy()
+
+
+def _plan(pattern: Compilable | Plan, type_names: Sequence[str]) -> Plan:
+    return pattern if isinstance(pattern, Plan) else pattern.plan(type_names)
+
+
+def engine(
+    pattern: Compilable | Plan | Sequence[Compilable | Plan], type_names: Sequence[str], emit: Emit = "sure",
+    method: str = "infa_hts", k: int | None = None, order: Order = "kbound", sources: Sequence[int] | None = None,
+    pog_every: int = 5, longest: int | None = None,
+) -> Any:  # fmt: skip
+    """An engine for a pattern, or for several at once, over type codes that are places in `type_names`.
+
+    `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect.
+
+    Raises:
+        ValueError: an argument is none of those offered, or k is missing.
+    """
+    several = [pattern] if isinstance(pattern, Plan) or hasattr(pattern, "plan") else list(cast(Sequence[Any], pattern))
+    plans = [_plan(one, type_names) for one in several]
+    if not plans:
+        raise ValueError("pattern: found none, expected at least one")
+    if order == "kbound" and k is None:
+        raise ValueError("k: found none, expected the greatest delay in ticks for order kbound")
+    if method != "infa_hts":
+        raise ValueError(f"method: found {method!r}, expected infa_hts")
+    return Engine(plans, len(type_names), emit, order, k or 0, sources, longest)
+
+
+def _restore(blob: bytes) -> Engine:
+    """The engine that a snapshot was made of."""
+    from whenabouts_cloud.cep.snapshot import load
+
+    return load(blob)
+
+
+engine.restore = _restore  # type: ignore[attr-defined]
+
+
+def detect(
+    pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, source: Any = None,
+    t_max: Any = None, attributes: Mapping[str, Any] | None = None,
+) -> Index:  # fmt: skip
+    """All matches among the events: rows of their places in the columns, in lexicographic order."""
+    begin = _column("t", t, None)
+    end = begin if t_max is None else _column("t_max", t_max, len(begin))
+    longest = int((end - begin).max(initial=0))
+    by_end = np.argsort(end, kind="stable")
+    one = engine(pattern, type_names, k=0, longest=longest)
+    columns = {name: np.asarray(values)[by_end] for name, values in (attributes or {}).items()}
+    first = one.feed(
+        np.asarray(type_code)[by_end], np.asarray(key)[by_end], begin[by_end], None,
+        None if t_max is None else end[by_end], columns,
+    )  # fmt: skip
+    rows = np.concatenate([first.matches, one.finish().matches])
+    found: Index = np.append(by_end, -1)[rows]
+    return found[np.lexsort(found.T[::-1])]

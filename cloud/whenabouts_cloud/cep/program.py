@@ -1,0 +1,216 @@
+"""Plans as the tables that the machine code reads: classes shared among patterns, uses of a class, elements, negations.
+
+Classes that are equal, in one pattern or in many, become one, so that an event is stored once and touches only the patterns
+that have a use for it. A pattern without a key has classes of its own, whose chains hang on main node 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.cep.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS, Resolved
+from whenabouts_cloud.cep.layout import NEGATED_PLACE, POSITIVES, TIME_LIMIT
+from whenabouts_cloud.cep.plan import NEGATED, Plan
+from whenabouts_cloud.cep.plan import Program as Condition
+
+STAMPS = {"t_min": COLUMN_T_MIN, "t_max": COLUMN_T_MAX}  # attributes that are the stamps
+CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # what the search asks of an order: certain, possible, nothing
+
+
+class Program(NamedTuple):
+    """Tables in machine form; `x_start[i] : x_start[i + 1]` are the rows of table x that belong to i."""
+
+    type_start: Array  # by type: classes
+    type_class: Array
+    class_true: Array  # row of Block.true, or -1
+    class_keyed: Array
+    use_start: Array  # by class: uses as a positive
+    use_variant: Array
+    use_position: Array
+    forbid_start: Array  # by class: variants with a negation of it (arrival only)
+    element_start: Array  # by variant
+    element_class: Array
+    element_column: Array
+    element_before: Array
+    element_after: Array
+    variant_plan: Array
+    variant_window: Array
+    variant_order: Array  # CERTAIN, POSSIBLE, UNORDERED
+    variant_refined: Array  # its order and negations are decided outside
+    variant_offered: Array  # its matches go to `candidates`, for that or for an after-match skip
+    variant_plain: Array  # a chain without conditions across events
+    variant_width: Array
+    negation_start: Array  # by variant
+    negation_class: Array
+    negation_left: Array
+    negation_right: Array
+    negation_mask: Array  # positives that must be bound to decide it
+    negation_first: Array  # steps of its condition
+    negation_last: Array
+    condition_start: Array  # by variant
+    condition_mask: Array
+    condition_first: Array
+    condition_last: Array
+    step_op: Array
+    step_element: Array
+    step_column: Array
+    step_value: Array
+
+
+@dataclass
+class Compiled:
+    """The tables and what Python needs beside them."""
+
+    program: Program
+    plans: tuple[Plan, ...]
+    attributes: tuple[str, ...]  # that are stored with the events
+    needed: tuple[str, ...]  # columns that feed must be given
+    conditions: list[tuple[Array, Resolved]]  # types and condition of each row of Block.true
+    variants: list[tuple[int, int]]  # plan and place of each variant
+    width: int
+    most: int  # positives of a variant at most
+    classes: int
+    window: int
+    longest: int
+
+
+@dataclass
+class _Tables:
+    classes: dict[tuple[frozenset[int], Resolved, bool], int] = field(default_factory=dict)
+    steps: list[tuple[int, int, int, float]] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+
+
+def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None) -> Compiled:
+    """The tables of some plans over type codes 0 .. types - 1.
+
+    Raises:
+        ValueError: a plan has too many positives or steps, or a window out of range.
+    """
+    tables = _Tables()
+    class_of = [[_class(tables, plan, n) for n in range(len(plan.classes))] for plan in plans]
+    element: list[tuple[int, int, int, int]] = []
+    element_start, negation_start, condition_start = [0], [0], [0]
+    negation: list[tuple[int, int, int, int, int, int]] = []
+    condition: list[tuple[int, int, int]] = []
+    variant: list[tuple[int, int, int, int, int, int, int]] = []
+    uses: list[list[tuple[int, int]]] = [[] for _ in tables.classes]
+    names: list[tuple[int, int]] = []
+    for number, plan in enumerate(plans):
+        window = plan.window - (1 if plan.strict_window else 0)
+        if not 0 <= plan.window < TIME_LIMIT:
+            raise ValueError(f"window of pattern {number}: found {plan.window} ticks, expected 0 .. 2^60")
+        for place, one in enumerate(plan.variants):
+            count, v = len(one.classes), len(variant)
+            if not 0 < count <= POSITIVES:
+                raise ValueError(f"variant of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
+            order = {"certain": CERTAIN, "causal": UNORDERED}.get(plan.mode, POSSIBLE)
+            before = _closure(one.before) if order != UNORDERED else [0] * count
+            chain = all(mask == (1 << i) - 1 for i, mask in enumerate(before))
+            for i, c in enumerate(one.classes):
+                after = sum(1 << j for j in range(count) if before[j] >> i & 1)
+                own = class_of[number][c]
+                element.append((own, one.columns[i], before[i], after))
+                uses[own].append((v, i))
+            everything = (1 << count) - 1
+            for n in one.negations:
+                first, last, mask = _steps(tables, plan, n.condition)
+                # The match's own events are no violation, so those that may lie in the gap must be bound.
+                inner = chain and n.left and n.right
+                mask = (1 << (mask | n.left | n.right).bit_length()) - 1 if inner else everything
+                negation.append((class_of[number][n.event_class], n.left, n.right, mask, first, last))
+            for c in one.conditions:
+                first, last, mask = _steps(tables, plan, c)
+                condition.append((mask, first, last))
+            bare = not one.conditions and not any(n.condition for n in one.negations)
+            plain = chain and order == CERTAIN and bare
+            variant.append((number, window, order, int(order != CERTAIN), int(order != CERTAIN or plan.skip != "none"), int(plain), len(one.columns)))
+            names.append((number, place))
+            element_start.append(len(element))
+            negation_start.append(len(negation))
+            condition_start.append(len(condition))
+    by_type: list[list[int]] = [[] for _ in range(types)]
+    class_true, conditions = [], []
+    for (codes, steps, _keyed), c in tables.classes.items():
+        for code in codes:
+            if not 0 <= code < types:
+                raise ValueError(f"type code of a class: found {code}, expected 0 .. {types - 1}")
+            by_type[code].append(c)
+        class_true.append(len(conditions) if steps else -1)
+        if steps:
+            conditions.append((np.array(sorted(codes), np.int64), steps))
+    type_start, type_class = _ragged(by_type)
+    use_start, use = _ragged(uses)
+    forbidding: list[list[int]] = [[] for _ in tables.classes]
+    for row in negation:
+        forbidding[row[0]].append(0)
+    e, n_, c_, v_ = (_columns(rows, width) for rows, width in ((element, 4), (negation, 6), (condition, 3), (variant, 7)))
+    step = tables.steps
+    program = Program(
+        type_start, type_class.reshape(-1), np.array(class_true, np.int64),
+        np.array([keyed for _, _, keyed in tables.classes], np.int64),
+        use_start, *_columns([tuple(row) for row in use], 2), _ragged(forbidding)[0],
+        np.array(element_start), *e, *v_, np.array(negation_start), *n_, np.array(condition_start), *c_,
+        np.array([s[0] for s in step], np.int64), np.array([s[1] for s in step], np.int64),
+        np.array([s[2] for s in step], np.int64), np.array([s[3] for s in step], np.float64),
+    )  # fmt: skip
+    needed = dict.fromkeys(name for plan in plans for name in plan.attributes if name not in STAMPS)
+    return Compiled(
+        program, tuple(plans), tuple(tables.attributes), tuple(needed), conditions, names,
+        max(plan.width for plan in plans), max(len(v.classes) for plan in plans for v in plan.variants),
+        len(tables.classes), max(plan.window for plan in plans),
+        max(plan.longest for plan in plans) if longest is None else longest,
+    )  # fmt: skip
+
+
+def _class(tables: _Tables, plan: Plan, number: int) -> int:
+    """The number among all classes."""
+    one = plan.classes[number]
+    steps = tuple(
+        (s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition
+    )
+    return tables.classes.setdefault((one.types, steps, plan.per_key), len(tables.classes))
+
+
+def _steps(tables: _Tables, plan: Plan, condition: Condition) -> tuple[int, int, int]:
+    """First and last step, and the positives that are named."""
+    if len(condition) > STEPS:
+        raise ValueError(f"condition: found {len(condition)} steps, expected at most {STEPS}")
+    first, mask = len(tables.steps), 0
+    for step in condition:
+        column, element = 0, step.element
+        if step.op == "attribute":
+            name = plan.attributes[step.column]
+            if name not in STAMPS and name not in tables.attributes:
+                tables.attributes.append(name)
+            column = STAMPS[name] if name in STAMPS else tables.attributes.index(name)
+            mask |= 0 if element == NEGATED else 1 << element
+        tables.steps.append((CODES[step.op], NEGATED_PLACE if element == NEGATED else element, column, step.value))
+    return first, len(tables.steps), mask
+
+
+def _closure(before: Sequence[int]) -> list[int]:
+    """All that comes before each, directly or not; each stands behind what comes before it."""
+    found: list[int] = []
+    for i, mask in enumerate(before):
+        if mask >> i:
+            raise ValueError(f"positive {i}: found one before it that is listed after it, expected an order by time")
+        for j in range(i):
+            if mask >> j & 1:
+                mask |= found[j]
+        found.append(mask)
+    return found
+
+
+def _ragged(rows: Sequence[Sequence[object]]) -> tuple[Array, Array]:
+    start = np.zeros(len(rows) + 1, np.int64)
+    start[1:] = np.cumsum([len(row) for row in rows])
+    return start, np.array([item for row in rows for item in row], np.int64)
+
+
+def _columns(rows: Sequence[tuple[int, ...]], width: int) -> tuple[Array, ...]:
+    table = np.array(rows, np.int64).reshape(-1, width)
+    return tuple(np.ascontiguousarray(table[:, i]) for i in range(width))

@@ -1,0 +1,200 @@
+"""When a match may be told: what violates it, from when on nothing can, and the matches that wait for that.
+
+A negation forbids events of its class with t_max >= a and t <= b (closed; see `gap`). Nothing that is still to come can
+lie there once the frontier has reached the sealing time: the right neighbour's, or one tick past the window for a
+trailing negation, plus the longest stamp. A match waits in a heap until the latest sealing time of its negations and is then
+checked again: an event that violates it may have come meanwhile, and such events do not go away.
+"""
+
+from typing import Any
+
+from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.conditions import holds
+from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
+from whenabouts_cloud.cep.layout import (
+    CHAIN_WORDS, FOREVER, HEAP, NEGATED_PLACE, NEVER, NODE, P_BEFORE, P_EVENTS, P_NEXT, P_NODE, P_SEAL, PENDING,
+    PENDING_FREE, PENDING_TOP, RANGE, MATCHES, Scratch, State,
+)  # fmt: skip
+from whenabouts_cloud.cep.program import Program
+
+
+@compiled
+def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
+    """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
+    a, b = NEVER, FOREVER
+    if left == 0:
+        for i in range(count):
+            a = max(a, s.t[i] - window)
+    else:
+        for i in range(count):
+            if left >> i & 1:
+                a = max(a, s.t[i] + 1)
+    if right == 0:
+        for i in range(count):
+            b = min(b, s.t_max[i] + window)
+    else:
+        for i in range(count):
+            if right >> i & 1:
+                b = min(b, s.t_max[i] - 1)
+    return a, b
+
+
+@compiled
+def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scratch) -> Any:
+    """The frontier from which on nothing can violate the match that is bound."""
+    found = NEVER
+    for k in range(p.negation_start[variant], p.negation_start[variant + 1]):
+        _, b = gap(p.negation_left[k], p.negation_right[k], count, window, s)
+        found = max(found, b + 1 + longest)
+    return found
+
+
+@compiled
+def is_own(count: int, index: int, s: Scratch) -> bool:
+    """Whether the event is one of the bound positives."""
+    for i in range(count):
+        if s.index[i] == index:
+            return True
+    return False
+
+
+@compiled
+def violated(p: Program, state: State, k: int, node: int, count: int, window: int, oldest: int, s: Scratch) -> bool:
+    """Whether a stored event, not older than `oldest`, violates negation k of what is bound."""
+    nodes, pool = state.nodes, state.pool
+    a, b = gap(p.negation_left[k], p.negation_right[k], count, window, s)
+    if a > b:
+        slack = reach_back(state.meta, pool)
+        if a > b + slack:
+            return False
+    field = NODE + CHAIN_WORDS * p.negation_class[k] + RANGE
+    if nodes[node, field - 1] == 0:
+        return False
+    begin, end = nodes[node, field] >> 32, nodes[node, field] & LOW
+    intervals = pool.shape[1] == 3
+    place = first_from(pool, begin, end, a - reach_back(state.meta, pool))
+    while place < end and pool[place, 0] <= b:
+        latest = pool[place, 2] if intervals else pool[place, 0]
+        if latest >= a and latest >= oldest and not is_own(count, pool[place, 1], s):
+            first, last = p.negation_first[k], p.negation_last[k]
+            if first == last:
+                return True
+            s.t[NEGATED_PLACE], s.t_max[NEGATED_PLACE] = pool[place, 0], latest
+            for column in range(state.attrs.shape[1]):
+                s.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
+            if holds(p.step_op, p.step_element, p.step_column, p.step_value, first, last, s):
+                return True
+        place += 1
+    return False
+
+
+@compiled
+def push(heap: Array, meta: Array, when: int, place: int) -> None:
+    """Enters a pending match into the heap."""
+    i = meta[HEAP]
+    meta[HEAP] += 1
+    while i > 0 and heap[(i - 1) >> 1, 0] > when:
+        up = (i - 1) >> 1
+        heap[i, 0], heap[i, 1] = heap[up, 0], heap[up, 1]
+        i = up
+    heap[i, 0], heap[i, 1] = when, place
+
+
+@compiled
+def pop(heap: Array, meta: Array) -> Any:
+    """Takes the match with the earliest sealing time out of the heap."""
+    place = heap[0, 1]
+    meta[HEAP] -= 1
+    count = meta[HEAP]
+    when, moved = heap[count, 0], heap[count, 1]
+    i = 0
+    while True:
+        down = 2 * i + 1
+        if down >= count:
+            break
+        if down + 1 < count and heap[down + 1, 0] < heap[down, 0]:
+            down += 1
+        if heap[down, 0] >= when:
+            break
+        heap[i, 0], heap[i, 1] = heap[down, 0], heap[down, 1]
+        i = down
+    heap[i, 0], heap[i, 1] = when, moved
+    return place
+
+
+@compiled
+def take_pending(state: State) -> Any:
+    """A free place for a match that waits, or -1."""
+    meta, pending = state.meta, state.pending
+    if meta[PENDING_FREE] >= 0:
+        place = meta[PENDING_FREE]
+        meta[PENDING_FREE] = pending[place, P_NEXT]
+    elif meta[PENDING_TOP] < len(pending):
+        place = meta[PENDING_TOP]
+        meta[PENDING_TOP] += 1
+    else:
+        return -1
+    return place
+
+
+@compiled
+def free_pending(state: State, place: int) -> None:
+    """Returns a place."""
+    state.pending[place, P_NEXT] = state.meta[PENDING_FREE]
+    state.pending[place, P_SEAL] = FOREVER
+    state.meta[PENDING_FREE] = place
+
+
+@compiled
+def enter(state: State, place: int) -> None:
+    """Lets a match wait: into the heap, and into the list of its main node (whose places are counted from 1)."""
+    nodes, pending, meta = state.nodes, state.pending, state.meta
+    node = pending[place, P_NODE]
+    after = nodes[node, MATCHES]
+    pending[place, P_BEFORE], pending[place, P_NEXT] = 0, after
+    if after != 0:
+        pending[after - 1, P_BEFORE] = place + 1
+    nodes[node, MATCHES] = place + 1
+    push(state.heap, meta, pending[place, P_SEAL], place)
+    meta[PENDING] += 1
+
+
+@compiled
+def leave(state: State, place: int) -> None:
+    """Takes a match out of the list of its main node; its place in the heap is the caller's affair."""
+    nodes, pending = state.nodes, state.pending
+    before, after = pending[place, P_BEFORE], pending[place, P_NEXT]
+    if before != 0:
+        pending[before - 1, P_NEXT] = after
+    else:
+        nodes[pending[place, P_NODE], MATCHES] = after
+    if after != 0:
+        pending[after - 1, P_BEFORE] = before
+    state.meta[PENDING] -= 1
+
+
+@compiled
+def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
+    """Binds the events of a waiting match."""
+    extra = state.attrs.shape[1]
+    for i in range(count):
+        s.t[i] = state.pending[place, P_EVENTS + 3 * i]
+        s.t_max[i] = state.pending[place, P_EVENTS + 3 * i + 1]
+        s.index[i] = state.pending[place, P_EVENTS + 3 * i + 2]
+        for column in range(extra):
+            s.attrs[i, column] = state.pending_attrs[place, i * extra + column]
+
+
+@compiled
+def raise_source(tree: Array, source: int, t_max: int) -> int:
+    """The least frontier of all sources after one has come to t_max; leaves are in the second half of the tree."""
+    leaf = len(tree) // 2 + source
+    if tree[leaf] == FOREVER or tree[leaf] < t_max:
+        tree[leaf] = t_max
+        while leaf > 1:
+            leaf >>= 1
+            least = min(tree[2 * leaf], tree[2 * leaf + 1])
+            if tree[leaf] == least:
+                break
+            tree[leaf] = least
+    return tree[1]

@@ -1,0 +1,74 @@
+"""Snapshots of an engine: its arguments and plans as a line of JSON, its arrays as they are."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from whenabouts_cloud.cep import store
+from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
+
+if TYPE_CHECKING:
+    from whenabouts_cloud.cep.engine import Engine
+
+
+def dump(engine: "Engine") -> bytes:
+    """The engine as bytes."""
+    return store.dump(engine.state, {
+        "plans": [_plan_out(plan) for plan in engine.plans], "types": engine.types, "emit": engine.emit,
+        "order": engine.order, "k": engine.k, "longest": engine.compiled.longest,
+        "sources": list(engine.codes), "skipping": {
+            n: [[[list(o) for o in order], last, key, list(row)] for order, last, key, row in s.waiting]
+            for n, s in engine.skippers.items()
+        },
+        "skipped": {n: list(s.past.items()) for n, s in engine.skippers.items()},
+    })  # fmt: skip
+
+
+def load(blob: bytes) -> "Engine":
+    """The engine that it was made of."""
+    from whenabouts_cloud.cep.engine import Engine
+
+    header, state = store.load(blob)
+    plans = [_plan_in(plan) for plan in header["plans"]]
+    found = Engine(plans, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
+    found.state = state
+    found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
+    for n, waiting in header["skipping"].items():
+        for order, last, key, row in waiting:
+            found.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
+    for n, past in header["skipped"].items():
+        found.skippers[int(n)].past = {key: end for key, end in past}
+    return found
+
+
+def _plan_out(plan: Plan) -> dict[str, Any]:
+    def steps(program: Program) -> list[list[Any]]:
+        return [[s.op, s.element, s.column, s.value.hex()] for s in program]
+
+    return {
+        "classes": [[sorted(c.types), steps(c.condition)] for c in plan.classes],
+        "variants": [
+            [v.classes, v.columns, v.before, [[n.event_class, n.left, n.right, steps(n.condition)] for n in v.negations],
+             [steps(c) for c in v.conditions]]
+            for v in plan.variants
+        ],
+        "width": plan.width, "window": plan.window, "strict_window": plan.strict_window, "mode": plan.mode,
+        "probability": str(plan.probability), "skip": plan.skip, "per_key": plan.per_key, "longest": plan.longest,
+        "attributes": plan.attributes,
+    }  # fmt: skip
+
+
+def _plan_in(found: dict[str, Any]) -> Plan:
+    def steps(rows: list[list[Any]]) -> Program:
+        return tuple(Step(op, element, column, float.fromhex(value)) for op, element, column, value in rows)
+
+    classes = tuple(EventClass(frozenset(types), steps(condition)) for types, condition in found["classes"])
+    variants = tuple(
+        Variant(tuple(classes), tuple(columns), tuple(before),
+                tuple(Negation(c, left, right, steps(condition)) for c, left, right, condition in negations),
+                tuple(steps(c) for c in conditions))
+        for classes, columns, before, negations, conditions in found["variants"]
+    )  # fmt: skip
+    rest = {n: found[n] for n in ("width", "window", "strict_window", "mode", "skip", "per_key", "longest")}
+    return Plan(classes, variants, probability=Fraction(found["probability"]), attributes=tuple(found["attributes"]), **rest)
+
+

@@ -1,0 +1,165 @@
+"""The arrays of an engine: made, grown when the machine code asks, counted, written out and read back."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.cep.hts import clear, repack, rehash, size_of
+from whenabouts_cloud.cep.layout import (
+    CANDIDATE, CHAIN_WORDS, FOREVER, FRONTIER, HEAP, LONGEST, META, NEVER, NEWEST, NODE, NODE_TOP, NODES, P_EVENTS, P_NODE,
+    PENDING_FREE, PENDING_TOP, POOL_TOP, RANGE, STAGED, STORED, SWEPT, Results, Scratch, State,
+)  # fmt: skip
+
+POOL, MAIN_NODES, WAITING, ROWS = 1 << 10, 1 << 6, 1 << 8, 1 << 10  # places at first
+POOL_GROWTH = 1.2  # little, so that the room behind the top stays small beside what is stored
+VERSION = 1
+
+
+def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
+    """The arrays of an engine that has seen nothing."""
+    meta = np.zeros(META, np.int64)
+    meta[[FRONTIER, NEWEST, SWEPT]] = NEVER
+    meta[POOL_TOP], meta[NODE_TOP] = 4, 2
+    meta[[PENDING_FREE, STAGED]] = -1
+    nodes = np.zeros((MAIN_NODES, NODE + CHAIN_WORDS * classes), np.int64)
+    for node in range(2):
+        clear(nodes, node, 0)
+    leaves = 1 << max(0, sources - 1).bit_length()
+    return State(
+        np.zeros((4 * MAIN_NODES, 2), np.int64), nodes, np.zeros((POOL, 2), np.int64), np.zeros((POOL, attributes)),
+        np.zeros((WAITING, P_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
+        np.zeros((WAITING, 2), np.int64), np.full(2 * leaves, FOREVER), meta,
+    )  # fmt: skip
+
+
+def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
+    """Room for results."""
+
+    def table(columns: int) -> Array:
+        return np.empty((min(rows, ROWS), columns), np.int64)
+
+    return Results(
+        np.empty((rows, width), np.int64), np.empty(rows, np.int64), np.empty(rows if plans > 1 else 0, np.int64),
+        table(width), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), table(width + 2),
+        table(width + 2), table(CANDIDATE + 3 * most), table(4),
+    )  # fmt: skip
+
+
+def new_scratch(attributes: int) -> Scratch:
+    """Room for a search."""
+    return Scratch(*(np.zeros(64, np.int64) for _ in range(3)), np.zeros((64, attributes)),
+                   *(np.zeros(64, np.int64) for _ in range(3)), np.zeros(256))  # fmt: skip
+
+
+def larger(array: Array, factor: float = 2.0) -> Array:
+    """The array with more room behind."""
+    grown = np.zeros((int(len(array) * factor) + 64, *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
+
+
+def more_nodes(state: State) -> State:
+    """Twice the room for main nodes, and a hash table that is less than half full."""
+    nodes = larger(state.nodes, 1.5)
+    slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), 2), np.int64)
+    rehash(slots, nodes, int(state.meta[NODE_TOP]))
+    return state._replace(slots=slots, nodes=nodes)
+
+
+def more_pool(state: State, columns: int | None = None) -> State:
+    """More room for events, all blocks packed anew; `columns` 3 from when on events have a length."""
+    nodes, top = state.nodes, int(state.meta[NODE_TOP])
+    spans = nodes[:top, NODE + RANGE :: CHAIN_WORDS]
+    lengths = ((spans & 0xFFFFFFFF) - (spans >> 32))[nodes[:top, NODE::CHAIN_WORDS] != 0]
+    sizes = np.array([int(size_of(s)) for s in range(60)])
+    needed = int(sizes[np.searchsorted(sizes, lengths, side="right")].sum())
+    largest = int(sizes[np.searchsorted(sizes, lengths.max(initial=0), side="right") + 1])
+    places = max(POOL, int(needed * POOL_GROWTH) + largest + 64)
+    pool = np.zeros((places, columns or state.pool.shape[1]), np.int64)
+    attrs = np.zeros((places, state.attrs.shape[1]))
+    repack(nodes, state.pool, state.attrs, state.meta, pool, attrs)
+    return state._replace(pool=pool, attrs=attrs)
+
+
+def more_pending(state: State) -> State:
+    """Twice the room for matches that wait."""
+    return state._replace(
+        pending=larger(state.pending), pending_attrs=larger(state.pending_attrs), heap=larger(state.heap)
+    )
+
+
+def more_sources(state: State, sources: int) -> State:
+    """Room for at least so many sources."""
+    leaves = len(state.tree) // 2
+    if sources <= leaves:
+        return state
+    wide = 1 << (sources - 1).bit_length()
+    tree = np.full(2 * wide, FOREVER)
+    tree[wide : wide + leaves] = state.tree[leaves:]
+    for i in range(wide - 1, 0, -1):
+        tree[i] = min(tree[2 * i], tree[2 * i + 1])
+    return state._replace(tree=tree)
+
+
+def state_bytes(state: State) -> int:
+    """Bytes of everything that is kept."""
+    return sum(array.nbytes for array in state)
+
+
+def dump(state: State, header: dict[str, Any]) -> bytes:
+    """The state as bytes: a line of JSON that says what follows, then the arrays, as far as they are filled."""
+    packed = more_pool(state._replace(nodes=state.nodes.copy(), meta=state.meta.copy()))
+    meta = packed.meta
+    parts = {
+        "nodes": packed.nodes[: meta[NODE_TOP]], "pool": packed.pool[: meta[POOL_TOP]],
+        "attrs": packed.attrs[: meta[POOL_TOP]], "pending": packed.pending[: meta[PENDING_TOP]],
+        "pending_attrs": packed.pending_attrs[: meta[PENDING_TOP]], "heap": packed.heap[: meta[HEAP]],
+        "tree": packed.tree, "meta": meta,
+    }  # fmt: skip
+    shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
+    line = json.dumps({**header, "version": VERSION, "arrays": shapes}).encode() + b"\n"
+    return line + b"".join(np.ascontiguousarray(part).tobytes() for part in parts.values())
+
+
+def load(blob: bytes) -> tuple[dict[str, Any], State]:
+    """Header and state from bytes.
+
+    Raises:
+        ValueError: it is no snapshot, of another version, or cut off.
+    """
+    line, found, rest = blob.partition(b"\n")
+    try:
+        header = json.loads(line)
+    except ValueError:
+        header = None
+    if not found or not isinstance(header, dict) or header.get("version") != VERSION:
+        raise ValueError(f"snapshot: found {line[:40]!r}, expected the header of an engine's snapshot of version {VERSION}")
+    arrays, at = {}, 0
+    for name, (kind, *shape) in header["arrays"].items():
+        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+        if at + size > len(rest):
+            raise ValueError(f"snapshot: found {len(blob)} bytes, expected at least {len(line) + 1 + at + size}")
+        arrays[name] = np.frombuffer(rest, kind, int(np.prod(shape)), at).reshape(shape).copy()
+        at += size
+    arrays["nodes"] = larger(arrays["nodes"], 1.0)
+    for name in ("pending", "pending_attrs", "heap"):
+        arrays[name] = larger(arrays[name], 1.0)
+    heap_room = max(len(arrays["pending"]), len(arrays["heap"]))
+    arrays["heap"] = larger(arrays["heap"], heap_room / max(1, len(arrays["heap"])))
+    slots = np.zeros((1 << (2 * len(arrays["nodes"]) + 4).bit_length(), 2), np.int64)
+    rehash(slots, arrays["nodes"], int(arrays["meta"][NODE_TOP]))
+    return header, State(slots=slots, **arrays)
+
+
+def counters(state: State) -> dict[str, int]:
+    """What is held now."""
+    meta = state.meta
+    waiting = state.pending[: meta[PENDING_TOP]]
+    return {
+        "stored_events": int(meta[STORED]), "keys": int(meta[NODES]), "longest_stamp": int(meta[LONGEST]),
+        "waiting_matches": int((waiting[:, P_NODE] >= 0).sum()), "state_bytes": state_bytes(state),
+    }  # fmt: skip
+
+
