@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import click
 
-from whenabouts_cloud.rules import RuleError, RuleFile, load_rules
+from whenabouts_cloud.rules import CepRule, Rule, RuleError, RuleFile, load_rules
 from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
 from whenabouts_cloud.rules.explain import explain as explanation
-from whenabouts_cloud.rules.plan import GatewayStream, PlanError, compile_rules, place
+from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events, picture
+from whenabouts_cloud.rules.plan import GatewayStream, Placement, PlanError, compile_rules, place
 from whenabouts_protocol import WireError
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.topics import is_name
@@ -35,7 +36,7 @@ def check(rules: Path, as_json: bool) -> None:
     if as_json:
         _print({"file": str(rules), "ok": True, **names, "mistakes": []})
     else:
-        click.echo(f"{rules}: fine, {_count(names['streams'], 'stream')} and {_count(names['rules'], 'rule')}")
+        click.echo(f"{rules}: fine, {_count(len(found.streams), 'stream')} and {_count(len(found.rules), 'rule')}")
 
 
 EXAMPLE = """\b
@@ -50,6 +51,11 @@ A file of streams is a JSON list of objects with stream and gateway, and if know
 @click.command("explain", epilog=EXAMPLE)
 @RULES
 @click.option("--rule", "name", help="Only this rule.")
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path),
+    help="Draw the automaton of a rule about an order of events into this file.",
+)
 @click.option(
     "--streams", "stream_file", type=click.Path(path_type=Path), help="JSON file: which gateway has which streams."
 )
@@ -68,13 +74,17 @@ A file of streams is a JSON list of objects with stream and gateway, and if know
 def explain(
     rules: Path,
     name: str | None,
+    svg: Path | None,
     stream_file: Path | None,
     stream_texts: tuple[str, ...],
     rate_texts: tuple[str, ...],
     compiled: Path | None,
     as_json: bool,
 ) -> None:
-    """Say where each rule runs and why, which lengths can match, what must be tested, how long readings are kept."""
+    """Say where each rule runs and why, which lengths can match, what must be tested, how long readings are kept.
+
+    Of a rule about an order of events: its automaton, what is negated where and when that is sure.
+    """
     found = _load(rules, as_json)
     chosen = [rule for rule in found.rules if name in (None, rule.name)]
     if not chosen:
@@ -89,11 +99,32 @@ def explain(
     if compiled is not None:
         for place_name in sorted({p.gateway for p in placements if p.gateway is not None}, key=str):
             _write(compiled, place_name, encode_for(place_name, compile_rules(placements, *place_name)))
-    explained = [explanation(p, rates_hz) for p in placements]
+    if svg is not None:
+        _draw(svg, chosen)
+    explained = [_explained(p, rates_hz) for p in placements]
     if as_json:
         _print({"file": str(rules), "ok": True, "rules": [dataclasses.asdict(e) for e in explained]})
     else:
         click.echo("\n\n".join("\n".join(_lines(e)) for e in explained))
+
+
+def _explained(placement: Placement, rates_hz: dict[str, float]) -> Explanation | EventsExplained:
+    if isinstance(placement.rule, CepRule):
+        return explain_events(placement.rule, placement.reason)
+    return explanation(placement, rates_hz)
+
+
+def _draw(file: Path, chosen: list[Rule]) -> None:
+    drawn = [rule for rule in chosen if isinstance(rule, CepRule)]
+    if len(drawn) != 1:
+        names = ", ".join(rule.name for rule in drawn) or "none"
+        raise click.UsageError(
+            f"--svg: found {names} to draw, expected one rule about an order of events: choose with --rule"
+        )
+    try:
+        file.write_text(picture(drawn[0]), encoding="utf-8")
+    except OSError as error:
+        raise click.UsageError(f"--svg {file}: cannot write ({error})") from None
 
 
 def encode_for(gateway: tuple[str | None, str], rules: Any) -> bytes:
@@ -185,7 +216,9 @@ def _write(folder: Path, gateway: tuple[str | None, str], payload: bytes) -> Non
     click.echo(f"{path}: {len(payload)} bytes", err=True)
 
 
-def _lines(e: Explanation) -> list[str]:
+def _lines(e: Explanation | EventsExplained) -> list[str]:
+    if isinstance(e, EventsExplained):
+        return _events_lines(e)
     lines = [
         f"rule {e.name}",
         f"  runs         {f'at the edge, on {e.place}' if e.place else 'in the cloud'}: {e.reason}",
@@ -198,6 +231,43 @@ def _lines(e: Explanation) -> list[str]:
     if e.memory_bytes is not None:
         kept = sum(side.readings or 0 for side in e.sides)
         lines.append(f"  memory       {e.memory_bytes / 1e6:.1f} MB for {kept} readings")
+    return lines
+
+
+def _events_lines(e: EventsExplained) -> list[str]:
+    lines = [
+        f"rule {e.name}",
+        f"  runs         in the {e.where}: {e.reason}",
+        f"  pattern      {e.text.splitlines()[-1].strip()}",
+        f"  match        {', '.join(e.places)}",
+        f"  variants     {e.variants}",
+        f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
+        f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
+        f"  told         {'when sure' if e.tell == 'sure' else 'on arrival, and taken back when it proves wrong'}",
+        f"  kept         until an event ends {_time(e.keep_us)} later",
+    ]
+    for gap in e.gaps:
+        source_us = gap.after_us - e.bound_us
+        lines += [
+            f"  no {gap.element} {gap.where}",
+            f"    sure       {_time(gap.after_us)} after {gap.sealed_by} under the K-bound; when each source is "
+            f"{_time(source_us)} past {gap.sealed_by}",
+        ]
+    return lines + _automaton_lines(e)
+
+
+def _automaton_lines(e: EventsExplained) -> list[str]:
+    if e.state_count is None:
+        return ["  automaton    more states than are counted, one for each set of types present"]
+    lines = [f"  automaton    {_count(e.state_count, 'state')}, one for each set of types present"]
+    for n, state in enumerate(e.states):
+        moves = ", ".join(f"{name} -> {after}" for name, after in state.moves)
+        search = "complete, search" if state.complete else ""
+        lines.append(f"    {n:>2} {{{', '.join(state.present)}}} {'; '.join(x for x in (search, moves) if x)}")
+    if not e.states:
+        lines += [
+            f"    {n} present: {_count(states, 'state')}, {complete} complete" for n, states, complete in e.layers
+        ]
     return lines
 
 
@@ -225,8 +295,8 @@ def _time(us: int) -> str:
     return f"{us} us"
 
 
-def _count(names: list[str], noun: str) -> str:
-    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _print(value: dict[str, Any]) -> None:

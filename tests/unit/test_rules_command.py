@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from whenabouts_cloud.correlate_command import correlate
 from whenabouts_cloud.rules_command import check, explain
 from whenabouts_protocol.compiled_rule import decode_rules
 
@@ -150,3 +151,53 @@ def test_a_wrong_file_of_streams_is_refused(file, tmp_path, content):
     done = run(explain, file, "--streams", path)
     assert done.exit_code == 2
     assert str(path) in done.stderr
+
+
+EVENTS = """
+RULE unpaid
+  SEQ(shelf a, !dock c, shelf e) WITHIN 1 h PER key
+"""
+
+
+def test_rules_about_an_order_of_events_are_counted_and_explained(file, tmp_path):
+    """Beside the others: gaps with what seals them, states, the picture; for machines the same as numbers."""
+    file.write_text(GOOD + EVENTS)
+    assert run(check, file).stdout == f"{file}: fine, 2 streams and 3 rules\n"
+    done = run(explain, file)
+    assert done.exit_code == 0, done.output
+    text = done.stdout.split("\n\n")[2]
+    assert text.startswith("rule unpaid\n  runs         in the cloud: a gateway runs CORRELATE rules only\n")
+    assert (
+        "  no dock c after a and before e\n    sure       2.3 s after e under the K-bound; when each source is 300 ms"
+        in text
+    )
+    assert "  automaton    2 states, one for each set of types present\n     0 {} shelf -> 1\n" in text
+    out = tmp_path / "unpaid.svg"
+    done = run(explain, file, "--rule", "unpaid", "--svg", out, "--json")
+    [rule] = json.loads(done.stdout)["rules"]
+    assert (rule["name"], rule["where"], rule["bound_us"], rule["state_count"]) == ("unpaid", "cloud", 2_000_000, 2)
+    assert out.read_text().startswith("<svg ")
+    assert run(explain, file, "--svg", out).exit_code == 0  # the only rule that can be drawn
+    done = run(explain, file, "--svg", tmp_path / "none" / "x.svg")
+    assert (done.exit_code, "cannot write" in done.stderr) == (2, True)
+    done = run(explain, file, "--rule", "far", "--svg", out)
+    assert (done.exit_code, "found none to draw" in done.stderr) == (2, True)
+
+
+def test_many_states_are_summed_up(file):
+    """By number of types present."""
+    streams = "".join(f'STREAM s{n} FROM "s{n}" DELAY 1 s\n' for n in range(6))
+    file.write_text(streams + "RULE r AND(s0, s1, s2, s3, s4, s5) WITHIN 1 h")
+    text = run(explain, file).stdout
+    assert "  automaton    64 states, one for each set of types present\n    0 present: 1 state, 0 complete\n" in text
+    assert "    3 present: 20 states, 0 complete\n" in text
+
+
+def test_correlate_refuses_a_rule_about_an_order_of_events(file, tmp_path):
+    """And says which command runs it."""
+    file.write_text(GOOD + EVENTS)
+    done = run(
+        correlate, "--landing", tmp_path, "--rule", file, "--out", tmp_path / "out", "--rule-name", "unpaid", "--once"
+    )
+    assert done.exit_code == 2
+    assert "whenabouts-cloud cep" in done.stderr.replace("\n", " ")

@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.rules.explain import explain
 from whenabouts_cloud.rules.plan import GatewayStream, PlanError, announced, compile_rules, place
 from whenabouts_protocol import Birth
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
@@ -129,3 +130,13 @@ def test_the_compiled_rule_gives_the_pairs_of_the_rule():
                 wanted.add((i, j))
     assert found == wanted
     assert rule.condition.ct == Fraction(7, 20)
+
+
+def test_a_rule_about_an_order_of_events_runs_in_the_cloud():
+    """Though all its streams are on one gateway; and no gateway is given it."""
+    rules = parse_rules(STREAMS + "RULE r SEQ(dock, shelf) WITHIN 1 h").rules
+    [placement] = place(rules, [GatewayStream("dock/tags", "g1"), GatewayStream("shelf/1", "g1")])
+    assert (placement.where, placement.reason) == ("cloud", "a gateway runs CORRELATE rules only")
+    assert compile_rules([placement], None, "g1") == []
+    with pytest.raises(ValueError, match="expected a CORRELATE rule"):
+        explain(placement, {})

@@ -20,9 +20,10 @@ from whenabouts_cloud.cep.expressions import (
     both,
     program,
     references,
+    stack_of,
 )
 from whenabouts_cloud.cep.pattern import MAX_VARIANTS, Event, Leaf, Negated, Pattern, labelled, leaves
-from whenabouts_cloud.cep.plan import NEGATED, EventClass, Negation, Plan, Program, Variant
+from whenabouts_cloud.cep.plan import MAX_STACK, NEGATED, EventClass, Negation, Plan, Program, Variant
 from whenabouts_cloud.cep.unfold import Positive, Shape, bits, orders, shapes
 
 MAX_VARIANT_NEGATIONS = 64  # written ones and those that NEXT and STRICT stand for
@@ -133,9 +134,9 @@ class _Compiler:
     def _program(self, expression: Expression, element: Callable[[Reference], int]) -> Program:
         steps = program(expression, element, lambda name: self._columns.setdefault(name, len(self._columns)))
         if len(steps) > MAX_STEPS:
-            raise ValueError(
-                f"found a condition of {len(steps)} steps, expected at most {MAX_STEPS}: {expression.text()}"
-            )
+            raise ValueError(f"found a condition of {len(steps)} steps, expected at most {MAX_STEPS}")
+        if stack_of(steps) >= MAX_STACK:  # one place is for joining it to another one
+            raise ValueError(f"found a condition that keeps {stack_of(steps)} numbers, expected less than {MAX_STACK}")
         return steps
 
     def _variant(self, shape: Shape, order: tuple[int, ...] | None) -> Variant:

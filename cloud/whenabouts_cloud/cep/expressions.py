@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 from whenabouts_cloud.cep.plan import Op, Program, Step
 
-MAX_DEPTH = 32  # of brackets and operations in each other: a machine needs a stack of one place more
+MAX_DEPTH = 32  # of operations in each other, as they are written
 MAX_STEPS = 256  # of one condition
 FIELDS = (
     "value",
@@ -193,6 +193,18 @@ def both(programs: list[Program]) -> Program:
     for one in programs:
         joined += (*one, Step("and")) if joined else one
     return joined
+
+
+def stack_of(steps: Program) -> int:
+    """How many numbers a machine keeps at most while it runs these steps."""
+    height = most = 0
+    for step in steps:
+        if step.op in ("attribute", "constant"):
+            height += 1
+        elif step.op not in ("negate", "not"):
+            height -= 1
+        most = max(most, height)
+    return most
 
 
 def _allen(relation: str, a: Reference, b: Reference) -> Expression:

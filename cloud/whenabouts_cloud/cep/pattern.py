@@ -3,7 +3,7 @@
     SEQ(a, b)        every event of a before every one of b        AND(a, b)   all of them, in any order
     OR(a, b)         one of them                                   A x         an event of type A, called x
     (A | B) x        an event of either type                       B{2,5} b    two to five events, one after the other
-    B+ b             one to PLUS_REPEAT of them                     !C          no event of type C in this gap
+    B+ b             one to PLUS_REPEAT of them, B{2,} two to it    !C          no event of type C in this gap
 
 A gap reaches from what stands before it to what stands behind it, of the sequences around it too. At the edge of the whole
 pattern it reaches as far as the window could. In AND it is all that the AND could fill.

@@ -19,6 +19,7 @@ from typing import Literal
 Mode = Literal["certain", "possible", "over", "causal"]
 Skip = Literal["none", "to_next", "past_last"]
 Op = Literal["attribute", "constant", "+", "-", "*", "/", "negate", "=", "!=", "<", "<=", ">", ">=", "and", "or", "not"]
+MAX_STACK = 64
 NEGATED = -1  # as an element of a step: the negated event itself
 
 
@@ -27,8 +28,8 @@ class Step:
     """One step of a condition in postfix order, for a machine with a stack of numbers; truth is 1 and 0.
 
     `attribute` pushes column `column` of positive `element` (or of the negated event, NEGATED); `constant` pushes `value`.
-    Columns are numbers: text is coded by who fills the columns, t_min and t_max are columns like others. Comparisons with
-    a missing value (nan) are false, `!=` too.
+    Columns are numbers, t_min and t_max are columns like others; `cep.expressions` says how text becomes one. Comparisons
+    with a missing value (nan) are false, `!=` too; dividing by zero gives nan. The stack holds at most MAX_STACK numbers.
     """
 
     op: Op
@@ -94,4 +95,6 @@ class Plan:
     skip: Skip = "none"
     per_key: bool = True
     longest: int = 0
-    attributes: tuple[str, ...] = ()  # names of the columns that conditions read
+    attributes: tuple[
+        str, ...
+    ] = ()  # of the columns that conditions read, as `cep.expressions.split_column` takes them

@@ -23,6 +23,29 @@
     KEEP ALL a                       pairs, and each reading of a that has none, alone
     ONLY UNMATCHED a                 only the latter
 
+A rule about an order of events; its types are streams:
+
+    RULE unpaid
+      SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key OVER 90 %
+
+    SEQ(x, y)   x before y           AND(x, y)   in any order          OR(x, y)    one of them, with places of their own
+    A a         an event, called a   (A | B) a   of either type        B{2,5} b    so many, one after the other; B+: 1 to 8
+    !C c        no event of C here; at the edge of the pattern as far as the window reaches; in AND wherever it could fill
+    WITHIN      1 h, or < 1 h        from the first to the last event
+    PER key     which is the default; ACROSS KEYS takes events of any keys
+    CERTAIN     (default), POSSIBLE, OVER 90 % or CAUSAL: what order means where stamps overlap
+    WHERE       conditions joined by AND: a.value, a.rssi (or a.attrs.rssi), a.t_min, a.t_max, a.key; + - * / and
+                = != < <= > >=; AND, OR, NOT; text with = and != only;
+                of a repetition b[2], b[LAST], b[PREV], and b alone for every one;
+                a DURING b and the rest of Allen's relations, which take stamps as durations: BEFORE, AFTER, MEETS, MET BY,
+                OVERLAPS, OVERLAPPED BY, STARTS, STARTED BY, DURING, CONTAINS, FINISHES, FINISHED BY, EQUALS
+    NEXT        between two neighbours nothing that could have come there; STRICT: nothing of the key at all
+    SKIP TO NEXT, SKIP PAST LAST     one match for each first event; none that overlaps one before
+    WHEN SURE   (default) told once and for good; ON ARRIVAL: at once, and taken back if it proves wrong
+
+A condition says nothing in a match without an element that it names (of another alternative, or a repetition that did not
+come). One on a negated element says which events are forbidden. What an event does not have compares as false.
+
 One-sided predicates need WITHIN: without a second limit every older, or newer, reading would match for ever. However a
 predicate is written it becomes limits of @b - @a, and rules are equal exactly if their `text()` is.
 """

@@ -192,7 +192,8 @@ class _Elements:
             if "." in number or not 1 <= int(number) <= MAX_REPEAT:
                 self._notes.add(number, f"found {number} repetitions, expected a whole number from 1 to {MAX_REPEAT}")
                 return 1, 1
-        least, most = int(numbers[0]), MAX_REPEAT if open_end else int(numbers[-1])
+        least = int(numbers[0])
+        most = max(least, PLUS_REPEAT) if open_end else int(numbers[-1])
         if least > most:
             self._notes.add(tree, f"found {least} to {most} repetitions, expected the smaller number first")
             return 1, 1

@@ -1,0 +1,145 @@
+"""What a rule about an order of events will do before it runs: its automaton, what is negated where and when that is sure,
+how long events are kept.
+
+Pure; times in microseconds. With f the frontier (everything that ended before f has arrived), L the longest stamp and w
+the window: a gap that ends at an event is sealed when f >= its time + L, one that ends with the window when f > the first
+event's time + w + L. Under the K-bound f = M - K, M the latest end of all events so far; per source f is what every source
+has passed. An event can still join something until f - L - w has passed its end.
+"""
+
+from dataclasses import dataclass
+
+from whenabouts_cloud.cep.automaton import Automaton, automaton
+from whenabouts_cloud.cep.automaton_svg import MAX_DRAWN, svg
+from whenabouts_cloud.cep.compile import variant_shapes
+from whenabouts_cloud.cep.pattern import Pattern, leaves
+from whenabouts_cloud.cep.unfold import Gap, Shape, bits
+from whenabouts_cloud.rules.model import CepRule
+
+
+@dataclass(frozen=True)
+class GapExplained:
+    """Where no event of an element may be, and what has to pass until that is sure: the time of `sealed_by` + `after_us`."""
+
+    element: str
+    where: str
+    sealed_by: str
+    after_us: int
+
+
+@dataclass(frozen=True)
+class StateExplained:
+    """A state of the automaton: the types present, whether a search follows, and (type, number of the next state)."""
+
+    present: tuple[str, ...]
+    complete: bool
+    moves: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class EventsExplained:
+    """Everything that can be said of a rule before it runs; `states` are empty where `state_count` is above 32.
+
+    `layers`: (types present, states, complete ones); `state_count` None: more than are counted.
+    """
+
+    name: str
+    text: str
+    where: str
+    reason: str
+    places: tuple[str, ...]
+    window_us: int
+    strict_window: bool
+    bound_us: int
+    longest_us: int
+    keep_us: int
+    variants: int
+    tell: str
+    gaps: tuple[GapExplained, ...]
+    state_count: int | None
+    states: tuple[StateExplained, ...]
+    layers: tuple[tuple[int, int, int], ...]
+
+
+def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules only") -> EventsExplained:
+    """The explanation of a rule that runs in the cloud for this reason."""
+    pattern, found = rule.pattern, automaton(rule.pattern)
+    return EventsExplained(
+        rule.name,
+        rule.text(),
+        "cloud",
+        reason,
+        pattern.names,
+        pattern.window_us,
+        pattern.strict_window,
+        rule.bound_us,
+        rule.longest_us,
+        pattern.window_us + rule.longest_us + rule.bound_us,
+        len(variant_shapes(pattern)),
+        pattern.tell,
+        gaps(rule),
+        None if found.states is None else len(found.states),
+        _states(found),
+        tuple((n, *counts) for n, counts in found.layers().items()),
+    )
+
+
+def picture(rule: CepRule) -> str:
+    """The automaton of a rule as the text of an SVG file, with what is negated below it."""
+    notes = [f"no {gap.element} {gap.where}" for gap in gaps(rule)]
+    return svg(automaton(rule.pattern), f"{rule.name}: {rule.pattern.root.text()}", notes)
+
+
+def gaps(rule: CepRule) -> tuple[GapExplained, ...]:
+    """Each gap of each variant once, in the order of the text."""
+    found = [_gap(rule, shape, gap) for shape in _shapes(rule.pattern) for gap in shape.gaps]
+    return tuple(dict.fromkeys(found))
+
+
+def _shapes(pattern: Pattern) -> list[Shape]:
+    return list(dict.fromkeys(shape for shape, _ in variant_shapes(pattern)))
+
+
+def _gap(rule: CepRule, shape: Shape, gap: Gap) -> GapExplained:
+    element = list(leaves(rule.pattern.root))[gap.leaf].text()[1:]
+    left, right = (_names(rule.pattern, shape, *border) for border in ((gap.left, True), (gap.right, False)))
+    if left and right:
+        where = f"after {left} and before {right}"
+    elif right:
+        where = f"before {right}, back to the last event less the window"
+    elif left:
+        where = f"after {left}, up to the first event plus the window"
+    else:
+        where = "from the last event less the window up to the first event plus the window"
+    after_us = rule.bound_us + rule.longest_us + (0 if right else rule.pattern.window_us)
+    return GapExplained(element, where, right or "the first event", after_us)
+
+
+def _names(pattern: Pattern, shape: Shape, mask: int, begins: bool) -> str:
+    """What the positives at a border of a gap are called; where a gap begins after a repetition that is its last one."""
+    first: list[int] = []
+    place = 0
+    for leaf in leaves(pattern.root):
+        first.append(place)
+        place += getattr(leaf, "most", 0)
+    found = []
+    for p in (shape.positives[i] for i in bits(mask)):
+        name = pattern.names[first[p.leaf] + p.copy - 1]
+        copies = sum(other.leaf == p.leaf for other in shape.positives)
+        is_last = begins and p.copy == copies and name.endswith("]")
+        found.append(f"{name.rpartition('[')[0]}[LAST]" if is_last else name)
+    return " and ".join(found)
+
+
+def _states(found: Automaton) -> tuple[StateExplained, ...]:
+    if found.states is None or len(found.states) > MAX_DRAWN:
+        return ()
+    number = {state: n for n, state in enumerate(found.states)}
+    return tuple(
+        StateExplained(
+            found.names(state),
+            found.is_complete(state),
+            tuple((name, number[after]) for name, after in found.transitions(state)),
+        )
+        for state in found.states
+    )
