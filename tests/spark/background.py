@@ -13,9 +13,9 @@ TIMEOUT_S = 90
 class Process:
     """The command running; its two outputs are collected as lines."""
 
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, folder: Path, *more: str, command: str = "correlate") -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
-        call = "from whenabouts_cloud.correlate_command import correlate; correlate()"
+        call = f"from whenabouts_cloud.{command}_command import {command}; {command}()"
         options = [
             "--landing",
             folder / "landing",
