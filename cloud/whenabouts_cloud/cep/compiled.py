@@ -18,7 +18,7 @@ _numba = importlib.import_module("numba")
 def compiled(function: Function) -> Function:
     """The function compiled; it lets other threads run meanwhile."""
     try:
-        found: Function = _numba.njit(cache=True, nogil=True)(function)
+        found: Function = _numba.njit(cache=True, nogil=True, _nrt=False)(function)
     except RuntimeError:  # numba finds no folder that it can write to
-        found = _numba.njit(nogil=True)(function)
+        found = _numba.njit(nogil=True, _nrt=False)(function)
     return found

@@ -240,6 +240,7 @@ def sweep(slots: Array, nodes: Array, pool: Array, meta: Array, past: int, latel
             if begin == end:
                 give(pool, meta, block >> 8, block & 255)
                 nodes[node, field + BLOCK] = 0
+                nodes[node, field + RANGE] = 0
                 nodes[node, field + LAST] = NEVER
                 continue
             nodes[node, field + RANGE] = begin << 32 | end

@@ -12,10 +12,12 @@ from whenabouts_cloud.cep.compiled import Array, compiled
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.layout import (
-    CHAIN_WORDS, FOREVER, HEAP, NEGATED_PLACE, NEVER, NODE, P_BEFORE, P_EVENTS, P_NEXT, P_NODE, P_SEAL, PENDING,
-    PENDING_FREE, PENDING_TOP, RANGE, MATCHES, Scratch, State,
+    CHAIN_WORDS, FOREVER, HEAP, MATCHES, NEGATED_PLACE, NEVER, NODE, PENDING, PENDING_FREE, PENDING_TOP, P_BEFORE,
+    P_EVENTS, P_NEXT, P_NODE, P_SEAL, RANGE, S_INDEX, S_T, S_T_MAX, Scratch, State,
 )  # fmt: skip
-from whenabouts_cloud.cep.program import Program
+from whenabouts_cloud.cep.program import (
+    N_CLASS, N_FIRST, N_LAST, N_LEFT, N_RIGHT, V_NEGATION, V_NEGATION_END, Program,
+)  # fmt: skip
 
 
 @compiled
@@ -24,18 +26,18 @@ def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     a, b = NEVER, FOREVER
     if left == 0:
         for i in range(count):
-            a = max(a, s.t[i] - window)
+            a = max(a, s.num[i, S_T] - window)
     else:
         for i in range(count):
             if left >> i & 1:
-                a = max(a, s.t[i] + 1)
+                a = max(a, s.num[i, S_T] + 1)
     if right == 0:
         for i in range(count):
-            b = min(b, s.t_max[i] + window)
+            b = min(b, s.num[i, S_T_MAX] + window)
     else:
         for i in range(count):
             if right >> i & 1:
-                b = min(b, s.t_max[i] - 1)
+                b = min(b, s.num[i, S_T_MAX] - 1)
     return a, b
 
 
@@ -43,8 +45,8 @@ def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
 def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scratch) -> Any:
     """The frontier from which on nothing can violate the match that is bound."""
     found = NEVER
-    for k in range(p.negation_start[variant], p.negation_start[variant + 1]):
-        _, b = gap(p.negation_left[k], p.negation_right[k], count, window, s)
+    for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
+        _, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
         found = max(found, b + 1 + longest)
     return found
 
@@ -53,7 +55,7 @@ def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scr
 def is_own(count: int, index: int, s: Scratch) -> bool:
     """Whether the event is one of the bound positives."""
     for i in range(count):
-        if s.index[i] == index:
+        if s.num[i, S_INDEX] == index:
             return True
     return False
 
@@ -62,12 +64,12 @@ def is_own(count: int, index: int, s: Scratch) -> bool:
 def violated(p: Program, state: State, k: int, node: int, count: int, window: int, oldest: int, s: Scratch) -> bool:
     """Whether a stored event, not older than `oldest`, violates negation k of what is bound."""
     nodes, pool = state.nodes, state.pool
-    a, b = gap(p.negation_left[k], p.negation_right[k], count, window, s)
+    a, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
     if a > b:
         slack = reach_back(state.meta, pool)
         if a > b + slack:
             return False
-    field = NODE + CHAIN_WORDS * p.negation_class[k] + RANGE
+    field = NODE + CHAIN_WORDS * p.negation[k, N_CLASS] + RANGE
     if nodes[node, field - 1] == 0:
         return False
     begin, end = nodes[node, field] >> 32, nodes[node, field] & LOW
@@ -76,13 +78,13 @@ def violated(p: Program, state: State, k: int, node: int, count: int, window: in
     while place < end and pool[place, 0] <= b:
         latest = pool[place, 2] if intervals else pool[place, 0]
         if latest >= a and latest >= oldest and not is_own(count, pool[place, 1], s):
-            first, last = p.negation_first[k], p.negation_last[k]
+            first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
             if first == last:
                 return True
-            s.t[NEGATED_PLACE], s.t_max[NEGATED_PLACE] = pool[place, 0], latest
+            s.num[NEGATED_PLACE, S_T], s.num[NEGATED_PLACE, S_T_MAX] = pool[place, 0], latest
             for column in range(state.attrs.shape[1]):
                 s.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
-            if holds(p.step_op, p.step_element, p.step_column, p.step_value, first, last, s):
+            if holds(p.step, p.step_value, first, last, s):
                 return True
         place += 1
     return False
@@ -178,9 +180,9 @@ def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
     """Binds the events of a waiting match."""
     extra = state.attrs.shape[1]
     for i in range(count):
-        s.t[i] = state.pending[place, P_EVENTS + 3 * i]
-        s.t_max[i] = state.pending[place, P_EVENTS + 3 * i + 1]
-        s.index[i] = state.pending[place, P_EVENTS + 3 * i + 2]
+        s.num[i, S_T] = state.pending[place, P_EVENTS + 3 * i]
+        s.num[i, S_T_MAX] = state.pending[place, P_EVENTS + 3 * i + 1]
+        s.num[i, S_INDEX] = state.pending[place, P_EVENTS + 3 * i + 2]
         for column in range(extra):
             s.attrs[i, column] = state.pending_attrs[place, i * extra + column]
 

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.cep.conditions import STEPS
 from whenabouts_cloud.cep.hts import clear, repack, rehash, size_of
 from whenabouts_cloud.cep.layout import (
-    CANDIDATE, CHAIN_WORDS, FOREVER, FRONTIER, HEAP, LONGEST, META, NEVER, NEWEST, NODE, NODE_TOP, NODES, P_EVENTS, P_NODE,
-    PENDING_FREE, PENDING_TOP, POOL_TOP, RANGE, STAGED, STORED, SWEPT, Results, Scratch, State,
+    CANDIDATE, CHAIN_WORDS, FOREVER, FRONTIER, HEAP, LONGEST, META, NEVER, NEWEST, NODE, NODES, NODE_TOP,
+    PENDING_FREE, PENDING_TOP, POOL_TOP, P_EVENTS, P_NODE, RANGE, SCRATCH, STAGED, STORED, SWEPT, Results, Scratch,
+    State,
 )  # fmt: skip
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 10, 1 << 6, 1 << 8, 1 << 10  # places at first
@@ -49,8 +51,7 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
 
 def new_scratch(attributes: int) -> Scratch:
     """Room for a search."""
-    return Scratch(*(np.zeros(64, np.int64) for _ in range(3)), np.zeros((64, attributes)),
-                   *(np.zeros(64, np.int64) for _ in range(3)), np.zeros(256))  # fmt: skip
+    return Scratch(np.zeros((64, SCRATCH), np.int64), np.zeros((64, attributes)), np.zeros(STEPS))
 
 
 def larger(array: Array, factor: float = 2.0) -> Array:
