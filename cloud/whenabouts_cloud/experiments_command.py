@@ -63,7 +63,7 @@ def correlation(out: Path | None, as_json: bool, quick: bool, seed: int) -> None
 )
 @click.option("--seed", default=2016, show_default=True, help="Seed of the generated streams.")
 def cep(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
-    """Figures 4-8 of the INFA-HTS paper, and workloads on which negation matters: tables and what differs, with --out also plots.
+    """Figures 4-8 of the INFA-HTS paper and harder workloads: tables and what differs, with --out also plots.
 
     Takes under two minutes on two cores. Costs are CPU times of this machine; waits and accuracy are the same everywhere.
     """

@@ -2,15 +2,17 @@
 
     python tests/bench/bench_cep.py [--rounds 5] [--no-flink]
 
-Workload: Table 1 of the INFA-HTS paper, SEQ(A, B, !C, D, E, F, G) within 40 units, one event a key and unit, ten types, 0.4 matches
-an event, up to half of the events late by up to 10 units. Columns in, indices of every match out, in blocks as they would
-arrive. All exact ways must give the same digest of the same matches.
+Workload: Table 1 of the INFA-HTS paper, SEQ(A, B, !C, D, E, F, G) within 40 units, one event a key and unit, ten
+types, 0.4 matches an event, up to half of the events late by up to 10 units. Columns in, indices of every match out,
+in blocks as they would arrive. All exact ways must give the same digest of the same matches.
 
-Peers: our K-slack, conservative and aggressive; DuckDB's self-join over the complete batch; Flink's MATCH_RECOGNIZE, which cannot
-give every combination: one match for a start row, compared with NEXT, the same set, and its rate with that of all combinations
-too. Flink runs in `.venv-flink` (made by `make bench-cep`), its rate is the difference of two sizes, without the start of Java.
+Peers: our K-slack, conservative and aggressive; DuckDB's self-join over the complete batch; Flink's MATCH_RECOGNIZE,
+which cannot give every combination: one match for a start row, compared with NEXT, the same set, and its rate with
+that of all combinations too. Flink runs in `.venv-flink` (made by `make bench-cep`), its rate is the difference of
+two sizes, without the start of Java.
 
-CPU seconds of one core, all threads added; of several rounds the fastest of each way, since other programs only ever add.
+CPU seconds of one core, all threads added; of several rounds the fastest of each way, since other programs only ever
+add.
 """
 
 import argparse
@@ -62,7 +64,8 @@ def less(a: Digest, b: Digest) -> Digest:
 
 
 def fed(one: Any, stream: Stream) -> tuple[float, Digest]:
-    """CPU seconds of feeding all in blocks and finishing, and the digest of what was told less what was taken back."""
+    """CPU seconds of feeding all in blocks and finishing, and the digest of what was told less what was taken "
+    "back."""
     told, back = [], []
     began = time.process_time()
     for first in range(0, len(stream.t), BLOCK):
@@ -117,7 +120,8 @@ def table(best: dict[tuple[str, int, float], float]) -> None:
 
 
 def flink(keys: int, folder: Path) -> dict[str, float]:
-    """Flink's steady rate and both counts; its matches must be ours with NEXT, and among ours of every combination."""
+    """Flink's steady rate and both counts; its matches must be ours with NEXT, and among ours of every "
+    "combination."""
     cpu = []
     for events in FLINK_EVENTS:
         stream = table_1(events, keys, 0.2, seed=1)
@@ -139,8 +143,9 @@ def flink(keys: int, folder: Path) -> dict[str, float]:
     rate = (FLINK_EVENTS[1] - FLINK_EVENTS[0]) / (cpu[1] - cpu[0])
     found = {"flink": rate, "next": FLINK_EVENTS[1] / took, "every": FLINK_EVENTS[1] / took_all}
     print(
-        f"{keys} keys: Flink {cpu[0]:.1f} s for {FLINK_EVENTS[0]}, {cpu[1]:.1f} s for {FLINK_EVENTS[1]}: {rate:,.0f} events/s; its "
-        f"{ours[0]} matches are those of NEXT (same digest, ours {found['next'] / 1e6:.1f} M/s), of {every[0]} combinations",
+        f"{keys} keys: Flink {cpu[0]:.1f} s for {FLINK_EVENTS[0]}, {cpu[1]:.1f} s for {FLINK_EVENTS[1]}: {rate:,.0f} "
+        f"events/s; its {ours[0]} matches are those of NEXT (same digest, ours {found['next'] / 1e6:.1f} M/s), of "
+        f"{every[0]} combinations",
         flush=True,
     )  # fmt: skip
     return found

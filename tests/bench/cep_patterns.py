@@ -1,7 +1,8 @@
 """Rates of one pattern of every kind, and of a thousand at once, for `bench_cep`.
 
-Kinds run on 64 keys with 20 % late events; the window is chosen so that matches stay below two an event, since writing them out
-is what costs beyond that. Their right to be measured: on short streams they tell exactly what the definition says.
+Kinds run on 64 keys with 20 % late events; the window is chosen so that matches stay below two an event, since
+writing them out is what costs beyond that. Their right to be measured: on short streams they tell exactly what the
+definition says.
 """
 
 import time
@@ -54,7 +55,8 @@ def events(number: int, keys: int, seed: int) -> dict[str, Any]:
 
 
 def told(text: str, intervals: bool, columns: dict[str, Any]) -> tuple[float, Any, Any]:
-    """CPU seconds, matches and retractions. The slack covers how long stamps are, since delays count from their begin."""
+    """CPU seconds, matches and retractions. The slack covers how long stamps are, since delays count from their "
+    "begin."""
     pattern = Pattern.parse(text, unit_us=UNIT)
     plan = pattern.plan(list(TYPES), longest=LENGTH if intervals else 0)
     t_max = columns["t_max"] if intervals else None
@@ -70,7 +72,8 @@ def told(text: str, intervals: bool, columns: dict[str, Any]) -> tuple[float, An
 
 
 def measured() -> Iterator[tuple[str, bool, float, float]]:
-    """Text, whether of intervals, matches an event, events a CPU second; the fastest of some rounds, after a small one."""
+    """Text, whether of intervals, matches an event, events a CPU second; the fastest of some rounds, after a small "
+    "one."""
     columns = events(EVENTS, SEVERAL_KEYS, 1)
     small = {name: column[:2000] for name, column in columns.items()}
     for text, intervals in PATTERNS:
@@ -113,7 +116,8 @@ def checked(text: str, intervals: bool) -> int:
 
 
 def thousand() -> float:
-    """The rate of a thousand patterns in one engine over that of Table 1's pattern alone; they tell what each tells alone."""
+    """The rate of a thousand patterns in one engine over that of Table 1's pattern alone; they tell what each tells "
+    "alone."""
     rng = np.random.default_rng(5)
     names = [f"T{n}" for n in range(MANY_TYPES)]
     texts = []
@@ -151,9 +155,9 @@ def thousand() -> float:
     single, _ = rate(Pattern.parse(TABLE_1, unit_us=UNIT), list(TYPES), table.type_code, table)
     print(
         f"\n{MANY} patterns over {MANY_TYPES} types, {SEVERAL_KEYS} keys: {together / 1e6:.2f} M/s in one engine, "
-        f"{len(rows) / EVENTS:.2f} matches an event, each event in {sum(len(p.types) for p in patterns) / MANY_TYPES:.0f} patterns; "
-        f"{one / MANY / 1e6:.3f} M/s in {MANY} engines\n"
-        f"(one of them alone, which 1 in 100 events concerns, {one / 1e6:.0f} M/s; Table 1 alone, which 7 in 10 do, "
-        f"{single / 1e6:.2f} M/s); {len(alone)} of them compared, same matches"
+        f"{len(rows) / EVENTS:.2f} matches an event, each event in "
+        f"{sum(len(p.types) for p in patterns) / MANY_TYPES:.0f} patterns; {one / MANY / 1e6:.3f} M/s in {MANY} "
+        f"engines\n(one of them alone, which 1 in 100 events concerns, {one / 1e6:.0f} M/s; Table 1 alone, which 7 "
+        f"in 10 do, {single / 1e6:.2f} M/s); {len(alone)} of them compared, same matches"
     )  # fmt: skip
     return together / single

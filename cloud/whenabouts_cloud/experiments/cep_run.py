@@ -1,8 +1,8 @@
 """One method over one stream of events: what it tells and when, what it holds, what it costs.
 
-Waits are in the stream's own time: a match is told when that event or heartbeat comes on which the method tells it, so they
-do not depend on the machine. Cost is CPU over the whole stream. Memory is the state as it is looked at again and again, in
-a run that nobody times.
+Waits are in the stream's own time: a match is told when that event or heartbeat comes on which the method tells it,
+so they do not depend on the machine. Cost is CPU over the whole stream. Memory is the state as it is looked at again
+and again, in a run that nobody times.
 """
 
 import time
@@ -14,9 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.aggressive import Aggressive
-from whenabouts_cloud.cep.conservative import Conservative
-from whenabouts_cloud.cep.kslack import KSlack
 from whenabouts_cloud.experiments.cep_workload import TYPES, UNIT, Stream
 
 METHODS = ("infa_hts", "kslack", "conservative", "aggressive")
@@ -26,7 +23,6 @@ POG_EVERY = 5  # events a punctuation: 20 %, Table 1
 Rows = npt.NDArray[np.int64]
 Emit = Literal["sure", "arrival"]
 Order = Literal["kbound", "source"]
-_COMPARED = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
 
 
 @dataclass(frozen=True)
@@ -51,9 +47,7 @@ class Run:
 def begin(text: str, method: str, *, k: int | None = None, emit: Emit = "sure", order: Order = "kbound") -> Any:
     """A method over the pattern, whose windows count units, for the types A .. J."""
     pattern = Pattern.parse(text, unit_us=UNIT)
-    if method == "infa_hts":
-        return engine(pattern, list(TYPES), emit, k=k, order=order)
-    return _COMPARED[method](pattern.plan(TYPES), len(TYPES), k=k, order=order, pog_every=POG_EVERY)
+    return engine(pattern, list(TYPES), emit, method, k=k, order=order, pog_every=POG_EVERY)
 
 
 def columns(stream: Stream, first: int, last: int) -> tuple[Any, Any, Any, Any]:
@@ -90,7 +84,7 @@ def run(text: str, method: str, stream: Stream, *, k: int | None = None, emit: E
 
 
 def cpu_s(text: str, methods: tuple[str, ...], stream: Stream, repeats: int) -> list[float]:
-    """CPU seconds of each method for all events and the end; the fastest of several rounds, in which the methods take turns."""
+    """CPU seconds of each method for all events and the end: the fastest of several rounds, in which they take turns."""
     best = [float("inf")] * len(methods)
     for _ in range(repeats):
         for n, method in enumerate(methods):

@@ -1,7 +1,8 @@
 """SEQ(A, B, !C, D, E, F, G) as a self-join in DuckDB, over a complete batch. Two ways, both exact.
 
-`plain` joins on the key, as one writes it first: quadratic in the events of a key. `buckets` adds equality on stretches of time as
-long as the window, the later elements in their own stretch and the one before: linear in the events, at twice the rows.
+`plain` joins on the key, as one writes it first: quadratic in the events of a key. `buckets` adds equality on
+stretches of time as long as the window, the later elements in their own stretch and the one before: linear in the
+events, at twice the rows.
 """
 
 from typing import Any

@@ -2,13 +2,15 @@
 
     .venv-flink/bin/python tests/bench/peers/flink_match.py EVENTS.csv --window-ms 40000 --slack-ms 10000 --filler next
 
-EVENTS.csv has rows of id, key, type letter and time in ms, in the order of arrival; the type letters are those of the pattern
-SEQ(A, B, !C, D, E, F, G). MATCH_RECOGNIZE has neither "every combination" nor negation: what may lie between two neighbours is a
-variable of its own, and there is one match for a start row at most. `next` takes the next event of each type (SELECT NEXT with
-us); `any` lets the filler be anything, and gives each start row that has a match one of them. C is excluded from the second.
+EVENTS.csv has rows of id, key, type letter and time in ms, in the order of arrival; the type letters are those of the
+pattern SEQ(A, B, !C, D, E, F, G). MATCH_RECOGNIZE has neither "every combination" nor negation: what may lie between
+two neighbours is a variable of its own, and there is one match for a start row at most. `next` takes the next event
+of each type (SELECT NEXT with us); `any` lets the filler be anything, and gives each start row that has a match one
+of them. C is excluded from the second.
 
-Streaming mode, one slot, watermark behind the latest time by the slack and 1 ms, since Flink drops what is at the watermark;
-WITHIN excludes its end, hence 1 ms more there. CPU is that of this process and of the Java process, read before they end.
+Streaming mode, one slot, watermark behind the latest time by the slack and 1 ms, since Flink drops what is at the
+watermark; WITHIN excludes its end, hence 1 ms more there. CPU is that of this process and of the Java process, read
+before they end.
 """
 
 import argparse
