@@ -107,13 +107,17 @@ def rates(rounds: int) -> dict[tuple[str, int, float], float]:
                     best[name, keys, late] = max(best.get((name, keys, late), 0.0), EVENTS / took)
         for late, stream in streams.items():
             line = f"{expected[late][0] / EVENTS:.2f} matches an event, {stream.out_of_order:.1%} out of order"
-            print(f"{keys} keys, {late:.0%} late: {line}; same digest from all", flush=True)
+            print(f"{said(keys)}, {late:.0%} late: {line}; same digest from all", flush=True)
     return best
+
+
+def said(keys: int) -> str:
+    return f"{keys} key{'s' if keys > 1 else ''}"
 
 
 def table(best: dict[tuple[str, int, float], float]) -> None:
     cases = [(keys, late) for keys in KEYS for late in LATE]
-    print(f"\n{'million events a CPU second':28}" + "".join(f"{f'{keys} keys {late:.0%}':>15}" for keys, late in cases))
+    print(f"\n{'million events a CPU second':28}" + "".join(f"{f'{said(keys)} {late:.0%}':>15}" for keys, late in cases))
     for name in dict.fromkeys(name for name, _, _ in best):
         cells = (best.get((name, *case)) for case in cases)
         print(f"{name:28}" + "".join(f"{'' if x is None else format(x / 1e6, '.2f'):>15}" for x in cells))
@@ -143,7 +147,7 @@ def flink(keys: int, folder: Path) -> dict[str, float]:
     rate = (FLINK_EVENTS[1] - FLINK_EVENTS[0]) / (cpu[1] - cpu[0])
     found = {"flink": rate, "next": FLINK_EVENTS[1] / took, "every": FLINK_EVENTS[1] / took_all}
     print(
-        f"{keys} keys: Flink {cpu[0]:.1f} s for {FLINK_EVENTS[0]}, {cpu[1]:.1f} s for {FLINK_EVENTS[1]}: {rate:,.0f} "
+        f"{said(keys)}: Flink {cpu[0]:.1f} s for {FLINK_EVENTS[0]}, {cpu[1]:.1f} s for {FLINK_EVENTS[1]}: {rate:,.0f} "
         f"events/s; its {ours[0]} matches are those of NEXT (same digest, ours {found['next'] / 1e6:.1f} M/s), of "
         f"{every[0]} combinations",
         flush=True,
@@ -193,8 +197,8 @@ def main() -> None:
     slowest, slowest_name = float("inf"), ""
     for text, intervals, matches, rate in measured():
         compared = checked(text, intervals)
-        said = f"{text}{' (intervals)' if intervals else ''}{'' if compared else ' (not compared)'}"
-        print(f"{said:84}{matches:10.3f}{rate / 1e6:8.2f}", flush=True)
+        name = f"{text}{' (intervals)' if intervals else ''}{'' if compared else ' (not compared)'}"
+        print(f"{name:84}{matches:10.3f}{rate / 1e6:8.2f}", flush=True)
         if rate < slowest:
             slowest, slowest_name = rate, text
     many = thousand()
@@ -203,12 +207,12 @@ def main() -> None:
     ours = {(keys, late): best["infa_hts", keys, late] for keys in KEYS for late in LATE}
     for keys, bound in ((1, 8), (1024, 5)):
         worst = min(ours[keys, late] for late in LATE)
-        target(f"{keys} keys, slowest of 0, 20, 50 % late: million events/s", worst / 1e6, bound)
+        target(f"{said(keys)}, slowest of 0, 20, 50 % late: million events/s", worst / 1e6, bound)
     for keys in KEYS:
-        target(f"{keys} keys: time at 50 % late over that at 0 %", ours[keys, 0.0] / ours[keys, 0.5], 1.15, False)
+        target(f"{said(keys)}: time at 50 % late over that at 0 %", ours[keys, 0.0] / ours[keys, 0.5], 1.15, False)
     for keys, found in beside.items():
         target(
-            f"{keys} keys: every combination here over one a start row in Flink", ours[keys, 0.2] / found["flink"], 200
+            f"{said(keys)}: every combination here over one a start row in Flink", ours[keys, 0.2] / found["flink"], 200
         )
     for way in ("plain", "buckets"):
         ratio = ours[1024, 0.2] / best[f"DuckDB, {way}", 1024, 0.2]

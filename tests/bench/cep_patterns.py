@@ -39,6 +39,7 @@ PATTERNS = (
     ("SEQ(A, B, C) WITHIN 20 SKIP PAST LAST", False),
     ("SEQ(A, B, !C, D) WITHIN 20", True),
     ("SEQ(A, B, C) WITHIN 20 POSSIBLE", True),
+    ("SEQ(A, B, !C, D) WITHIN 20 OVER 80 %", True),
     ("AND(A a, B b) WITHIN 20 WHERE a OVERLAPS b", True),
 )
 MANY, MANY_TYPES = 1000, 300

@@ -98,7 +98,7 @@ def _costs(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figure]
         f"where the two others construct at every arrival: it takes {last[1] / last[2]:.2f} of the time of "
         f"conservative. Aggressive over conservative: {crossing}; the paper has them cross at 40 %. Time at "
         f"{size.shares[-1]} % over that at {size.shares[0]} %: {growth}; the paper's times all grow. A late event "
-        "moves a handful of entries in a sorted chain, which is little beside the search.",
+        "moves a handful of entries in a sorted chain, which finds other events behind it.",
     )  # fmt: skip
     matches = len(in_order(TABLE_1, streams[-1]))
     throughput = Figure(
@@ -108,8 +108,8 @@ def _costs(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figure]
         f"{size.shares[-1]} %, {rates['infa_hts'][-1] / rates['conservative'][-1]:.1f} times conservative and "
         f"{rates['infa_hts'][-1] / rates['aggressive'][-1]:.1f} times aggressive; every result is found and written "
         f"out, {matches / len(streams[-1].t):.2f} matches an event. The paper counts results a second without a "
-        "number of them; with equal results that is the same order. Its order (INFA-HTS first, K-slack last, since "
-        "it waits) is that of waiting, not of work.",
+        "number of them; with equal results that is the same order. It has K-slack last, "
+        "which is the order of waiting, not of work.",
     )  # fmt: skip
     return execution, throughput
 
@@ -130,9 +130,9 @@ def _memory(size: Size, seed: int, say: Say) -> Figure:
         f"times, aggressive {last[3] / last[0]:.1f} times. What has to be held is the window and the slack, by "
         "definition the same for all, and disorder moves it little (the most over the least: "
         f"{', '.join(f'{m} {x:.2f}' for m, x in span.items())}); the rest is how tightly the chains are packed. The "
-        f"aggressive method's told matches, kept until they are sealed, add {last[3] - last[2]:.0f} kB to the "
-        "stacks: with this pattern few matches wait to be sealed. Measured with "
-        "many keys, since with one most of it is arrays at their least size.",
+        "paper has aggressive above conservative for the matches that it has to remember; here both remember those "
+        f"that are not sealed, with this pattern few, and aggressive holds {last[3] / last[2]:.2f} of what "
+        "conservative does. Measured with many keys, since with one most of it is arrays at their least size.",
     )  # fmt: skip
 
 
