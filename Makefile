@@ -44,6 +44,7 @@ bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and p
 
 bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Flink (needs Java), the same answers checked.
 	$(BIN)/python tests/bench/bench_cep.py
+	$(BIN)/python tests/bench/bench_cep_spark.py
 
 broker:
 	@command -v mosquitto >/dev/null || test -x /usr/sbin/mosquitto || { \

@@ -117,7 +117,9 @@ def said(keys: int) -> str:
 
 def table(best: dict[tuple[str, int, float], float]) -> None:
     cases = [(keys, late) for keys in KEYS for late in LATE]
-    print(f"\n{'million events a CPU second':28}" + "".join(f"{f'{said(keys)} {late:.0%}':>15}" for keys, late in cases))
+    print(
+        f"\n{'million events a CPU second':28}" + "".join(f"{f'{said(keys)} {late:.0%}':>15}" for keys, late in cases)
+    )
     for name in dict.fromkeys(name for name, _, _ in best):
         cells = (best.get((name, *case)) for case in cases)
         print(f"{name:28}" + "".join(f"{'' if x is None else format(x / 1e6, '.2f'):>15}" for x in cells))

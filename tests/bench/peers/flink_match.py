@@ -49,15 +49,19 @@ def seconds(ms: int) -> str:
 
 
 def cpu_s() -> float:
-    """Of this process and all below it."""
-    ticks, waiting = 0, [os.getpid()]
-    while waiting:
-        base = Path(f"/proc/{waiting.pop()}")
-        fields = (base / "stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-        for task in (base / "task").iterdir():
-            waiting += [int(child) for child in (task / "children").read_text().split()]
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """Of this process, all below it and those of them that have ended."""
+    parent, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile; who waited for it has its time
+        number = int(path.parent.name)
+        parent[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    found = {os.getpid()}
+    while more := {number for number, above in parent.items() if above in found} - found:
+        found |= more
+    return sum(ticks[number] for number in found) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
