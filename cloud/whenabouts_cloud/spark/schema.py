@@ -117,9 +117,9 @@ def result_rows(rows: pa.Table) -> pa.Table:
     return rows.append_column("note", pa.nulls(rows.num_rows, pa.string()))
 
 
-def counts_row(counts: dict[str, Any]) -> pa.Table:
-    """The row of OUTPUT that tells these counts."""
-    return pa.Table.from_pylist([{"note": json.dumps(counts)}], schema=_OUTPUT)
+def counts_row(counts: dict[str, Any], output: pa.Schema = _OUTPUT) -> pa.Table:
+    """The row of OUTPUT, or of another schema with a note, that tells these counts."""
+    return pa.Table.from_pylist([{"note": json.dumps(counts)}], schema=output)
 
 
 def late_rows(rule: CorrelateRule, late: pa.Table) -> pa.Table:
