@@ -6,12 +6,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import ClassVar
 
 TIMEOUT_S = 90
 
 
 class Process:
     """The command running; its two outputs are collected as lines."""
+
+    started: ClassVar[list["Process"]] = []
 
     def __init__(self, folder: Path, *more: str) -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
@@ -30,6 +33,7 @@ class Process:
             [sys.executable, "-c", call, *map(str, options), *more],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True,
         )  # fmt: skip
+        Process.started.append(self)
         self.out, self.err = [], []
         self._changed = threading.Condition()
         self._readers = [
@@ -61,6 +65,14 @@ class Process:
         for reader in self._readers:
             reader.join(10)
         return code
+
+    @classmethod
+    def end_all(cls):
+        """Whatever still runs of those that were started, as after a test that failed."""
+        for one in cls.started:
+            if one.process.poll() is None:
+                one.kill()
+        cls.started.clear()
 
     def kill(self):
         """SIGKILL to the driver, its JVM and its workers at once."""

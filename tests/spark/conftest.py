@@ -2,6 +2,7 @@
 
 import pytest
 
+from spark.background import Process
 from whenabouts_cloud.spark.session import start_session
 
 
@@ -11,3 +12,10 @@ def spark():
     session = start_session("local[2]", "whenabouts tests", shuffle_partitions=3)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left():
+    """A test that fails must not leave its jobs to the ones after it."""
+    yield
+    Process.end_all()

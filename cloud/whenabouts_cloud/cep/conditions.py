@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import Array, compiled
-from whenabouts_cloud.cep.layout import Scratch
+from whenabouts_cloud.cep.compiled import Array, bare
+from whenabouts_cloud.cep.layout import S_T, S_T_MAX, Scratch
 
 ATTRIBUTE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(16)
 CODES = {
@@ -50,18 +50,18 @@ def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Ar
     return found
 
 
-@compiled
-def holds(step_op: Array, step_element: Array, step_column: Array, step_value: Array, first: int, last: int, s: Scratch) -> Any:
+@bare
+def holds(steps: Array, step_value: Array, first: int, last: int, s: Scratch) -> Any:
     """Whether the condition of steps [first, last) holds for the bound elements."""
     stack, top = s.stack, 0
     for step in range(first, last):
-        op = step_op[step]
+        op = steps[step, 0]
         if op == ATTRIBUTE:
-            element, column = step_element[step], step_column[step]
+            element, column = steps[step, 1], steps[step, 2]
             if column == COLUMN_T_MIN:
-                stack[top] = float(s.t[element])
+                stack[top] = float(s.num[element, S_T])
             elif column == COLUMN_T_MAX:
-                stack[top] = float(s.t_max[element])
+                stack[top] = float(s.num[element, S_T_MAX])
             else:
                 stack[top] = s.attrs[element, column]
             top += 1
@@ -78,7 +78,7 @@ def holds(step_op: Array, step_element: Array, step_column: Array, step_value: A
     return stack[0] != 0.0
 
 
-@compiled
+@bare
 def _binary(op: int, a: float, b: float) -> float:
     if op == ADD:
         return a + b

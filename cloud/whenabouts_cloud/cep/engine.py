@@ -12,21 +12,27 @@ Cost: about 0.1 us an event and core with a match to every second event; 20 to 4
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import store
+from whenabouts_cloud.cep.aggressive import Aggressive
+from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.compared import Compared
+from whenabouts_cloud.cep.conservative import Conservative
+from whenabouts_cloud.cep.kslack import KSlack
 from whenabouts_cloud.cep.compiled import Array
 from whenabouts_cloud.cep.conditions import of_columns
 from whenabouts_cloud.cep.kernel import advance, feed_block
-from whenabouts_cloud.cep.layout import FOREVER, NEVER, TIME_LIMIT, Block, Results, State
+from whenabouts_cloud.cep.layout import FOREVER, NEVER, TIME_LIMIT, Block, Results
+from whenabouts_cloud.cep.held_clocks import HeldClocks
+from whenabouts_cloud.cep.offered import Offered
+from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import Plan
-from whenabouts_cloud.cep.program import compile_plans
+from whenabouts_cloud.cep.program import V_OFFERED, compile_plans
 from whenabouts_cloud.cep.sealing import raise_source
-from whenabouts_cloud.cep.skip import Skipper
 
 Index = np.typing.NDArray[np.int64]
 Emit = Literal["sure", "arrival"]
@@ -36,36 +42,16 @@ STORED_EVENTS = 1 << 28  # entries of chains at most: 8 GB; feed stops there wit
 WAITING_MATCHES = 1 << 24  # complete matches that wait to be sealed at most: 4 GB; likewise
 BLOCK_MATCHES = 1 << 26  # matches that one feed tells at most: 4 GB; likewise
 SOURCES = 1 << 16  # sources at most
+LIVE = 1 << 10  # told matches that may be taken back, before those that no longer can are forgotten
+
+
+COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
 
 
 class Compilable(Protocol):
     """A pattern: gives its plan for a list of type names."""
 
     def plan(self, type_names: Sequence[str]) -> Plan: ...
-
-
-@dataclass(frozen=True)
-class Out:
-    """What one feed, advance or finish tells. Events are named by their index over all fed so far, late ones included.
-
-    Rows are in order of told_at, then lexicographic; a place that a match leaves out is -1. told_at is the index of the event on
-    whose arrival a match was told, -1 if by advance or finish. late_added and late_removed belong to the events in late_added_by
-    and late_removed_by.
-    """
-
-    matches: Index
-    told_at: Index
-    pattern: Index
-    retractions: Index
-    retracted_at: Index
-    retracted_pattern: Index
-    late: Index
-    late_added: Index
-    late_added_by: Index
-    late_added_pattern: Index
-    late_removed: Index
-    late_removed_by: Index
-    late_removed_pattern: Index
 
 
 class LimitError(RuntimeError):
@@ -97,7 +83,9 @@ class Engine:
         self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
         self.scratch = store.new_scratch(len(c.attributes))
         self.codes: dict[int, int] = {}  # leaf of each source
-        self.skippers = {n: Skipper(plan, c.longest) for n, plan in enumerate(plans) if plan.skip != "none"}
+        self.offered = Offered(c)
+        self.offers = bool(c.program.variant[:, V_OFFERED].any())
+        self.clocks = HeldClocks(any(plan.mode == "causal" for plan in plans))
         for source in sources or ():
             self._leaf(int(source), NEVER)
 
@@ -124,17 +112,19 @@ class Engine:
 
     def feed(
         self, type_code: Any, key: Any, t: Any, source: Any = None, t_max: Any = None,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
     ) -> Out:  # fmt: skip
         """Takes events in the order of their arrival.
 
-        Columns of equal length: type codes, keys, t (and t_max) in ticks, sources for order `source`, and attributes by name.
+        Columns of equal length: type codes, keys, t (and t_max) in ticks, sources for order `source`, attributes by name,
+        and vector clocks for mode causal.
 
         Raises:
             ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
             LimitError: a limit is reached; what came before is taken in.
         """
         block = self._block(type_code, key, t, source, t_max, attributes)
+        self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past())
         return self._run(block, lambda out: feed_block(
             self.compiled.program, self.state, block, out, self.scratch, self.emit == "arrival", self.order == "source",
             self.k, self.compiled.window, self.compiled.longest,
@@ -202,7 +192,7 @@ class Engine:
         for row, (codes, steps) in enumerate(self.compiled.conditions):
             rows = np.flatnonzero(np.isin(kinds, codes))
             true[row, rows] = of_columns(steps, columns, rows)
-        frontiers = np.empty(count if self.skippers else 0, np.int64)
+        frontiers = np.empty(count if self.offered.skippers else 0, np.int64)
         return Block(kinds, keys, begin, end, leaves, stored, true, frontiers)
 
     def _attributes(self, attributes: Mapping[str, Any], count: int) -> dict[str, Array]:
@@ -260,6 +250,9 @@ class Engine:
             return f"matches of one block: found {max(meta[at.TOLD], meta[at.CANDIDATES])}, expected at most {BLOCK_MATCHES}"
         return ""
 
+    def _past(self) -> int:
+        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - self.compiled.window
+
     def _rewind(self) -> None:
         """Leaves the event on which a limit was met to be fed again."""
         meta = self.state.meta
@@ -289,46 +282,42 @@ class Engine:
         told, back, late, added, removed = (
             int(meta[n]) for n in (at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED)
         )
-        matches, told_at = _cut(out.told, told), _cut(out.told_at, told)
         which = _cut(out.told_which, told) if len(self.compiled.plans) > 1 else np.zeros(told, np.int64)
-        if self.skippers:
-            matches, told_at, which = self._skip(out, block, taken, matches, told_at, which)
+        parts = [
+            (_cut(out.told, told), _cut(out.told_at, told), which),
+            (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back)),
+            *((rows[:, 2:], rows[:, 0], rows[:, 1]) for rows in (out.added[:added], out.removed[:removed])),
+        ]
+        late_ones = _cut(out.late, late)
+        if self.offers:
+            self._decide(out, block, taken, late_ones, parts)
+            parts[:2] = [_sorted(*part) for part in parts[:2]]
+        told_part, back_part, plus, minus = parts[0], parts[1], _sorted(*parts[2]), _sorted(*parts[3])
         meta[at.FED] += taken
         return Out(
-            matches, told_at, which, _cut(out.retracted, back), _cut(out.retracted_at, back),
-            _cut(out.retracted_which, back), _cut(out.late, late), *_blamed(out.added[:added]), *_blamed(out.removed[:removed]),
+            told_part[0], back_part[0], late_ones, told_part[1], told_part[2], plus[0], minus[0], back_part[1],
+            back_part[2], plus[1], plus[2], minus[1], minus[2],
         )  # fmt: skip
 
-    def _skip(self, out: Results, block: Block | None, taken: int, matches: Index, told_at: Index, which: Index) -> tuple[Index, ...]:
-        """Passes the sure matches of plans with an after-match skip on to it, and adds what it decides."""
-        meta, c = self.state.meta, self.compiled
-        for row in out.candidates[: int(meta[at.CANDIDATES])].tolist():
-            number, place = c.variants[row[1]]
-            if number not in self.skippers or row[3] == 2:
-                continue
-            plan = c.plans[number]
-            variant = plan.variants[place]
-            places = sorted(range(len(variant.columns)), key=variant.columns.__getitem__)
-            stamps = [row[at.CANDIDATE + 3 * i : at.CANDIDATE + 3 * i + 3] for i in places]
-            ids = [-1] * plan.width
-            for i, stamp in zip(places, stamps, strict=True):
-                ids[variant.columns[i]] = stamp[2]
-            order = tuple((t, index) for t, _, index in stamps)
-            self.skippers[number].add(order, stamps[-1][1], row[5] if plan.per_key else 0, tuple(ids))
-        rows, moments, patterns = [], [], []
-        for number, skipper in self.skippers.items():
-            for reached, ids_of in skipper.decided(int(meta[at.FRONTIER])):
-                place = taken if block is None else int(np.searchsorted(block.frontier[:taken], reached))
-                rows.append([*ids_of, *[-1] * (c.width - len(ids_of))])
-                moments.append(self.fed + place if block is not None and place < taken else -1)
-                patterns.append(number)
-        if not rows:
-            return matches, told_at, which
-        matches = np.concatenate([matches, np.array(rows, np.int64)])
-        told_at = np.concatenate([told_at, np.array(moments, np.int64)])
-        which = np.concatenate([which, np.array(patterns, np.int64)])
-        order = np.lexsort((which, *matches.T[::-1], told_at))
-        return matches[order], told_at[order], which[order]
+    def _decide(self, out: Results, block: Block | None, taken: int, late: Index, parts: list[tuple[Array, Array, Array]]) -> None:
+        """Adds to told, retracted, added and removed what is decided outside of the machine code."""
+        meta, fed = self.state.meta, self.fed
+        stamps = {}
+        if block is not None:
+            end = block.t_max if len(block.t_max) else block.t
+            stamps = {i: (int(block.t[i - fed]), int(end[i - fed])) for i in late.tolist()}
+        decided = self.offered.decide(
+            out.candidates[: int(meta[at.CANDIDATES])], out.negated[: int(meta[at.NEGATED_EVENTS])], stamps,
+            self.clocks.known, self.clocks.base,
+        )  # fmt: skip
+        frontiers = np.empty(0, np.int64) if block is None else block.frontier[:taken]
+        skipped = self.offered.skipped(int(meta[at.FRONTIER]), frontiers, fed)
+        for n, more in enumerate((decided.told, decided.retracted, decided.added, decided.removed)):
+            parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more[:3], strict=True))  # type: ignore[assignment]
+        parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped[:3], strict=True))  # type: ignore[assignment]
+        if len(self.offered.live) > 2 * int(meta[at.PENDING]) + LIVE:
+            waiting = self.state.pending[: int(meta[at.PENDING_TOP])]
+            self.offered.keep_live(waiting[waiting[:, at.P_NODE] >= 0, at.P_SERIAL])
 
 
 def _column(name: str, values: Any, count: int | None) -> Array:
@@ -343,10 +332,10 @@ def _cut(rows: Array, count: int) -> Array:
     return rows[:count] if count * 2 > len(rows) else rows[:count].copy()
 
 
-def _blamed(rows: Array) -> tuple[Array, Array, Array]:
-    order = np.lexsort((rows[:, 1], *rows[:, :1:-1].T, rows[:, 0]))
-    found = rows[order]
-    return found[:, 2:].copy(), found[:, 0].copy(), found[:, 1].copy()
+def _sorted(rows: Array, moment: Array, pattern: Array) -> tuple[Array, Array, Array]:
+    """By moment, then lexicographic, then by pattern."""
+    order = np.lexsort((pattern, *rows.T[::-1], moment))
+    return rows[order], moment[order], pattern[order]
 
 
 def _plan(pattern: Compilable | Plan, type_names: Sequence[str]) -> Plan:
@@ -371,13 +360,22 @@ def engine(
         raise ValueError("pattern: found none, expected at least one")
     if order == "kbound" and k is None:
         raise ValueError("k: found none, expected the greatest delay in ticks for order kbound")
+    if method in COMPARED:
+        if len(plans) > 1:
+            raise ValueError(f"pattern: found {len(plans)}, expected one for method {method}")
+        names = None if sources is None else list(sources)
+        return COMPARED[method](plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
     if method != "infa_hts":
-        raise ValueError(f"method: found {method!r}, expected infa_hts")
+        raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(COMPARED)}")
     return Engine(plans, len(type_names), emit, order, k or 0, sources, longest)
 
 
 def _restore(blob: bytes) -> Engine:
-    """The engine that a snapshot was made of."""
+    """The engine that a snapshot was made of.
+
+    Raises:
+        ValueError: it is no snapshot, or one of another version.
+    """
     from whenabouts_cloud.cep.snapshot import load
 
     return load(blob)
@@ -388,7 +386,7 @@ engine.restore = _restore  # type: ignore[attr-defined]
 
 def detect(
     pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, source: Any = None,
-    t_max: Any = None, attributes: Mapping[str, Any] | None = None,
+    t_max: Any = None, attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
 ) -> Index:  # fmt: skip
     """All matches among the events: rows of their places in the columns, in lexicographic order."""
     begin = _column("t", t, None)
@@ -400,6 +398,7 @@ def detect(
     first = one.feed(
         np.asarray(type_code)[by_end], np.asarray(key)[by_end], begin[by_end], None,
         None if t_max is None else end[by_end], columns,
+        None if clocks is None else Clocks(clocks.vectors[by_end], clocks.process[by_end], clocks.seq[by_end]),
     )  # fmt: skip
     rows = np.concatenate([first.matches, one.finish().matches])
     found: Index = np.append(by_end, -1)[rows]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.layout import (
     BLOCK, CHAIN_WORDS, COUNT, FOREVER, FREE, KEY, LAST, LONGEST, MATCHES, MAXIMUM, MINIMUM, NEVER, NODE, NODE_FREE,
     NODE_TOP, NODES, POOL_TOP, RANGE, STATE, STORED,
@@ -20,13 +20,13 @@ from whenabouts_cloud.cep.layout import (
 LOW = 0xFFFFFFFF
 
 
-@compiled
+@bare
 def size_of(size: int) -> int:
     """Places of a block: 4, 6, 8, 12, 16, 24, ..."""
     return (2 + (size & 1)) << ((size >> 1) + 1)
 
 
-@compiled
+@bare
 def place_of(slots: Array, nodes: Array, key: int) -> Any:
     """Place of the key in the hash table, or the empty one where it belongs."""
     mask = len(slots) - 1
@@ -37,13 +37,13 @@ def place_of(slots: Array, nodes: Array, key: int) -> Any:
     return place
 
 
-@compiled
+@bare
 def find(slots: Array, nodes: Array, key: int) -> Any:
     """Main node of the key, 0 if there is none."""
     return slots[place_of(slots, nodes, key), 1]
 
 
-@compiled
+@bare
 def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     """Main node of the key, made if need be; 0 if there is no room for it."""
     place = place_of(slots, nodes, key)
@@ -66,7 +66,7 @@ def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     return node
 
 
-@compiled
+@bare
 def clear(nodes: Array, node: int, key: int) -> None:
     """An empty main node."""
     for field in range(nodes.shape[1]):
@@ -78,7 +78,7 @@ def clear(nodes: Array, node: int, key: int) -> None:
         nodes[node, field] = NEVER
 
 
-@compiled
+@bare
 def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
     """Takes an empty main node out of the table; those that stand behind it for its sake move up."""
     mask = len(slots) - 1
@@ -99,7 +99,7 @@ def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
     meta[NODES] -= 1
 
 
-@compiled
+@bare
 def rehash(slots: Array, nodes: Array, top: int) -> None:
     """Enters all main nodes into an empty table."""
     for node in range(2, top):
@@ -108,7 +108,7 @@ def rehash(slots: Array, nodes: Array, top: int) -> None:
             slots[place, 0], slots[place, 1] = nodes[node, KEY], node
 
 
-@compiled
+@bare
 def take(pool: Array, meta: Array, size: int) -> Any:
     """A free block, 0 if there is none."""
     at = meta[FREE + size]
@@ -122,14 +122,14 @@ def take(pool: Array, meta: Array, size: int) -> Any:
     return at
 
 
-@compiled
+@bare
 def give(pool: Array, meta: Array, at: int, size: int) -> None:
     """Returns a block."""
     pool[at, 1] = meta[FREE + size]
     meta[FREE + size] = at
 
 
-@compiled
+@bare
 def insert(
     nodes: Array, pool: Array, attrs: Array, meta: Array, node: int, chain: int, t: int, t_max: int, index: int,
     row: int, values: Array, past: int,
@@ -196,7 +196,7 @@ def insert(
     return True
 
 
-@compiled
+@bare
 def _passed(pool: Array, begin: int, end: int, past: int) -> Any:
     """How many at the head of a chain are before `past`."""
     last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
@@ -206,7 +206,7 @@ def _passed(pool: Array, begin: int, end: int, past: int) -> Any:
     return place - begin
 
 
-@compiled
+@bare
 def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
     """Copies entries to the head of a block, their own or another."""
     if begin == to:
@@ -218,7 +218,7 @@ def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
             attrs[to + i, column] = attrs[begin + i, column]
 
 
-@compiled
+@bare
 def sweep(slots: Array, nodes: Array, pool: Array, meta: Array, past: int, lately: int) -> None:
     """Drops what is before `past` from all nodes whose minimum time is before `lately`; takes away those left empty."""
     last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
@@ -256,7 +256,7 @@ def sweep(slots: Array, nodes: Array, pool: Array, meta: Array, past: int, latel
             nodes[node, MAXIMUM] = NEVER
 
 
-@compiled
+@bare
 def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array, new_attrs: Array) -> None:
     """Moves all chains into an empty pool, each into the smallest block that leaves it room to grow."""
     for size in range(64):
@@ -285,7 +285,7 @@ def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array
                     new_attrs[at + i, column] = attrs[begin + i, column]
 
 
-@compiled
+@bare
 def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """The first entry of a chain at t or later: looked for from the head in short chains, else by halving."""
     while end - begin > 12:
@@ -299,7 +299,7 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     return begin
 
 
-@compiled
+@bare
 def reach_back(meta: Array, pool: Array) -> Any:
     """How much earlier than its end an event may begin: the longest stamp seen; nothing among points."""
     return meta[LONGEST] if pool.shape[1] == 3 else 0

@@ -8,30 +8,29 @@ points and without conditions across events this is exact: a match exists, negat
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import LOW, first_from
-from whenabouts_cloud.cep.layout import CHAIN_WORDS, LAST, NODE, RANGE, STATE
+from whenabouts_cloud.cep.layout import (
+    CHAIN_WORDS, NODE, RANGE, S_BOUND, S_END,
+)  # fmt: skip
+from whenabouts_cloud.cep.program import (
+    E_AFTER, E_CLASS,
+)  # fmt: skip
 
 
-@compiled
+@bare
 def chain_completes(
-    nodes: Array, pool: Array, node: int, classes: Array, first: int, count: int, position: int, t: int, window: int,
-    begin: Array, end: Array,
+    nodes: Array, pool: Array, element: Array, node: int, first: int, count: int, position: int, t: int, window: int,
+    num: Array,
 ) -> bool:  # fmt: skip
     """Whether an event at `position` completes a chain of points; fills where each positive can lie.
 
-    end[i] is one past the last place of positive i < position; for those after it begin[i] is the first place.
+    For those before it S_END is one past the last place; for those after it S_BOUND is the first place. S_BOUND of the first
+    positive is where the window begins.
     """
-    if position + 1 < count:
-        if nodes[node, NODE + CHAIN_WORDS * classes[first + position + 1] + LAST] <= t:
-            return False
-        if nodes[node, NODE + CHAIN_WORDS * classes[first + count - 1] + LAST] <= t:
-            return False
-    if position > 0 and classes[first] < 62 and not nodes[node, STATE] >> classes[first] & 1:
-        return False
     earliest = t
     for i in range(position - 1, -1, -1):
-        span = nodes[node, NODE + CHAIN_WORDS * classes[first + i] + RANGE]
+        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
         low, place = span >> 32, span & LOW
         while place > low and pool[place - 1, 0] >= earliest:
             place -= 1
@@ -40,10 +39,10 @@ def chain_completes(
         earliest = pool[place - 1, 0]
         if earliest < t - window:
             return False
-        begin[i], end[i] = low, place
+        num[i, S_END] = place
     latest = t
     for i in range(position + 1, count):
-        span = nodes[node, NODE + CHAIN_WORDS * classes[first + i] + RANGE]
+        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
         high = span & LOW
         place = first_from(pool, span >> 32, high, latest + 1)
         if place == high:
@@ -51,16 +50,17 @@ def chain_completes(
         latest = pool[place, 0]
         if latest > earliest + window:
             return False
-        begin[i], end[i] = place, high
+        num[i, S_END] = high
     if position > 0:  # the first positive can reach back only so far
-        begin[0] = first_from(pool, begin[0], end[0], latest - window)
+        span = nodes[node, NODE + CHAIN_WORDS * element[first, E_CLASS] + RANGE]
+        num[0, S_BOUND] = first_from(pool, span >> 32, num[0, S_END], latest - window)
     return True
 
 
-@compiled
+@bare
 def may_complete(
-    nodes: Array, pool: Array, node: int, classes: Array, after: Array, first: int, count: int, position: int,
-    earliest: int, t: int, reach: int, slack: int, behind: int, bound: Array,
+    nodes: Array, pool: Array, node: int, element: Array, first: int, count: int, position: int, earliest: int, t: int,
+    reach: int, slack: int, behind: int, num: Array,
 ) -> Any:  # fmt: skip
     """Whether an event at `position` may complete a variant; fills the latest begin that each positive can have.
 
@@ -70,17 +70,17 @@ def may_complete(
     for i in range(count - 1, -1, -1):
         limit = reach
         if i == position:
-            bound[i] = t
+            num[i, S_BOUND] = t
             continue
-        span = nodes[node, NODE + CHAIN_WORDS * classes[first + i] + RANGE]
+        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
         begin, end = span >> 32, span & LOW
         for j in range(i + 1, count):
-            if after[first + i] >> j & 1 and bound[j] - 1 + slack < limit:
-                limit = bound[j] - 1 + slack
+            if element[first + i, E_AFTER] >> j & 1 and num[j, S_BOUND] - 1 + slack < limit:
+                limit = num[j, S_BOUND] - 1 + slack
         place = first_from(pool, begin, end, limit + 1)
         if place == begin or pool[place - 1, 0] < earliest:
             return False
-        bound[i] = pool[place - 1, 0]
-        if position >= 0 and after[first + position] >> i & 1 and bound[i] <= behind:
+        num[i, S_BOUND] = pool[place - 1, 0]
+        if position >= 0 and element[first + position, E_AFTER] >> i & 1 and num[i, S_BOUND] <= behind:
             return False
     return True

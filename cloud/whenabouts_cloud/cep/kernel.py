@@ -7,25 +7,30 @@ is called again: it goes on where it was, the search for that event from its beg
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
-from whenabouts_cloud.cep.layout import (
-    ADDED, AT, BEGUN_CANDIDATES, BEGUN_NEGATED, CANDIDATES, CHAIN, DONE, EMPTY_NODE, EVENT_PLACE, FED, FRONTIER, GROUP, HEAP, LATE,
-    LATE_TOTAL, LONGEST, MATCHES, MORE_CANDIDATES, MORE_LATE, MORE_NEGATED, MORE_NODES, MORE_POOL, MORE_RETRACTED,
-    MORE_TOLD, NEGATED_EVENTS, NEVER, NEWEST, P_NEXT, P_NODE, P_SEAL, P_SERIAL, P_VARIANT, REMOVED, RETRACTED,
-    RETRACTED_GROUP, SEARCHES, STAGE, STAGED, SWEPT, TOLD, Block, Results, Scratch, State,
-)  # fmt: skip
-from whenabouts_cloud.cep.program import Program
 from whenabouts_cloud.cep.sealing import (
     bind_pending, enter, free_pending, leave, pop, raise_source, violated,
 )  # fmt: skip
-from whenabouts_cloud.cep.search import ADD, AGAIN, FIRST, REMOVE, TELL, breaks, offer, search, search_chain, tell
+from whenabouts_cloud.cep.search import ADD, AGAIN, FIRST, REMOVE, TELL, breaks, offer, search, tell
+from whenabouts_cloud.cep.infa import chain_completes
+from whenabouts_cloud.cep.search_plain import search_plain
+from whenabouts_cloud.cep.layout import (
+    ADDED, AT, BEGUN_CANDIDATES, BEGUN_NEGATED, CANDIDATES, CHAIN, CHAIN_WORDS, DONE, EMPTY_NODE, EVENT_PLACE, FED,
+    FRONTIER, GROUP, HEAP, LAST, LATE, LATE_TOTAL, LONGEST, MATCHES, MORE_LATE, MORE_NODES, MORE_POOL, MORE_RETRACTED,
+    NEGATED_EVENTS, NEVER, NEWEST, NODE, P_NEXT, P_NODE, P_SERIAL, P_VARIANT, REMOVED, RETRACTED, RETRACTED_GROUP,
+    STAGE, STAGED, SWEPT, S_INDEX, TOLD, Block, Results, Scratch, State,
+)  # fmt: skip
+from whenabouts_cloud.cep.program import (
+    E_CLASS, E_COLUMN, K_FORBID, K_KEYED, K_TRUE, K_USE, K_USE_END, N_CLASS, U_POSITION, U_VARIANT, V_ELEMENT,
+    V_NEGATION, V_NEGATION_END, V_OFFERED, V_PLAIN, V_PLAN, V_REFINED, V_WIDTH, V_WINDOW, Program,
+)  # fmt: skip
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
 KBOUND, SOURCE = 0, 1
 
 
-@compiled
+@bare
 def feed_block(
     p: Program, state: State, block: Block, out: Results, s: Scratch, eager: bool, by_source: bool, k: int,
     window: int, longest: int,
@@ -34,6 +39,7 @@ def feed_block(
     meta, nodes, pool, slots, attrs = state.meta, state.nodes, state.pool, state.slots, state.attrs
     intervals, extra = len(block.t_max) > 0, attrs.shape[1]
     span = max(1, (window + longest + k) >> 2)
+    points = pool.shape[1] == 2
     count = len(block.t)
     i = meta[AT]
     while i < count:
@@ -70,19 +76,29 @@ def feed_block(
                 s.attrs[EVENT_PLACE, column] = block.attrs[i, column]
             for place in range(first, last):
                 c = p.type_class[place]
-                if p.class_true[c] >= 0 and not block.true[p.class_true[c], i]:
+                if p.klass[c, K_TRUE] >= 0 and not block.true[p.klass[c, K_TRUE], i]:
                     continue
-                node = find(slots, nodes, block.key[i]) if p.class_keyed[c] else 0
-                for use in range(p.use_start[c], p.use_start[c + 1]):
-                    variant, position = p.use_variant[use], p.use_position[use]
-                    if p.variant_plain[variant] and pool.shape[1] == 2:
-                        status = search_chain(p, state, out, s, variant, position, node, t, index, eager, longest, index)
+                node = find(slots, nodes, block.key[i]) if p.klass[c, K_KEYED] else 0
+                for use in range(p.klass[c, K_USE], p.klass[c, K_USE_END]):
+                    variant, position = p.use[use, U_VARIANT], p.use[use, U_POSITION]
+                    if points and p.variant[variant, V_PLAIN]:
+                        first_element, width = p.variant[variant, V_ELEMENT], p.variant[variant, V_WIDTH]
+                        if position + 1 < width and nodes[node, NODE + CHAIN_WORDS * p.element[first_element + position + 1, E_CLASS] + LAST] <= t:
+                            continue
+                        if not chain_completes(
+                            nodes, pool, p.element, node, first_element, width, position, t, p.variant[variant, V_WINDOW], s.num
+                        ):
+                            continue
+                        status = search_plain(
+                            p.variant, p.element, p.negation, nodes, pool, meta, state.pending, out.told, out.told_which, s.num,
+                            variant, position, node, t, index, eager, longest,
+                        )  # fmt: skip
                     else:
                         status = search(p, state, out, s, variant, position, node, t, t_max, index, TELL, NEVER, eager, longest, index)
                     if status != DONE:
                         _undo(state)
                         return status
-                if eager and p.forbid_start[c] < p.forbid_start[c + 1] and nodes[node, MATCHES] != 0:
+                if eager and p.klass[c, K_FORBID] and nodes[node, MATCHES] != 0:
                     status = _retract(p, state, out, s, node, c, t, t_max, index)
                     if status != DONE:
                         _undo(state)
@@ -112,7 +128,7 @@ def feed_block(
     return DONE
 
 
-@compiled
+@bare
 def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, window: int, longest: int) -> Any:
     """Tells what is sealed at the frontier as it stands, with no event; DONE, or what there must be more of."""
     meta = state.meta
@@ -130,7 +146,7 @@ def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, win
     return DONE
 
 
-@compiled
+@bare
 def clean(state: State, window: int, longest: int) -> None:
     """Drops from all main nodes what nothing can join any more."""
     meta = state.meta
@@ -139,7 +155,7 @@ def clean(state: State, window: int, longest: int) -> None:
     meta[SWEPT] = meta[FRONTIER]
 
 
-@compiled
+@bare
 def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max: int) -> None:
     """What the event says about those to come."""
     meta = state.meta
@@ -153,7 +169,7 @@ def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max:
         meta[FRONTIER] = frontier
 
 
-@compiled
+@bare
 def _store(
     p: Program, nodes: Array, pool: Array, attrs: Array, slots: Array, meta: Array, block: Block, i: int, t: int,
     t_max: int, index: int, first: int, last: int, past: int,
@@ -161,9 +177,9 @@ def _store(
     """Puts the event into the chains of its classes; meta[CHAIN] counts those that are done."""
     for place in range(first + meta[CHAIN], last):
         c = p.type_class[place]
-        if p.class_true[c] < 0 or block.true[p.class_true[c], i]:
+        if p.klass[c, K_TRUE] < 0 or block.true[p.klass[c, K_TRUE], i]:
             node = 0
-            if p.class_keyed[c]:
+            if p.klass[c, K_KEYED]:
                 node = find_or_add(slots, nodes, meta, block.key[i])
                 if node == 0:
                     return MORE_NODES
@@ -174,7 +190,7 @@ def _store(
     return DONE
 
 
-@compiled
+@bare
 def _undo(state: State) -> None:
     """Takes back what the search for this event has found, for it will begin anew."""
     meta = state.meta
@@ -186,7 +202,7 @@ def _undo(state: State) -> None:
         free_pending(state, place)
 
 
-@compiled
+@bare
 def _retract(p: Program, state: State, out: Results, s: Scratch, node: int, c: int, t: int, t_max: int, index: int) -> Any:
     """Told matches of the node that an event of a class violates: they are taken back, their places marked by serial 0."""
     meta, pending = state.meta, state.pending
@@ -195,8 +211,8 @@ def _retract(p: Program, state: State, out: Results, s: Scratch, node: int, c: i
         one = place - 1
         place = pending[one, P_NEXT]
         variant = pending[one, P_VARIANT]
-        count = p.variant_width[variant]
-        if p.variant_refined[variant]:
+        count = p.variant[variant, V_WIDTH]
+        if p.variant[variant, V_REFINED]:
             if not _negates(p, variant, c):
                 continue
             bind_pending(state, one, count, s)
@@ -207,7 +223,7 @@ def _retract(p: Program, state: State, out: Results, s: Scratch, node: int, c: i
         bind_pending(state, one, count, s)
         own = False
         for i in range(count):
-            own = own or s.index[i] == index
+            own = own or s.num[i, S_INDEX] == index
         if own or not breaks(p, s, variant, t, t_max, c, state.attrs.shape[1]):
             continue
         row = meta[RETRACTED]
@@ -221,22 +237,22 @@ def _retract(p: Program, state: State, out: Results, s: Scratch, node: int, c: i
         for column in range(out.retracted.shape[1]):
             out.retracted[row, column] = -1
         for i in range(count):
-            out.retracted[row, p.element_column[p.element_start[variant] + i]] = s.index[i]
-        out.retracted_which[row] = p.variant_plan[variant]
+            out.retracted[row, p.element[p.variant[variant, V_ELEMENT] + i, E_COLUMN]] = s.num[i, S_INDEX]
+        out.retracted_which[row] = p.variant[variant, V_PLAN]
         out.retracted_at[row] = -one - 2
         meta[RETRACTED] = row + 1
     return DONE
 
 
-@compiled
+@bare
 def _negates(p: Program, variant: int, c: int) -> bool:
-    for k in range(p.negation_start[variant], p.negation_start[variant + 1]):
-        if p.negation_class[k] == c:
+    for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
+        if p.negation[k, N_CLASS] == c:
             return True
     return False
 
 
-@compiled
+@bare
 def _commit(
     p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
     index: int,
@@ -254,7 +270,7 @@ def _commit(
         enter(state, place)
 
 
-@compiled
+@bare
 def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, moment: int) -> Any:
     """Tells, or lets go, the matches whose sealing time the frontier has reached."""
     meta, pending, heap = state.meta, state.pending, state.heap
@@ -263,15 +279,15 @@ def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, mo
         node = pending[place, P_NODE]
         if node >= 0 and not eager:
             variant = pending[place, P_VARIANT]
-            count = p.variant_width[variant]
+            count = p.variant[variant, V_WIDTH]
             bind_pending(state, place, count, s)
             kept = True
-            if not p.variant_refined[variant]:
-                for k in range(p.negation_start[variant], p.negation_start[variant + 1]):
-                    if violated(p, state, k, node, count, p.variant_window[variant], NEVER, s):
+            if not p.variant[variant, V_REFINED]:
+                for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
+                    if violated(p, state, k, node, count, p.variant[variant, V_WINDOW], NEVER, s):
                         kept = False
                         break
-            if kept and p.variant_offered[variant]:
+            if kept and p.variant[variant, V_OFFERED]:
                 status = offer(p, state, out, s, variant, node, FIRST, 0, moment, NEVER)
                 if status != DONE:
                     return status
@@ -286,7 +302,7 @@ def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, mo
     return DONE
 
 
-@compiled
+@bare
 def _late(
     p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, t: int, t_max: int, index: int,
     longest: int, window: int,
@@ -302,20 +318,20 @@ def _late(
     kind = block.type_code[i]
     for place in range(p.type_start[kind], p.type_start[kind + 1]):
         c = p.type_class[place]
-        if p.class_true[c] >= 0 and not block.true[p.class_true[c], i]:
+        if p.klass[c, K_TRUE] >= 0 and not block.true[p.klass[c, K_TRUE], i]:
             continue
         node = 0
-        if p.class_keyed[c]:
+        if p.klass[c, K_KEYED]:
             node = find(state.slots, nodes, block.key[i])
             if node == 0:
                 node = EMPTY_NODE
-        for use in range(p.use_start[c], p.use_start[c + 1]):
-            status = search(p, state, out, s, p.use_variant[use], p.use_position[use], node, t, t_max, index, ADD, oldest, False, longest, index)
+        for use in range(p.klass[c, K_USE], p.klass[c, K_USE_END]):
+            status = search(p, state, out, s, p.use[use, U_VARIANT], p.use[use, U_POSITION], node, t, t_max, index, ADD, oldest, False, longest, index)
             if status != DONE:
                 _forget_late(meta, begun)
                 return status
-        for v in range(len(p.variant_plan)):
-            if p.forbid_start[c] < p.forbid_start[c + 1] and not p.variant_refined[v] and _negates(p, v, c):
+        for v in range(len(p.variant)):
+            if p.klass[c, K_FORBID] and _negates(p, v, c):
                 status = search(p, state, out, s, v, -1, node, t, t_max, c, REMOVE, oldest, False, longest, index)
                 if status != DONE:
                     _forget_late(meta, begun)
@@ -326,13 +342,13 @@ def _late(
     return DONE
 
 
-@compiled
+@bare
 def _forget_late(meta: Array, begun: Any) -> None:
     """Takes back what was noted for a late event, for it will be noted anew."""
     meta[ADDED], meta[REMOVED], meta[CANDIDATES], meta[NEGATED_EVENTS] = begun[1], begun[2], begun[3], begun[4]
 
 
-@compiled
+@bare
 def sort_rows(rows: Array, which: Array, first: int, last: int) -> None:
     """Rows [first, last) in lexicographic order, then by pattern: Shell's sort, for they are nearly in order."""
     width, tagged = rows.shape[1], len(which) > 0
@@ -357,7 +373,7 @@ def sort_rows(rows: Array, which: Array, first: int, last: int) -> None:
         step //= 3
 
 
-@compiled
+@bare
 def _in_order(rows: Array, which: Array, first: int, last: int) -> bool:
     for i in range(first + 1, last):
         if _later(rows, which, i - 1, i):
@@ -365,7 +381,7 @@ def _in_order(rows: Array, which: Array, first: int, last: int) -> bool:
     return True
 
 
-@compiled
+@bare
 def _later(rows: Array, which: Array, a: int, b: int) -> bool:
     """Whether row a belongs behind row b."""
     for column in range(rows.shape[1]):

@@ -91,14 +91,11 @@ class Results(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a search: stamps and attributes of what is bound, and places in chains, per element."""
+    """Room for a search: numbers per element (stamps and index of what is bound, places in chains), attributes, a stack."""
 
-    t: Array
-    t_max: Array
-    index: Array
+    num: Array
     attrs: Array
-    at: Array
-    end: Array
-    bound: Array
     stack: Array
 
+
+S_T, S_T_MAX, S_INDEX, S_AT, S_END, S_BOUND, S_LIMIT, SCRATCH = 0, 1, 2, 3, 4, 5, 6, 8

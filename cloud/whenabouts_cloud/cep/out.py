@@ -1,12 +1,13 @@
 """What one call of an engine tells: the same for every method."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Rows = npt.NDArray[np.int64]
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Out:
     `matches` (m, width) by told_at, then lexicographic; `told_at` (m,) is the event on whose arrival each was told, -1 when
     time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and hold no
     more. `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches
-    they would have added to and removed from what is still held (no rows from methods that do not look).
+    they would have added to and removed from what is still held (no rows from methods that do not look). For each row of
+    the last three, `..._by` is the event that took it back or was late, and `..._pattern` the pattern.
     """
 
     matches: Rows
@@ -26,6 +28,12 @@ class Out:
     pattern: Rows
     late_added: Rows
     late_removed: Rows
+    retracted_by: Rows = field(default_factory=lambda: _NONE)
+    retracted_pattern: Rows = field(default_factory=lambda: _NONE)
+    late_added_by: Rows = field(default_factory=lambda: _NONE)
+    late_added_pattern: Rows = field(default_factory=lambda: _NONE)
+    late_removed_by: Rows = field(default_factory=lambda: _NONE)
+    late_removed_pattern: Rows = field(default_factory=lambda: _NONE)
 
     @classmethod
     def of(cls, matches: Any, told_at: Any, late: Any, retractions: Any = None) -> "Out":

@@ -21,43 +21,32 @@ CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # what the search asks of an order: cert
 
 
 class Program(NamedTuple):
-    """Tables in machine form; `x_start[i] : x_start[i + 1]` are the rows of table x that belong to i."""
+    """Tables in machine form, a row per thing; the columns are named below."""
 
-    type_start: Array  # by type: classes
+    type_start: Array  # by type: where its classes begin in type_class
     type_class: Array
-    class_true: Array  # row of Block.true, or -1
-    class_keyed: Array
-    use_start: Array  # by class: uses as a positive
-    use_variant: Array
-    use_position: Array
-    forbid_start: Array  # by class: variants with a negation of it (arrival only)
-    element_start: Array  # by variant
-    element_class: Array
-    element_column: Array
-    element_before: Array
-    element_after: Array
-    variant_plan: Array
-    variant_window: Array
-    variant_order: Array  # CERTAIN, POSSIBLE, UNORDERED
-    variant_refined: Array  # its order and negations are decided outside
-    variant_offered: Array  # its matches go to `candidates`, for that or for an after-match skip
-    variant_plain: Array  # a chain without conditions across events
-    variant_width: Array
-    negation_start: Array  # by variant
-    negation_class: Array
-    negation_left: Array
-    negation_right: Array
-    negation_mask: Array  # positives that must be bound to decide it
-    negation_first: Array  # steps of its condition
-    negation_last: Array
-    condition_start: Array  # by variant
-    condition_mask: Array
-    condition_first: Array
-    condition_last: Array
-    step_op: Array
-    step_element: Array
-    step_column: Array
+    klass: Array
+    use: Array
+    variant: Array
+    element: Array
+    negation: Array
+    condition: Array
+    step: Array  # code, element, column
     step_value: Array
+
+
+# A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are.
+K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID = 0, 1, 2, 3, 4
+U_VARIANT, U_POSITION = 0, 1
+# A variant. Refined: its order and negations are decided outside. Offered: its matches go to `candidates`, for that or for an
+# after-match skip. Plain: a chain of certain order, without conditions across events, whose matches are told directly.
+V_PLAN, V_WINDOW, V_ORDER, V_REFINED, V_OFFERED, V_PLAIN, V_WIDTH, V_ELEMENT = 0, 1, 2, 3, 4, 5, 6, 7
+V_NEGATION, V_NEGATION_END, V_CONDITION, V_CONDITION_END = 8, 9, 10, 11
+E_CLASS, E_COLUMN, E_BEFORE, E_AFTER = 0, 1, 2, 3
+# A negation: mask, the positives that must be bound to decide it; the steps of its condition; in a chain, if it lies between
+# two positives, the later one (else -1) and the earlier one.
+N_CLASS, N_LEFT, N_RIGHT, N_MASK, N_FIRST, N_LAST, N_LEVEL, N_LOWER = 0, 1, 2, 3, 4, 5, 6, 7
+C_MASK, C_FIRST, C_LAST = 0, 1, 2
 
 
 @dataclass
@@ -93,10 +82,9 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
     tables = _Tables()
     class_of = [[_class(tables, plan, n) for n in range(len(plan.classes))] for plan in plans]
     element: list[tuple[int, int, int, int]] = []
-    element_start, negation_start, condition_start = [0], [0], [0]
-    negation: list[tuple[int, int, int, int, int, int]] = []
+    negation: list[tuple[int, ...]] = []
     condition: list[tuple[int, int, int]] = []
-    variant: list[tuple[int, int, int, int, int, int, int]] = []
+    variant: list[tuple[int, ...]] = []
     uses: list[list[tuple[int, int]]] = [[] for _ in tables.classes]
     names: list[tuple[int, int]] = []
     for number, plan in enumerate(plans):
@@ -105,6 +93,7 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
             raise ValueError(f"window of pattern {number}: found {plan.window} ticks, expected 0 .. 2^60")
         for place, one in enumerate(plan.variants):
             count, v = len(one.classes), len(variant)
+            begun = len(element), len(negation), len(condition)
             if not 0 < count <= POSITIVES:
                 raise ValueError(f"variant of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
             order = {"certain": CERTAIN, "causal": UNORDERED}.get(plan.mode, POSSIBLE)
@@ -121,17 +110,20 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
                 # The match's own events are no violation, so those that may lie in the gap must be bound.
                 inner = chain and n.left and n.right
                 mask = (1 << (mask | n.left | n.right).bit_length()) - 1 if inner else everything
-                negation.append((class_of[number][n.event_class], n.left, n.right, mask, first, last))
+                between = ((n.right & -n.right).bit_length() - 1, n.left.bit_length() - 1) if inner else (-1, -1)
+                negation.append((class_of[number][n.event_class], n.left, n.right, mask, first, last, *between))
             for c in one.conditions:
                 first, last, mask = _steps(tables, plan, c)
                 condition.append((mask, first, last))
             bare = not one.conditions and not any(n.condition for n in one.negations)
-            plain = chain and order == CERTAIN and bare
-            variant.append((number, window, order, int(order != CERTAIN), int(order != CERTAIN or plan.skip != "none"), int(plain), len(one.columns)))
+            refined = order != CERTAIN
+            offered = refined or plan.skip != "none"
+            plain = chain and bare and not offered
+            variant.append((
+                number, window, order, int(refined), int(offered), int(plain), count, begun[0], begun[1], len(negation),
+                begun[2], len(condition),
+            ))  # fmt: skip
             names.append((number, place))
-            element_start.append(len(element))
-            negation_start.append(len(negation))
-            condition_start.append(len(condition))
     by_type: list[list[int]] = [[] for _ in range(types)]
     class_true, conditions = [], []
     for (codes, steps, _keyed), c in tables.classes.items():
@@ -142,20 +134,17 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
         class_true.append(len(conditions) if steps else -1)
         if steps:
             conditions.append((np.array(sorted(codes), np.int64), steps))
-    type_start, type_class = _ragged(by_type)
-    use_start, use = _ragged(uses)
-    forbidding: list[list[int]] = [[] for _ in tables.classes]
-    for row in negation:
-        forbidding[row[0]].append(0)
-    e, n_, c_, v_ = (_columns(rows, width) for rows, width in ((element, 4), (negation, 6), (condition, 3), (variant, 7)))
-    step = tables.steps
+    use_end = np.cumsum([len(rows) for rows in uses])
+    forbidden = [row[0] for row in negation]
+    klass = [
+        (class_true[c], int(keyed), int(use_end[c]) - len(uses[c]), int(use_end[c]), forbidden.count(c))
+        for c, (_, _, keyed) in enumerate(tables.classes)
+    ]
     program = Program(
-        type_start, type_class.reshape(-1), np.array(class_true, np.int64),
-        np.array([keyed for _, _, keyed in tables.classes], np.int64),
-        use_start, *_columns([tuple(row) for row in use], 2), _ragged(forbidding)[0],
-        np.array(element_start), *e, *v_, np.array(negation_start), *n_, np.array(condition_start), *c_,
-        np.array([s[0] for s in step], np.int64), np.array([s[1] for s in step], np.int64),
-        np.array([s[2] for s in step], np.int64), np.array([s[3] for s in step], np.float64),
+        np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 5),
+        _table([row for rows in uses for row in rows], 2), _table(variant, 12), _table(element, 4), _table(negation, 8),
+        _table(condition, 3), _table([step[:3] for step in tables.steps], 3),
+        np.array([step[3] for step in tables.steps], np.float64),
     )  # fmt: skip
     needed = dict.fromkeys(name for plan in plans for name in plan.attributes if name not in STAMPS)
     return Compiled(
@@ -205,12 +194,5 @@ def _closure(before: Sequence[int]) -> list[int]:
     return found
 
 
-def _ragged(rows: Sequence[Sequence[object]]) -> tuple[Array, Array]:
-    start = np.zeros(len(rows) + 1, np.int64)
-    start[1:] = np.cumsum([len(row) for row in rows])
-    return start, np.array([item for row in rows for item in row], np.int64)
-
-
-def _columns(rows: Sequence[tuple[int, ...]], width: int) -> tuple[Array, ...]:
-    table = np.array(rows, np.int64).reshape(-1, width)
-    return tuple(np.ascontiguousarray(table[:, i]) for i in range(width))
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> Array:
+    return np.array(rows, np.int64).reshape(-1, width)

@@ -8,66 +8,68 @@ checked again: an event that violates it may have come meanwhile, and such event
 
 from typing import Any
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.layout import (
-    CHAIN_WORDS, FOREVER, HEAP, NEGATED_PLACE, NEVER, NODE, P_BEFORE, P_EVENTS, P_NEXT, P_NODE, P_SEAL, PENDING,
-    PENDING_FREE, PENDING_TOP, RANGE, MATCHES, Scratch, State,
+    CHAIN_WORDS, FOREVER, HEAP, MATCHES, NEGATED_PLACE, NEVER, NODE, PENDING, PENDING_FREE, PENDING_TOP, P_BEFORE,
+    P_EVENTS, P_NEXT, P_NODE, P_SEAL, RANGE, S_INDEX, S_T, S_T_MAX, Scratch, State,
 )  # fmt: skip
-from whenabouts_cloud.cep.program import Program
+from whenabouts_cloud.cep.program import (
+    N_CLASS, N_FIRST, N_LAST, N_LEFT, N_RIGHT, V_NEGATION, V_NEGATION_END, Program,
+)  # fmt: skip
 
 
-@compiled
+@bare
 def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
     if left == 0:
         for i in range(count):
-            a = max(a, s.t[i] - window)
+            a = max(a, s.num[i, S_T] - window)
     else:
         for i in range(count):
             if left >> i & 1:
-                a = max(a, s.t[i] + 1)
+                a = max(a, s.num[i, S_T] + 1)
     if right == 0:
         for i in range(count):
-            b = min(b, s.t_max[i] + window)
+            b = min(b, s.num[i, S_T_MAX] + window)
     else:
         for i in range(count):
             if right >> i & 1:
-                b = min(b, s.t_max[i] - 1)
+                b = min(b, s.num[i, S_T_MAX] - 1)
     return a, b
 
 
-@compiled
+@bare
 def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scratch) -> Any:
     """The frontier from which on nothing can violate the match that is bound."""
     found = NEVER
-    for k in range(p.negation_start[variant], p.negation_start[variant + 1]):
-        _, b = gap(p.negation_left[k], p.negation_right[k], count, window, s)
+    for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
+        _, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
         found = max(found, b + 1 + longest)
     return found
 
 
-@compiled
+@bare
 def is_own(count: int, index: int, s: Scratch) -> bool:
     """Whether the event is one of the bound positives."""
     for i in range(count):
-        if s.index[i] == index:
+        if s.num[i, S_INDEX] == index:
             return True
     return False
 
 
-@compiled
+@bare
 def violated(p: Program, state: State, k: int, node: int, count: int, window: int, oldest: int, s: Scratch) -> bool:
     """Whether a stored event, not older than `oldest`, violates negation k of what is bound."""
     nodes, pool = state.nodes, state.pool
-    a, b = gap(p.negation_left[k], p.negation_right[k], count, window, s)
+    a, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
     if a > b:
         slack = reach_back(state.meta, pool)
         if a > b + slack:
             return False
-    field = NODE + CHAIN_WORDS * p.negation_class[k] + RANGE
+    field = NODE + CHAIN_WORDS * p.negation[k, N_CLASS] + RANGE
     if nodes[node, field - 1] == 0:
         return False
     begin, end = nodes[node, field] >> 32, nodes[node, field] & LOW
@@ -76,19 +78,19 @@ def violated(p: Program, state: State, k: int, node: int, count: int, window: in
     while place < end and pool[place, 0] <= b:
         latest = pool[place, 2] if intervals else pool[place, 0]
         if latest >= a and latest >= oldest and not is_own(count, pool[place, 1], s):
-            first, last = p.negation_first[k], p.negation_last[k]
+            first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
             if first == last:
                 return True
-            s.t[NEGATED_PLACE], s.t_max[NEGATED_PLACE] = pool[place, 0], latest
+            s.num[NEGATED_PLACE, S_T], s.num[NEGATED_PLACE, S_T_MAX] = pool[place, 0], latest
             for column in range(state.attrs.shape[1]):
                 s.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
-            if holds(p.step_op, p.step_element, p.step_column, p.step_value, first, last, s):
+            if holds(p.step, p.step_value, first, last, s):
                 return True
         place += 1
     return False
 
 
-@compiled
+@bare
 def push(heap: Array, meta: Array, when: int, place: int) -> None:
     """Enters a pending match into the heap."""
     i = meta[HEAP]
@@ -100,7 +102,7 @@ def push(heap: Array, meta: Array, when: int, place: int) -> None:
     heap[i, 0], heap[i, 1] = when, place
 
 
-@compiled
+@bare
 def pop(heap: Array, meta: Array) -> Any:
     """Takes the match with the earliest sealing time out of the heap."""
     place = heap[0, 1]
@@ -122,7 +124,7 @@ def pop(heap: Array, meta: Array) -> Any:
     return place
 
 
-@compiled
+@bare
 def take_pending(state: State) -> Any:
     """A free place for a match that waits, or -1."""
     meta, pending = state.meta, state.pending
@@ -137,7 +139,7 @@ def take_pending(state: State) -> Any:
     return place
 
 
-@compiled
+@bare
 def free_pending(state: State, place: int) -> None:
     """Returns a place."""
     state.pending[place, P_NEXT] = state.meta[PENDING_FREE]
@@ -145,7 +147,7 @@ def free_pending(state: State, place: int) -> None:
     state.meta[PENDING_FREE] = place
 
 
-@compiled
+@bare
 def enter(state: State, place: int) -> None:
     """Lets a match wait: into the heap, and into the list of its main node (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
@@ -159,7 +161,7 @@ def enter(state: State, place: int) -> None:
     meta[PENDING] += 1
 
 
-@compiled
+@bare
 def leave(state: State, place: int) -> None:
     """Takes a match out of the list of its main node; its place in the heap is the caller's affair."""
     nodes, pending = state.nodes, state.pending
@@ -173,19 +175,19 @@ def leave(state: State, place: int) -> None:
     state.meta[PENDING] -= 1
 
 
-@compiled
+@bare
 def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
     """Binds the events of a waiting match."""
     extra = state.attrs.shape[1]
     for i in range(count):
-        s.t[i] = state.pending[place, P_EVENTS + 3 * i]
-        s.t_max[i] = state.pending[place, P_EVENTS + 3 * i + 1]
-        s.index[i] = state.pending[place, P_EVENTS + 3 * i + 2]
+        s.num[i, S_T] = state.pending[place, P_EVENTS + 3 * i]
+        s.num[i, S_T_MAX] = state.pending[place, P_EVENTS + 3 * i + 1]
+        s.num[i, S_INDEX] = state.pending[place, P_EVENTS + 3 * i + 2]
         for column in range(extra):
             s.attrs[i, column] = state.pending_attrs[place, i * extra + column]
 
 
-@compiled
+@bare
 def raise_source(tree: Array, source: int, t_max: int) -> int:
     """The least frontier of all sources after one has come to t_max; leaves are in the second half of the tree."""
     leaf = len(tree) // 2 + source

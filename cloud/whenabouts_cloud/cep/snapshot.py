@@ -4,6 +4,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from whenabouts_cloud.cep import store
+from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
 
 if TYPE_CHECKING:
@@ -12,14 +13,17 @@ if TYPE_CHECKING:
 
 def dump(engine: "Engine") -> bytes:
     """The engine as bytes."""
-    return store.dump(engine.state, {
+    offered, clocks = engine.offered, engine.clocks
+    held = clocks.known
+    arrays = {} if held is None else {
+        "vectors": held.vectors, "process": held.process, "seq": held.seq, "clocks_t_max": clocks.t_max,
+    }  # fmt: skip
+    return store.dump(engine.state, arrays, {
         "plans": [_plan_out(plan) for plan in engine.plans], "types": engine.types, "emit": engine.emit,
-        "order": engine.order, "k": engine.k, "longest": engine.compiled.longest,
-        "sources": list(engine.codes), "skipping": {
-            n: [[[list(o) for o in order], last, key, list(row)] for order, last, key, row in s.waiting]
-            for n, s in engine.skippers.items()
-        },
-        "skipped": {n: list(s.past.items()) for n, s in engine.skippers.items()},
+        "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
+        "skipping": {n: s.waiting for n, s in offered.skippers.items()},
+        "skipped": {n: list(s.past.items()) for n, s in offered.skippers.items()},
+        "live": sorted(offered.live), "clocks_base": clocks.base,
     })  # fmt: skip
 
 
@@ -27,16 +31,20 @@ def load(blob: bytes) -> "Engine":
     """The engine that it was made of."""
     from whenabouts_cloud.cep.engine import Engine
 
-    header, state = store.load(blob)
+    header, state, more = store.load(blob)
     plans = [_plan_in(plan) for plan in header["plans"]]
     found = Engine(plans, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
     found.state = state
     found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
     for n, waiting in header["skipping"].items():
         for order, last, key, row in waiting:
-            found.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
+            found.offered.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
     for n, past in header["skipped"].items():
-        found.skippers[int(n)].past = {key: end for key, end in past}
+        found.offered.skippers[int(n)].past = {key: end for key, end in past}
+    found.offered.live = set(header["live"])
+    if more:
+        found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
+        found.clocks.known = Clocks(more["vectors"], more["process"], more["seq"])
     return found
 
 

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.cep.conditions import STEPS
 from whenabouts_cloud.cep.hts import clear, repack, rehash, size_of
 from whenabouts_cloud.cep.layout import (
-    CANDIDATE, CHAIN_WORDS, FOREVER, FRONTIER, HEAP, LONGEST, META, NEVER, NEWEST, NODE, NODE_TOP, NODES, P_EVENTS, P_NODE,
-    PENDING_FREE, PENDING_TOP, POOL_TOP, RANGE, STAGED, STORED, SWEPT, Results, Scratch, State,
+    CANDIDATE, CHAIN_WORDS, FOREVER, FRONTIER, HEAP, LONGEST, META, NEVER, NEWEST, NODE, NODES, NODE_TOP,
+    PENDING_FREE, PENDING_TOP, POOL_TOP, P_EVENTS, P_NODE, RANGE, SCRATCH, STAGED, STORED, SWEPT, Results, Scratch,
+    State,
 )  # fmt: skip
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 10, 1 << 6, 1 << 8, 1 << 10  # places at first
@@ -49,8 +51,7 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
 
 def new_scratch(attributes: int) -> Scratch:
     """Room for a search."""
-    return Scratch(*(np.zeros(64, np.int64) for _ in range(3)), np.zeros((64, attributes)),
-                   *(np.zeros(64, np.int64) for _ in range(3)), np.zeros(256))  # fmt: skip
+    return Scratch(np.zeros((64, SCRATCH), np.int64), np.zeros((64, attributes)), np.zeros(STEPS))
 
 
 def larger(array: Array, factor: float = 2.0) -> Array:
@@ -108,7 +109,7 @@ def state_bytes(state: State) -> int:
     return sum(array.nbytes for array in state)
 
 
-def dump(state: State, header: dict[str, Any]) -> bytes:
+def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     """The state as bytes: a line of JSON that says what follows, then the arrays, as far as they are filled."""
     packed = more_pool(state._replace(nodes=state.nodes.copy(), meta=state.meta.copy()))
     meta = packed.meta
@@ -116,15 +117,15 @@ def dump(state: State, header: dict[str, Any]) -> bytes:
         "nodes": packed.nodes[: meta[NODE_TOP]], "pool": packed.pool[: meta[POOL_TOP]],
         "attrs": packed.attrs[: meta[POOL_TOP]], "pending": packed.pending[: meta[PENDING_TOP]],
         "pending_attrs": packed.pending_attrs[: meta[PENDING_TOP]], "heap": packed.heap[: meta[HEAP]],
-        "tree": packed.tree, "meta": meta,
+        "tree": packed.tree, "meta": meta, **more,
     }  # fmt: skip
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
     line = json.dumps({**header, "version": VERSION, "arrays": shapes}).encode() + b"\n"
     return line + b"".join(np.ascontiguousarray(part).tobytes() for part in parts.values())
 
 
-def load(blob: bytes) -> tuple[dict[str, Any], State]:
-    """Header and state from bytes.
+def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
+    """Header, state and further arrays from bytes.
 
     Raises:
         ValueError: it is no snapshot, of another version, or cut off.
@@ -150,7 +151,8 @@ def load(blob: bytes) -> tuple[dict[str, Any], State]:
     arrays["heap"] = larger(arrays["heap"], heap_room / max(1, len(arrays["heap"])))
     slots = np.zeros((1 << (2 * len(arrays["nodes"]) + 4).bit_length(), 2), np.int64)
     rehash(slots, arrays["nodes"], int(arrays["meta"][NODE_TOP]))
-    return header, State(slots=slots, **arrays)
+    more = {name: arrays.pop(name) for name in list(arrays) if name not in State._fields}
+    return header, State(slots=slots, **arrays), more
 
 
 def counters(state: State) -> dict[str, int]:

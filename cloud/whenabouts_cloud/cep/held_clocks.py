@@ -1,0 +1,39 @@
+"""The vector clocks of the events that may still be in a match, for order CAUSAL: what is past is let go, oldest first."""
+
+import numpy as np
+
+from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.compiled import Array
+
+
+class HeldClocks:
+    """Clocks of the events from index `base` on; None where no pattern asks for them."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted, self.base = wanted, 0
+        self.known: Clocks | None = None
+        self.t_max: Array = np.empty(0, np.int64)
+
+    def add(self, clocks: Clocks | None, t_max: Array, past: int) -> None:
+        """Those of the events of a block; what ended before `past` goes, up to the first that did not.
+
+        Raises:
+            ValueError: there are none, or not one for each event.
+        """
+        if not self.wanted:
+            return
+        if clocks is None:
+            raise ValueError("clocks: found none, expected the vector clocks of the events for a pattern in causal order")
+        if len(clocks.vectors) != len(t_max) or (self.known and clocks.vectors.shape[1] != self.known.vectors.shape[1]):
+            raise ValueError(f"clocks: found vectors of shape {clocks.vectors.shape}, expected {len(t_max)} of one length")
+        if self.known is None:
+            self.known, self.t_max = clocks, t_max
+            return
+        gone = int(np.argmax(np.append(self.t_max >= past, True)))
+        self.base += gone
+        self.t_max = np.concatenate([self.t_max[gone:], t_max])
+        held = self.known
+        self.known = Clocks(*(
+            np.concatenate([old[gone:], new])
+            for old, new in zip((held.vectors, held.process, held.seq), (clocks.vectors, clocks.process, clocks.seq), strict=True)
+        ))  # fmt: skip

@@ -1,0 +1,180 @@
+"""What the machine code leaves to be decided outside: uncertain order, and the after-match skip.
+
+A candidate is a match but for that. Uncertain ones (POSSIBLE, OVER, CAUSAL) are asked of `uncertain.refine`, many at once, with
+the negated events that may lie in their gaps. On arrival a candidate is asked again whenever such an event comes; it can only
+become less likely, so what was told is taken back at most once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.cep.layout import CANDIDATE
+from whenabouts_cloud.cep.program import Compiled
+from whenabouts_cloud.cep.search import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
+from whenabouts_cloud.cep.skip import Skipper
+from whenabouts_cloud.cep.uncertain import refine
+
+MOMENT, VARIANT, SERIAL, KIND, NEGATED, KEY = 0, 1, 2, 3, 4, 5  # columns of a candidate
+
+
+class Rows(NamedTuple):
+    """Matches: indices, the moment of each, its pattern; and its probability."""
+
+    ids: Array
+    moment: Array
+    pattern: Array
+    probability: Array
+
+
+class Decided(NamedTuple):
+    """What has become of the candidates of a call."""
+
+    told: Rows
+    retracted: Rows
+    added: Rows
+    removed: Rows
+
+
+class Offered:
+    """Decides candidates; remembers which of those that are told may still be taken back, and what a skip holds back."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.live: set[int] = set()  # serials
+        self.skippers = {
+            n: Skipper(plan, compiled.longest) for n, plan in enumerate(compiled.plans) if plan.skip != "none"
+        }
+
+    def decide(self, candidates: Array, negated: Array, stamps: dict[int, tuple[int, int]], clocks: Clocks | None, base: int) -> Decided:
+        """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
+        end = np.append(candidates[1:, NEGATED], len(negated))
+        found: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
+        for variant in np.unique(candidates[:, VARIANT]).tolist():
+            at = np.flatnonzero(candidates[:, VARIANT] == variant)
+            mine = candidates[at]
+            keep, probability = self._ask(variant, mine, _gather(negated, mine[:, NEGATED], end[at]), clocks, base)
+            kind = mine[:, KIND]
+            if (kind == LATE_REMOVED).any():
+                late = np.flatnonzero((kind == LATE_REMOVED) & keep)
+                events = _gather(negated, mine[late, NEGATED], end[at[late]])
+                still, _ = self._ask(variant, mine[late], _with_late(events, mine[late], stamps), clocks, base)
+                keep[late[still]] = False
+            rows = self._rows(variant, mine, probability)
+            for which in (LATE_ADDED, LATE_REMOVED):
+                found[which].append(_pick(rows, keep & (kind == which)))
+            told, back = self._course(mine, keep)
+            number, _ = self.compiled.variants[variant]
+            if number in self.skippers:
+                self._hold_back(number, variant, mine[told], rows.ids[told])
+            else:
+                found[FIRST].append(_pick(rows, told))
+            found[AGAIN].append(_pick(rows, back))
+        return Decided(*(self._joined(found[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
+
+    def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
+        """Matches that an after-match skip lets through at this frontier; `frontiers` are those after each event of the block."""
+        ids, moments, patterns = [], [], []
+        for number, skipper in self.skippers.items():
+            for reached, row in skipper.decided(frontier):
+                place = int(np.searchsorted(frontiers, reached))
+                ids.append([*row, *[-1] * (self.compiled.width - len(row))])
+                moments.append(fed + place if place < len(frontiers) else -1)
+                patterns.append(number)
+        return Rows(
+            np.array(ids, np.int64).reshape(-1, self.compiled.width), np.array(moments, np.int64),
+            np.array(patterns, np.int64), np.ones(len(ids)),
+        )  # fmt: skip
+
+    def keep_live(self, waiting: Array) -> None:
+        """Forgets what can no longer be taken back: all but these serials."""
+        self.live &= set(waiting.tolist())
+
+    def _ask(self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int) -> tuple[Array, Array]:
+        number, place = self.compiled.variants[variant]
+        plan = self.compiled.plans[number]
+        if plan.mode == "certain" or not len(rows):
+            return np.ones(len(rows), np.bool_), np.ones(len(rows))
+        one = plan.variants[place]
+        t, t_max, ids = _stamps(rows, len(one.classes))
+        lists, owner = negated
+        gaps = []
+        for n in range(len(one.negations)):
+            of = lists[:, 0] == n
+            offsets = np.zeros(len(rows) + 1, np.int64)
+            np.cumsum(np.bincount(owner[of], minlength=len(rows)), out=offsets[1:])
+            gaps.append((offsets, *(np.ascontiguousarray(lists[of, c]) for c in (1, 2)), lists[of, 3] - base))
+        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks)
+        return np.array(keep), probability
+
+    def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
+        """Which of the candidates are told, and which taken back."""
+        told, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+        told[:] = keep & (rows[:, KIND] == FIRST)
+        self.live.update(rows[told & (rows[:, SERIAL] != 0), SERIAL].tolist())
+        for n in np.flatnonzero((rows[:, KIND] == AGAIN) & ~keep).tolist():
+            serial = int(rows[n, SERIAL])
+            if serial in self.live:
+                self.live.remove(serial)
+                back[n] = True
+        return told, back
+
+    def _rows(self, variant: int, rows: Array, probability: Array) -> Rows:
+        number, place = self.compiled.variants[variant]
+        one = self.compiled.plans[number].variants[place]
+        ids = np.full((len(rows), self.compiled.width), -1, np.int64)
+        ids[:, list(one.columns)] = _stamps(rows, len(one.classes))[2]
+        return Rows(ids, rows[:, MOMENT], np.full(len(rows), number, np.int64), probability)
+
+    def _hold_back(self, number: int, variant: int, rows: Array, ids: Array) -> None:
+        """Hands matches to the skip."""
+        plan = self.compiled.plans[number]
+        one = plan.variants[self.compiled.variants[variant][1]]
+        places = np.argsort(one.columns)
+        t, t_max, index = (x[:, places].tolist() for x in _stamps(rows, len(one.classes)))
+        keys = rows[:, KEY].tolist()
+        for n, row in enumerate(ids[:, : plan.width].tolist()):
+            order = tuple(zip(t[n], index[n], strict=True))
+            self.skippers[number].add(order, t_max[n][-1], keys[n], tuple(row))
+
+    def _joined(self, parts: list[Rows]) -> Rows:
+        if parts:
+            return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        none = np.empty(0, np.int64)
+        return Rows(np.empty((0, self.compiled.width), np.int64), none, none, np.empty(0))
+
+
+def _stamps(rows: Array, count: int) -> tuple[Array, Array, Array]:
+    """t, t_max and index of the positives of candidates, (m, n) each."""
+    found = rows[:, CANDIDATE : CANDIDATE + 3 * count]
+    t, t_max, index = (np.ascontiguousarray(found[:, n::3]) for n in range(3))
+    return t, t_max, index
+
+
+def _gather(negated: Array, first: Array, last: Array) -> tuple[Array, Array]:
+    """The negated events of some candidates, and whose they are by place among these."""
+    count = last - first
+    owner = np.repeat(np.arange(len(first)), count)
+    at = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count) + first[owner]
+    return negated[at], owner
+
+
+def _with_late(events: tuple[Array, Array], rows: Array, stamps: dict[int, tuple[int, int]]) -> tuple[Array, Array]:
+    """The same with the late event of each candidate added, for the negations in its serial."""
+    lists, owner = events
+    more = [
+        (n, *stamps[int(row[MOMENT])], int(row[MOMENT]), place)
+        for place, row in enumerate(rows)
+        for n in range(62)
+        if int(row[SERIAL]) >> n & 1
+    ]
+    added = np.array(more, np.int64).reshape(-1, 5)
+    owner = np.concatenate([owner, added[:, 4]])
+    order = np.argsort(owner, kind="stable")
+    return np.concatenate([lists, added[:, :4]])[order], owner[order]
+
+
+def _pick(rows: Rows, mask: Array) -> Rows:
+    return Rows(*(column[mask] for column in rows))
