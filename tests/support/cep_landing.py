@@ -22,8 +22,8 @@ RULES = {
     "leading, strict": "SEQ(!till c, shelf a, exit e) WITHIN < 250 ms PER key",
     "arrival": "SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key ON ARRIVAL",
     "repeated": "SEQ(till c, (shelf | exit){1,3} b) WITHIN 120 ms PER key",
-    "across": "SEQ(till c, exit e) WITHIN 12 ms ACROSS KEYS",
-    "conditions": 'SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key WHERE a.rssi <= e.rssi AND c.antenna != "left" '
+    "across": "SEQ(till c, exit e) WITHIN 40 ms ACROSS KEYS",
+    "conditions": 'SEQ(shelf a, !till c, exit e) WITHIN 700 ms PER key WHERE a.rssi <= e.rssi AND c.antenna != "left" '
     "AND a.antenna = e.antenna AND NOT a.value = 3 AND e.t_min - a.t_max > 4 ms",
     "skip": "SEQ(shelf a, exit e) WITHIN 150 ms PER key SKIP PAST LAST",
 }
@@ -65,7 +65,7 @@ def readings_table(job, rows):
     rows = [r for r in rows if r["kind"] not in ("gap", "absent")]
     columns = {name: table(rows)[name] for name in PLAIN}
     for name in sources_of(job.plan()):
-        if name.startswith("attrs."):
+        if name.startswith("attrs:"):
             maps = [json.loads(r["attrs"] or "{}") for r in rows]
             found = [json.dumps(x[name[6:]]) if name[6:] in x else None for x in maps]
         else:
@@ -108,7 +108,7 @@ def _column(column, row, t, t_max, numbers):
     elif name in row and name != "attrs":
         value = row[name]
     else:
-        value = json.loads(row["attrs"] or "{}").get(name.removeprefix("attrs."))
+        value = json.loads(row["attrs"] or "{}").get(name.removeprefix("attrs:"))
     if value is None:
         return math.nan
     if word is not None:

@@ -22,7 +22,7 @@ from whenabouts_cloud.cep.identities import Identities, first_of_each
 from whenabouts_cloud.cep.shard import CepShard
 from whenabouts_cloud.cep.whole import matches_of
 
-FOREVER_US = EPOCH_US + 10**10
+FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not speak for a gateway
 
 
 def promises(job, us):
@@ -37,7 +37,7 @@ def test_all_at_once_is_the_definition(name):
     job, rows = rule(name), random_readings(seed=len(name), count=110)
     found = matches_of(job, events_table(job, rows + rows[:40])).matches
     wanted = expected(job, rows)
-    assert len(wanted) > 3
+    assert len(wanted) > 5
     assert as_matches(found) == wanted
 
 
@@ -176,8 +176,8 @@ def test_short_lived_keys_leave_nothing_behind():
     assert max(sizes[5:]) <= 1.2 * max(sizes[:5])
     for n in range(2):
         shard.step(events.slice(0, 0), promises(job, FOREVER_US + n))
-    assert shard.state()["rows_kept"] == 0
-    assert sum(map(len, shard.snapshot())) < min(sizes) / 4
+    assert shard.state()["rows_kept"] == shard.state()["keys_kept"] == shard.state()["waiting"] == 0
+    assert len(shard.snapshot()[1]) < 8192, "names of gateways and streams, no more"
 
 
 def test_an_event_costs_few_bytes_to_know():

@@ -72,9 +72,9 @@ class Columns(NamedTuple):
 
 
 def source_of(column: str) -> str:
-    """The column of a reading table that a column of a condition is made of: `attrs.x` is the JSON of attribute x."""
+    """The column of a reading table that a column of a condition is made of: `attrs:x` is the JSON of attribute x."""
     name, _ = split_column(column)
-    return name if name in FIELDS else f"attrs.{name.removeprefix('attrs.')}"
+    return name if name in FIELDS else f"attrs:{name.removeprefix('attrs.')}"
 
 
 def sources_of(plan: Plan) -> list[str]:

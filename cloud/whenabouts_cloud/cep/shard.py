@@ -87,9 +87,12 @@ class CepShard:
 
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        held = self._engine.counters
         return {
             **self.counts,
             "rows_kept": len(self._stored),
+            "keys_kept": held["keys"],
+            "waiting": held["waiting_matches"],
             "frontier_us": self.frontier_us,
             "silent": sorted({name for one in self._frontiers for name in one.silent}),
             "unheard": [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
 from whenabouts_cloud.cep.whole import matches_of
@@ -54,8 +55,9 @@ def detect_landing(
     readings = readings_of(rule, landing, shards)
     slabs = _slabs(rule, readings, group_events) if landing.count() > group_events else []
     groups = functools.partial(_into_slabs, slabs) if slabs else None
-    work = functools.partial(_group, rule, slabs)
-    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def work(rows: pa.Table) -> pa.Table:  # a function of its own: Spark wants to see its annotations
+        return _group(rule, slabs, rows)
 
     return packed(rule, readings, groups).groupBy("group").applyInArrow(work, from_arrow_schema(OUTPUT))
 
@@ -103,14 +105,14 @@ def _into_slabs(slabs: list[Slab], rule: CepRule, events: pa.Table, shard: Ints)
     return pairs
 
 
-def _group(rule: CepRule, slabs: list[Slab], group: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
     """The matches of one group, and a row of counts. What lies in a neighbouring slab too is counted in one of them."""
     events = events_in(rule, (blob.as_buffer() for blob in rows["events"]))
     found = matches_of(rule, events)
     matches = found.matches
     home = np.ones(events.num_rows, bool)
     if slabs:
-        slab = slabs[group[0].as_py()]
+        slab = slabs[rows["group"][0].as_py()]
         mine = (found.start_us >= slab.low) & (found.start_us < slab.high)
         matches = matches.filter(pa.array(mine))
         t = moved(rule, events["type"].to_numpy(), events["t_min"].to_numpy())

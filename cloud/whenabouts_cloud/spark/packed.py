@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.cep.events import NO_EVENT_KINDS, PLAIN, Ints, events_of, schema_of, sources_of
@@ -49,7 +50,7 @@ def readings_of(rule: CepRule, landing: "DataFrame", shards: int) -> "DataFrame"
     if rule.pattern.per_key:
         rows = rows.where(F.col("key").isNotNull())
     sources = sources_of(plan)
-    if any(name.startswith("attrs.") for name in sources):
+    if any(name.startswith("attrs:") for name in sources):
         rows = rows.withColumn("parsed", F.try_parse_json("attrs"))
     return rows.select(_shard(rule, shards).alias("shard"), *PLAIN, *(_source(name).alias(name) for name in sources))
 
@@ -61,9 +62,9 @@ def _shard(rule: CepRule, shards: int) -> "Column":
 
 def _source(name: str) -> "Column":
     """A column that conditions are made of; of an attribute its JSON."""
-    if not name.startswith("attrs."):
+    if not name.startswith("attrs:"):
         return F.col(name)
-    path = "$['" + name.removeprefix("attrs.").replace("'", "\\'") + "']"
+    path = "$['" + name.removeprefix("attrs:").replace("'", "\\'") + "']"
     return F.to_json(F.try_variant_get("parsed", path, "variant"))
 
 
@@ -74,8 +75,6 @@ def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -
 
 def unpacked(frame: "DataFrame", name: str) -> "DataFrame":
     """The rows of OUTPUT that a binary column holds packed."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     return frame.select(name).mapInArrow(_unpack, from_arrow_schema(OUTPUT))
 
 
