@@ -129,5 +129,3 @@ def as_matches(rows):
             assert row["status"] == "retracted"
             found.remove(match)
     return found
-
-
