@@ -75,7 +75,9 @@ def main():
                 rounds = [way() for _ in range(options.rounds)]
                 numbers |= {found for found, _ in rounds}
                 us = 1e6 * statistics.median(seconds for _, seconds in rounds) / options.events
-                print(f"{keys:>5} {window:>6} {max(numbers) / options.events:>13.3f} {name:<18} {us:>8.3f} {1 / us:>10.2f}")
+                print(
+                    f"{keys:>5} {window:>6} {max(numbers) / options.events:>13.3f} {name:<18} {us:>8.3f} {1 / us:>10.2f}"
+                )
             if len(numbers) != 1:
                 sys.exit(f"window {window}: found {sorted(numbers)} matches, expected one number")
 

@@ -30,6 +30,7 @@ from whenabouts_cloud.cep.counting_state import (
     KEY,
     KEYS,
     KINDS,
+    LARGEST,
     LAST,
     LEAST,
     LIVE,
@@ -73,58 +74,52 @@ def run(
 
     Called again with more room it goes on where it was.
     """
-    meta = s.meta
-    group, group_values = np.empty(16, np.int64), np.empty((16, s.held_values.shape[1]))
+    # Names for the arrays, here and below: each use of a member of a tuple counts a reference up and down.
+    meta, held, held_values, queue = s.meta, s.held, s.held_values, s.queue
+    window, width = tables.limits[0], _width(tables)
+    group, group_values = np.empty(16, np.int64), np.empty((16, held_values.shape[1]))
     places = len(tables.place_term)
     step = Step(np.empty(places, np.int64), np.empty(places, np.bool_), np.empty((len(tables.reads), places, KINDS)))
+    at, size, wanted = meta[AT], meta[HELD], DONE
     while True:
-        at = meta[AT]
         reached = last if at == len(t) else (frontier[at - 1] if at > 0 else NEVER)
         while True:
-            first = s.held[0, 0] if meta[HELD] > 0 else FOREVER
-            wanted = _end(tables, s, told, min(first, reached))
-            if wanted != DONE:
-                return wanted
-            if first >= reached:
+            first = held[0, 0] if size > 0 else FOREVER
+            until = min(first, reached)
+            if meta[QUEUE_SIZE] > 0 and queue[meta[QUEUE_HEAD], 0] + window < until:
+                wanted = _end(tables, s, told, until)
+            if first >= reached or wanted != DONE:
                 break
-            wanted = _room(tables, s, told)
+            if meta[FREE_SLOT] < 0 and (meta[SLOTS] == len(s.slots) or 2 * meta[SLOTS] >= len(s.table)):
+                wanted = MORE_SLOTS
+            elif meta[QUEUE_SIZE] == len(queue):
+                wanted = MORE_QUEUE
+            elif meta[TOLD] == len(told.rows):
+                wanted = MORE_TOLD
+            elif (meta[ROWS] + 2 * meta[LARGEST]) * width > len(s.counts):
+                wanted = MORE_ROWS
             if wanted != DONE:
-                return wanted
-            now, of, count = first, s.held[0, 1], 0
-            while meta[HELD] > 0 and s.held[0, 0] == now and s.held[0, 1] == of:
+                break
+            of, count = held[0, 1], 0
+            while size > 0 and held[0, 0] == first and held[0, 1] == of:
                 if count == len(group):
                     group = np.concatenate((group, group))
                     group_values = np.concatenate((group_values, group_values))
-                group[count] = s.held[0, 2]
-                group_values[count] = s.held_values[0]
-                pop(s.held, s.held_values, meta[HELD])
-                meta[HELD] -= 1
+                group[count] = held[0, 2]
+                for column in range(held_values.shape[1]):
+                    group_values[count, column] = held_values[0, column]
+                pop(held, held_values, size)
+                size -= 1
                 count += 1
-            _take(tables, s, told, now, of, group[:count], group_values, step)
-        if at == len(t):
-            return DONE
-        if meta[HELD] == len(s.held):
-            return MORE_HELD
-        push(s.held, s.held_values, meta[HELD], t[at], key[at], mask[at], values[at])
-        meta[HELD] += 1
-        meta[AT] += 1
-
-
-@compiled
-def _room(tables: Tables, s: State, told: Told) -> int:
-    """Whether there is room for whatever the next time of a key may need."""
-    meta = s.meta
-    if meta[FREE_SLOT] < 0 and (meta[SLOTS] == len(s.slots) or 2 * meta[SLOTS] >= len(s.table)):
-        return MORE_SLOTS
-    if meta[QUEUE_SIZE] == len(s.queue):
-        return MORE_QUEUE
-    if meta[TOLD] == len(told.rows):
-        return MORE_TOLD
-    slot = find(s.table, s.slots, s.held[0, 1])
-    room = FIRST_ROOM if slot < 0 or s.slots[slot, CHUNK] < 0 else 2 * s.slots[slot, ROOM]
-    if (meta[ROWS] + room) * _width(tables) > len(s.counts):
-        return MORE_ROWS
-    return DONE
+            _take(tables, s, told, first, of, group, count, group_values, step)
+        if wanted == DONE and at < len(t) and size == len(held):
+            wanted = MORE_HELD
+        if wanted != DONE or at == len(t):
+            meta[AT], meta[HELD] = at, size
+            return wanted
+        push(held, held_values, size, t[at], key[at], mask[at], values, at)
+        size += 1
+        at += 1
 
 
 @compiled
@@ -135,53 +130,54 @@ def _width(tables: Tables) -> int:
 @compiled
 def _end(tables: Tables, s: State, told: Told, until: int) -> int:
     """Ends the starts whose window is over before `until`, and forgets keys of which nothing is left."""
-    meta, places, last = s.meta, len(tables.place_term), len(s.queue) - 1
-    while meta[QUEUE_SIZE] > 0 and s.queue[meta[QUEUE_HEAD], 0] + tables.limits[0] < until:
-        t, slot = s.queue[meta[QUEUE_HEAD], 0], s.queue[meta[QUEUE_HEAD], 1]
+    meta, slots, counts, queue = s.meta, s.slots, s.counts, s.queue
+    places, measures, last = len(tables.place_term), len(tables.reads), len(queue) - 1
+    while meta[QUEUE_SIZE] > 0 and queue[meta[QUEUE_HEAD], 0] + tables.limits[0] < until:
+        t, slot = queue[meta[QUEUE_HEAD], 0], queue[meta[QUEUE_HEAD], 1]
         if meta[TOLD] == len(told.rows):
             return MORE_TOLD
-        one = s.slots[slot]
-        begin = one[CHUNK] * _width(tables)
-        if one[HEAD] < one[TAIL] and s.counts[begin + one[HEAD]] == t:
-            row = one[HEAD]
+        chunk, room, row = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD]
+        begin = chunk * _width(tables)
+        if row < slots[slot, TAIL] and counts[begin + row] == t:
             for v in range(len(tables.terms)):
                 p = tables.place_start[v + 1] - 1
-                count = s.counts[begin + (1 + p) * one[ROOM] + row]
+                count = counts[begin + (1 + p) * room + row]
                 if tables.trails[v] and count > 0:
                     out = _told(s, told, slot)
                     told.rows[out, 1] = min(told.rows[out, 1] + count, MOST)
-                    for m in range(len(tables.reads)):
+                    for m in range(measures):
                         if tables.first_read[m, v] <= p - tables.place_start[v]:
-                            _join(told.measured[out, m], s.measured, _cell(one, places, len(tables.reads), m, p, row), one[ROOM] * places)
-            one[HEAD] += 1
+                            cell = _cell(chunk, room, places, measures, m, p, row)
+                            _join(told.measured, out, m, s.measured, cell, room * places)
+            slots[slot, HEAD] += 1
             meta[LIVE] -= 1
         meta[QUEUE_HEAD] = (meta[QUEUE_HEAD] + 1) & last
         meta[QUEUE_SIZE] -= 1
-        if one[LAST] == t:
-            leave(s.table, s.slots, one[KEY])
-            if one[CHUNK] >= 0:
-                _give_back(s, one[CHUNK], one[ROOM], _width(tables))
-            one[LAST] = meta[FREE_SLOT]
+        if slots[slot, LAST] == t:
+            leave(s.table, slots, slots[slot, KEY])
+            if chunk >= 0:
+                _give_back(s, chunk, room, _width(tables))
+            slots[slot, LAST] = meta[FREE_SLOT]
             meta[FREE_SLOT] = slot
             meta[KEYS] -= 1
     return DONE
 
 
 @compiled
-def _cell(one: Array, places: int, measures: int, m: int, p: int, row: int) -> int:
+def _cell(chunk: int, room: int, places: int, measures: int, m: int, p: int, row: int) -> int:
     """Where the NUMBER of a measure at a place stands; the other kinds follow at distances of room * places."""
-    return (one[CHUNK] * measures * KINDS * places) + ((m * KINDS) * places + p) * one[ROOM] + row
+    return chunk * measures * KINDS * places + (m * KINDS * places + p) * room + row
 
 
 @compiled
-def _join(into: Array, measured: Array, cell: int, step: int) -> None:
+def _join(into: Array, out: int, m: int, measured: Array, cell: int, step: int) -> None:
     """Adds a measure to one that is told."""
     number = measured[cell + NUMBER * step]
     if number > 0:
-        into[NUMBER] += number
-        into[SUM] += measured[cell + SUM * step]
-        into[LEAST] = min(into[LEAST], measured[cell + LEAST * step])
-        into[GREATEST] = max(into[GREATEST], measured[cell + GREATEST * step])
+        into[out, m, NUMBER] += number
+        into[out, m, SUM] += measured[cell + SUM * step]
+        into[out, m, LEAST] = min(into[out, m, LEAST], measured[cell + LEAST * step])
+        into[out, m, GREATEST] = max(into[out, m, GREATEST], measured[cell + GREATEST * step])
 
 
 @compiled
@@ -196,163 +192,189 @@ def _give_back(s: State, chunk: int, room: int, width: int) -> None:
 @compiled
 def _told(s: State, told: Told, slot: int) -> int:
     """The row in which what a slot's key has is told, a new one if there is none in this call."""
-    one = s.slots[slot]
-    if one[CALL] != s.meta[CALLS]:
-        one[CALL], one[OUT] = s.meta[CALLS], s.meta[TOLD]
-        s.meta[TOLD] += 1
-        told.rows[one[OUT], 0], told.rows[one[OUT], 1] = one[KEY], 0
+    slots, meta, rows = s.slots, s.meta, told.rows
+    if slots[slot, CALL] != meta[CALLS]:
+        out = meta[TOLD]
+        slots[slot, CALL], slots[slot, OUT] = meta[CALLS], out
+        meta[TOLD] += 1
+        rows[out, 0], rows[out, 1] = slots[slot, KEY], 0
         for m in range(told.measured.shape[1]):
-            _clear(told.measured[one[OUT], m])
-    return one[OUT]
+            _clear(told.measured, out, m)
+    return slots[slot, OUT]
 
 
 @compiled
-def _clear(measure: Array) -> None:
-    measure[NUMBER], measure[SUM], measure[LEAST], measure[GREATEST] = 0.0, 0.0, np.inf, -np.inf
+def _clear(measures: Array, a: int, b: int) -> None:
+    measures[a, b, NUMBER], measures[a, b, SUM], measures[a, b, LEAST], measures[a, b, GREATEST] = (
+        0.0,
+        0.0,
+        np.inf,
+        -np.inf,
+    )
 
 
 @compiled
 def _slot(s: State, key: int) -> int:
     """A slot for a key that has none; there is room."""
-    meta = s.meta
+    meta, slots = s.meta, s.slots
     slot = meta[FREE_SLOT]
     if slot >= 0:
-        meta[FREE_SLOT] = s.slots[slot, LAST]
+        meta[FREE_SLOT] = slots[slot, LAST]
     else:
         slot = meta[SLOTS]
         meta[SLOTS] += 1
-    one = s.slots[slot]
-    one[KEY], one[LAST], one[CHUNK], one[ROOM], one[HEAD], one[TAIL], one[CALL], one[OUT] = key, NEVER, -1, 0, 0, 0, 0, -1
-    s.back[slot] = NEVER
+    slots[slot, KEY], slots[slot, LAST], slots[slot, CHUNK] = key, NEVER, -1
+    slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL], slots[slot, CALL] = 0, 0, 0, 0
+    for lead in range(s.back.shape[1]):
+        s.back[slot, lead] = NEVER
     enter(s.table, key, slot)
     meta[KEYS] += 1
     return slot
 
 
 @compiled
-def _take(tables: Tables, s: State, told: Told, now: int, key: int, group: Array, values: Array, step: Step) -> None:
+def _take(
+    tables: Tables, s: State, told: Told, now: int, key: int, group: Array, size: int, values: Array, step: Step
+) -> None:
     """The events of one key and time."""
-    meta, limits = s.meta, tables.limits
+    meta, slots, terms = s.meta, s.slots, tables.terms
+    starting, back = tables.limits[2], tables.limits[3]
     everything = 0
-    for mask in group:
-        everything |= mask
-    slot = find(s.table, s.slots, key)
+    for x in range(size):
+        everything |= group[x]
+    slot = find(s.table, slots, key)
     if slot < 0:
-        if not everything & (limits[2] | limits[3]):
+        if not everything & (starting | back):
             return
         slot = _slot(s, key)
-    live = s.slots[slot, TAIL] - s.slots[slot, HEAD]
-    if everything & limits[2]:
+    live = slots[slot, TAIL] > slots[slot, HEAD]
+    if everything & starting:
         _start(tables, s, slot, now)
-    for v in range(len(tables.terms)):
-        if everything & tables.terms[v] and (live > 0 or everything & limits[2]):
-            _count(tables, s, told, slot, now, v, group, values, step)
-    if everything & (limits[2] | limits[3]):
-        for v in range(len(tables.terms)):
-            for n in range(tables.negation_start[v], tables.negation_start[v + 1]):
-                if tables.negation_left[n] < 0 and everything >> tables.negation_term[n] & 1:
-                    s.back[slot, tables.lead[v]] = now
-        s.slots[slot, LAST] = now
-        at = (meta[QUEUE_HEAD] + meta[QUEUE_SIZE]) & (len(s.queue) - 1)
-        s.queue[at, 0], s.queue[at, 1] = now, slot
+        live = True
+    if live:
+        for v in range(len(terms)):
+            if everything & terms[v]:
+                _count(tables, s, told, slot, now, v, group, size, values, step)
+    if everything & (starting | back):
+        if everything & back:
+            for v in range(len(terms)):
+                for n in range(tables.negation_start[v], tables.negation_start[v + 1]):
+                    if tables.negation_left[n] < 0 and everything >> tables.negation_term[n] & 1:
+                        s.back[slot, tables.lead[v]] = now
+        slots[slot, LAST] = now
+        queue = s.queue
+        at = (meta[QUEUE_HEAD] + meta[QUEUE_SIZE]) & (len(queue) - 1)
+        queue[at, 0], queue[at, 1] = now, slot
         meta[QUEUE_SIZE] += 1
 
 
 @compiled
 def _start(tables: Tables, s: State, slot: int, now: int) -> None:
     """A row for a start, with nothing counted yet, behind the others of its key."""
-    one, meta, width = s.slots[slot], s.meta, _width(tables)
+    slots, counts, measured, width = s.slots, s.counts, s.measured, _width(tables)
     places, measures = len(tables.place_term), len(tables.reads)
-    if one[CHUNK] < 0 or one[TAIL] == one[ROOM]:
-        live = one[TAIL] - one[HEAD]
-        old, old_room, head = one[CHUNK], one[ROOM], one[HEAD]
-        if old < 0 or 2 * live > old_room:
-            one[ROOM] = FIRST_ROOM if old < 0 else 2 * old_room
-            size = 0
-            while (1 << size) < one[ROOM]:
-                size += 1
-            one[CHUNK] = s.free[size]
-            if one[CHUNK] >= 0:
-                s.free[size] = s.counts[one[CHUNK] * width]
-            else:
-                one[CHUNK] = meta[ROWS]
-                meta[ROWS] += one[ROOM]
-        for column in range(width):
-            a, b = (old * width + column * old_room) + head, one[CHUNK] * width + column * one[ROOM]
-            for i in range(live):
-                s.counts[b + i] = s.counts[a + i]
-        for column in range(measures * KINDS * places):
-            a = old * measures * KINDS * places + column * old_room + head
-            b = one[CHUNK] * measures * KINDS * places + column * one[ROOM]
-            for i in range(live):
-                s.measured[b + i] = s.measured[a + i]
-        if old >= 0 and old != one[CHUNK]:
-            _give_back(s, old, old_room, width)
-        one[HEAD], one[TAIL] = 0, live
-    begin, row, room = one[CHUNK] * width, one[TAIL], one[ROOM]
-    s.counts[begin + row] = now
+    if slots[slot, CHUNK] < 0 or slots[slot, TAIL] == slots[slot, ROOM]:
+        _make_room(s, slot, width, measures * KINDS * places)
+    chunk, row, room = slots[slot, CHUNK], slots[slot, TAIL], slots[slot, ROOM]
+    begin = chunk * width
+    counts[begin + row] = now
     for p in range(places):
-        s.counts[begin + (1 + p) * room + row] = 0
+        counts[begin + (1 + p) * room + row] = 0
     for lead in range(tables.limits[1]):
         back = s.back[slot, lead]
-        s.counts[begin + (1 + places + lead) * room + row] = NEVER if back == NEVER else back + tables.limits[0] + 1
+        counts[begin + (1 + places + lead) * room + row] = NEVER if back == NEVER else back + tables.limits[0] + 1
+    step = room * places
     for m in range(measures):
         for p in range(places):
-            cell = _cell(one, places, measures, m, p, row)
-            s.measured[cell], s.measured[cell + room * places] = 0.0, 0.0
-            s.measured[cell + LEAST * room * places], s.measured[cell + GREATEST * room * places] = np.inf, -np.inf
-    one[TAIL] += 1
-    meta[LIVE] += 1
+            cell = _cell(chunk, room, places, measures, m, p, row)
+            measured[cell], measured[cell + SUM * step] = 0.0, 0.0
+            measured[cell + LEAST * step], measured[cell + GREATEST * step] = np.inf, -np.inf
+    slots[slot, TAIL] += 1
+    s.meta[LIVE] += 1
 
 
 @compiled
-def _count(tables: Tables, s: State, told: Told, slot: int, now: int, v: int, group: Array, values: Array, step: Step) -> None:
+def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
+    """Moves the live rows of a key to the begin of its chunk, or of one twice as large if they fill more than half."""
+    slots, meta = s.slots, s.meta
+    old, old_room, head = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD]
+    live = slots[slot, TAIL] - head
+    chunk, room = old, old_room
+    if old < 0 or 2 * live > old_room:
+        room = FIRST_ROOM if old < 0 else 2 * old_room
+        size = 0
+        while (1 << size) < room:
+            size += 1
+        chunk = s.free[size]
+        if chunk >= 0:
+            s.free[size] = s.counts[chunk * width]
+        else:
+            chunk = meta[ROWS]
+            meta[ROWS] += room
+        meta[LARGEST] = max(meta[LARGEST], room)
+    _move(s.counts, old * width + head, old_room, chunk * width, room, width, live)
+    _move(s.measured, old * measured_width + head, old_room, chunk * measured_width, room, measured_width, live)
+    if old >= 0 and old != chunk:
+        _give_back(s, old, old_room, width)
+    slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL] = chunk, room, 0, live
+
+
+@compiled
+def _move(array: Array, a: int, a_room: int, b: int, b_room: int, columns: int, live: int) -> None:
+    for column in range(columns):
+        for i in range(live):
+            array[b + column * b_room + i] = array[a + column * a_room + i]
+
+
+@compiled
+def _count(
+    tables: Tables,
+    s: State,
+    told: Told,
+    slot: int,
+    now: int,
+    v: int,
+    group: Array,
+    size: int,
+    values: Array,
+    step: Step,
+) -> None:
     """One step of one variant: see the head of this file."""
+    slots, counts = s.slots, s.counts
     first, places, measures = tables.place_start[v], len(tables.place_term), len(tables.reads)
-    n = tables.place_start[v + 1] - first
-    one = s.slots[slot]
-    begin, room = one[CHUNK] * _width(tables), one[ROOM]
-    adds, zero, read = step.adds, step.zero, step.read
-    _look(tables, v, group, values, n, adds, zero, read)
-    started = one[TAIL] > one[HEAD] and s.counts[begin + one[TAIL] - 1] == now
-    end = one[TAIL] - 1 if started else one[TAIL]
-    may_end = begin + (1 + places + tables.lead[v]) * room
+    n, lead, trails = tables.place_start[v + 1] - first, tables.lead[v], tables.trails[v]
+    chunk, room, head, tail = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL]
+    begin = chunk * (1 + places + tables.limits[1])
+    adds, zero = step.adds, step.zero
+    _look(tables, v, group, size, values, n, step)
+    end = tail - 1 if tail > head and counts[begin + tail - 1] == now else tail  # but for the start of this time
+    may_end = begin + (1 + places + lead) * room
     for p in range(n - 1, -1, -1):
         if adds[p] == 0 and not zero[p]:
             continue
-        stored = p < n - 1 or tables.trails[v]
-        a = begin + (1 + first + p) * room
-        if p > 0:
-            total = 0
-            for row in range(one[HEAD], end):
-                d = s.counts[a - room + row] if adds[p] > 0 else 0
-                if p == n - 1 and tables.lead[v] >= 0 and s.counts[may_end + row] > now:
-                    d = 0
-                if stored:
-                    s.counts[a + row] = _plus(0 if zero[p] else s.counts[a + row], adds[p], d)
-                else:
-                    total = _plus(total, adds[p], d)
-                if measures > 0:
-                    _measure(tables, s, told, slot, v, p, row, adds[p], d, zero[p], read, stored)
-            if total > 0:
-                out = _told(s, told, slot)
-                told.rows[out, 1] = min(told.rows[out, 1] + total, MOST)
-            continue
-        if zero[0]:
-            for row in range(one[HEAD], end):
-                s.counts[a + row] = 0
-                for m in range(measures):
-                    s.measured[_cell(one, places, measures, m, first, row)] = 0.0
-        row = one[TAIL] - 1
-        if adds[0] == 0 or (n == 1 and tables.lead[v] >= 0 and s.counts[may_end + row] > now):
-            continue
-        if stored:
-            s.counts[a + row] = adds[0]
-        else:
+        stored = p < n - 1 or trails
+        a, held_back = begin + (1 + first + p) * room, lead >= 0 and p == n - 1
+        total = 0
+        for row in range(head, end if p > 0 or zero[0] else head):
+            d = counts[a - room + row] if p > 0 and adds[p] > 0 else 0
+            if held_back and counts[may_end + row] > now:
+                d = 0
+            if stored:
+                counts[a + row] = _plus(0 if zero[p] else counts[a + row], adds[p], d)
+            else:
+                total = _plus(total, adds[p], d)
+            if measures > 0:
+                _measure(tables, s, told, slot, v, p, row, adds[p], d, zero[p], step, stored)
+        if p == 0 and adds[0] > 0 and not (held_back and counts[may_end + end] > now):
+            if stored:
+                counts[a + end] = adds[0]
+            else:
+                total = adds[0]
+            if measures > 0:
+                _measure(tables, s, told, slot, v, 0, end, 0, 1, True, step, stored)
+        if total > 0:
             out = _told(s, told, slot)
-            told.rows[out, 1] = min(told.rows[out, 1] + adds[0], MOST)
-        if measures > 0:
-            _measure(tables, s, told, slot, v, 0, row, 0, 1, True, read, stored)
+            told.rows[out, 1] = min(told.rows[out, 1] + total, MOST)
 
 
 @compiled
@@ -366,28 +388,23 @@ def _plus(c: int, times: int, d: int) -> int:
 
 
 @compiled
-def _look(
-    tables: Tables, v: int, group: Array, values: Array, n: int, adds: Array, zero: Array, read: Array
-) -> None:
+def _look(tables: Tables, v: int, group: Array, size: int, values: Array, n: int, step: Step) -> None:
     """How many events of a time count at each place, which counts they set to zero, and what measures read of them."""
+    adds, zero, read, place_term = step.adds, step.zero, step.read, tables.place_term
     first = tables.place_start[v]
-    adds[:n] = 0
-    zero[:n] = False
-    for m in range(len(read)):
-        for p in range(n):
-            _clear(read[m, p])
+    for p in range(n):
+        adds[p] = 0
+        zero[p] = False
+        for m in range(len(read)):
+            _clear(read, m, p)
     for k in range(tables.negation_start[v], tables.negation_start[v + 1]):
-        found = False
-        for mask in group:
-            found = found or mask >> tables.negation_term[k] & 1 == 1
-        if found:
-            for p in range(max(tables.negation_left[k], 0), min(tables.negation_right[k], n)):
-                zero[p] = True
-    for x in range(len(group)):
+        for x in range(size):
+            if group[x] >> tables.negation_term[k] & 1:
+                for p in range(max(tables.negation_left[k], 0), min(tables.negation_right[k], n)):
+                    zero[p] = True
+    for x in range(size):
         for p in range(n):
-            if not group[x] >> tables.place_term[first + p] & 1:
-                continue
-            if len(group) > 1 and _forbidden(tables, v, group, x, p):
+            if not group[x] >> place_term[first + p] & 1 or (size > 1 and _forbidden(tables, v, group, size, x, p)):
                 continue
             adds[p] += 1
             for m in range(len(read)):
@@ -401,11 +418,11 @@ def _look(
 
 
 @compiled
-def _forbidden(tables: Tables, v: int, group: Array, x: int, p: int) -> bool:
+def _forbidden(tables: Tables, v: int, group: Array, size: int, x: int, p: int) -> bool:
     """Whether an event at a place inside of a gap has another one of its time that the gap forbids."""
     for k in range(tables.negation_start[v], tables.negation_start[v + 1]):
         if tables.negation_left[k] < p < tables.negation_right[k]:
-            for y in range(len(group)):
+            for y in range(size):
                 if y != x and group[y] >> tables.negation_term[k] & 1:
                     return True
     return False
@@ -413,42 +430,47 @@ def _forbidden(tables: Tables, v: int, group: Array, x: int, p: int) -> bool:
 
 @compiled
 def _measure(
-    tables: Tables, s: State, told: Told, slot: int, v: int, p: int, row: int, times: int, d: int, zero: bool, read: Array,
+    tables: Tables, s: State, told: Told, slot: int, v: int, p: int, row: int, times: int, d: int, zero: bool, step: Step,
     stored: bool,
 ) -> None:  # fmt: skip
     """The step of a count for what is measured: d partial matches of the place before, each with `times` events of this place.
 
     At place 0 there is none before: `times` is 0, d is 1, and only what is read of the events counts.
     """
-    one, places, measures = s.slots[slot], len(tables.place_term), len(tables.reads)
-    step, place = one[ROOM] * places, tables.place_start[v] + p
+    if d == 0 and not zero:
+        return
+    slots, measured, read = s.slots, s.measured, step.read
+    chunk, room, places, measures = slots[slot, CHUNK], slots[slot, ROOM], len(tables.place_term), len(tables.reads)
+    kind, place = room * places, tables.place_start[v] + p
     for m in range(measures):
         if p < tables.first_read[m, v]:
             continue
-        cell = _cell(one, places, measures, m, place, row)
+        cell = _cell(chunk, room, places, measures, m, place, row)
         if stored and zero:
-            s.measured[cell], s.measured[cell + SUM * step] = 0.0, 0.0
-            s.measured[cell + LEAST * step], s.measured[cell + GREATEST * step] = np.inf, -np.inf
+            measured[cell], measured[cell + SUM * kind] = 0.0, 0.0
+            measured[cell + LEAST * kind], measured[cell + GREATEST * kind] = np.inf, -np.inf
         if d == 0:
             continue
         number, total, least, greatest = 0.0, 0.0, np.inf, -np.inf
         if read[m, p, NUMBER] > 0:
             number, total = read[m, p, NUMBER] * d, read[m, p, SUM] * d
             least, greatest = read[m, p, LEAST], read[m, p, GREATEST]
-        before = cell - one[ROOM]
-        if times > 0 and s.measured[before] > 0:
-            number += times * s.measured[before]
-            total += times * s.measured[before + SUM * step]
-            least = min(least, s.measured[before + LEAST * step])
-            greatest = max(greatest, s.measured[before + GREATEST * step])
-        if number > 0 and stored:
-            s.measured[cell] += number
-            s.measured[cell + SUM * step] += total
-            s.measured[cell + LEAST * step] = min(s.measured[cell + LEAST * step], least)
-            s.measured[cell + GREATEST * step] = max(s.measured[cell + GREATEST * step], greatest)
-        elif number > 0:
-            into = told.measured[_told(s, told, slot), m]
-            into[NUMBER] += number
-            into[SUM] += total
-            into[LEAST] = min(into[LEAST], least)
-            into[GREATEST] = max(into[GREATEST], greatest)
+        before = cell - room
+        if times > 0 and measured[before] > 0:
+            number += times * measured[before]
+            total += times * measured[before + SUM * kind]
+            least = min(least, measured[before + LEAST * kind])
+            greatest = max(greatest, measured[before + GREATEST * kind])
+        if number == 0:
+            continue
+        if stored:
+            measured[cell] += number
+            measured[cell + SUM * kind] += total
+            measured[cell + LEAST * kind] = min(measured[cell + LEAST * kind], least)
+            measured[cell + GREATEST * kind] = max(measured[cell + GREATEST * kind], greatest)
+        else:
+            out, into = _told(s, told, slot), told.measured
+            into[out, m, NUMBER] += number
+            into[out, m, SUM] += total
+            into[out, m, LEAST] = min(into[out, m, LEAST], least)
+            into[out, m, GREATEST] = max(into[out, m, GREATEST], greatest)

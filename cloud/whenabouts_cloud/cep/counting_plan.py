@@ -1,14 +1,14 @@
 """What of a plan can be counted without its matches being listed, as the tables of `counting_kernel`.
 
-Each variant must be a chain whose conditions are on one event each: then what a partial match may become depends on its first
-event's time and on how far it has come, on nothing else it holds, and equal ones are one number. Everything else is refused
-with its reason. What one place of a chain or one negation asks of an event is a *term*: types and a condition; equal terms
+Each variant must be a chain whose conditions are on one event each: then what a partial match may become depends on its
+first event's time and on how far it has come, on nothing else it holds, and equal ones are one number. Everything else is
+refused with its reason. What one place of a chain or one negation asks of an event is a *term*: types and a condition; equal terms
 are one, and an event is known by the bits of the terms that it satisfies.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,9 @@ class Tables(NamedTuple):
     negation_right: Array  # the place before which it ends, the number of places: beyond all
     reads: Array  # (measures, places): column of an event's values that is read there, -1: none
     first_read: Array  # (measures, variants): the first such place in the variant, the number of places: none
-    limits: Array  # window (border included), variants that lead, bits that start a match, bits that are looked back for
+    limits: (
+        Array  # window (border included), variants that lead, bits that start a match, bits that are looked back for
+    )
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,13 @@ def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: d
         ValueError: an aggregate that is none, or of an element that is none.
     """
     if plan.mode != "certain":
-        raise NotCountableError(f"found {plan.mode.upper()}, expected CERTAIN: only points in time can be counted; use the engine")
+        raise NotCountableError(
+            f"found {plan.mode.upper()}, expected CERTAIN: only points in time can be counted; use the engine"
+        )
     if plan.skip != "none":
-        raise NotCountableError("found an after-match SKIP, expected none: what it keeps depends on single matches; use the engine")
+        raise NotCountableError(
+            "found an after-match SKIP, expected none: what it keeps depends on single matches; use the engine"
+        )
     terms = _Terms(plan, types)
     rows = [_chain(plan, variant, terms) for variant in plan.variants]
     measures, functions = _measures(aggregates, places)
@@ -131,12 +137,16 @@ class _Terms:
 
 def _chain(plan: Plan, variant: Variant, terms: _Terms) -> _Chain:
     if not variant.is_chain:
-        raise NotCountableError("found AND, expected elements one after the other: parts in any order are not counted; use the engine")
+        raise NotCountableError(
+            "found AND, expected elements one after the other: parts in any order are not counted; use the engine"
+        )
     own: list[list[Program]] = [[] for _ in variant.classes]
     for condition in variant.conditions:
         named = {step.element for step in condition if step.op == "attribute"} or {0}
         if len(named) > 1:
-            raise NotCountableError(f"found a condition across {len(named)} events, expected each on one event alone; use the engine")
+            raise NotCountableError(
+                f"found a condition across {len(named)} events, expected each on one event alone; use the engine"
+            )
         own[named.pop()].append(condition)
     places = [terms.of(c, more) for c, more in zip(variant.classes, own, strict=True)]
     gaps = [_gap(negation, len(places), terms) for negation in variant.negations]
@@ -146,7 +156,9 @@ def _chain(plan: Plan, variant: Variant, terms: _Terms) -> _Chain:
 def _gap(negation: Negation, places: int, terms: _Terms) -> tuple[int, int, int]:
     """Term and borders: behind the latest of the left ones, before the earliest of the right ones."""
     if any(step.op == "attribute" and step.element != NEGATED for step in negation.condition):
-        raise NotCountableError("found a condition between a negated event and another one, expected each on one event alone; use the engine")
+        raise NotCountableError(
+            "found a condition between a negated event and another one, expected each on one event alone; use the engine"
+        )
     right = (negation.right & -negation.right).bit_length() - 1 if negation.right else places
     return terms.of(negation.event_class, [negation.condition]), negation.left.bit_length() - 1, right
 
@@ -163,7 +175,7 @@ def _measures(
             raise ValueError(f"aggregate: found {function!r}, expected one of {', '.join(FUNCTIONS)}")
         if name not in places or not dot or not column:
             raise ValueError(f"aggregate: found {of!r}, expected ELEMENT.COLUMN with one of {', '.join(places)}")
-        functions.append((cast(Function, function), measures.setdefault((tuple(places[name]), column), len(measures))))
+        functions.append((function, measures.setdefault((tuple(places[name]), column), len(measures))))
     if len(measures) > MEASURES:
         raise ValueError(f"aggregates: found {len(measures)} columns of elements, expected at most {MEASURES}")
     return list(measures), functions
@@ -194,7 +206,9 @@ def _tables(plan: Plan, chains: list[_Chain], measures: list[tuple[tuple[int, ..
         lead,
         np.array([any(right == len(c.terms) for _, _, right in c.negations) for c in chains], np.bool_),
         np.cumsum([0, *(len(c.negations) for c in chains)]),
-        *(np.ascontiguousarray(column) for column in (term, left, right)),
+        np.ascontiguousarray(term),
+        np.ascontiguousarray(left),
+        np.ascontiguousarray(right),
         reads,
         first_read,
         np.array([window, len(looking), starting, back], np.int64),

@@ -20,7 +20,7 @@ from whenabouts_cloud.cep.layout import NEVER
 # Columns of `slots`.
 KEY, LAST, CHUNK, ROOM, HEAD, TAIL, CALL, OUT = range(8)
 # Places of `meta`.
-HELD, SLOTS, FREE_SLOT, ROWS, QUEUE_HEAD, QUEUE_SIZE, CALLS, TOLD, AT, LIVE, KEYS = range(11)
+HELD, SLOTS, FREE_SLOT, ROWS, QUEUE_HEAD, QUEUE_SIZE, CALLS, TOLD, AT, LIVE, KEYS, LARGEST = range(12)
 # Of a measure.
 NUMBER, SUM, LEAST, GREATEST = range(4)
 KINDS = 4
@@ -62,8 +62,8 @@ def new_state(values: int, leads: int, row: int, measured: int) -> State:
 
 
 def _meta() -> Array:
-    meta = np.zeros(11, np.int64)
-    meta[FREE_SLOT] = -1
+    meta = np.zeros(12, np.int64)
+    meta[FREE_SLOT], meta[LARGEST] = -1, FIRST_ROOM
     return meta
 
 
@@ -153,18 +153,18 @@ def leave(table: Array, slots: Array, key: int) -> None:
 
 
 @compiled
-def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int, values: Array) -> None:
-    """An event into the heap of `size`, which has room."""
+def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int, values: Array, row: int) -> None:
+    """An event, with a row of `values`, into the heap of `size`, which has room."""
     at = size
     while at > 0:
         up = (at - 1) >> 1
         if held[up, 0] < t or (held[up, 0] == t and held[up, 1] <= key):
             break
-        held[at] = held[up]
-        held_values[at] = held_values[up]
+        _copy(held, held_values, up, at)
         at = up
     held[at, 0], held[at, 1], held[at, 2] = t, key, mask
-    held_values[at] = values
+    for column in range(values.shape[1]):
+        held_values[at, column] = values[row, column]
 
 
 @compiled
@@ -183,8 +183,13 @@ def pop(held: Array, held_values: Array, size: int) -> None:
                 down += 1
         if t < held[down, 0] or (t == held[down, 0] and key <= held[down, 1]):
             break
-        held[at] = held[down]
-        held_values[at] = held_values[down]
+        _copy(held, held_values, down, at)
         at = down
-    held[at] = held[last]
-    held_values[at] = held_values[last]
+    _copy(held, held_values, last, at)
+
+
+@compiled
+def _copy(held: Array, held_values: Array, a: int, b: int) -> None:
+    held[b, 0], held[b, 1], held[b, 2] = held[a, 0], held[a, 1], held[a, 2]
+    for column in range(held_values.shape[1]):
+        held_values[b, column] = held_values[a, column]
