@@ -337,10 +337,8 @@ def _restore(blob: bytes) -> Counter:
     header = json.loads(arrays["header"].tobytes())
     if header["version"] != VERSION:
         raise ValueError(f"snapshot: found version {header['version']}, expected {VERSION}; feed the events again")
-    tables, state = (
-        kind(*(arrays[f"{name}.{field}"] for field in kind._fields))
-        for kind, name in ((Tables, "tables"), (State, "state"))
-    )
+    tables = Tables(*(arrays[f"tables.{name}"] for name in Tables._fields))
+    state = State(*(arrays[f"state.{name}"] for name in State._fields))
     conditions = tuple(
         (t, tuple(types), tuple(tuple(step) for step in steps)) for t, types, steps in header["conditions"]
     )

@@ -1,9 +1,9 @@
 """The count as machine code: events of one key in the order of time, those of one time together.
 
-A dynamic programme over the starts that live (`counting_state`). With c[p] the number of partial matches of a start that have
-come to place p, each event for place p adds c[p - 1] as it was before this time, from the last place down; a negated event of
-the gap from place i to place j sets c[i] .. c[j - 1] to zero, after place j has added what was there. What events of this
-time add inside of a gap that spans places stays unless another negated event has the same time. Measures go along.
+A dynamic programme over the starts that live (`counting_state`). With c[p] the number of partial matches of a start that
+have come to place p, each event for place p adds c[p - 1] as it was before this time, from the last place down; a negated
+event of the gap from place i to place j sets c[i] .. c[j - 1] to zero, after place j has added what was there. What events
+of this time add inside of a gap that spans places stays unless another negated event has the same time. Measures go along.
 
 A negation before the first event gives each start the time from which its matches may end: the window after the latest such
 event. One after the last place holds the matches back until the start ends, for it may set them to zero until then.
@@ -11,7 +11,7 @@ event. One after the last place holds the matches back until the start ends, for
 Cost: an event touches the live starts of its key once for each place that it can take. Numbers above MOST become MOST.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Step(NamedTuple):
 @compiled
 def run(
     tables: Tables, s: State, told: Told, t: Array, key: Array, mask: Array, values: Array, frontier: Array, last: int
-) -> int:
+) -> Any:
     """Takes in events, each with the frontier after it, then the frontier `last`; DONE, or what there must be more of first.
 
     Called again with more room it goes on where it was.
@@ -123,7 +123,7 @@ def run(
 
 
 @compiled
-def _width(tables: Tables) -> int:
+def _width(tables: Tables) -> Any:
     return 1 + len(tables.place_term) + tables.limits[1]
 
 
@@ -190,7 +190,7 @@ def _give_back(s: State, chunk: int, room: int, width: int) -> None:
 
 
 @compiled
-def _told(s: State, told: Told, slot: int) -> int:
+def _told(s: State, told: Told, slot: int) -> Any:
     """The row in which what a slot's key has is told, a new one if there is none in this call."""
     slots, meta, rows = s.slots, s.meta, told.rows
     if slots[slot, CALL] != meta[CALLS]:
@@ -214,7 +214,7 @@ def _clear(measures: Array, a: int, b: int) -> None:
 
 
 @compiled
-def _slot(s: State, key: int) -> int:
+def _slot(s: State, key: int) -> Any:
     """A slot for a key that has none; there is room."""
     meta, slots = s.meta, s.slots
     slot = meta[FREE_SLOT]
@@ -433,7 +433,7 @@ def _measure(
     tables: Tables, s: State, told: Told, slot: int, v: int, p: int, row: int, times: int, d: int, zero: bool, step: Step,
     stored: bool,
 ) -> None:  # fmt: skip
-    """The step of a count for what is measured: d partial matches of the place before, each with `times` events of this place.
+    """The step of a count for what is measured: d partial matches of the place before, each with `times` events here.
 
     At place 0 there is none before: `times` is 0, d is 1, and only what is read of the events counts.
     """

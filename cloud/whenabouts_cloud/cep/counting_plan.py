@@ -2,8 +2,8 @@
 
 Each variant must be a chain whose conditions are on one event each: then what a partial match may become depends on its
 first event's time and on how far it has come, on nothing else it holds, and equal ones are one number. Everything else is
-refused with its reason. What one place of a chain or one negation asks of an event is a *term*: types and a condition; equal terms
-are one, and an event is known by the bits of the terms that it satisfies.
+refused with its reason. What one place of a chain or one negation asks of an event is a *term*: types and a condition; equal
+terms are one, and an event is known by the bits of the terms that it satisfies.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,10 @@ kept how many partial matches begin there and have come so far. The starts of a 
 
     chunk of `room` rows    time of the start | count at each place | time from which it may end, by variant that looks back
 
-each column of `room` numbers in one piece, so that a step of the count is a loop over neighbours. `measured` has, for each row
-of `counts`, in columns too, number of values, sum, least and greatest for each measure and place. Chunks have a power of two
-of rows and are used again by size. A queue of (time, key's slot) says when a start ends, and when nothing of a key is left.
+each column of `room` numbers in one piece, so that a step of the count is a loop over neighbours. `measured` has, for each
+row of `counts`, in columns too, number of values, sum, least and greatest for each measure and place. Chunks have a power of
+two of rows and are used again by size. A queue of (time, key's slot) says when a start ends and when nothing of a key is
+left.
 """
 
 from typing import Any, NamedTuple
@@ -26,8 +27,7 @@ NUMBER, SUM, LEAST, GREATEST = range(4)
 KINDS = 4
 SIZES = 48  # of chunks, as powers of two
 FIRST_ROOM = 4  # rows of a key's first chunk
-SPREAD = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: multiplicative hashing (Knuth, vol. 3, 6.4)
-SPREAD = SPREAD - (1 << 64)  # as a signed number
+SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
 
 
 class State(NamedTuple):

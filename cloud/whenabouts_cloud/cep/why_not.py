@@ -7,7 +7,7 @@ element without one the event is named that fails by least, and what it fails. I
 named.
 
 A search from one element to the next with bounds; it stops after MAX_STEPS and says so, for patterns with many repetitions
-have more ways than can be looked at. Only the MAX_EVENTS events nearest to the time are looked at. CAUSAL is not explained, as
+have more ways than can be looked at. Only the MAX_EVENTS events nearest to the time are looked at. CAUSAL is not explained:
 its order rests on vector clocks. What SKIP leaves out is shown as the match that it is.
 """
 
