@@ -10,6 +10,7 @@ try:
     from whenabouts_cloud.ingest_command import ingest
     from whenabouts_cloud.publish_command import publish
     from whenabouts_cloud.rules_command import check, explain
+    from whenabouts_cloud.why_not_command import why_not_command
 except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
     raise SystemExit(
         f"whenabouts-cloud: package {error.name} is missing; install the extra: pip install 'whenabouts[cloud]'"
@@ -28,7 +29,7 @@ def main() -> None:
     """
 
 
-for command in (ingest, check, explain, publish, correlate, cep, imports, experiments):
+for command in (ingest, check, explain, publish, correlate, cep, why_not_command, imports, experiments):
     main.add_command(command)
 
 if __name__ == "__main__":
