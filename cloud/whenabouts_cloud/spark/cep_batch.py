@@ -16,12 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
 from whenabouts_cloud.cep.whole import matches_of
 from whenabouts_cloud.rules.model import CepRule
-from whenabouts_cloud.spark.packed import LANDING, OUTPUT, events_in, output_of, packed, readings_of
+from whenabouts_cloud.spark.packed import (
+    LANDING,
+    PACKED_RESULT,
+    events_in,
+    output_of,
+    packed,
+    packed_rows,
+    readings_of,
+    unpacked,
+)
 from whenabouts_cloud.spark.schema import INT64_MAX, INT64_MIN, LOOK_UP
 
 if TYPE_CHECKING:
@@ -48,7 +56,15 @@ def read_landing(spark: "SparkSession", landing: str) -> "DataFrame":
 def detect_landing(
     rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS
 ) -> "DataFrame":
-    """The matches of a rule in a landing, with rows that tell what each group counted: OUTPUT, as the sink takes it.
+    """The matches of a rule in a landing, with the columns of RESULT; as `detect_packed`."""
+    rows = unpacked(detect_packed(rule, landing, shards, group_events))
+    return rows.where("note is null").drop("note")
+
+
+def detect_packed(
+    rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS
+) -> "DataFrame":
+    """The same packed, as the sink takes it, with rows that tell what each group counted.
 
     May run small jobs at once, to place slabs; the result itself is lazy like any frame.
     """
@@ -59,7 +75,7 @@ def detect_landing(
     def work(rows: pa.Table) -> pa.Table:  # a function of its own: Spark wants to see its annotations
         return _group(rule, slabs, rows)
 
-    return packed(rule, readings, groups).groupBy("group").applyInArrow(work, from_arrow_schema(OUTPUT))
+    return packed(rule, readings, groups).groupBy("group").applyInArrow(work, PACKED_RESULT)
 
 
 def _slabs(rule: CepRule, readings: "DataFrame", group_events: int) -> list[Slab]:
@@ -106,7 +122,7 @@ def _into_slabs(slabs: list[Slab], rule: CepRule, events: pa.Table, shard: Ints)
 
 
 def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
-    """The matches of one group, and a row of counts. What lies in a neighbouring slab too is counted in one of them."""
+    """The matches of one group and a row of counts, packed. What lies in two slabs is counted in one of them."""
     events = events_in(rule, (blob.as_buffer() for blob in rows["events"]))
     found = matches_of(rule, events)
     matches = found.matches
@@ -123,4 +139,4 @@ def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
         "beyond_time": int((home & ~found.within).sum()),
         "matches": matches.num_rows,
     }
-    return output_of(matches, counts)
+    return pa.table({"told": pa.array(packed_rows(output_of(matches, counts)), pa.binary())})

@@ -2,11 +2,12 @@
 
 A row of a shuffle costs Spark more than an event costs an engine. So the task that reads readings makes events of them and
 packs those of one group as one Arrow IPC stream; what is shuffled, grouped and handed to Python again are a few such rows.
-In the same way an operator hands out its result as one row, which is unpacked behind it. Readings are chosen, and the shard
+In the same way an operator hands out its result, which the sink unpacks. Readings are chosen, and the shard
 of a key computed, by Spark's own code before that.
 
     packed(...)     group int, events binary      one row for each group and Arrow batch
-    unpacked(...)   OUTPUT                        rows of the result, notes
+    packed_rows     told binary                   a result, OUTPUT, in rows of at most PACKED_ROWS of its rows
+    unpacked(...)   OUTPUT                        the same as rows of Spark's own
 """
 
 import functools
@@ -37,6 +38,8 @@ LANDING = StructType(
 )
 OUTPUT = RESULT.append(pa.field("note", pa.string()))
 PACKED = "group int, events binary"
+PACKED_RESULT = "told binary"
+PACKED_ROWS = 50_000  # of a result in one row: some 20 MB, far below what an array in Java can have
 
 Groups = Callable[[CepRule, pa.Table, Ints], Iterable[tuple[Ints, Ints]]]
 """From events and the shard of each to (row, group) pairs: which groups they are worked on in."""
@@ -73,9 +76,14 @@ def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -
     return readings.mapInArrow(functools.partial(_pack, rule, groups), PACKED)
 
 
-def unpacked(frame: "DataFrame", name: str) -> "DataFrame":
-    """The rows of OUTPUT that a binary column holds packed."""
-    return frame.select(name).mapInArrow(_unpack, from_arrow_schema(OUTPUT))
+def packed_rows(table: pa.Table) -> list[bytes]:
+    """A table as the rows of PACKED_RESULT."""
+    return [to_bytes(table.slice(at, PACKED_ROWS)) for at in range(0, table.num_rows, PACKED_ROWS)]
+
+
+def unpacked(frame: "DataFrame") -> "DataFrame":
+    """The rows of OUTPUT in a frame of PACKED_RESULT."""
+    return frame.mapInArrow(_unpack, from_arrow_schema(OUTPUT))
 
 
 def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
