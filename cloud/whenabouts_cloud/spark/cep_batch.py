@@ -11,6 +11,7 @@ it, and quantiles of the shards that are too large. A group is held in memory wh
 
 import functools
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,7 +36,7 @@ from whenabouts_cloud.spark.schema import INT64_MAX, INT64_MIN, LOOK_UP
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-GROUP_EVENTS = 500_000  # aimed at in one group, which a worker holds in memory whole
+GROUP_EVENTS = 1_000_000  # aimed at in one group, which a worker holds in memory whole
 MAX_SLABS = 512  # of time in a shard
 
 
@@ -72,8 +73,10 @@ def detect_packed(
     slabs = _slabs(rule, readings, group_events) if landing.count() > group_events else []
     groups = functools.partial(_into_slabs, slabs) if slabs else None
 
-    def work(rows: pa.Table) -> pa.Table:  # a function of its own: Spark wants to see its annotations
-        return _group(rule, slabs, rows)
+    # A function of its own: Spark wants to see its annotations.
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in packed_rows(_group(rule, slabs, pa.Table.from_batches(batches))):
+            yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
     return packed(rule, readings, groups).groupBy("group").applyInArrow(work, PACKED_RESULT)
 
@@ -122,7 +125,7 @@ def _into_slabs(slabs: list[Slab], rule: CepRule, events: pa.Table, shard: Ints)
 
 
 def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
-    """The matches of one group and a row of counts, packed. What lies in two slabs is counted in one of them."""
+    """The matches of one group and a row of counts. What lies in two slabs is counted in one of them."""
     events = events_in(rule, (blob.as_buffer() for blob in rows["events"]))
     found = matches_of(rule, events)
     matches = found.matches
@@ -139,4 +142,4 @@ def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
         "beyond_time": int((home & ~found.within).sum()),
         "matches": matches.num_rows,
     }
-    return pa.table({"told": pa.array(packed_rows(output_of(matches, counts)), pa.binary())})
+    return output_of(matches, counts)

@@ -96,13 +96,15 @@ def _advance_shard(
     for part in rows:
         full = part["events"].notna()
         blobs += part["events"][full].tolist()
-        told_by = part[~full].groupby("stream")
-        for stream, some in told_by:
-            promises[int(stream)] += zip(some["source"].tolist(), some["frontier_us"].tolist(), strict=True)
+        promised = part[~full]
+        for stream, own in enumerate(promises):
+            some = promised[promised["stream"] == stream]
+            own += zip(some["source"].tolist(), some["frontier_us"].tolist(), strict=True)
     told, late, effects = shard.step(events_in(rule, blobs), promises)
     state.update(shard.snapshot())
     aside = (aside_rows(rule, late), late["reason"]), (effects, effects["status"])
-    yield pd.DataFrame({"told": packed_rows(output_of(told, {"shard": int(key[0]), **shard.state()}, *aside))})
+    for row in packed_rows(output_of(told, {"shard": int(key[0]), **shard.state()}, *aside)):
+        yield pd.DataFrame({"told": [row]})
 
 
 def _no_promises(rule: CepRule) -> list[list[Promise]]:

@@ -39,7 +39,7 @@ LANDING = StructType(
 OUTPUT = RESULT.append(pa.field("note", pa.string()))
 PACKED = "group int, events binary"
 PACKED_RESULT = "told binary"
-PACKED_ROWS = 50_000  # of a result in one row: some 20 MB, far below what an array in Java can have
+PACKED_ROWS = 1000  # of a result in one row: some 100 kB. Spark's writer of Parquet looks at its memory every 100 rows
 
 Groups = Callable[[CepRule, pa.Table, Ints], Iterable[tuple[Ints, Ints]]]
 """From events and the shard of each to (row, group) pairs: which groups they are worked on in."""
@@ -76,9 +76,9 @@ def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -
     return readings.mapInArrow(functools.partial(_pack, rule, groups), PACKED)
 
 
-def packed_rows(table: pa.Table) -> list[bytes]:
-    """A table as the rows of PACKED_RESULT."""
-    return [to_bytes(table.slice(at, PACKED_ROWS)) for at in range(0, table.num_rows, PACKED_ROWS)]
+def packed_rows(table: pa.Table) -> Iterator[bytes]:
+    """A table as rows of PACKED_RESULT; hand them out one by one, as Spark reserves memory for all of a batch at once."""
+    return (to_bytes(table.slice(at, PACKED_ROWS)) for at in range(0, table.num_rows, PACKED_ROWS))
 
 
 def unpacked(frame: "DataFrame") -> "DataFrame":
@@ -96,7 +96,7 @@ def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
 def to_bytes(table: pa.Table) -> bytes:
     """A table as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
     written: bytes = sink.getvalue().to_pybytes()
     return written
