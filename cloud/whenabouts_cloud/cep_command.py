@@ -42,11 +42,11 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
 
 def _work(rule: CepRule, options: Options) -> Work:
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
-        from whenabouts_cloud.spark.cep_batch import detect_landing, read_landing
+        from whenabouts_cloud.spark.cep_batch import detect_packed, read_landing
         from whenabouts_cloud.spark.sink import MATCHES, ResultSink
 
         landing = read_landing(spark, str(options.landing))
-        return ResultSink(MATCHES, options.out).replace(detect_landing(rule, landing, options.shards))
+        return ResultSink(MATCHES, options.out).replace(detect_packed(rule, landing, options.shards))
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.cep_streaming import start_query

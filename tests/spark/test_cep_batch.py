@@ -7,7 +7,8 @@ import pytest
 
 from support.cep_landing import GATEWAYS, RULES, as_matches, expected, random_readings, rule
 from support.landing import EPOCH_US, land, promise, reading
-from whenabouts_cloud.spark.cep_batch import detect_landing, read_landing
+from whenabouts_cloud.spark.cep_batch import detect_landing, detect_packed, read_landing
+from whenabouts_cloud.spark.packed import unpacked
 from whenabouts_cloud.spark.sink import MATCHES, ResultSink, total
 
 
@@ -24,12 +25,14 @@ def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_pat
     """Two shards, slabs of a few dozen events wherever a window bounds the rule; attributes read by Spark from JSON."""
     job, rows = rule(name), random_readings(seed=len(name), count=160, span_ms=3000)
     landing = read_landing(spark, landed(tmp_path, rows))
-    table = detect_landing(job, landing, shards=2, group_events=30).toArrow()
+    table = unpacked(detect_packed(job, landing, shards=2, group_events=30)).toArrow()
     notes = table.filter(pc.is_valid(table["note"]))
     matches = table.filter(pc.is_null(table["note"]))
     wanted = expected(job, rows)
     assert len(wanted) > 3
     assert as_matches(matches) == wanted
+    if name == "inner":
+        assert as_matches(detect_landing(job, landing, shards=3).toArrow()) == wanted
     if name in ("inner", "trailing", "across", "repeated"):
         assert notes.num_rows > 2, "shards were cut in time"
 
@@ -40,7 +43,7 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
     landed(tmp_path / "landing", rows)
     for n in (10, 11):
         land(tmp_path / "landing", rows[0::3], n)
-    frame = detect_landing(job, read_landing(spark, str(tmp_path / "landing")), shards=2, group_events=30)
+    frame = detect_packed(job, read_landing(spark, str(tmp_path / "landing")), shards=2, group_events=30)
     file, counts = ResultSink(MATCHES, tmp_path / "out").replace(frame)
 
     def relevant(some):
@@ -68,7 +71,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
         reading("g0", 3, "shelf/1", "x", EPOCH_US, EPOCH_US),
         reading("g1", 0, "exit/tags", "x", EPOCH_US + 7, EPOCH_US + 7),
     ]
-    frame = detect_landing(rule("inner"), read_landing(spark, landed(tmp_path / "landing", rows)))
+    frame = detect_packed(rule("inner"), read_landing(spark, landed(tmp_path / "landing", rows)))
     file, counts = ResultSink(MATCHES, tmp_path / "out").replace(frame)
     assert as_matches(pq.read_table(file)) == {(("a", "g0", 3), ("e", "g1", 0))}
     assert total(counts)["beyond_time"] == 3
@@ -77,7 +80,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No match: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "shelf/1", "x", 0, 0)] * 3)
-    ResultSink(MATCHES, tmp_path / "out").replace(detect_landing(rule("inner"), read_landing(spark, landing)))
+    ResultSink(MATCHES, tmp_path / "out").replace(detect_packed(rule("inner"), read_landing(spark, landing)))
     found = pq.read_table(tmp_path / "out")
     assert found.num_rows == 0
     assert pa.types.is_list(found.schema.field("events").type)

@@ -11,23 +11,32 @@ it, and quantiles of the shards that are too large. A group is held in memory wh
 
 import functools
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
 from whenabouts_cloud.cep.whole import matches_of
 from whenabouts_cloud.rules.model import CepRule
-from whenabouts_cloud.spark.packed import LANDING, OUTPUT, events_in, output_of, packed, readings_of
+from whenabouts_cloud.spark.packed import (
+    LANDING,
+    PACKED_RESULT,
+    events_in,
+    output_of,
+    packed,
+    packed_rows,
+    readings_of,
+    unpacked,
+)
 from whenabouts_cloud.spark.schema import INT64_MAX, INT64_MIN, LOOK_UP
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-GROUP_EVENTS = 500_000  # aimed at in one group, which a worker holds in memory whole
+GROUP_EVENTS = 1_000_000  # aimed at in one group, which a worker holds in memory whole
 MAX_SLABS = 512  # of time in a shard
 
 
@@ -48,7 +57,15 @@ def read_landing(spark: "SparkSession", landing: str) -> "DataFrame":
 def detect_landing(
     rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS
 ) -> "DataFrame":
-    """The matches of a rule in a landing, with rows that tell what each group counted: OUTPUT, as the sink takes it.
+    """The matches of a rule in a landing, with the columns of RESULT; as `detect_packed`."""
+    rows = unpacked(detect_packed(rule, landing, shards, group_events))
+    return rows.where("note is null").drop("note")
+
+
+def detect_packed(
+    rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS
+) -> "DataFrame":
+    """The same packed, as the sink takes it, with rows that tell what each group counted.
 
     May run small jobs at once, to place slabs; the result itself is lazy like any frame.
     """
@@ -56,10 +73,12 @@ def detect_landing(
     slabs = _slabs(rule, readings, group_events) if landing.count() > group_events else []
     groups = functools.partial(_into_slabs, slabs) if slabs else None
 
-    def work(rows: pa.Table) -> pa.Table:  # a function of its own: Spark wants to see its annotations
-        return _group(rule, slabs, rows)
+    # A function of its own: Spark wants to see its annotations.
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in packed_rows(_group(rule, slabs, pa.Table.from_batches(batches))):
+            yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
-    return packed(rule, readings, groups).groupBy("group").applyInArrow(work, from_arrow_schema(OUTPUT))
+    return packed(rule, readings, groups).groupBy("group").applyInArrow(work, PACKED_RESULT)
 
 
 def _slabs(rule: CepRule, readings: "DataFrame", group_events: int) -> list[Slab]:
@@ -106,7 +125,7 @@ def _into_slabs(slabs: list[Slab], rule: CepRule, events: pa.Table, shard: Ints)
 
 
 def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
-    """The matches of one group, and a row of counts. What lies in a neighbouring slab too is counted in one of them."""
+    """The matches of one group and a row of counts. What lies in two slabs is counted in one of them."""
     events = events_in(rule, (blob.as_buffer() for blob in rows["events"]))
     found = matches_of(rule, events)
     matches = found.matches

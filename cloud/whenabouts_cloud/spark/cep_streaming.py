@@ -24,7 +24,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from whenabouts_cloud.cep.results import aside_rows
 from whenabouts_cloud.cep.shard import CepShard, Promise
 from whenabouts_cloud.rules.model import CepRule
-from whenabouts_cloud.spark.packed import LANDING, events_in, output_of, packed, readings_of, to_bytes, unpacked
+from whenabouts_cloud.spark.packed import LANDING, PACKED_RESULT, events_in, output_of, packed, packed_rows, readings_of
 from whenabouts_cloud.spark.schema import FRONTIER, LOOK_UP, belongs_to
 from whenabouts_cloud.spark.sink import MATCHES, Report, ResultSink
 from whenabouts_cloud.spark.streaming import ALL_AGES
@@ -55,7 +55,7 @@ def start_query(
 
 
 def detect_stream(rule: CepRule, spark: "SparkSession", landing: str, shards: int) -> "DataFrame":
-    """The streaming frame of a rule's matches and counts (OUTPUT) over a landing folder that exists."""
+    """The streaming frame of a rule's matches and counts (PACKED_RESULT) over a landing folder that exists."""
     landed = spark.readStream.option("maxFileAge", ALL_AGES).schema(LANDING).options(**LOOK_UP).parquet(landing)
     promises = spark.readStream.option("maxFileAge", ALL_AGES).schema(FRONTIER).json(f"{landing}/_frontier")
     shards = shards if rule.pattern.per_key else 1
@@ -68,10 +68,8 @@ def detect_stream(rule: CepRule, spark: "SparkSession", landing: str, shards: in
         F.lit(0).cast("long").alias("frontier_us"),
     ).unionByName(_promises_of(rule, promises, shards))
     work = functools.partial(_advance_shard, rule)
-    told = rows.groupBy("group").applyInPandasWithState(
-        work, "told binary", STATE, "append", GroupStateTimeout.NoTimeout
-    )
-    return unpacked(told, "told")
+    grouped = rows.groupBy("group")
+    return grouped.applyInPandasWithState(work, PACKED_RESULT, STATE, "append", GroupStateTimeout.NoTimeout)
 
 
 def _promises_of(rule: CepRule, promises: "DataFrame", shards: int) -> "DataFrame":
@@ -98,13 +96,15 @@ def _advance_shard(
     for part in rows:
         full = part["events"].notna()
         blobs += part["events"][full].tolist()
-        told_by = part[~full].groupby("stream")
-        for stream, some in told_by:
-            promises[int(stream)] += zip(some["source"].tolist(), some["frontier_us"].tolist(), strict=True)
+        promised = part[~full]
+        for stream, own in enumerate(promises):
+            some = promised[promised["stream"] == stream]
+            own += zip(some["source"].tolist(), some["frontier_us"].tolist(), strict=True)
     told, late, effects = shard.step(events_in(rule, blobs), promises)
     state.update(shard.snapshot())
     aside = (aside_rows(rule, late), late["reason"]), (effects, effects["status"])
-    yield pd.DataFrame({"told": [to_bytes(output_of(told, {"shard": int(key[0]), **shard.state()}, *aside))]})
+    for row in packed_rows(output_of(told, {"shard": int(key[0]), **shard.state()}, *aside)):
+        yield pd.DataFrame({"told": [row]})
 
 
 def _no_promises(rule: CepRule) -> list[list[Promise]]:

@@ -2,11 +2,12 @@
 
 A row of a shuffle costs Spark more than an event costs an engine. So the task that reads readings makes events of them and
 packs those of one group as one Arrow IPC stream; what is shuffled, grouped and handed to Python again are a few such rows.
-In the same way an operator hands out its result as one row, which is unpacked behind it. Readings are chosen, and the shard
+In the same way an operator hands out its result, which the sink unpacks. Readings are chosen, and the shard
 of a key computed, by Spark's own code before that.
 
     packed(...)     group int, events binary      one row for each group and Arrow batch
-    unpacked(...)   OUTPUT                        rows of the result, notes
+    packed_rows     told binary                   a result, OUTPUT, in rows of at most PACKED_ROWS of its rows
+    unpacked(...)   OUTPUT                        the same as rows of Spark's own
 """
 
 import functools
@@ -37,6 +38,8 @@ LANDING = StructType(
 )
 OUTPUT = RESULT.append(pa.field("note", pa.string()))
 PACKED = "group int, events binary"
+PACKED_RESULT = "told binary"
+PACKED_ROWS = 1000  # of a result in one row: some 100 kB. Spark's writer of Parquet looks at its memory every 100 rows
 
 Groups = Callable[[CepRule, pa.Table, Ints], Iterable[tuple[Ints, Ints]]]
 """From events and the shard of each to (row, group) pairs: which groups they are worked on in."""
@@ -73,9 +76,14 @@ def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -
     return readings.mapInArrow(functools.partial(_pack, rule, groups), PACKED)
 
 
-def unpacked(frame: "DataFrame", name: str) -> "DataFrame":
-    """The rows of OUTPUT that a binary column holds packed."""
-    return frame.select(name).mapInArrow(_unpack, from_arrow_schema(OUTPUT))
+def packed_rows(table: pa.Table) -> Iterator[bytes]:
+    """A table as rows of PACKED_RESULT; hand them out one by one, as Spark reserves memory for all of a batch at once."""
+    return (to_bytes(table.slice(at, PACKED_ROWS)) for at in range(0, table.num_rows, PACKED_ROWS))
+
+
+def unpacked(frame: "DataFrame") -> "DataFrame":
+    """The rows of OUTPUT in a frame of PACKED_RESULT."""
+    return frame.mapInArrow(_unpack, from_arrow_schema(OUTPUT))
 
 
 def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
@@ -88,7 +96,7 @@ def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
 def to_bytes(table: pa.Table) -> bytes:
     """A table as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
     written: bytes = sink.getvalue().to_pybytes()
     return written

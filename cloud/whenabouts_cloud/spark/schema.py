@@ -95,7 +95,10 @@ def sides_of(rule: CorrelateRule, first: int = 0) -> "Column":
 
 def belongs_to(stream: Stream) -> "Column":
     """Whether `site` and `stream` of a row make it part of the stream."""
-    named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
+    if set(stream.pattern) & {"+", "#"}:
+        named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
+    else:
+        named = F.col("stream") == stream.pattern  # which Parquet's statistics and dictionaries can decide
     return named if stream.site is None else named & (F.col("site") == stream.site)
 
 

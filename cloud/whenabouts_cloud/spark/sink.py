@@ -27,7 +27,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -57,11 +57,13 @@ Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
 
 @dataclass(frozen=True)
 class Format:
-    """The rows of one kind of result: the name of its files, their columns, and the files of what is set aside."""
+    """The rows of one kind of result: the name of its files, their columns, the files of what is set aside, and how the
+    rows of a frame are unpacked."""
 
     file: str
     schema: pa.Schema
     late: Callable[[pa.Table], dict[str, pa.Table]]
+    unpack: Callable[[pa.RecordBatch], Iterable[pa.Table]]
 
 
 class WrongOutputError(ValueError):
@@ -89,8 +91,13 @@ def _late_of_matches(aside: pa.Table) -> dict[str, pa.Table]:
     return {name: table for name, table in files.items() if table.num_rows}
 
 
-PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs)
-MATCHES = Format("matches.parquet", MATCH, _late_of_matches)
+def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
+    """Rows of `packed.PACKED_RESULT`."""
+    return (pa.ipc.open_stream(row.as_buffer()).read_all() for row in rows["told"])
+
+
+PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs, lambda rows: [pa.Table.from_batches([rows])])
+MATCHES = Format("matches.parquet", MATCH, _late_of_matches, _unpacked)
 
 
 class ResultSink:
@@ -150,9 +157,10 @@ class ResultSink:
                 for part in sorted((work / "parts").glob("*.parquet")):
                     for rows in pq.ParquetFile(part).iter_batches():
                         merged += rows.num_rows
-                        results = _results_of(self._kind, rows, counts, late)
-                        if results.num_rows:
-                            writer.write_table(results)
+                        for table in self._kind.unpack(rows):
+                            results = _results_of(self._kind, table, counts, late)
+                            if results.num_rows:
+                                writer.write_table(results)
             _sync_file(file)
         if merged != written:
             raise LostRowsError(
@@ -255,10 +263,9 @@ def claim(out: Path, rule: Rule, mode: str, shards: int) -> None:
 
 
 def _results_of(
-    kind: Format, rows: pa.RecordBatch, counts: list[dict[str, Any]], late: dict[str, list[pa.Table]]
+    kind: Format, table: pa.Table, counts: list[dict[str, Any]], late: dict[str, list[pa.Table]]
 ) -> pa.Table:
-    """The result among the rows; what was counted is appended to `counts`, rows to set aside to the files in `late`."""
-    table = pa.Table.from_batches([rows])
+    """The result among rows of a frame; what was counted is added to `counts`, rows to set aside to the files in `late`."""
     noted = table.filter(pc.is_valid(table["note"]))
     if not noted.num_rows:
         return table.select(kind.schema.names).cast(kind.schema)
