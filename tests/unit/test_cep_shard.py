@@ -62,7 +62,9 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
         repeated = groups[n - 1] if n and rng.random() < 0.5 else []
         shard, before = again, shard
         step = shard.step(events_table(job, group + repeated), promises(job, open_until))
-        assert not [x for x in step.late.to_pylist() if (x["gateway"], x["seq"]) in {(r["gateway"], r["seq"]) for r in group}]
+        assert not [
+            x for x in step.late.to_pylist() if (x["gateway"], x["seq"]) in {(r["gateway"], r["seq"]) for r in group}
+        ]
         told.append(step.told.append_column("batch", pa.array([n] * step.told.num_rows, pa.int64())))
         assert before.state()["frontier_us"] is None or before.state()["frontier_us"] <= shard.state()["frontier_us"]
     for n in range(2):
@@ -149,7 +151,10 @@ def test_a_stream_that_nobody_promises_is_named_and_waited_for():
 def test_an_offset_moves_what_is_compared_not_what_is_told():
     """The till's clock is 100 ms fast: what it stamps 105 ms happened at 5 ms, between shelf and exit."""
     job = rule("inner", offset="OFFSET -100 ms")
-    a, e = (reading("g0", n, s, "x", EPOCH_US + t, EPOCH_US + t) for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 9 * MS)]))
+    a, e = (
+        reading("g0", n, s, "x", EPOCH_US + t, EPOCH_US + t)
+        for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 9 * MS)])
+    )
     c = reading("g0", 2, "till/tags", "x", EPOCH_US + 105 * MS, EPOCH_US + 105 * MS)
     assert matches_of(job, events_table(job, [a, c, e])).matches.num_rows == 0
     c["t_min"] = c["t_max"] = EPOCH_US + 5 * MS
