@@ -105,7 +105,7 @@ class Demo:
         correlate = stack.start_correlate(rule)
         threading.Thread(target=self._print_pairs, args=(correlate,), daemon=True).start()
         if self._world.cut:
-            cep = stack.start_cep(THEFT_RULE.format(t=THEFT), "--shards", "2")
+            cep = stack.start_cep(THEFT_RULE.format(t=THEFT), "--shards", "1", "--master", "local[1]")
             threading.Thread(target=self._print_thefts, args=(cep,), daemon=True).start()
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
         self.say("spark", "starting; results are printed as it finds them")

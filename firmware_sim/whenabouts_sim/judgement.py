@@ -82,11 +82,15 @@ def _theft_lines(t: TheftSummary) -> list[str]:
     lines += [
         "",
         f"The Spark job told {exact} that the definition of SEQ(shelf, !till, exit) gives.",
-        f"An engine that trusts the order of arrival would have accused {t.by_arrival.false} customers who had paid: the "
+        f"An engine that trusts the order of arrival would have accused {_customers(t.by_arrival.false)} who had paid: the "
         "till's gateway was cut off for a while, and its readings came late. "
         f"Ours waited until it was sure, and accused {t.job.false}.",
     ]
     return lines
+
+
+def _customers(count: int) -> str:
+    return f"{count} customer{'' if count == 1 else 's'}"
 
 
 def flawless(judged: Judgement) -> bool:
