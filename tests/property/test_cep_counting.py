@@ -10,6 +10,7 @@ from reference import cep as definition
 from support.cep_checks import columns
 from whenabouts_cloud.cep import Pattern, detect
 from whenabouts_cloud.cep.counting import NotCountableError, counter
+from whenabouts_cloud.cep.counting_state import KEY, enter, find, leave
 
 NAMES = [f"T{n}" for n in range(6)]
 WEIGHTS = np.array([3.0, np.nan, -1.0, 4.0, 0.0, np.nan, 2.0, 8.0, 1.0, -5.0, 6.0, 7.0])  # by index of the event
@@ -183,3 +184,21 @@ def test_patterns_of_the_language_are_counted_as_listed(text, data):
     weights = weights[~np.isnan(weights)]
     expected = [f(weights) if len(weights) else np.nan for f in FUNCTIONS.values()]
     np.testing.assert_allclose(list(found.totals.aggregates.values()), expected, rtol=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(-9, 9), st.sampled_from([1, 1 << 32, 1 << 59])), max_size=60))
+def test_keys_are_found_until_they_leave(steps):
+    """The table of keys, half full and with keys that share a place, against a dictionary."""
+    table, slots, known = np.full(8, -1, np.int64), np.zeros((64, 8), np.int64), {}
+    for slot, (comes, number, spread) in enumerate(steps):
+        key = number * spread
+        if comes and key not in known and len(known) < 7:
+            slots[slot, KEY] = key
+            enter(table, key, slot)
+            known[key] = slot
+        elif not comes and key in known:
+            leave(table, slots, key)
+            del known[key]
+        for one in {key, *known}:
+            assert find(table, slots, one) == known.get(one, -1)

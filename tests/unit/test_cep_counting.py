@@ -5,7 +5,9 @@ import pytest
 
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.cep import counting as under_test
-from whenabouts_cloud.cep.counting import MOST, CountLimitError, NotCountableError, counter
+from whenabouts_cloud.cep.counting import CountLimitError, counter
+from whenabouts_cloud.cep.counting_kernel import MOST
+from whenabouts_cloud.cep.counting_plan import NotCountableError
 
 NAMES = list("ABCD")
 
