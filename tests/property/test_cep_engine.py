@@ -1,4 +1,4 @@
-"""The engine against the definition: which matches, each once, and at which moment; whatever the order, batches and restarts."""
+"""The engine against the definition: which matches, each once, at which moment, whatever the order, batches and restarts."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -79,10 +79,21 @@ def test_several_patterns_at_once_tell_what_each_tells_alone(drawn, data):
     """Also when they share classes, differ in windows and widths, and one has no key."""
     few = [plan for plan, _ in drawn]
     events = data.draw(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 12), st.sampled_from([0.0, 1.0])), max_size=14)
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 12), st.sampled_from([0.0, 1.0])),
+            max_size=14,
+        )
     )
-    case = Case(few[0], 4, tuple(Event(c, key, t + n, t + n, 0, (v, v)) for n, (c, key, t, v) in enumerate(events)), "kbound", 12)
-    fed = columns(case, 0, len(events)) | {"attributes": {"v": np.array([e[3] for e in events]), "u": np.array([e[3] for e in events])}}
+    case = Case(
+        few[0],
+        4,
+        tuple(Event(c, key, t + n, t + n, 0, (v, v)) for n, (c, key, t, v) in enumerate(events)),
+        "kbound",
+        12,
+    )
+    fed = columns(case, 0, len(events)) | {
+        "attributes": {"v": np.array([e[3] for e in events]), "u": np.array([e[3] for e in events])}
+    }
     for emit in ("sure", "arrival"):
         together, alone = set(), set()
         one = engine(few, names(5), emit=emit, k=12)
@@ -90,7 +101,10 @@ def test_several_patterns_at_once_tell_what_each_tells_alone(drawn, data):
         for out in (one.feed(**fed), one.finish()):
             for row, at, pattern in zip(out.matches.tolist(), out.told_at.tolist(), out.pattern.tolist(), strict=True):
                 together.add((pattern, at, tuple(row)))
-            together |= {(p, "back", tuple(row)) for p, row in zip(out.retracted_pattern.tolist(), out.retractions.tolist(), strict=True)}
+            together |= {
+                (p, "back", tuple(row))
+                for p, row in zip(out.retracted_pattern.tolist(), out.retractions.tolist(), strict=True)
+            }
         for number, plan in enumerate(few):
             one = engine(plan, names(5), emit=emit, k=12)
             for out in (one.feed(**fed), one.finish()):
@@ -116,7 +130,14 @@ def uncertain_plan(variant, mode, window, strict):
     """A plan over types 0, 1, 2 and a class of them all."""
     kinds = tuple(EventClass(frozenset(types)) for types in ({0}, {1}, {2}, {0, 1, 2}))
     return Plan(
-        kinds, (variant,), len(variant.classes), window, strict, mode, Fraction(1, 2) if mode == "over" else Fraction(1), longest=4
+        kinds,
+        (variant,),
+        len(variant.classes),
+        window,
+        strict,
+        mode,
+        Fraction(1, 2) if mode == "over" else Fraction(1),
+        longest=4,
     )
 
 
@@ -132,7 +153,9 @@ def uncertain_cases(draw):
         event = Event(draw(st.integers(0, 2)), draw(st.integers(0, 1)), t, t + draw(st.integers(0, 4)))
         arriving.append((event.t_max + draw(st.integers(0, k)), event))
     arriving.sort(key=lambda pair: pair[0])
-    vectors = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=len(arriving), max_size=len(arriving)))
+    vectors = draw(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=len(arriving), max_size=len(arriving))
+    )
     process = draw(st.lists(st.integers(0, 1), min_size=len(arriving), max_size=len(arriving)))
     clocks = Clocks(np.array(vectors, np.int64), np.array(process, np.int64), np.arange(len(arriving)))
     return Case(plan, 3, tuple(e for _, e in arriving), "kbound", k, cuts=(draw(st.integers(1, 5)),)), clocks
@@ -214,8 +237,11 @@ def told(case, clocks, emit):
 @settings(max_examples=25, deadline=None)
 def test_the_compared_methods_end_with_the_same_matches(method, case):
     """By their names, through snapshots."""
+
     def build(case):
-        return engine(case.plan, names(case.type_count), method=method, k=case.k, order=case.order, sources=case.sources)
+        return engine(
+            case.plan, names(case.type_count), method=method, k=case.k, order=case.order, sources=case.sources
+        )
 
     course = run(build, case, set(case.cuts), engine.restore)
     assert set(course.told) - course.retracted == definition.final(case)

@@ -1,8 +1,8 @@
 """Functions as machine code, by numba; the code is kept in `__pycache__` or, failing that, in the user's cache folder.
 
-Importing this loads numba (half a second). Where the code cannot be kept, each process compiles anew, which takes half a minute.
-numba takes kept code for valid as long as the function's own file has not changed; here functions call others of other files,
-so it is valid as long as no file of this package has changed.
+Importing this loads numba (half a second). Where the code cannot be kept, each process compiles anew, which takes half a
+minute. numba takes kept code for valid as long as the function's own file has not changed; here functions call others of
+other files, so it is valid as long as no file of this package has changed.
 """
 
 import importlib

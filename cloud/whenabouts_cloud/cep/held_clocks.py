@@ -23,9 +23,13 @@ class HeldClocks:
         if not self.wanted:
             return
         if clocks is None:
-            raise ValueError("clocks: found none, expected the vector clocks of the events for a pattern in causal order")
+            raise ValueError(
+                "clocks: found none, expected the vector clocks of the events for a pattern in causal order"
+            )
         if len(clocks.vectors) != len(t_max) or (self.known and clocks.vectors.shape[1] != self.known.vectors.shape[1]):
-            raise ValueError(f"clocks: found vectors of shape {clocks.vectors.shape}, expected {len(t_max)} of one length")
+            raise ValueError(
+                f"clocks: found vectors of shape {clocks.vectors.shape}, expected {len(t_max)} of one length"
+            )
         if self.known is None:
             self.known, self.t_max = clocks, t_max
             return
@@ -35,5 +39,7 @@ class HeldClocks:
         held = self.known
         self.known = Clocks(*(
             np.concatenate([old[gone:], new])
-            for old, new in zip((held.vectors, held.process, held.seq), (clocks.vectors, clocks.process, clocks.seq), strict=True)
+            for old, new in (
+                (held.vectors, clocks.vectors), (held.process, clocks.process), (held.seq, clocks.seq),
+            )
         ))  # fmt: skip

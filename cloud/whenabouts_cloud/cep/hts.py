@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.compiled import Array, bare
-from whenabouts_cloud.cep.layout import (
-    BLOCK, CHAIN_WORDS, COUNT, FOREVER, FREE, KEY, LAST, LONGEST, MATCHES, MAXIMUM, MINIMUM, NEVER, NODE, NODE_FREE,
-    NODE_TOP, NODES, POOL_TOP, RANGE, STATE, STORED,
-)  # fmt: skip
 
 LOW = 0xFFFFFFFF
 
@@ -50,17 +47,17 @@ def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     node = slots[place, 1]
     if node != 0:
         return node
-    if (meta[NODES] + 2) * 2 > len(slots):
+    if (meta[at.NODES] + 2) * 2 > len(slots):
         return 0
-    if meta[NODE_FREE] != 0:
-        node = meta[NODE_FREE]
-        meta[NODE_FREE] = nodes[node, KEY]
-    elif meta[NODE_TOP] < len(nodes):
-        node = meta[NODE_TOP]
-        meta[NODE_TOP] += 1
+    if meta[at.NODE_FREE] != 0:
+        node = meta[at.NODE_FREE]
+        meta[at.NODE_FREE] = nodes[node, at.KEY]
+    elif meta[at.NODE_TOP] < len(nodes):
+        node = meta[at.NODE_TOP]
+        meta[at.NODE_TOP] += 1
     else:
         return 0
-    meta[NODES] += 1
+    meta[at.NODES] += 1
     slots[place, 0], slots[place, 1] = key, node
     clear(nodes, node, key)
     return node
@@ -71,18 +68,18 @@ def clear(nodes: Array, node: int, key: int) -> None:
     """An empty main node."""
     for field in range(nodes.shape[1]):
         nodes[node, field] = 0
-    nodes[node, KEY] = key
-    nodes[node, MINIMUM] = FOREVER
-    nodes[node, MAXIMUM] = NEVER
-    for field in range(NODE + LAST, nodes.shape[1], CHAIN_WORDS):
-        nodes[node, field] = NEVER
+    nodes[node, at.KEY] = key
+    nodes[node, at.MINIMUM] = at.FOREVER
+    nodes[node, at.MAXIMUM] = at.NEVER
+    for field in range(at.NODE + at.LAST, nodes.shape[1], at.CHAIN_WORDS):
+        nodes[node, field] = at.NEVER
 
 
 @bare
 def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
     """Takes an empty main node out of the table; those that stand behind it for its sake move up."""
     mask = len(slots) - 1
-    hole = place_of(slots, nodes, nodes[node, KEY])
+    hole = place_of(slots, nodes, nodes[node, at.KEY])
     place = hole
     while True:
         place = (place + 1) & mask
@@ -93,40 +90,40 @@ def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
             slots[hole, 0], slots[hole, 1] = slots[place, 0], slots[place, 1]
             hole = place
     slots[hole, 1] = 0
-    nodes[node, KEY] = meta[NODE_FREE]
-    nodes[node, COUNT] = -1
-    meta[NODE_FREE] = node
-    meta[NODES] -= 1
+    nodes[node, at.KEY] = meta[at.NODE_FREE]
+    nodes[node, at.COUNT] = -1
+    meta[at.NODE_FREE] = node
+    meta[at.NODES] -= 1
 
 
 @bare
 def rehash(slots: Array, nodes: Array, top: int) -> None:
     """Enters all main nodes into an empty table."""
     for node in range(2, top):
-        if nodes[node, COUNT] >= 0:
-            place = place_of(slots, nodes, nodes[node, KEY])
-            slots[place, 0], slots[place, 1] = nodes[node, KEY], node
+        if nodes[node, at.COUNT] >= 0:
+            place = place_of(slots, nodes, nodes[node, at.KEY])
+            slots[place, 0], slots[place, 1] = nodes[node, at.KEY], node
 
 
 @bare
 def take(pool: Array, meta: Array, size: int) -> Any:
     """A free block, 0 if there is none."""
-    at = meta[FREE + size]
-    if at != 0:
-        meta[FREE + size] = pool[at, 1]
-        return at
-    at = meta[POOL_TOP]
-    if at + size_of(size) > len(pool):
+    base = meta[at.FREE + size]
+    if base != 0:
+        meta[at.FREE + size] = pool[base, 1]
+        return base
+    base = meta[at.POOL_TOP]
+    if base + size_of(size) > len(pool):
         return 0
-    meta[POOL_TOP] = at + size_of(size)
-    return at
+    meta[at.POOL_TOP] = base + size_of(size)
+    return base
 
 
 @bare
-def give(pool: Array, meta: Array, at: int, size: int) -> None:
+def give(pool: Array, meta: Array, base: int, size: int) -> None:
     """Returns a block."""
-    pool[at, 1] = meta[FREE + size]
-    meta[FREE + size] = at
+    pool[base, 1] = meta[at.FREE + size]
+    meta[at.FREE + size] = base
 
 
 @bare
@@ -135,20 +132,20 @@ def insert(
     row: int, values: Array, past: int,
 ) -> bool:  # fmt: skip
     """Puts an event into the chain of a class in its place; false if the pool has no room. Drops what is before `past`."""
-    field = NODE + CHAIN_WORDS * chain
-    block, span = nodes[node, field + BLOCK], nodes[node, field + RANGE]
+    field = at.NODE + at.CHAIN_WORDS * chain
+    block, span = nodes[node, field + at.BLOCK], nodes[node, field + at.RANGE]
     if block == 0:
-        at = take(pool, meta, 0)
-        if at == 0:
+        base = take(pool, meta, 0)
+        if base == 0:
             return False
-        nodes[node, field + BLOCK] = at << 8
-        begin, end = at, at
+        nodes[node, field + at.BLOCK] = base << 8
+        begin, end = base, base
         if chain < 62:
-            nodes[node, STATE] |= 1 << chain
+            nodes[node, at.STATE] |= 1 << chain
     else:
         begin, end = span >> 32, span & LOW
-        at, size = block >> 8, block & 255
-        if end == at + size_of(size):
+        base, size = block >> 8, block & 255
+        if end == base + size_of(size):
             dropped = _passed(pool, begin, end, past)
             begin += dropped
             live = end - begin
@@ -158,17 +155,17 @@ def insert(
             else:
                 while fitting > 0 and live * 3 < size_of(fitting - 1):
                     fitting -= 1
-            to = at
+            to = base
             if fitting != size:
                 to = take(pool, meta, fitting)
                 if to == 0:
                     return False
             _move(pool, attrs, begin, live, to)
             if fitting != size:
-                give(pool, meta, at, size)
-                nodes[node, field + BLOCK] = to << 8 | fitting
-            meta[STORED] -= dropped
-            nodes[node, COUNT] -= dropped
+                give(pool, meta, base, size)
+                nodes[node, field + at.BLOCK] = to << 8 | fitting
+            meta[at.STORED] -= dropped
+            nodes[node, at.COUNT] -= dropped
             begin, end = to, to + live
     intervals, extra = pool.shape[1] == 3, attrs.shape[1]
     place = end
@@ -184,15 +181,15 @@ def insert(
         pool[place, 2] = t_max
     for column in range(extra):
         attrs[place, column] = values[row, column]
-    nodes[node, field + RANGE] = begin << 32 | (end + 1)
-    if t > nodes[node, field + LAST]:
-        nodes[node, field + LAST] = t
-    nodes[node, COUNT] += 1
-    if t < nodes[node, MINIMUM]:
-        nodes[node, MINIMUM] = t
-    if t_max > nodes[node, MAXIMUM]:
-        nodes[node, MAXIMUM] = t_max
-    meta[STORED] += 1
+    nodes[node, field + at.RANGE] = begin << 32 | (end + 1)
+    if t > nodes[node, field + at.LAST]:
+        nodes[node, field + at.LAST] = t
+    nodes[node, at.COUNT] += 1
+    if t < nodes[node, at.MINIMUM]:
+        nodes[node, at.MINIMUM] = t
+    if t_max > nodes[node, at.MAXIMUM]:
+        nodes[node, at.MAXIMUM] = t_max
+    meta[at.STORED] += 1
     return True
 
 
@@ -222,67 +219,67 @@ def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
 def sweep(slots: Array, nodes: Array, pool: Array, meta: Array, past: int, lately: int) -> None:
     """Drops what is before `past` from all nodes whose minimum time is before `lately`; takes away those left empty."""
     last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
-    for node in range(meta[NODE_TOP]):
-        if nodes[node, COUNT] < 0 or nodes[node, MINIMUM] >= lately:
+    for node in range(meta[at.NODE_TOP]):
+        if nodes[node, at.COUNT] < 0 or nodes[node, at.MINIMUM] >= lately:
             continue
-        least, state = FOREVER, 0
-        for field in range(NODE, nodes.shape[1], CHAIN_WORDS):
-            block = nodes[node, field + BLOCK]
+        least, state = at.FOREVER, 0
+        for field in range(at.NODE, nodes.shape[1], at.CHAIN_WORDS):
+            block = nodes[node, field + at.BLOCK]
             if block == 0:
                 continue
-            begin, end = nodes[node, field + RANGE] >> 32, nodes[node, field + RANGE] & LOW
-            dropped = end - begin if nodes[node, MAXIMUM] < past else 0
+            begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
+            dropped = end - begin if nodes[node, at.MAXIMUM] < past else 0
             while begin + dropped < end and pool[begin + dropped, last] < past:
                 dropped += 1
-            nodes[node, COUNT] -= dropped
-            meta[STORED] -= dropped
+            nodes[node, at.COUNT] -= dropped
+            meta[at.STORED] -= dropped
             begin += dropped
             if begin == end:
                 give(pool, meta, block >> 8, block & 255)
-                nodes[node, field + BLOCK] = 0
-                nodes[node, field + RANGE] = 0
-                nodes[node, field + LAST] = NEVER
+                nodes[node, field + at.BLOCK] = 0
+                nodes[node, field + at.RANGE] = 0
+                nodes[node, field + at.LAST] = at.NEVER
                 continue
-            nodes[node, field + RANGE] = begin << 32 | end
+            nodes[node, field + at.RANGE] = begin << 32 | end
             least = min(least, pool[begin, 0])
-            chain = (field - NODE) // CHAIN_WORDS
+            chain = (field - at.NODE) // at.CHAIN_WORDS
             if chain < 62:
                 state |= 1 << chain
-        nodes[node, MINIMUM] = least
-        nodes[node, STATE] = state
-        if node > 0 and nodes[node, COUNT] == 0 and nodes[node, MATCHES] == 0:
+        nodes[node, at.MINIMUM] = least
+        nodes[node, at.STATE] = state
+        if node > 0 and nodes[node, at.COUNT] == 0 and nodes[node, at.MATCHES] == 0:
             forget(slots, nodes, meta, node)
-        elif nodes[node, COUNT] == 0:
-            nodes[node, MAXIMUM] = NEVER
+        elif nodes[node, at.COUNT] == 0:
+            nodes[node, at.MAXIMUM] = at.NEVER
 
 
 @bare
 def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array, new_attrs: Array) -> None:
     """Moves all chains into an empty pool, each into the smallest block that leaves it room to grow."""
     for size in range(64):
-        meta[FREE + size] = 0
-    meta[POOL_TOP] = 4
+        meta[at.FREE + size] = 0
+    meta[at.POOL_TOP] = 4
     width = pool.shape[1]
-    for node in range(meta[NODE_TOP]):
-        if nodes[node, COUNT] < 0:
+    for node in range(meta[at.NODE_TOP]):
+        if nodes[node, at.COUNT] < 0:
             continue
-        for field in range(NODE, nodes.shape[1], CHAIN_WORDS):
-            if nodes[node, field + BLOCK] == 0:
+        for field in range(at.NODE, nodes.shape[1], at.CHAIN_WORDS):
+            if nodes[node, field + at.BLOCK] == 0:
                 continue
-            begin, end = nodes[node, field + RANGE] >> 32, nodes[node, field + RANGE] & LOW
+            begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
             size = 0
             while size_of(size) <= end - begin:
                 size += 1
-            at = take(new_pool, meta, size)
-            nodes[node, field + BLOCK] = at << 8 | size
-            nodes[node, field + RANGE] = at << 32 | (at + end - begin)
+            base = take(new_pool, meta, size)
+            nodes[node, field + at.BLOCK] = base << 8 | size
+            nodes[node, field + at.RANGE] = base << 32 | (base + end - begin)
             for i in range(end - begin):
                 for column in range(width):
-                    new_pool[at + i, column] = pool[begin + i, column]
+                    new_pool[base + i, column] = pool[begin + i, column]
                 if width == 2 and new_pool.shape[1] == 3:
-                    new_pool[at + i, 2] = pool[begin + i, 0]
+                    new_pool[base + i, 2] = pool[begin + i, 0]
                 for column in range(attrs.shape[1]):
-                    new_attrs[at + i, column] = attrs[begin + i, column]
+                    new_attrs[base + i, column] = attrs[begin + i, column]
 
 
 @bare
@@ -300,6 +297,23 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
 
 
 @bare
+def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
+    """As `first_from`, looked for from the end with growing steps: most that is asked for is recent."""
+    step = 1
+    while end - step >= begin and pool[end - step, 0] >= t:
+        end -= step
+        step *= 2
+    begin = max(begin, end - step + 1)
+    while begin < end:
+        middle = (begin + end) >> 1
+        if pool[middle, 0] < t:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@bare
 def reach_back(meta: Array, pool: Array) -> Any:
     """How much earlier than its end an event may begin: the longest stamp seen; nothing among points."""
-    return meta[LONGEST] if pool.shape[1] == 3 else 0
+    return meta[at.LONGEST] if pool.shape[1] == 3 else 0

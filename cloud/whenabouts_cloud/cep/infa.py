@@ -1,21 +1,17 @@
 """The improved automaton (INFA): accepts the positives of a variant in any order of arrival.
 
 Its state is the set of classes that are present at a main node. The paper fires when a count of events equals the length of
-the pattern; that fires for A A A and stays silent once the count has passed. Here an event makes a search worthwhile only when
-each positive after it has an event after it, each one before it an event before it, and all that within the window. For
-points and without conditions across events this is exact: a match exists, negations aside.
+the pattern; that fires for A A A and stays silent once the count has passed. Here an event makes a search worthwhile only
+when each positive after it has an event after it, each one before it an event before it, and all that within the window.
+For points and without conditions across events this is exact: a match exists, negations aside.
 """
 
 from typing import Any
 
+from whenabouts_cloud.cep import layout as at
+from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.compiled import Array, bare
-from whenabouts_cloud.cep.hts import LOW, first_from
-from whenabouts_cloud.cep.layout import (
-    CHAIN_WORDS, NODE, RANGE, S_BOUND, S_END,
-)  # fmt: skip
-from whenabouts_cloud.cep.program import (
-    E_AFTER, E_CLASS,
-)  # fmt: skip
+from whenabouts_cloud.cep.hts import LOW, first_from, recent_from
 
 
 @bare
@@ -28,32 +24,29 @@ def chain_completes(
     For those before it S_END is one past the last place; for those after it S_BOUND is the first place. S_BOUND of the first
     positive is where the window begins.
     """
-    earliest = t
-    for i in range(position - 1, -1, -1):
-        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
-        low, place = span >> 32, span & LOW
-        while place > low and pool[place - 1, 0] >= earliest:
-            place -= 1
-        if place == low:
-            return False
-        earliest = pool[place - 1, 0]
-        if earliest < t - window:
-            return False
-        num[i, S_END] = place
     latest = t
     for i in range(position + 1, count):
-        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
+        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
         high = span & LOW
-        place = first_from(pool, span >> 32, high, latest + 1)
+        place = recent_from(pool, span >> 32, high, latest + 1)
         if place == high:
             return False
         latest = pool[place, 0]
-        if latest > earliest + window:
+        num[i, at.S_END] = high
+    earliest = t
+    for i in range(position - 1, -1, -1):
+        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
+        low = span >> 32
+        place = recent_from(pool, low, span & LOW, earliest)
+        if place == low:
             return False
-        num[i, S_END] = high
+        earliest = pool[place - 1, 0]
+        num[i, at.S_END] = place
+    if latest - earliest > window:
+        return False
     if position > 0:  # the first positive can reach back only so far
-        span = nodes[node, NODE + CHAIN_WORDS * element[first, E_CLASS] + RANGE]
-        num[0, S_BOUND] = first_from(pool, span >> 32, num[0, S_END], latest - window)
+        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first, of.E_CLASS] + at.RANGE]
+        num[0, at.S_BOUND] = first_from(pool, span >> 32, num[0, at.S_END], latest - window)
     return True
 
 
@@ -70,17 +63,17 @@ def may_complete(
     for i in range(count - 1, -1, -1):
         limit = reach
         if i == position:
-            num[i, S_BOUND] = t
+            num[i, at.S_BOUND] = t
             continue
-        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
+        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
         begin, end = span >> 32, span & LOW
         for j in range(i + 1, count):
-            if element[first + i, E_AFTER] >> j & 1 and num[j, S_BOUND] - 1 + slack < limit:
-                limit = num[j, S_BOUND] - 1 + slack
+            if element[first + i, of.E_AFTER] >> j & 1 and num[j, at.S_BOUND] - 1 + slack < limit:
+                limit = num[j, at.S_BOUND] - 1 + slack
         place = first_from(pool, begin, end, limit + 1)
         if place == begin or pool[place - 1, 0] < earliest:
             return False
-        num[i, S_BOUND] = pool[place - 1, 0]
-        if position >= 0 and element[first + position, E_AFTER] >> i & 1 and num[i, S_BOUND] <= behind:
+        num[i, at.S_BOUND] = pool[place - 1, 0]
+        if position >= 0 and element[first + position, of.E_AFTER] >> i & 1 and num[i, at.S_BOUND] <= behind:
             return False
     return True

@@ -28,16 +28,17 @@ EVENT_PLACE = 62  # and the attributes of the one that arrives
 FRONTIER, NEWEST, LONGEST, STORED, PENDING, SWEPT = 0, 1, 2, 3, 4, 5
 POOL_TOP, NODE_TOP, NODE_FREE, NODES, PENDING_TOP, PENDING_FREE, HEAP = 6, 7, 8, 9, 10, 11, 12
 AT, STAGE, CHAIN, STAGED, WANT, SERIAL = 13, 14, 15, 16, 17, 18
-TOLD, GROUP, RETRACTED, RETRACTED_GROUP, LATE, ADDED, REMOVED, CANDIDATES, NEGATED_EVENTS = 19, 20, 21, 22, 23, 24, 25, 26, 27
-FED, BEGUN_CANDIDATES, BEGUN_NEGATED, SEARCHES, LATE_TOTAL, TOLD_TOTAL, RETRACTED_TOTAL = 28, 29, 30, 31, 32, 33, 34
+TOLD, GROUP, RETRACTED, RETRACTED_GROUP, LATE, ADDED, REMOVED = 19, 20, 21, 22, 23, 24, 25
+CANDIDATES, NEGATED_EVENTS = 26, 27
+FED, BEGUN_CANDIDATES, BEGUN_NEGATED, LATE_TOTAL, STOP = 28, 29, 30, 31, 32
 FREE = 40  # heads of the lists of free blocks, by size
 META = 128
 
 # What the machine code may ask for before it goes on.
 DONE, MORE_NODES, MORE_POOL, MORE_PENDING, MORE_TOLD, MORE_RETRACTED, MORE_LATE, MORE_ADDED, MORE_REMOVED = range(9)
-MORE_CANDIDATES, MORE_NEGATED = 9, 10
+MORE_CANDIDATES, MORE_NEGATED, STOPPED = 9, 10, 11
 
-# A main node: key, the set of classes present (or the number of them beyond 62 classes), counter, minimum and maximum time, list of its pending matches.
+# A main node: key, the set of classes present (the first 62), counter, minimum and maximum time, list of pending matches.
 EMPTY_NODE = 1  # always empty, in no place of the table: what an unknown key has
 KEY, STATE, COUNT, MINIMUM, MAXIMUM, MATCHES, NODE = 0, 1, 2, 3, 4, 5, 6
 # A child chain: block << 8 | size, begin << 32 | end, time of the last event.
@@ -91,11 +92,12 @@ class Results(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a search: numbers per element (stamps and index of what is bound, places in chains), attributes, a stack."""
+    """Room for a search: numbers and attributes per element (stamps, index, places in chains), a stack, a match."""
 
     num: Array
     attrs: Array
     stack: Array
+    row: Array
 
 
 S_T, S_T_MAX, S_INDEX, S_AT, S_END, S_BOUND, S_LIMIT, SCRATCH = 0, 1, 2, 3, 4, 5, 6, 8

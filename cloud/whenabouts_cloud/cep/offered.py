@@ -1,8 +1,8 @@
 """What the machine code leaves to be decided outside: uncertain order, and the after-match skip.
 
-A candidate is a match but for that. Uncertain ones (POSSIBLE, OVER, CAUSAL) are asked of `uncertain.refine`, many at once, with
-the negated events that may lie in their gaps. On arrival a candidate is asked again whenever such an event comes; it can only
-become less likely, so what was told is taken back at most once.
+A candidate is a match but for that. Uncertain ones (POSSIBLE, OVER, CAUSAL) are asked of `uncertain.refine`, many at once,
+with the negated events that may lie in their gaps. On arrival a candidate is asked again whenever such an event comes; it
+can only become less likely, so what was told is taken back at most once.
 """
 
 from typing import NamedTuple
@@ -48,7 +48,9 @@ class Offered:
             n: Skipper(plan, compiled.longest) for n, plan in enumerate(compiled.plans) if plan.skip != "none"
         }
 
-    def decide(self, candidates: Array, negated: Array, stamps: dict[int, tuple[int, int]], clocks: Clocks | None, base: int) -> Decided:
+    def decide(
+        self, candidates: Array, negated: Array, stamps: dict[int, tuple[int, int]], clocks: Clocks | None, base: int
+    ) -> Decided:
         """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
         end = np.append(candidates[1:, NEGATED], len(negated))
         found: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
@@ -75,7 +77,7 @@ class Offered:
         return Decided(*(self._joined(found[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
 
     def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
-        """Matches that an after-match skip lets through at this frontier; `frontiers` are those after each event of the block."""
+        """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
         ids, moments, patterns = [], [], []
         for number, skipper in self.skippers.items():
             for reached, row in skipper.decided(frontier):
@@ -92,7 +94,9 @@ class Offered:
         """Forgets what can no longer be taken back: all but these serials."""
         self.live &= set(waiting.tolist())
 
-    def _ask(self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int) -> tuple[Array, Array]:
+    def _ask(
+        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int
+    ) -> tuple[Array, Array]:
         number, place = self.compiled.variants[variant]
         plan = self.compiled.plans[number]
         if plan.mode == "certain" or not len(rows):

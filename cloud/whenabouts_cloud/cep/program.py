@@ -38,8 +38,8 @@ class Program(NamedTuple):
 # A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are.
 K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID = 0, 1, 2, 3, 4
 U_VARIANT, U_POSITION = 0, 1
-# A variant. Refined: its order and negations are decided outside. Offered: its matches go to `candidates`, for that or for an
-# after-match skip. Plain: a chain of certain order, without conditions across events, whose matches are told directly.
+# A variant. Refined: its order and negations are decided outside. Offered: its matches go to `candidates`, for that or for
+# an after-match skip. Plain: a chain of certain order, without conditions across events, whose matches are told directly.
 V_PLAN, V_WINDOW, V_ORDER, V_REFINED, V_OFFERED, V_PLAIN, V_WIDTH, V_ELEMENT = 0, 1, 2, 3, 4, 5, 6, 7
 V_NEGATION, V_NEGATION_END, V_CONDITION, V_CONDITION_END = 8, 9, 10, 11
 E_CLASS, E_COLUMN, E_BEFORE, E_AFTER = 0, 1, 2, 3
@@ -113,8 +113,8 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
                 mask = (1 << (mask | n.left | n.right).bit_length()) - 1 if inner else everything
                 between = ((n.right & -n.right).bit_length() - 1, n.left.bit_length() - 1) if inner else (-1, -1)
                 negation.append((class_of[number][n.event_class], n.left, n.right, mask, first, last, *between))
-            for c in one.conditions:
-                first, last, mask = _steps(tables, plan, c)
+            for one_condition in one.conditions:
+                first, last, mask = _steps(tables, plan, one_condition)
                 condition.append((mask, first, last))
             bare = not one.conditions and not any(n.condition for n in one.negations)
             refined = order != CERTAIN
@@ -126,7 +126,8 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
             ))  # fmt: skip
             names.append((number, place))
     by_type: list[list[int]] = [[] for _ in range(types)]
-    class_true, conditions = [], []
+    class_true: list[int] = []
+    conditions: list[tuple[Array, Resolved]] = []
     for (codes, steps, _keyed), c in tables.classes.items():
         for code in codes:
             if not 0 <= code < types:
@@ -159,9 +160,7 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
 def _class(tables: _Tables, plan: Plan, number: int) -> int:
     """The number among all classes."""
     one = plan.classes[number]
-    steps = tuple(
-        (s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition
-    )
+    steps = tuple((s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition)
     return tables.classes.setdefault((one.types, steps, plan.per_key), len(tables.classes))
 
 

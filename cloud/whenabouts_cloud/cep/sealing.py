@@ -8,45 +8,42 @@ checked again: an event that violates it may have come meanwhile, and such event
 
 from typing import Any
 
+from whenabouts_cloud.cep import layout as at
+from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
-from whenabouts_cloud.cep.layout import (
-    CHAIN_WORDS, FOREVER, HEAP, MATCHES, NEGATED_PLACE, NEVER, NODE, PENDING, PENDING_FREE, PENDING_TOP, P_BEFORE,
-    P_EVENTS, P_NEXT, P_NODE, P_SEAL, RANGE, S_INDEX, S_T, S_T_MAX, Scratch, State,
-)  # fmt: skip
-from whenabouts_cloud.cep.program import (
-    N_CLASS, N_FIRST, N_LAST, N_LEFT, N_RIGHT, V_NEGATION, V_NEGATION_END, Program,
-)  # fmt: skip
+from whenabouts_cloud.cep.layout import Scratch, State
+from whenabouts_cloud.cep.program import Program
 
 
 @bare
 def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
-    a, b = NEVER, FOREVER
+    a, b = at.NEVER, at.FOREVER
     if left == 0:
         for i in range(count):
-            a = max(a, s.num[i, S_T] - window)
+            a = max(a, s.num[i, at.S_T] - window)
     else:
         for i in range(count):
             if left >> i & 1:
-                a = max(a, s.num[i, S_T] + 1)
+                a = max(a, s.num[i, at.S_T] + 1)
     if right == 0:
         for i in range(count):
-            b = min(b, s.num[i, S_T_MAX] + window)
+            b = min(b, s.num[i, at.S_T_MAX] + window)
     else:
         for i in range(count):
             if right >> i & 1:
-                b = min(b, s.num[i, S_T_MAX] - 1)
+                b = min(b, s.num[i, at.S_T_MAX] - 1)
     return a, b
 
 
 @bare
 def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scratch) -> Any:
     """The frontier from which on nothing can violate the match that is bound."""
-    found = NEVER
-    for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
-        _, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
+    found = at.NEVER
+    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
+        _, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
         found = max(found, b + 1 + longest)
     return found
 
@@ -54,22 +51,22 @@ def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scr
 @bare
 def is_own(count: int, index: int, s: Scratch) -> bool:
     """Whether the event is one of the bound positives."""
+    found = False
     for i in range(count):
-        if s.num[i, S_INDEX] == index:
-            return True
-    return False
+        found = found or s.num[i, at.S_INDEX] == index
+    return found
 
 
 @bare
 def violated(p: Program, state: State, k: int, node: int, count: int, window: int, oldest: int, s: Scratch) -> bool:
     """Whether a stored event, not older than `oldest`, violates negation k of what is bound."""
     nodes, pool = state.nodes, state.pool
-    a, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
+    a, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
     if a > b:
         slack = reach_back(state.meta, pool)
         if a > b + slack:
             return False
-    field = NODE + CHAIN_WORDS * p.negation[k, N_CLASS] + RANGE
+    field = at.NODE + at.CHAIN_WORDS * p.negation[k, of.N_CLASS] + at.RANGE
     if nodes[node, field - 1] == 0:
         return False
     begin, end = nodes[node, field] >> 32, nodes[node, field] & LOW
@@ -78,12 +75,12 @@ def violated(p: Program, state: State, k: int, node: int, count: int, window: in
     while place < end and pool[place, 0] <= b:
         latest = pool[place, 2] if intervals else pool[place, 0]
         if latest >= a and latest >= oldest and not is_own(count, pool[place, 1], s):
-            first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
+            first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
             if first == last:
                 return True
-            s.num[NEGATED_PLACE, S_T], s.num[NEGATED_PLACE, S_T_MAX] = pool[place, 0], latest
+            s.num[at.NEGATED_PLACE, at.S_T], s.num[at.NEGATED_PLACE, at.S_T_MAX] = pool[place, 0], latest
             for column in range(state.attrs.shape[1]):
-                s.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
+                s.attrs[at.NEGATED_PLACE, column] = state.attrs[place, column]
             if holds(p.step, p.step_value, first, last, s):
                 return True
         place += 1
@@ -93,8 +90,8 @@ def violated(p: Program, state: State, k: int, node: int, count: int, window: in
 @bare
 def push(heap: Array, meta: Array, when: int, place: int) -> None:
     """Enters a pending match into the heap."""
-    i = meta[HEAP]
-    meta[HEAP] += 1
+    i = meta[at.HEAP]
+    meta[at.HEAP] += 1
     while i > 0 and heap[(i - 1) >> 1, 0] > when:
         up = (i - 1) >> 1
         heap[i, 0], heap[i, 1] = heap[up, 0], heap[up, 1]
@@ -106,8 +103,8 @@ def push(heap: Array, meta: Array, when: int, place: int) -> None:
 def pop(heap: Array, meta: Array) -> Any:
     """Takes the match with the earliest sealing time out of the heap."""
     place = heap[0, 1]
-    meta[HEAP] -= 1
-    count = meta[HEAP]
+    meta[at.HEAP] -= 1
+    count = meta[at.HEAP]
     when, moved = heap[count, 0], heap[count, 1]
     i = 0
     while True:
@@ -128,12 +125,12 @@ def pop(heap: Array, meta: Array) -> Any:
 def take_pending(state: State) -> Any:
     """A free place for a match that waits, or -1."""
     meta, pending = state.meta, state.pending
-    if meta[PENDING_FREE] >= 0:
-        place = meta[PENDING_FREE]
-        meta[PENDING_FREE] = pending[place, P_NEXT]
-    elif meta[PENDING_TOP] < len(pending):
-        place = meta[PENDING_TOP]
-        meta[PENDING_TOP] += 1
+    if meta[at.PENDING_FREE] >= 0:
+        place = meta[at.PENDING_FREE]
+        meta[at.PENDING_FREE] = pending[place, at.P_NEXT]
+    elif meta[at.PENDING_TOP] < len(pending):
+        place = meta[at.PENDING_TOP]
+        meta[at.PENDING_TOP] += 1
     else:
         return -1
     return place
@@ -142,37 +139,37 @@ def take_pending(state: State) -> Any:
 @bare
 def free_pending(state: State, place: int) -> None:
     """Returns a place."""
-    state.pending[place, P_NEXT] = state.meta[PENDING_FREE]
-    state.pending[place, P_SEAL] = FOREVER
-    state.meta[PENDING_FREE] = place
+    state.pending[place, at.P_NEXT] = state.meta[at.PENDING_FREE]
+    state.pending[place, at.P_SEAL] = at.FOREVER
+    state.meta[at.PENDING_FREE] = place
 
 
 @bare
 def enter(state: State, place: int) -> None:
     """Lets a match wait: into the heap, and into the list of its main node (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
-    node = pending[place, P_NODE]
-    after = nodes[node, MATCHES]
-    pending[place, P_BEFORE], pending[place, P_NEXT] = 0, after
+    node = pending[place, at.P_NODE]
+    after = nodes[node, at.MATCHES]
+    pending[place, at.P_BEFORE], pending[place, at.P_NEXT] = 0, after
     if after != 0:
-        pending[after - 1, P_BEFORE] = place + 1
-    nodes[node, MATCHES] = place + 1
-    push(state.heap, meta, pending[place, P_SEAL], place)
-    meta[PENDING] += 1
+        pending[after - 1, at.P_BEFORE] = place + 1
+    nodes[node, at.MATCHES] = place + 1
+    push(state.heap, meta, pending[place, at.P_SEAL], place)
+    meta[at.PENDING] += 1
 
 
 @bare
 def leave(state: State, place: int) -> None:
     """Takes a match out of the list of its main node; its place in the heap is the caller's affair."""
     nodes, pending = state.nodes, state.pending
-    before, after = pending[place, P_BEFORE], pending[place, P_NEXT]
+    before, after = pending[place, at.P_BEFORE], pending[place, at.P_NEXT]
     if before != 0:
-        pending[before - 1, P_NEXT] = after
+        pending[before - 1, at.P_NEXT] = after
     else:
-        nodes[pending[place, P_NODE], MATCHES] = after
+        nodes[pending[place, at.P_NODE], at.MATCHES] = after
     if after != 0:
-        pending[after - 1, P_BEFORE] = before
-    state.meta[PENDING] -= 1
+        pending[after - 1, at.P_BEFORE] = before
+    state.meta[at.PENDING] -= 1
 
 
 @bare
@@ -180,9 +177,9 @@ def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
     """Binds the events of a waiting match."""
     extra = state.attrs.shape[1]
     for i in range(count):
-        s.num[i, S_T] = state.pending[place, P_EVENTS + 3 * i]
-        s.num[i, S_T_MAX] = state.pending[place, P_EVENTS + 3 * i + 1]
-        s.num[i, S_INDEX] = state.pending[place, P_EVENTS + 3 * i + 2]
+        s.num[i, at.S_T] = state.pending[place, at.P_EVENTS + 3 * i]
+        s.num[i, at.S_T_MAX] = state.pending[place, at.P_EVENTS + 3 * i + 1]
+        s.num[i, at.S_INDEX] = state.pending[place, at.P_EVENTS + 3 * i + 2]
         for column in range(extra):
             s.attrs[i, column] = state.pending_attrs[place, i * extra + column]
 
@@ -191,7 +188,7 @@ def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
 def raise_source(tree: Array, source: int, t_max: int) -> int:
     """The least frontier of all sources after one has come to t_max; leaves are in the second half of the tree."""
     leaf = len(tree) // 2 + source
-    if tree[leaf] == FOREVER or tree[leaf] < t_max:
+    if tree[leaf] == at.FOREVER or tree[leaf] < t_max:
         tree[leaf] = t_max
         while leaf > 1:
             leaf >>= 1
@@ -199,4 +196,4 @@ def raise_source(tree: Array, source: int, t_max: int) -> int:
             if tree[leaf] == least:
                 break
             tree[leaf] = least
-    return tree[1]
+    return int(tree[1])

@@ -1,8 +1,8 @@
 """Searches the child chains for all combinations that an event completes, each exactly once.
 
-The event stands at one position of a variant; the other positives are bound from the first to the last, each over the part of
-its chain that agrees with what is bound. Conditions and negations are checked as soon as the positives that they name are
-bound. What the search finds goes to `emit`: told, kept waiting, or handed to the refinement of uncertain order.
+The event stands at one position of a variant; the other positives are bound from the first to the last, each over the part
+of its chain that agrees with what is bound. Conditions and negations are checked as soon as the positives that they name
+are bound. What the search finds goes to `emit`: told, kept waiting, or handed to the refinement of uncertain order.
 
 Two ways with one result: `search_chain` for a chain of points without conditions across events, where no choice is in vain
 but for negations; and `search` for everything.
@@ -10,144 +10,174 @@ but for negations; and `search` for everything.
 
 from typing import Any
 
+import numpy as np
+
+from whenabouts_cloud.cep import layout as at
+from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.infa import may_complete
+from whenabouts_cloud.cep.layout import Results, Scratch, State
+from whenabouts_cloud.cep.program import Program
 from whenabouts_cloud.cep.sealing import gap, is_own, seal, take_pending, violated
-from whenabouts_cloud.cep.layout import (
-    ADDED, AT, CANDIDATE, CANDIDATES, CHAIN_WORDS, DONE, EVENT_PLACE, FED, FOREVER, FRONTIER, KEY, MORE_ADDED,
-    MORE_CANDIDATES, MORE_NEGATED, MORE_PENDING, MORE_REMOVED, MORE_TOLD, NEGATED_EVENTS, NEGATED_PLACE, NEVER, NODE,
-    P_EVENTS, P_NEXT, P_NODE, P_SEAL, P_SERIAL, P_VARIANT, RANGE, REMOVED, SERIAL, STAGED, S_AT, S_BOUND, S_END,
-    S_INDEX, S_T, S_T_MAX, TOLD, Results, Scratch, State,
-)  # fmt: skip
-from whenabouts_cloud.cep.program import (
-    CERTAIN, C_FIRST, C_LAST, C_MASK, E_AFTER, E_BEFORE, E_CLASS, E_COLUMN, N_CLASS, N_FIRST, N_LAST, N_LEFT, N_MASK,
-    N_RIGHT, UNORDERED, V_CONDITION, V_CONDITION_END, V_ELEMENT, V_NEGATION, V_NEGATION_END, V_OFFERED, V_ORDER,
-    V_PLAN, V_REFINED, V_WIDTH, V_WINDOW, Program,
-)  # fmt: skip
 
-TELL, ADD, REMOVE = 0, 1, 2  # what a search is for: results, or what a late event would have added or removed
+
+def _typed(value: Any, kind: Any = np.int64) -> Any:
+    """A constant that is handed to functions: with a type, so that none is compiled once for each value."""
+    return kind(value)
+
+
+TELL, ADD, REMOVE = (
+    _typed(0),
+    _typed(1),
+    _typed(2),
+)  # what a search is for: results, or what a late event would change
 UNBOUND = -2
-# A candidate outside of the kernel: complete, and sealed or told on arrival; asked again because of a negated event that came;
-# one that a late event would have added; one that it might have removed, by the negations in its serial.
-FIRST, AGAIN, LATE_ADDED, LATE_REMOVED = 0, 1, 2, 3
+# A candidate outside of the kernel: complete, and sealed or told on arrival; asked again because of a negated event that
+# came; one that a late event would have added; one that it might have removed, by the negations in its serial.
+FIRST, AGAIN, LATE_ADDED, LATE_REMOVED = _typed(0), _typed(1), _typed(2), _typed(3)
+NONE, NOT_EAGER = _typed(0), _typed(False, np.bool_)
+NO_POSITION = NO_MOMENT = _typed(-1)
 
 
 @bare
-def emit(p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, eager: bool, longest: int, moment: int) -> Any:
+def emit(
+    p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, eager: bool, longest: int, moment: int
+) -> Any:
     """Tells the match that is bound, or lets it wait."""
     meta = state.meta
-    count = p.variant[variant, V_WIDTH]
+    count = p.variant[variant, of.V_WIDTH]
     sealed = True
-    if p.variant[variant, V_NEGATION_END] > p.variant[variant, V_NEGATION]:
-        when = seal(p, variant, count, p.variant[variant, V_WINDOW], longest, s)
-        sealed = when <= meta[FRONTIER]
+    if p.variant[variant, of.V_NEGATION_END] > p.variant[variant, of.V_NEGATION]:
+        when = seal(p, variant, count, p.variant[variant, of.V_WINDOW], longest, s)
+        sealed = when <= meta[at.FRONTIER]
         if not sealed:
             place = take_pending(state)
             if place < 0:
-                return MORE_PENDING
+                return at.MORE_PENDING
             pending = state.pending
-            pending[place, P_SEAL], pending[place, P_VARIANT], pending[place, P_NODE] = when, variant, node
-            meta[SERIAL] += 1
-            pending[place, P_SERIAL] = meta[SERIAL]
+            pending[place, at.P_SEAL], pending[place, at.P_VARIANT], pending[place, at.P_NODE] = when, variant, node
+            meta[at.SERIAL] += 1
+            pending[place, at.P_SERIAL] = meta[at.SERIAL]
             extra = state.attrs.shape[1]
             for i in range(count):
-                pending[place, P_EVENTS + 3 * i] = s.num[i, S_T]
-                pending[place, P_EVENTS + 3 * i + 1] = s.num[i, S_T_MAX]
-                pending[place, P_EVENTS + 3 * i + 2] = s.num[i, S_INDEX]
+                pending[place, at.P_EVENTS + 3 * i] = s.num[i, at.S_T]
+                pending[place, at.P_EVENTS + 3 * i + 1] = s.num[i, at.S_T_MAX]
+                pending[place, at.P_EVENTS + 3 * i + 2] = s.num[i, at.S_INDEX]
                 for column in range(extra):
                     state.pending_attrs[place, i * extra + column] = s.attrs[i, column]
-            pending[place, P_NEXT] = meta[STAGED]
-            meta[STAGED] = place
+            pending[place, at.P_NEXT] = meta[at.STAGED]
+            meta[at.STAGED] = place
     if sealed or eager:
-        if p.variant[variant, V_OFFERED]:
-            serial = meta[SERIAL] if not sealed else 0
-            return offer(p, state, out, s, variant, node, FIRST, serial, moment, NEVER)
+        if p.variant[variant, of.V_OFFERED]:
+            serial = meta[at.SERIAL] if not sealed else NONE
+            return offer(p, state, out, s, variant, node, FIRST, serial, moment, at.NEVER)
         return tell(p, out, s, meta, variant)
-    return DONE
+    return at.DONE
 
 
 @bare
 def tell(p: Program, out: Results, s: Scratch, meta: Array, variant: int) -> Any:
     """Writes the match that is bound to the results."""
-    row, width = meta[TOLD], out.told.shape[1]
+    row, width = meta[at.TOLD], out.told.shape[1]
     if row >= len(out.told):
-        return MORE_TOLD
-    first, count = p.variant[variant, V_ELEMENT], p.variant[variant, V_WIDTH]
+        return at.MORE_TOLD
+    first, count = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
     if width != count:
         for column in range(width):
             out.told[row, column] = -1
     for i in range(count):
-        out.told[row, p.element[first + i, E_COLUMN]] = s.num[i, S_INDEX]
+        out.told[row, p.element[first + i, of.E_COLUMN]] = s.num[i, at.S_INDEX]
     if len(out.told_which):
-        out.told_which[row] = p.variant[variant, V_PLAN]
-    meta[TOLD] = row + 1
-    return DONE
+        out.told_which[row] = p.variant[variant, of.V_PLAN]
+    meta[at.TOLD] = row + 1
+    return at.DONE
 
 
 @bare
-def offer(p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, kind: int, serial: int, moment: int, oldest: int) -> Any:
+def offer(
+    p: Program,
+    state: State,
+    out: Results,
+    s: Scratch,
+    variant: int,
+    node: int,
+    kind: int,
+    serial: int,
+    moment: int,
+    oldest: int,
+) -> Any:
     """Hands the match that is bound to the refinement, with the negated events that may lie in its gaps."""
     meta, pool = state.meta, state.pool
-    count, window = p.variant[variant, V_WIDTH], p.variant[variant, V_WINDOW]
-    row = meta[CANDIDATES]
+    count, window = p.variant[variant, of.V_WIDTH], p.variant[variant, of.V_WINDOW]
+    row = meta[at.CANDIDATES]
     if row >= len(out.candidates):
-        return MORE_CANDIDATES
-    filled = meta[NEGATED_EVENTS]
+        return at.MORE_CANDIDATES
+    filled = meta[at.NEGATED_EVENTS]
     out.candidates[row, 4] = filled
-    behind = p.variant[variant, V_NEGATION_END] if p.variant[variant, V_REFINED] else p.variant[variant, V_NEGATION]
-    for k in range(p.variant[variant, V_NEGATION], behind):
-        a, b = possible_gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
-        if p.variant[variant, V_ORDER] == UNORDERED:
-            a, b = NEVER, FOREVER
-        field = NODE + CHAIN_WORDS * p.negation[k, N_CLASS] + RANGE
+    behind = (
+        p.variant[variant, of.V_NEGATION_END] if p.variant[variant, of.V_REFINED] else p.variant[variant, of.V_NEGATION]
+    )
+    for k in range(p.variant[variant, of.V_NEGATION], behind):
+        a, b = possible_gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
+        if p.variant[variant, of.V_ORDER] == of.UNORDERED:
+            a, b = at.NEVER, at.FOREVER
+        field = at.NODE + at.CHAIN_WORDS * p.negation[k, of.N_CLASS] + at.RANGE
         begin, end = state.nodes[node, field] >> 32, state.nodes[node, field] & LOW
         place = first_from(pool, begin, end, a - reach_back(meta, pool))
         while place < end and pool[place, 0] <= b:
             latest = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-            if latest >= a and latest >= oldest and not is_own(count, pool[place, 1], s) and _forbids(p, state, k, place, latest, s):
+            if (
+                latest >= a
+                and latest >= oldest
+                and not is_own(count, pool[place, 1], s)
+                and _forbids(p, state, k, place, latest, s)
+            ):
                 if filled >= len(out.negated):
-                    return MORE_NEGATED
-                out.negated[filled, 0] = k - p.variant[variant, V_NEGATION]
+                    return at.MORE_NEGATED
+                out.negated[filled, 0] = k - p.variant[variant, of.V_NEGATION]
                 out.negated[filled, 1], out.negated[filled, 2] = pool[place, 0], latest
                 out.negated[filled, 3] = pool[place, 1]
                 filled += 1
             place += 1
     out.candidates[row, 0], out.candidates[row, 1], out.candidates[row, 2] = moment, variant, serial
-    out.candidates[row, 3], out.candidates[row, 5] = kind, state.nodes[node, KEY]
+    out.candidates[row, 3], out.candidates[row, 5] = kind, state.nodes[node, at.KEY]
     for i in range(count):
-        out.candidates[row, CANDIDATE + 3 * i], out.candidates[row, CANDIDATE + 1 + 3 * i] = s.num[i, S_T], s.num[i, S_T_MAX]
-        out.candidates[row, CANDIDATE + 2 + 3 * i] = s.num[i, S_INDEX]
-    meta[CANDIDATES], meta[NEGATED_EVENTS] = row + 1, filled
-    return DONE
+        out.candidates[row, at.CANDIDATE + 3 * i], out.candidates[row, at.CANDIDATE + 1 + 3 * i] = (
+            s.num[i, at.S_T],
+            s.num[i, at.S_T_MAX],
+        )
+        out.candidates[row, at.CANDIDATE + 2 + 3 * i] = s.num[i, at.S_INDEX]
+    meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = row + 1, filled
+    return at.DONE
 
 
 @bare
 def possible_gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
     """(a, b): an event can lie in the gap in some placement only if its t_max >= a and its t <= b."""
-    a, b = NEVER, FOREVER
+    a, b = at.NEVER, at.FOREVER
     for i in range(count):
         if left == 0:
-            a = max(a, s.num[i, S_T] - window)
+            a = max(a, s.num[i, at.S_T] - window)
         elif left >> i & 1:
-            a = max(a, s.num[i, S_T])
+            a = max(a, s.num[i, at.S_T])
         if right == 0:
-            b = min(b, s.num[i, S_T_MAX] + window)
+            b = min(b, s.num[i, at.S_T_MAX] + window)
         elif right >> i & 1:
-            b = min(b, s.num[i, S_T_MAX])
+            b = min(b, s.num[i, at.S_T_MAX])
     return a, b
 
 
 @bare
 def _forbids(p: Program, state: State, k: int, place: int, latest: int, s: Scratch) -> Any:
     """Whether the stored event satisfies the condition of negation k."""
-    first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
+    first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
     if first == last:
         return True
-    s.num[NEGATED_PLACE, S_T], s.num[NEGATED_PLACE, S_T_MAX] = state.pool[place, 0], latest
+    s.num[at.NEGATED_PLACE, at.S_T], s.num[at.NEGATED_PLACE, at.S_T_MAX] = state.pool[place, 0], latest
     for column in range(state.attrs.shape[1]):
-        s.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
+        s.attrs[at.NEGATED_PLACE, column] = state.attrs[place, column]
     return holds(p.step, p.step_value, first, last, s)
 
 
@@ -161,34 +191,51 @@ def search(
     `index` is the event's, for REMOVE its class. Its attributes are at EVENT_PLACE.
     """
     nodes, pool, meta = state.nodes, state.pool, state.meta
-    first, count, window = p.variant[variant, V_ELEMENT], p.variant[variant, V_WIDTH], p.variant[variant, V_WINDOW]
-    order = p.variant[variant, V_ORDER]
-    if position >= 0 and order == CERTAIN and t_max - t > window:
-        return DONE
+    first, count, window = (
+        p.variant[variant, of.V_ELEMENT],
+        p.variant[variant, of.V_WIDTH],
+        p.variant[variant, of.V_WINDOW],
+    )
+    order = p.variant[variant, of.V_ORDER]
+    if position >= 0 and order == of.CERTAIN and t_max - t > window:
+        return at.DONE
     stretch = reach_back(meta, pool)
     if goal != TELL:
         stretch = max(stretch, t_max - t)
-    slack = 0 if order == CERTAIN else stretch
-    earliest = t - window - slack if position < 0 else (t_max - window if order == CERTAIN else t - window - slack)
-    reach = t + window if order == CERTAIN else t_max + window
+    slack = 0 if order == of.CERTAIN else stretch
+    earliest = t - window - slack if position < 0 else (t_max - window if order == of.CERTAIN else t - window - slack)
+    reach = t + window if order == of.CERTAIN else t_max + window
     if position < 0:
         earliest, reach = t - window - 2 * stretch, t_max + window + 2 * stretch
-    if not may_complete(nodes, pool, node, p.element, first, count, position, earliest, t, reach, slack,
-        t_max if order == CERTAIN else t - slack, s.num):
-        return DONE
+    if not may_complete(
+        nodes,
+        pool,
+        node,
+        p.element,
+        first,
+        count,
+        position,
+        earliest,
+        t,
+        reach,
+        slack,
+        t_max if order == of.CERTAIN else t - slack,
+        s.num,
+    ):
+        return at.DONE
     for i in range(count):
-        s.num[i, S_INDEX] = UNBOUND
+        s.num[i, at.S_INDEX] = UNBOUND
     if position >= 0:
-        s.num[position, S_T], s.num[position, S_T_MAX], s.num[position, S_INDEX] = t, t_max, index
+        s.num[position, at.S_T], s.num[position, at.S_T_MAX], s.num[position, at.S_INDEX] = t, t_max, index
         for column in range(state.attrs.shape[1]):
-            s.attrs[position, column] = s.attrs[EVENT_PLACE, column]
-        if not _agrees(p, state, s, variant, node, 1 << position, 0, goal, oldest):
-            return DONE
-    level, fresh = 0, True
+            s.attrs[position, column] = s.attrs[at.EVENT_PLACE, column]
+        if not _agrees(p, state, s, variant, node, 1 << position, NONE, goal, oldest):
+            return at.DONE
+    level, fresh = NONE, True
     while level >= 0:
         if level == count:
             status = _found(p, state, out, s, variant, node, t, t_max, index, goal, oldest, eager, longest, moment)
-            if status != DONE:
+            if status != at.DONE:
                 return status
             level -= 1
             fresh = False
@@ -197,37 +244,37 @@ def search(
             level += 1 if fresh else -1
             continue
         if fresh:
-            low, high = earliest, s.num[level, S_BOUND]
+            low, high = earliest, s.num[level, at.S_BOUND]
             for i in range(count):
                 if i < level or i == position:
-                    if order == CERTAIN:
-                        low = max(low, s.num[i, S_T_MAX] - window)
-                        high = min(high, s.num[i, S_T] + window)
-                        if p.element[first + level, E_BEFORE] >> i & 1:
-                            low = max(low, s.num[i, S_T_MAX] + 1)
-                        elif p.element[first + level, E_AFTER] >> i & 1:
-                            high = min(high, s.num[i, S_T] - 1)
+                    if order == of.CERTAIN:
+                        low = max(low, s.num[i, at.S_T_MAX] - window)
+                        high = min(high, s.num[i, at.S_T] + window)
+                        if p.element[first + level, of.E_BEFORE] >> i & 1:
+                            low = max(low, s.num[i, at.S_T_MAX] + 1)
+                        elif p.element[first + level, of.E_AFTER] >> i & 1:
+                            high = min(high, s.num[i, at.S_T] - 1)
                     else:
-                        low = max(low, s.num[i, S_T] - window - slack)
-                        high = min(high, s.num[i, S_T_MAX] + window)
-                        if p.element[first + level, E_BEFORE] >> i & 1:
-                            low = max(low, s.num[i, S_T] + 1 - slack)
-                        elif p.element[first + level, E_AFTER] >> i & 1:
-                            high = min(high, s.num[i, S_T_MAX] - 1)
-            span = nodes[node, NODE + CHAIN_WORDS * p.element[first + level, E_CLASS] + RANGE]
+                        low = max(low, s.num[i, at.S_T] - window - slack)
+                        high = min(high, s.num[i, at.S_T_MAX] + window)
+                        if p.element[first + level, of.E_BEFORE] >> i & 1:
+                            low = max(low, s.num[i, at.S_T] + 1 - slack)
+                        elif p.element[first + level, of.E_AFTER] >> i & 1:
+                            high = min(high, s.num[i, at.S_T_MAX] - 1)
+            span = nodes[node, at.NODE + at.CHAIN_WORDS * p.element[first + level, of.E_CLASS] + at.RANGE]
             place = first_from(pool, span >> 32, span & LOW, low)
-            s.num[level, S_AT] = place
-            s.num[level, S_END] = first_from(pool, place, span & LOW, high + 1)
+            s.num[level, at.S_AT] = place
+            s.num[level, at.S_END] = first_from(pool, place, span & LOW, high + 1)
             fresh = False
         else:
-            s.num[level, S_AT] += 1
-        place = s.num[level, S_AT]
-        if place >= s.num[level, S_END]:
-            s.num[level, S_INDEX] = UNBOUND
+            s.num[level, at.S_AT] += 1
+        place = s.num[level, at.S_AT]
+        if place >= s.num[level, at.S_END]:
+            s.num[level, at.S_INDEX] = UNBOUND
             level -= 1
             continue
-        s.num[level, S_T], s.num[level, S_INDEX] = pool[place, 0], pool[place, 1]
-        s.num[level, S_T_MAX] = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
+        s.num[level, at.S_T], s.num[level, at.S_INDEX] = pool[place, 0], pool[place, 1]
+        s.num[level, at.S_T_MAX] = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
         if not _fits(p, s, first, count, level, position, window, order, oldest):
             continue
         for column in range(state.attrs.shape[1]):
@@ -238,53 +285,59 @@ def search(
         if _agrees(p, state, s, variant, node, before | 1 << level, before, goal, oldest):
             level += 1
             fresh = True
-    return DONE
+    return at.DONE
 
 
 @bare
-def _fits(p: Program, s: Scratch, first: int, count: int, level: int, position: int, window: int, order: int, oldest: int) -> bool:
+def _fits(
+    p: Program, s: Scratch, first: int, count: int, level: int, position: int, window: int, order: int, oldest: int
+) -> bool:
     """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
-    t, t_max = s.num[level, S_T], s.num[level, S_T_MAX]
-    if t_max < oldest or (order == CERTAIN and t_max - t > window):
+    t, t_max = s.num[level, at.S_T], s.num[level, at.S_T_MAX]
+    if t_max < oldest or (order == of.CERTAIN and t_max - t > window):
         return False
     for i in range(count):
         if i == level or (i > level and i != position):
             continue
-        if s.num[i, S_INDEX] == s.num[level, S_INDEX]:
+        if s.num[i, at.S_INDEX] == s.num[level, at.S_INDEX]:
             return False
-        if order == CERTAIN:
-            if t_max - s.num[i, S_T] > window or s.num[i, S_T_MAX] - t > window:
+        if order == of.CERTAIN:
+            if t_max - s.num[i, at.S_T] > window or s.num[i, at.S_T_MAX] - t > window:
                 return False
-            if p.element[first + level, E_BEFORE] >> i & 1 and s.num[i, S_T_MAX] >= t:
+            if p.element[first + level, of.E_BEFORE] >> i & 1 and s.num[i, at.S_T_MAX] >= t:
                 return False
-            if p.element[first + level, E_AFTER] >> i & 1 and t_max >= s.num[i, S_T]:
+            if p.element[first + level, of.E_AFTER] >> i & 1 and t_max >= s.num[i, at.S_T]:
                 return False
         else:
-            if t - s.num[i, S_T_MAX] > window or s.num[i, S_T] - t_max > window:
+            if t - s.num[i, at.S_T_MAX] > window or s.num[i, at.S_T] - t_max > window:
                 return False
-            if p.element[first + level, E_BEFORE] >> i & 1 and s.num[i, S_T] >= t_max:
+            if p.element[first + level, of.E_BEFORE] >> i & 1 and s.num[i, at.S_T] >= t_max:
                 return False
-            if p.element[first + level, E_AFTER] >> i & 1 and t >= s.num[i, S_T_MAX]:
+            if p.element[first + level, of.E_AFTER] >> i & 1 and t >= s.num[i, at.S_T_MAX]:
                 return False
     return True
 
 
 @bare
-def _agrees(p: Program, state: State, s: Scratch, variant: int, node: int, bound: int, before: int, goal: int, oldest: int) -> bool:
+def _agrees(
+    p: Program, state: State, s: Scratch, variant: int, node: int, bound: int, before: int, goal: int, oldest: int
+) -> bool:
     """Whether the conditions and negations hold that can be decided by what is bound and could not before."""
-    for k in range(p.variant[variant, V_CONDITION], p.variant[variant, V_CONDITION_END]):
-        mask = p.condition[k, C_MASK]
-        if mask & bound == mask and (before == 0 or mask & before != mask):
-            if not holds(p.step, p.step_value, p.condition[k, C_FIRST], p.condition[k, C_LAST], s):
-                return False
-    if p.variant[variant, V_ORDER] != CERTAIN:
+    for k in range(p.variant[variant, of.V_CONDITION], p.variant[variant, of.V_CONDITION_END]):
+        mask = p.condition[k, of.C_MASK]
+        if mask & bound != mask or (before != 0 and mask & before == mask):
+            continue
+        if not holds(p.step, p.step_value, p.condition[k, of.C_FIRST], p.condition[k, of.C_LAST], s):
+            return False
+    if p.variant[variant, of.V_ORDER] != of.CERTAIN:
         return True
-    count = p.variant[variant, V_WIDTH]
-    for k in range(p.variant[variant, V_NEGATION], p.variant[variant, V_NEGATION_END]):
-        mask = p.negation[k, N_MASK]
-        if mask & bound == mask and mask & before != mask:
-            if violated(p, state, k, node, count, p.variant[variant, V_WINDOW], oldest, s):
-                return False
+    count = p.variant[variant, of.V_WIDTH]
+    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
+        mask = p.negation[k, of.N_MASK]
+        if mask & bound != mask or mask & before == mask:
+            continue
+        if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], oldest, s):
+            return False
     return True
 
 
@@ -297,39 +350,41 @@ def _found(
     meta = state.meta
     if goal == TELL:
         return emit(p, state, out, s, variant, node, eager, longest, moment)
-    if p.variant[variant, V_REFINED]:
+    if p.variant[variant, of.V_REFINED]:
         if goal == ADD:
-            return offer(p, state, out, s, variant, node, LATE_ADDED, 0, moment, oldest)
+            return offer(p, state, out, s, variant, node, LATE_ADDED, NONE, moment, oldest)
         asked = forbidding(p, s, variant, t, t_max, index, state.attrs.shape[1])
-        return DONE if asked == 0 else offer(p, state, out, s, variant, node, LATE_REMOVED, asked, moment, oldest)
-    rows, row, more = (out.added, meta[ADDED], MORE_ADDED) if goal == ADD else (out.removed, meta[REMOVED], MORE_REMOVED)
+        return at.DONE if asked == 0 else offer(p, state, out, s, variant, node, LATE_REMOVED, asked, moment, oldest)
+    rows, row, more = (
+        (out.added, meta[at.ADDED], at.MORE_ADDED) if goal == ADD else (out.removed, meta[at.REMOVED], at.MORE_REMOVED)
+    )
     if goal == REMOVE and not breaks(p, s, variant, t, t_max, index, state.attrs.shape[1]):
-        return DONE
+        return at.DONE
     if row >= len(rows):
         return more
-    first, count = p.variant[variant, V_ELEMENT], p.variant[variant, V_WIDTH]
+    first, count = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
     for column in range(rows.shape[1]):
         rows[row, column] = -1
-    rows[row, 0], rows[row, 1] = meta[FED] + meta[AT], p.variant[variant, V_PLAN]
+    rows[row, 0], rows[row, 1] = meta[at.FED] + meta[at.AT], p.variant[variant, of.V_PLAN]
     for i in range(count):
-        rows[row, 2 + p.element[first + i, E_COLUMN]] = s.num[i, S_INDEX]
+        rows[row, 2 + p.element[first + i, of.E_COLUMN]] = s.num[i, at.S_INDEX]
     if goal == ADD:
-        meta[ADDED] += 1
+        meta[at.ADDED] += 1
     else:
-        meta[REMOVED] += 1
-    return DONE
+        meta[at.REMOVED] += 1
+    return at.DONE
 
 
 @bare
 def forbidding(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> int:
     """The negations, as bits, whose class and condition an event satisfies; its attributes are at EVENT_PLACE."""
-    s.num[NEGATED_PLACE, S_T], s.num[NEGATED_PLACE, S_T_MAX] = t, t_max
+    s.num[at.NEGATED_PLACE, at.S_T], s.num[at.NEGATED_PLACE, at.S_T_MAX] = t, t_max
     for column in range(extra):
-        s.attrs[NEGATED_PLACE, column] = s.attrs[EVENT_PLACE, column]
-    begun, found = p.variant[variant, V_NEGATION], 0
-    for k in range(begun, p.variant[variant, V_NEGATION_END]):
-        if p.negation[k, N_CLASS] == event_class:
-            first, last = p.negation[k, N_FIRST], p.negation[k, N_LAST]
+        s.attrs[at.NEGATED_PLACE, column] = s.attrs[at.EVENT_PLACE, column]
+    begun, found = p.variant[variant, of.V_NEGATION], 0
+    for k in range(begun, p.variant[variant, of.V_NEGATION_END]):
+        if p.negation[k, of.N_CLASS] == event_class:
+            first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
             if first == last or holds(p.step, p.step_value, first, last, s):
                 found |= 1 << (k - begun)
     return found
@@ -339,11 +394,11 @@ def forbidding(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_c
 def breaks(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> bool:
     """Whether an event of a class, whose attributes are at EVENT_PLACE, violates the match that is bound."""
     asked = forbidding(p, s, variant, t, t_max, event_class, extra)
-    count, window = p.variant[variant, V_WIDTH], p.variant[variant, V_WINDOW]
-    begun = p.variant[variant, V_NEGATION]
-    for k in range(begun, p.variant[variant, V_NEGATION_END]):
+    count, window = p.variant[variant, of.V_WIDTH], p.variant[variant, of.V_WINDOW]
+    begun = p.variant[variant, of.V_NEGATION]
+    for k in range(begun, p.variant[variant, of.V_NEGATION_END]):
         if asked >> (k - begun) & 1:
-            a, b = gap(p.negation[k, N_LEFT], p.negation[k, N_RIGHT], count, window, s)
+            a, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
             if t_max >= a and t <= b:
                 return True
     return False

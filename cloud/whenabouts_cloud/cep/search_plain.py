@@ -6,17 +6,10 @@ A negation between two neighbours ends the walk along the later one's chain at t
 
 from typing import Any
 
+from whenabouts_cloud.cep import layout as at
+from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import LOW, first_from
-from whenabouts_cloud.cep.layout import (
-    CHAIN_WORDS, DONE, FOREVER, FRONTIER, MORE_PENDING, MORE_TOLD, NEVER, NODE, PENDING_FREE, PENDING_TOP, P_EVENTS,
-    P_NEXT, P_NODE, P_SEAL, P_SERIAL, P_VARIANT, RANGE, SERIAL, STAGED, S_AT, S_BOUND, S_END, S_INDEX, S_LIMIT, S_T,
-    TOLD,
-)  # fmt: skip
-from whenabouts_cloud.cep.program import (
-    E_CLASS, E_COLUMN, N_CLASS, N_LEFT, N_LEVEL, N_LOWER, N_RIGHT, V_ELEMENT, V_NEGATION, V_NEGATION_END, V_PLAN,
-    V_WIDTH, V_WINDOW,
-)  # fmt: skip
 
 
 @bare
@@ -25,12 +18,12 @@ def search_plain(
     which: Array, num: Array, variant: int, position: int, node: int, t: int, index: int, eager: bool, longest: int,
 ) -> Any:  # fmt: skip
     """All matches of a chain in which the event stands at `position`, after `infa.chain_completes` has said that it may."""
-    first, count, window = table[variant, V_ELEMENT], table[variant, V_WIDTH], table[variant, V_WINDOW]
-    one, behind = table[variant, V_NEGATION], table[variant, V_NEGATION_END]
+    first, count, window = table[variant, of.V_ELEMENT], table[variant, of.V_WIDTH], table[variant, of.V_WINDOW]
+    one, behind = table[variant, of.V_NEGATION], table[variant, of.V_NEGATION_END]
     last, width, far = count - 1, told.shape[1], False
     for k in range(one, behind):
-        far = far or 0 <= negation[k, N_LOWER] < negation[k, N_LEVEL] - 1
-    num[position, S_T], num[position, S_INDEX] = t, index
+        far = far or 0 <= negation[k, of.N_LOWER] < negation[k, of.N_LEVEL] - 1
+    num[position, at.S_T], num[position, at.S_INDEX] = t, index
     level, down = 0, True
     while True:
         if level == position:
@@ -39,7 +32,7 @@ def search_plain(
             if not down:
                 level -= 1
                 if level < 0:
-                    return DONE
+                    return at.DONE
                 continue
             if position == 0 and last > 0:
                 _reach(nodes, pool, element, num, node, first, count, position, t + window)
@@ -48,46 +41,46 @@ def search_plain(
                 _enter(element, negation, nodes, pool, num, node, first, one, behind, level)
                 continue
         if level > last:
-            when, edges = NEVER, False
+            when, edges = at.NEVER, False
             for k in range(one, behind):
-                if negation[k, N_LEVEL] >= 0:
-                    when = max(when, num[negation[k, N_LEVEL], S_T] + longest)
+                if negation[k, of.N_LEVEL] >= 0:
+                    when = max(when, num[negation[k, of.N_LEVEL], at.S_T] + longest)
                 else:
                     edges = True
             kept = True
             if edges:
                 kept, end = _edges(negation, nodes, pool, num, node, count, one, behind, window)
                 when = max(when, end + longest)
-            if kept and when > meta[FRONTIER]:
+            if kept and when > meta[at.FRONTIER]:
                 if not _wait(meta, pending, num, variant, node, count, when):
-                    return MORE_PENDING
+                    return at.MORE_PENDING
                 kept = eager
             if kept:
-                row = meta[TOLD]
+                row = meta[at.TOLD]
                 if row >= len(told):
-                    return MORE_TOLD
+                    return at.MORE_TOLD
                 if width != count:
                     for column in range(width):
                         told[row, column] = -1
                 for i in range(count):
-                    told[row, element[first + i, E_COLUMN]] = num[i, S_INDEX]
+                    told[row, element[first + i, of.E_COLUMN]] = num[i, at.S_INDEX]
                 if len(which):
-                    which[row] = table[variant, V_PLAN]
-                meta[TOLD] = row + 1
+                    which[row] = table[variant, of.V_PLAN]
+                meta[at.TOLD] = row + 1
             level = last
             down = False
             continue
         if level == 0 and down:
-            num[0, S_AT], num[0, S_LIMIT] = num[0, S_BOUND], FOREVER
-        place = num[level, S_AT]
-        if place >= num[level, S_END] or pool[place, 0] > num[level, S_LIMIT]:
+            num[0, at.S_AT], num[0, at.S_LIMIT] = num[0, at.S_BOUND], at.FOREVER
+        place = num[level, at.S_AT]
+        if place >= num[level, at.S_END] or pool[place, 0] > num[level, at.S_LIMIT]:
             level -= 1
             if level < 0:
-                return DONE
+                return at.DONE
             down = False
             continue
-        num[level, S_AT] = place + 1
-        num[level, S_T], num[level, S_INDEX] = pool[place, 0], pool[place, 1]
+        num[level, at.S_AT] = place + 1
+        num[level, at.S_T], num[level, at.S_INDEX] = pool[place, 0], pool[place, 1]
         if level == 0 and position < last:
             _reach(nodes, pool, element, num, node, first, count, position, pool[place, 0] + window)
         if far and not _apart(negation, nodes, pool, num, node, one, behind, level):
@@ -105,22 +98,22 @@ def _enter(
     level: int,
 ) -> None:  # fmt: skip
     """Where a positive begins, behind the one before it, and the latest time that the negations between them allow."""
-    after = num[level - 1, S_T]
-    low = nodes[node, NODE + CHAIN_WORDS * element[first + level, E_CLASS] + RANGE] >> 32
-    num[level, S_AT] = first_from(pool, low, num[level, S_END], after + 1)
-    limit = FOREVER
+    after = num[level - 1, at.S_T]
+    low = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + level, of.E_CLASS] + at.RANGE] >> 32
+    num[level, at.S_AT] = first_from(pool, low, num[level, at.S_END], after + 1)
+    limit = at.FOREVER
     for k in range(one, behind):
-        if negation[k, N_LEVEL] == level and negation[k, N_LOWER] == level - 1:
+        if negation[k, of.N_LEVEL] == level and negation[k, of.N_LOWER] == level - 1:
             limit = min(limit, _next(negation, nodes, pool, node, k, after))
-    num[level, S_LIMIT] = limit
+    num[level, at.S_LIMIT] = limit
 
 
 @bare
 def _next(negation: Array, nodes: Array, pool: Array, node: int, k: int, after: int) -> Any:
     """Time of the first event after `after` that negation k forbids."""
-    span = nodes[node, NODE + CHAIN_WORDS * negation[k, N_CLASS] + RANGE]
+    span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
     place = first_from(pool, span >> 32, span & LOW, after + 1)
-    return pool[place, 0] if place < span & LOW else FOREVER
+    return pool[place, 0] if place < span & LOW else at.FOREVER
 
 
 @bare
@@ -129,9 +122,9 @@ def _free(
 ) -> bool:
     """Whether the negations between the arrived event and the positive before it allow it, and those further back."""
     for k in range(one, behind):
-        if negation[k, N_LEVEL] == level and negation[k, N_LOWER] == level - 1:
-            if _next(negation, nodes, pool, node, k, num[level - 1, S_T]) < t:
-                return False
+        near = negation[k, of.N_LEVEL] == level and negation[k, of.N_LOWER] == level - 1
+        if near and _next(negation, nodes, pool, node, k, num[level - 1, at.S_T]) < t:
+            return False
     return _apart(negation, nodes, pool, num, node, one, behind, level)
 
 
@@ -141,10 +134,10 @@ def _apart(
 ) -> bool:
     """Whether the negations hold that end at this level and begin before its neighbour; their own events may lie between."""
     for k in range(one, behind):
-        if negation[k, N_LEVEL] == level and negation[k, N_LOWER] < level - 1:
-            span = nodes[node, NODE + CHAIN_WORDS * negation[k, N_CLASS] + RANGE]
-            place = first_from(pool, span >> 32, span & LOW, num[negation[k, N_LOWER], S_T] + 1)
-            while place < span & LOW and pool[place, 0] < num[level, S_T]:
+        if negation[k, of.N_LEVEL] == level and negation[k, of.N_LOWER] < level - 1:
+            span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
+            place = first_from(pool, span >> 32, span & LOW, num[negation[k, of.N_LOWER], at.S_T] + 1)
+            while place < span & LOW and pool[place, 0] < num[level, at.S_T]:
                 if not _own(num, level + 1, pool[place, 1]):
                     return False
                 place += 1
@@ -153,10 +146,10 @@ def _apart(
 
 @bare
 def _own(num: Array, count: int, index: int) -> bool:
+    found = False
     for i in range(count):
-        if num[i, S_INDEX] == index:
-            return True
-    return False
+        found = found or num[i, at.S_INDEX] == index
+    return found
 
 
 @bare
@@ -166,12 +159,12 @@ def _reach(
     """Where the positives after `position` must end for the last of them to be at `latest` or before."""
     limit = latest
     for i in range(count - 1, position, -1):
-        span = nodes[node, NODE + CHAIN_WORDS * element[first + i, E_CLASS] + RANGE]
+        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
         low, place = span >> 32, span & LOW
         while place > low and pool[place - 1, 0] > limit:
             place -= 1
-        num[i, S_END] = place
-        limit = pool[place - 1, 0] - 1 if place > low else NEVER
+        num[i, at.S_END] = place
+        limit = pool[place - 1, 0] - 1 if place > low else at.NEVER
 
 
 @bare
@@ -179,17 +172,17 @@ def _edges(
     negation: Array, nodes: Array, pool: Array, num: Array, node: int, count: int, one: int, behind: int, window: int
 ) -> Any:
     """Whether no leading or trailing negation is violated, and from when on none can be, but for the longest stamp."""
-    when = NEVER
+    when = at.NEVER
     for k in range(one, behind):
-        if negation[k, N_LEVEL] >= 0:
+        if negation[k, of.N_LEVEL] >= 0:
             continue
-        a, b = num[count - 1, S_T] - window, num[0, S_T] + window
-        if negation[k, N_LEFT] != 0:
-            a = num[count - 1, S_T] + 1
-        if negation[k, N_RIGHT] != 0:
-            b = num[0, S_T] - 1
+        a, b = num[count - 1, at.S_T] - window, num[0, at.S_T] + window
+        if negation[k, of.N_LEFT] != 0:
+            a = num[count - 1, at.S_T] + 1
+        if negation[k, of.N_RIGHT] != 0:
+            b = num[0, at.S_T] - 1
         when = max(when, b + 1)
-        span = nodes[node, NODE + CHAIN_WORDS * negation[k, N_CLASS] + RANGE]
+        span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
         place = first_from(pool, span >> 32, span & LOW, a)
         while place < span & LOW and pool[place, 0] <= b:
             if not _own(num, count, pool[place, 1]):
@@ -201,19 +194,19 @@ def _edges(
 @bare
 def _wait(meta: Array, pending: Array, num: Array, variant: int, node: int, count: int, when: int) -> bool:
     """Lets the match that is bound wait; false if there is no room."""
-    if meta[PENDING_FREE] >= 0:
-        place = meta[PENDING_FREE]
-        meta[PENDING_FREE] = pending[place, P_NEXT]
-    elif meta[PENDING_TOP] < len(pending):
-        place = meta[PENDING_TOP]
-        meta[PENDING_TOP] += 1
+    if meta[at.PENDING_FREE] >= 0:
+        place = meta[at.PENDING_FREE]
+        meta[at.PENDING_FREE] = pending[place, at.P_NEXT]
+    elif meta[at.PENDING_TOP] < len(pending):
+        place = meta[at.PENDING_TOP]
+        meta[at.PENDING_TOP] += 1
     else:
         return False
-    meta[SERIAL] += 1
-    pending[place, P_SEAL], pending[place, P_VARIANT], pending[place, P_NODE] = when, variant, node
-    pending[place, P_SERIAL], pending[place, P_NEXT] = meta[SERIAL], meta[STAGED]
+    meta[at.SERIAL] += 1
+    pending[place, at.P_SEAL], pending[place, at.P_VARIANT], pending[place, at.P_NODE] = when, variant, node
+    pending[place, at.P_SERIAL], pending[place, at.P_NEXT] = meta[at.SERIAL], meta[at.STAGED]
     for i in range(count):
-        pending[place, P_EVENTS + 3 * i], pending[place, P_EVENTS + 3 * i + 1] = num[i, S_T], num[i, S_T]
-        pending[place, P_EVENTS + 3 * i + 2] = num[i, S_INDEX]
-    meta[STAGED] = place
+        pending[place, at.P_EVENTS + 3 * i], pending[place, at.P_EVENTS + 3 * i + 1] = num[i, at.S_T], num[i, at.S_T]
+        pending[place, at.P_EVENTS + 3 * i + 2] = num[i, at.S_INDEX]
+    meta[at.STAGED] = place
     return True

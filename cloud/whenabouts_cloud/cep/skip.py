@@ -1,8 +1,9 @@
 """After-match skip: which of the matches that are sure remain, decided when no earlier one can come any more.
 
-Matches are taken by (t, index) of their positives, in the order of their places; of the same events in different places those in the earlier ones first. To next: the first match of each first event
-remains. Past last: a match remains if it begins after the end of the last that remained, per key. A match is decided once the frontier
-is past its first event's time plus window and longest stamp, for all that begin no later are told by then.
+Matches are taken by (t, index) of their positives in the order of their places; of the same events in different places,
+those in the earlier ones first. To next: the first match of each first event remains. Past last: a match remains if it
+begins after the end of the last that remained, per key. A match is decided once the frontier is past its first event's time
+plus window and longest stamp, for all that begin no later are told by then.
 """
 
 from dataclasses import dataclass, field

@@ -1,17 +1,15 @@
 """Snapshots of an engine: its arguments and plans as a line of JSON, its arrays as they are."""
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.infa_hts import Engine
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
 
-if TYPE_CHECKING:
-    from whenabouts_cloud.cep.engine import Engine
 
-
-def dump(engine: "Engine") -> bytes:
+def dump(engine: Engine) -> bytes:
     """The engine as bytes."""
     offered, clocks = engine.offered, engine.clocks
     held = clocks.known
@@ -27,10 +25,8 @@ def dump(engine: "Engine") -> bytes:
     })  # fmt: skip
 
 
-def load(blob: bytes) -> "Engine":
+def load(blob: bytes) -> Engine:
     """The engine that it was made of."""
-    from whenabouts_cloud.cep.engine import Engine
-
     header, state, more = store.load(blob)
     plans = [_plan_in(plan) for plan in header["plans"]]
     found = Engine(plans, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
@@ -40,7 +36,7 @@ def load(blob: bytes) -> "Engine":
         for order, last, key, row in waiting:
             found.offered.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
     for n, past in header["skipped"].items():
-        found.offered.skippers[int(n)].past = {key: end for key, end in past}
+        found.offered.skippers[int(n)].past = dict(past)
     found.offered.live = set(header["live"])
     if more:
         found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
@@ -77,6 +73,6 @@ def _plan_in(found: dict[str, Any]) -> Plan:
         for classes, columns, before, negations, conditions in found["variants"]
     )  # fmt: skip
     rest = {n: found[n] for n in ("width", "window", "strict_window", "mode", "skip", "per_key", "longest")}
-    return Plan(classes, variants, probability=Fraction(found["probability"]), attributes=tuple(found["attributes"]), **rest)
-
-
+    return Plan(
+        classes, variants, probability=Fraction(found["probability"]), attributes=tuple(found["attributes"]), **rest
+    )

@@ -5,34 +5,31 @@ from typing import Any
 
 import numpy as np
 
+from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.compiled import Array
 from whenabouts_cloud.cep.conditions import STEPS
-from whenabouts_cloud.cep.hts import clear, repack, rehash, size_of
-from whenabouts_cloud.cep.layout import (
-    CANDIDATE, CHAIN_WORDS, FOREVER, FRONTIER, HEAP, LONGEST, META, NEVER, NEWEST, NODE, NODES, NODE_TOP,
-    PENDING_FREE, PENDING_TOP, POOL_TOP, P_EVENTS, P_NODE, RANGE, SCRATCH, STAGED, STORED, SWEPT, Results, Scratch,
-    State,
-)  # fmt: skip
+from whenabouts_cloud.cep.hts import clear, rehash, repack, size_of
+from whenabouts_cloud.cep.layout import Results, Scratch, State
 
-POOL, MAIN_NODES, WAITING, ROWS = 1 << 10, 1 << 6, 1 << 8, 1 << 10  # places at first
+POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.2  # little, so that the room behind the top stays small beside what is stored
 VERSION = 1
 
 
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
     """The arrays of an engine that has seen nothing."""
-    meta = np.zeros(META, np.int64)
-    meta[[FRONTIER, NEWEST, SWEPT]] = NEVER
-    meta[POOL_TOP], meta[NODE_TOP] = 4, 2
-    meta[[PENDING_FREE, STAGED]] = -1
-    nodes = np.zeros((MAIN_NODES, NODE + CHAIN_WORDS * classes), np.int64)
+    meta = np.zeros(at.META, np.int64)
+    meta[[at.FRONTIER, at.NEWEST, at.SWEPT]] = at.NEVER
+    meta[at.POOL_TOP], meta[at.NODE_TOP] = 4, 2
+    meta[[at.PENDING_FREE, at.STAGED]] = -1
+    nodes = np.zeros((MAIN_NODES, at.NODE + at.CHAIN_WORDS * classes), np.int64)
     for node in range(2):
         clear(nodes, node, 0)
     leaves = 1 << max(0, sources - 1).bit_length()
     return State(
         np.zeros((4 * MAIN_NODES, 2), np.int64), nodes, np.zeros((POOL, 2), np.int64), np.zeros((POOL, attributes)),
-        np.zeros((WAITING, P_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
-        np.zeros((WAITING, 2), np.int64), np.full(2 * leaves, FOREVER), meta,
+        np.zeros((WAITING, at.P_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
+        np.zeros((WAITING, 2), np.int64), np.full(2 * leaves, at.FOREVER), meta,
     )  # fmt: skip
 
 
@@ -45,13 +42,15 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
     return Results(
         np.empty((rows, width), np.int64), np.empty(rows, np.int64), np.empty(rows if plans > 1 else 0, np.int64),
         table(width), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), table(width + 2),
-        table(width + 2), table(CANDIDATE + 3 * most), table(4),
+        table(width + 2), table(at.CANDIDATE + 3 * most), table(4),
     )  # fmt: skip
 
 
-def new_scratch(attributes: int) -> Scratch:
+def new_scratch(attributes: int, width: int) -> Scratch:
     """Room for a search."""
-    return Scratch(np.zeros((64, SCRATCH), np.int64), np.zeros((64, attributes)), np.zeros(STEPS))
+    return Scratch(
+        np.zeros((64, at.SCRATCH), np.int64), np.zeros((64, attributes)), np.zeros(STEPS), np.zeros(width, np.int64)
+    )
 
 
 def larger(array: Array, factor: float = 2.0) -> Array:
@@ -65,15 +64,15 @@ def more_nodes(state: State) -> State:
     """Twice the room for main nodes, and a hash table that is less than half full."""
     nodes = larger(state.nodes, 1.5)
     slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), 2), np.int64)
-    rehash(slots, nodes, int(state.meta[NODE_TOP]))
+    rehash(slots, nodes, int(state.meta[at.NODE_TOP]))
     return state._replace(slots=slots, nodes=nodes)
 
 
 def more_pool(state: State, columns: int | None = None) -> State:
     """More room for events, all blocks packed anew; `columns` 3 from when on events have a length."""
-    nodes, top = state.nodes, int(state.meta[NODE_TOP])
-    spans = nodes[:top, NODE + RANGE :: CHAIN_WORDS]
-    lengths = ((spans & 0xFFFFFFFF) - (spans >> 32))[nodes[:top, NODE::CHAIN_WORDS] != 0]
+    nodes, top = state.nodes, int(state.meta[at.NODE_TOP])
+    spans = nodes[:top, at.NODE + at.RANGE :: at.CHAIN_WORDS]
+    lengths = ((spans & 0xFFFFFFFF) - (spans >> 32))[nodes[:top, at.NODE :: at.CHAIN_WORDS] != 0]
     sizes = np.array([int(size_of(s)) for s in range(60)])
     needed = int(sizes[np.searchsorted(sizes, lengths, side="right")].sum())
     largest = int(sizes[np.searchsorted(sizes, lengths.max(initial=0), side="right") + 1])
@@ -97,7 +96,7 @@ def more_sources(state: State, sources: int) -> State:
     if sources <= leaves:
         return state
     wide = 1 << (sources - 1).bit_length()
-    tree = np.full(2 * wide, FOREVER)
+    tree = np.full(2 * wide, at.FOREVER)
     tree[wide : wide + leaves] = state.tree[leaves:]
     for i in range(wide - 1, 0, -1):
         tree[i] = min(tree[2 * i], tree[2 * i + 1])
@@ -114,9 +113,9 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     packed = more_pool(state._replace(nodes=state.nodes.copy(), meta=state.meta.copy()))
     meta = packed.meta
     parts = {
-        "nodes": packed.nodes[: meta[NODE_TOP]], "pool": packed.pool[: meta[POOL_TOP]],
-        "attrs": packed.attrs[: meta[POOL_TOP]], "pending": packed.pending[: meta[PENDING_TOP]],
-        "pending_attrs": packed.pending_attrs[: meta[PENDING_TOP]], "heap": packed.heap[: meta[HEAP]],
+        "nodes": packed.nodes[: meta[at.NODE_TOP]], "pool": packed.pool[: meta[at.POOL_TOP]],
+        "attrs": packed.attrs[: meta[at.POOL_TOP]], "pending": packed.pending[: meta[at.PENDING_TOP]],
+        "pending_attrs": packed.pending_attrs[: meta[at.PENDING_TOP]], "heap": packed.heap[: meta[at.HEAP]],
         "tree": packed.tree, "meta": meta, **more,
     }  # fmt: skip
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
@@ -136,21 +135,23 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
     except ValueError:
         header = None
     if not found or not isinstance(header, dict) or header.get("version") != VERSION:
-        raise ValueError(f"snapshot: found {line[:40]!r}, expected the header of an engine's snapshot of version {VERSION}")
-    arrays, at = {}, 0
+        raise ValueError(
+            f"snapshot: found {line[:40]!r}, expected the header of an engine's snapshot of version {VERSION}"
+        )
+    arrays, place = {}, 0
     for name, (kind, *shape) in header["arrays"].items():
         size = int(np.prod(shape)) * np.dtype(kind).itemsize
-        if at + size > len(rest):
-            raise ValueError(f"snapshot: found {len(blob)} bytes, expected at least {len(line) + 1 + at + size}")
-        arrays[name] = np.frombuffer(rest, kind, int(np.prod(shape)), at).reshape(shape).copy()
-        at += size
+        if place + size > len(rest):
+            raise ValueError(f"snapshot: found {len(blob)} bytes, expected at least {len(line) + 1 + place + size}")
+        arrays[name] = np.frombuffer(rest, kind, int(np.prod(shape)), place).reshape(shape).copy()
+        place += size
     arrays["nodes"] = larger(arrays["nodes"], 1.0)
     for name in ("pending", "pending_attrs", "heap"):
         arrays[name] = larger(arrays[name], 1.0)
     heap_room = max(len(arrays["pending"]), len(arrays["heap"]))
     arrays["heap"] = larger(arrays["heap"], heap_room / max(1, len(arrays["heap"])))
     slots = np.zeros((1 << (2 * len(arrays["nodes"]) + 4).bit_length(), 2), np.int64)
-    rehash(slots, arrays["nodes"], int(arrays["meta"][NODE_TOP]))
+    rehash(slots, arrays["nodes"], int(arrays["meta"][at.NODE_TOP]))
     more = {name: arrays.pop(name) for name in list(arrays) if name not in State._fields}
     return header, State(slots=slots, **arrays), more
 
@@ -158,10 +159,8 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
 def counters(state: State) -> dict[str, int]:
     """What is held now."""
     meta = state.meta
-    waiting = state.pending[: meta[PENDING_TOP]]
+    waiting = state.pending[: meta[at.PENDING_TOP]]
     return {
-        "stored_events": int(meta[STORED]), "keys": int(meta[NODES]), "longest_stamp": int(meta[LONGEST]),
-        "waiting_matches": int((waiting[:, P_NODE] >= 0).sum()), "state_bytes": state_bytes(state),
+        "stored_events": int(meta[at.STORED]), "keys": int(meta[at.NODES]), "longest_stamp": int(meta[at.LONGEST]),
+        "waiting_matches": int((waiting[:, at.P_NODE] >= 0).sum()), "state_bytes": state_bytes(state),
     }  # fmt: skip
-
-
