@@ -185,6 +185,7 @@ class Demo:
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
         self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
         self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
+        self.say("spark", "everything is told; ending the jobs")
         for name in ("correlate", "cep"):
             if name in stack.parts:
                 stack.parts[name].ask_to_end()
