@@ -107,9 +107,10 @@ def main() -> None:
         spark.stop()
     wall, cpu = statistics.median(walls), statistics.median(cpus)
     print(
-        f"{options.events} events of {options.keys} keys, {expected[1]} matches: {options.events / wall:,.0f} events/s "
-        f"of wall time, {cpu / options.events * 1e6:.2f} us CPU an event: {2 * options.events / cpu:,.0f} events/s on "
-        f"two free cores"
+        f"{options.events} events of {options.keys} keys, {expected[1]} matches: {options.events / wall:,.0f} events/s"
+    )
+    print(
+        f"{cpu / options.events * 1e6:.2f} us CPU an event: {2 * options.events / cpu:,.0f} events/s on two free cores"
         f"   target: {TARGET:,}"
     )
 

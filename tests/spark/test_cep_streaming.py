@@ -151,12 +151,12 @@ def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
     assert run.counts[-1]["silent"] == ["hall/g1", "hall/g2", "hall/g3"]
     land(run.landing, [c], 1)
     run.step()
-    aside = run.out / "_late" / f"batch={run.batches[-1][0]:08d}"
-    [late] = pq.ParquetFile(aside / "readings.parquet").read().to_pylist()
+    batch = f"batch={run.batches[-1][0]:08d}"
+    [late] = pq.ParquetFile(run.out / "_late" / batch / "readings.parquet").read().to_pylist()
     assert late["reason"] == "late"
     assert {
         k: c[k] for k in ("site", "gateway", "boot", "seq", "stream", "key", "t_min", "t_max")
     }.items() <= late.items()
-    [changed] = pq.ParquetFile(aside / "matches.parquet").read().to_pylist()
+    [changed] = pq.ParquetFile(run.out / "_late_effects" / batch / "matches.parquet").read().to_pylist()
     assert changed == told | {"status": "late removed"}
     assert total(run.counts)["late"] == 1

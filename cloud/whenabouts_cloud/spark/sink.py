@@ -5,7 +5,7 @@
                                        "late b" for one that was still joined with what was left, "expired a" or "expired b"
                                        for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
                                        time. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
-    OUT/_late/batch=00000012/matches.parquet    the matches that they would have added or removed, as `status` says
+    OUT/_late_effects/batch=00000012/matches.parquet    the matches that they would have added or removed: see `status`
     OUT/.tmp-12/                       being written; readers skip names that begin with a dot
     OUT/_checkpoint/                   Spark's offsets and state
     OUT/_job.json                      which rule and mode OUT belongs to
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 2
-LATE_FOLDER, LATE_FILE = "_late", "readings.parquet"
+ASIDE = {"_late": "readings.parquet", "_late_effects": "matches.parquet"}  # folders and the files in them
 LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
 
 Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
@@ -77,7 +77,7 @@ class LostRowsError(RuntimeError):
 def _late_of_pairs(aside: pa.Table) -> dict[str, pa.Table]:
     """Readings that stand in the columns of a."""
     columns = {"reason": "note"} | {name: f"a_{name}" for name in SIDE_COLUMNS}
-    return {LATE_FILE: pa.table([aside[columns.get(name, name)] for name in LATE.names], schema=LATE)}
+    return {"_late": pa.table([aside[columns.get(name, name)] for name in LATE.names], schema=LATE)}
 
 
 def _late_of_matches(aside: pa.Table) -> dict[str, pa.Table]:
@@ -87,8 +87,8 @@ def _late_of_matches(aside: pa.Table) -> dict[str, pa.Table]:
     alone = pc.list_flatten(readings["events"])
     columns = {"reason": readings["note"], "rule": readings["rule"], "key": readings["key"]}
     late = [columns[name] if name in columns else pc.struct_field(alone, name) for name in LATE.names]
-    files = {LATE_FILE: pa.table(late, schema=LATE), MATCHES.file: matches.select(MATCH.names).cast(MATCH)}
-    return {name: table for name, table in files.items() if table.num_rows}
+    folders = {"_late": pa.table(late, schema=LATE), "_late_effects": matches.select(MATCH.names).cast(MATCH)}
+    return {name: table for name, table in folders.items() if table.num_rows}
 
 
 def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
@@ -121,10 +121,11 @@ class ResultSink:
         target = batch_folder(self._out, batch_id)
         first = not any(self._out.glob("batch=*"))
         published = None
-        late = made / LATE_FOLDER
-        if late.exists():
-            _appear(late, self._out / LATE_FOLDER / target.name)
-            shutil.rmtree(late, ignore_errors=True)
+        for folder in ASIDE:
+            aside = made / folder
+            if aside.exists():
+                _appear(aside, self._out / folder / target.name)
+                shutil.rmtree(aside, ignore_errors=True)
         if not target.exists() and (pq.read_metadata(made / self._kind.file).num_rows or first):
             _appear(made, target)
             published = target / self._kind.file
@@ -167,13 +168,12 @@ class ResultSink:
                 f"output {self._out}: found {merged} rows, expected the {written} that were computed; "
                 "on a cluster --out must be a folder that all machines share"
             )
-        if late:
-            (made / LATE_FOLDER).mkdir()
-            for file_name, tables in late.items():
-                with (made / LATE_FOLDER / file_name).open("wb") as file:
-                    pq.write_table(pa.concat_tables(tables), file, compression="zstd")
-                    _sync_file(file)
-            _sync_folder(made / LATE_FOLDER)
+        for folder, tables in late.items():
+            (made / folder).mkdir()
+            with (made / folder / ASIDE[folder]).open("wb") as file:
+                pq.write_table(pa.concat_tables(tables), file, compression="zstd")
+                _sync_file(file)
+            _sync_folder(made / folder)
         _sync_folder(made)
         return made, counts
 
@@ -265,7 +265,7 @@ def claim(out: Path, rule: Rule, mode: str, shards: int) -> None:
 def _results_of(
     kind: Format, table: pa.Table, counts: list[dict[str, Any]], late: dict[str, list[pa.Table]]
 ) -> pa.Table:
-    """The result among rows of a frame; what was counted is added to `counts`, rows to set aside to the files in `late`."""
+    """The result among rows of a frame; counts are added to `counts`, rows to set aside to the folders in `late`."""
     noted = table.filter(pc.is_valid(table["note"]))
     if not noted.num_rows:
         return table.select(kind.schema.names).cast(kind.schema)
