@@ -37,6 +37,11 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted".
     """
     rule, options = choose_rule(rule_file, rule_name, CepRule), Options(**chosen)
+    if rule.pattern.mode == "causal":
+        raise click.UsageError(
+            f"{rule_file}: found CAUSAL in rule {rule.name}, expected CERTAIN, POSSIBLE or OVER: this job does not read the "
+            "vector clocks of readings; `whenabouts_cloud.cep.detect` takes them"
+        )
     run(rule, _work(rule, options), options)
 
 

@@ -103,3 +103,13 @@ def test_help_shows_an_example():
     text = CliRunner().invoke(command, ["--help"]).output
     assert "whenabouts-cloud cep --landing landing --rule unpaid.wa --out matches" in text
     assert "SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key" in text
+
+
+def test_causal_order_is_refused_as_long_as_no_clocks_are_read(folder):
+    """Exit 2 and what to write instead; nothing is made."""
+    text = RULE.split("RULE near")[0].replace("PER key", "PER key CAUSAL")
+    (folder / "rule.wa").write_text(text, encoding="utf-8")
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "found CAUSAL in rule unpaid" in result.output
+    assert not (folder / "out").exists()
