@@ -4,12 +4,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 ZCBOR := .venv-zcbor
+FLINK := .venv-flink
 SEED ?=
 SPEED ?=
 TRACE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-correlation broker lock clean
+.PHONY: help setup demo test lint bench bench-correlation bench-cep broker lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +23,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "setup: python has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "setup: compiling the engines, about a minute, once"
+	@$(BIN)/python -m whenabouts_cloud.warm
 	@touch $@
 
 demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
@@ -41,6 +44,10 @@ bench: setup broker  ## Measure agent and ingest beside what one would pick inst
 bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and plain Spark, the same answers checked.
 	@for bench in correlation operators eager spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
+bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Flink (needs Java), the same answers checked.
+	$(BIN)/python tests/bench/bench_cep.py
+	$(BIN)/python tests/bench/bench_cep_spark.py
+
 broker:
 	@command -v mosquitto >/dev/null || test -x /usr/sbin/mosquitto || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -58,6 +65,15 @@ $(ZCBOR)/.ready: protocol/zcbor-requirements.txt
 	@$(ZCBOR)/bin/python -m pip install --quiet --disable-pip-version-check -r protocol/zcbor-requirements.txt
 	@touch $@
 
+# Flink needs older versions of much that the project uses: it gets an environment of its own, for the measurement alone.
+$(FLINK)/.ready: tests/bench/peers/flink-requirements.txt
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { \
+	  echo "bench-cep: found no java, which Flink needs; on Debian: apt-get install openjdk-17-jre-headless"; exit 1; }
+	@echo "bench-cep: Flink in $(FLINK) (the first time some minutes: 500 MB)"
+	@test -x $(FLINK)/bin/python || $(PYTHON) -m venv $(FLINK)
+	@$(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/bench/peers/flink-requirements.txt
+	@touch $@
+
 lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
 	@echo "# Exact versions, with hashes, of everything that \`make setup\` installs. Renewed by \`make lock\`." > requirements.new
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --quiet \
@@ -65,4 +81,4 @@ lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
 	@mv requirements.new requirements.lock
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(FLINK) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,17 +7,23 @@ grown, lands only what is new. Rows kept aside are written first, to LANDING/_de
 import json
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from whenabouts_cloud.importers.orfid import Aside, NotOrfidError, read_orfid
+from whenabouts_cloud.importers.aside import Aside, NoLogError
+from whenabouts_cloud.importers.feeder import read_feeder
+from whenabouts_cloud.importers.orfid import read_orfid
 from whenabouts_cloud.ingest.landing import Landing, LandingError, write_durably
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
 from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Read = Callable[[str, str], Iterable[Reading | Aside]]  # a log's text and its file's name
 
 MAX_FILE_BYTES = 256 << 20  # read whole; ten years of one reader are a tenth of it
 READINGS_IN_FILE = 100_000  # of the landing
@@ -30,11 +36,20 @@ def imports() -> None:
     """Bring log files of readers into the landing."""
 
 
+def _of_logs(command: Command) -> Command:
+    """The arguments that every import of log files has."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="One JSON object a file on stdout."),
+        click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), show_envvar=True,
+                     envvar="WHENABOUTS_LANDING", help="Folder of the Parquet files; made when absent."),
+        click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 @imports.command("orfid")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), envvar="WHENABOUTS_LANDING",
-              show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a file on stdout.")
+@_of_logs
 def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
     """Land the log FILES of Oregon RFID antenna readers; each is named after its reader.
 
@@ -43,15 +58,44 @@ def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
     \b
     Example:  whenabouts-cloud import orfid reader_1.txt reader_2.txt --landing ./landing
     """
+    for file in files:
+        _check_name(file.stem, f"{file}: found the reader's name", "; rename the file")
     now_us = time.time_ns() // 1000
-    parsed = [(file, *_parsed(file, now_us)) for file in files]  # all are read before the first one lands
+    _land("orfid", files, lambda text, name: read_orfid(text.split("\n"), name, now_us), landing, now_us, as_json)
+
+
+@imports.command("feeder")
+@_of_logs
+@click.option("--site", default="feeders", show_default=True, help="Name of the place where the loggers are.")
+def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> None:
+    """Land the log FILES of RFID loggers at bird feeders; a logger's name is the first line of each.
+
+    What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
+
+    \b
+    Example:  whenabouts-cloud import feeder GR10DATA.TXT GR11DATA.TXT --landing ./landing
+    """
+    _check_name(site, "--site: found")
+    now_us = time.time_ns() // 1000
+    _land("feeder", files, lambda text, name: read_feeder(text, name, site, now_us), landing, now_us, as_json)
+
+
+def _check_name(name: str, found: str, instead: str = "") -> None:
+    if not is_name(name):
+        raise click.ClickException(f"{found} {name!r}, expected one without spaces, / + #{instead}")
+
+
+def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us: int, as_json: bool) -> None:
+    """Land the logs; all are read before the first one lands."""
+    parsed = [(file, *_parsed(file, read)) for file in files]
     try:
         store = Landing(landing)
         try:
             ledger = Ledger()
             ledger.land(store.recover())
             for file, readings, aside in parsed:
-                _tell(_import(store, ledger, file, readings, aside, now_us), as_json)
+                kept = _keep(store, f"{kind}-{file.stem}", aside) if aside else None
+                _tell(_import(store, ledger, file, readings, aside, kept, now_us), as_json)
         finally:
             store.close()
     except (LandingError, LedgerFull) as error:
@@ -60,28 +104,28 @@ def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
         raise click.ClickException(f"landing {landing}: {error}; what was told above has landed") from None
 
 
-def _parsed(file: Path, now_us: int) -> tuple[list[Reading], list[Aside]]:
-    if not is_name(file.stem):
-        raise click.ClickException(
-            f"{file}: found the reader's name {file.stem!r}, expected one without spaces, / + #; rename the file"
-        )
+def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[Aside]]:
     try:
         size = file.stat().st_size
         if size > MAX_FILE_BYTES:
             raise click.ClickException(
                 f"{file}: found {size} bytes, expected at most {MAX_FILE_BYTES}; cut it in parts"
             )
-        text = file.read_bytes().decode("utf-8", "surrogateescape")
-        found = list(read_orfid(text.split("\n"), file.stem, now_us))
-    except (OSError, NotOrfidError) as error:
+        found = list(read(file.read_bytes().decode("utf-8", "surrogateescape"), file.stem))
+    except (OSError, NoLogError) as error:
         raise click.ClickException(f"{file}: {error}") from None
     return [x for x in found if isinstance(x, Reading)], [x for x in found if isinstance(x, Aside)]
 
 
 def _import(
-    store: Landing, ledger: Ledger, file: Path, readings: list[Reading], aside: list[Aside], now_us: int
+    store: Landing,
+    ledger: Ledger,
+    file: Path,
+    readings: list[Reading],
+    aside: list[Aside],
+    kept: Path | None,
+    now_us: int,
 ) -> dict[str, Any]:
-    kept = _keep(store, file.stem, aside) if aside else None
     new: list[Reading] = []
     if readings:
         is_new = ledger.admit(
@@ -106,11 +150,11 @@ def _import(
     }
 
 
-def _keep(store: Landing, reader: str, aside: list[Aside]) -> Path:
+def _keep(store: Landing, log: str, aside: list[Aside]) -> Path:
     """Write what is no reading; the name is made from the content, so the same again is the same file."""
     lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in aside)
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    path = store.folder / "_dead" / f"orfid-{reader}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
+    path = store.folder / "_dead" / f"{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
     write_durably(path, content)
     return path
 

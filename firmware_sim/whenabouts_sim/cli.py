@@ -14,7 +14,8 @@ import click
 try:
     from whenabouts_edge.trace.format import TraceError
     from whenabouts_sim.broker import BrokerError
-    from whenabouts_sim.demo import Demo, flawless, table
+    from whenabouts_sim.demo import Demo
+    from whenabouts_sim.judgement import flawless, table
     from whenabouts_sim.sources import new_seed
     from whenabouts_sim.stack import PartError
 except ModuleNotFoundError as error:  # every extra brings this command along, but not what it needs
@@ -40,7 +41,9 @@ def main() -> None:
     "--trace", type=click.Path(path_type=Path), help="Replay this serial capture (or folder of captures) instead."
 )
 @click.option(
-    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep landing, pairs and logs in this new folder."
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep landing, results and logs in this new folder.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only the judgement, as one JSON object.")
 def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, as_json: bool) -> None:
@@ -56,14 +59,14 @@ def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, 
         signal.signal(number, signal.default_int_handler)
     with _folder(keep) as folder:
         try:
-            summary = Demo(folder, new_seed() if seed is None else seed, speed, trace, as_json).run()
+            judged = Demo(folder, new_seed() if seed is None else seed, speed, trace, as_json).run()
         except KeyboardInterrupt:
             click.echo("\nstopped; every process has ended", err=True)
             sys.exit(130)
         except (PartError, BrokerError, TraceError, OSError, ValueError) as error:
             raise click.ClickException(str(error)) from None
-    click.echo(json.dumps(summary.as_dict()) if as_json else table(summary))
-    sys.exit(0 if flawless(summary) else 1)
+    click.echo(json.dumps(judged.as_dict()) if as_json else table(judged))
+    sys.exit(0 if flawless(judged) else 1)
 
 
 @contextlib.contextmanager

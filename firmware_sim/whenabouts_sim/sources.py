@@ -34,7 +34,8 @@ class SimulatedReaders:
 
     def __init__(self, world: World, clock: SimClock, ports: Path) -> None:
         self.readers: Sequence[SimReader] = world.readers
-        self._world, self._clock, self._ports = world, clock, ports
+        self._clock, self._ports = clock, ports
+        self.world = world  # as it happens, once it goes
         self._links = [
             PtyLink((M6eNano if r.model == "m6e" else Rdm6300)(r.name, world.seed), clock, ports / r.name)
             for r in world.readers
@@ -43,7 +44,7 @@ class SimulatedReaders:
     @property
     def duration_s(self) -> float:
         """How long events happen, in real seconds."""
-        return (self._world.duration_us + LEAD_US) / self._clock.speed_milli / 1000
+        return (self.world.duration_us + LEAD_US) / self._clock.speed_milli / 1000
 
     def tables(self, gateway: str) -> list[dict[str, str | int | bool]]:
         """Configuration of the gateway's readers."""
@@ -56,9 +57,9 @@ class SimulatedReaders:
 
     def go(self, now_ns: int, stack: Stack) -> None:
         """Let the world's events begin."""
-        world = self._world.starting_at(self._clock.true_us(now_ns) + LEAD_US)
+        self.world = self.world.starting_at(self._clock.true_us(now_ns) + LEAD_US)
         for link in self._links:
-            link.go(world.sightings)
+            link.go(self.world.sightings)
 
     def emitted(self) -> list[Emitted]:
         """What has left the readers so far."""

@@ -26,7 +26,7 @@ from whenabouts_sim.world import SimReader
 STOP_S = 20.0  # after this a process that was asked to end is killed
 POLL_S = 0.05
 
-_LANDED_COLUMNS = ["gateway", "stream", "key", "boot", "seq", "t_min", "t_max", "kind"]
+_LANDED_COLUMNS = ["gateway", "stream", "key", "boot", "seq", "t_min", "t_max"]
 
 
 class PartError(RuntimeError):
@@ -96,7 +96,7 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.landing, self.pairs = folder / "landing", folder / "pairs"
+        self.landing, self.pairs, self.matches = folder / "landing", folder / "pairs", folder / "matches"
         self.parts: dict[str, Part] = {}
         for name in ("log", "ports", "config"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -134,11 +134,12 @@ class Stack:
         clock: GatewayClock,
         sim_clock: SimClock,
         resend_s: int = 2,
+        port: int | None = None,
     ) -> Path:
-        """Write the agent's configuration; each reader gives the keys of its table."""
+        """Write the agent's configuration; each reader gives the keys of its table. `port`: if not the broker's own."""
         lines = [
             f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
-            "[broker]", 'host = "127.0.0.1"', f"port = {self.broker.port}", f"resend_s = {resend_s}",
+            "[broker]", 'host = "127.0.0.1"', f"port = {port or self.broker.port}", f"resend_s = {resend_s}",
             "[clock]", 'source = "sim"', f"offset_us = {clock.offset_us}", f"drift_ppm = {clock.drift_ppm}",
             f"base_bound_us = {clock.base_bound_us}", f"assumed_drift_ppm = {clock.assumed_drift_ppm}",
             *(f"{key} = {value}" for key, value in sim_clock.as_dict().items()),
@@ -179,11 +180,18 @@ class Stack:
 
     def start_correlate(self, rule: str, *options: str) -> Part:
         """Start the streaming job with a rule text; pairs come as JSON lines on its stdout."""
-        path = self.folder / "config" / "rule.wa"
+        return self._start_job("correlate", "rule.wa", rule, self.pairs, options)
+
+    def start_cep(self, rule: str, *options: str) -> Part:
+        """Start the streaming job of a rule about events in an order; matches come as JSON lines on its stdout."""
+        return self._start_job("cep", "sequence.wa", rule, self.matches, options)
+
+    def _start_job(self, verb: str, file: str, rule: str, out: Path, options: Sequence[str]) -> Part:
+        path = self.folder / "config" / file
         path.write_text(rule)
-        files = ["--landing", str(self.landing), "--rule", str(path), "--out", str(self.pairs)]
-        command = [sys.executable, "-m", "whenabouts_cloud.cli", "correlate", *files, "--json", *options]
-        return self.start("correlate", command, stdout=True)
+        files = ["--landing", str(self.landing), "--rule", str(path), "--out", str(out)]
+        command = [sys.executable, "-m", "whenabouts_cloud.cli", verb, *files, "--json", *options]
+        return self.start(verb, command, stdout=True)
 
     def status(self, gateway: str) -> dict[str, Any] | None:
         """What the agent last said of itself, None before it said anything."""
@@ -210,11 +218,11 @@ class Stack:
             time.sleep(POLL_S)
 
     def landed(self) -> list[Landed]:
-        """Every row of the landing that is a sighting, repeats included."""
-        return [
-            Landed(*(row[name] for name in _LANDED_COLUMNS[:-1])) for row in self._rows(self.landing, _LANDED_COLUMNS)
-            if row["kind"] == "tag"
-        ]  # fmt: skip
+        """Every row of the landing that is a sighting, repeats included, in the order of arrival."""
+        rows = sorted(
+            self._rows(self.landing, [*_LANDED_COLUMNS, "kind", "landed_us"]), key=lambda row: row["landed_us"]
+        )
+        return [Landed(*(row[name] for name in _LANDED_COLUMNS)) for row in rows if row["kind"] == "tag"]
 
     def landed_count(self) -> int:
         """Rows of the landing, from the files' metadata."""
@@ -225,6 +233,11 @@ class Stack:
         columns = ["a_gateway", "a_boot", "a_seq", "b_gateway", "b_boot", "b_seq"]
         rows = self._rows(self.pairs, columns)
         return [((r["a_gateway"], r["a_boot"], r["a_seq"]), (r["b_gateway"], r["b_boot"], r["b_seq"])) for r in rows]
+
+    def found_matches(self) -> list[tuple[ReadingId, ...]]:
+        """The readings of every match in the results, in the order of the pattern, repeats included."""
+        rows = self._rows(self.matches, ["events"])
+        return [tuple((e["gateway"], e["boot"], e["seq"]) for e in row["events"]) for row in rows]
 
     def _rows(self, folder: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
         if self._files(folder):

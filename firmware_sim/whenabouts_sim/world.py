@@ -10,7 +10,7 @@ every frame within the reader's promised latency. Cost: O(n log n) in the number
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
@@ -64,8 +64,17 @@ class Sighting:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """The uplink of `gateway` carries nothing from begin_us to end_us, true time; what it was given comes afterwards."""
+
+    gateway: str
+    begin_us: int
+    end_us: int
+
+
+@dataclass(frozen=True)
 class World:
-    """Readers, the wrong clock of each gateway, and every sighting in order of time."""
+    """Readers, the wrong clock of each gateway, every sighting in order of time, and perhaps an uplink that is cut."""
 
     seed: int
     epoch_us: int
@@ -74,6 +83,7 @@ class World:
     readers: tuple[SimReader, ...]
     clocks: Mapping[str, GatewayClock]
     sightings: tuple[Sighting, ...]
+    cut: Cut | None = None
 
     @classmethod
     def make(
@@ -97,9 +107,9 @@ class World:
         clocks = {gateway: plausible_clock(random, epoch_us, offset_us_max) for gateway in gateways}
         end_us = epoch_us + duration_us
         unsure_us = clocks[DOCK.gateway].bound_us(end_us) + clocks[DOOR.gateway].bound_us(end_us)
-        floor = _Floor(random, epoch_us, end_us)
+        floor = Floor(random, epoch_us, end_us, READERS)
         for _ in range(items):
-            floor.place(_epc(random), _item_route(random, d_us, unsure_us))
+            floor.place(epc(random), _item_route(random, d_us, unsure_us))
         for _ in range(people):
             floor.place(_badge(random), _person_route(random))
         return cls(seed, epoch_us, duration_us, d_us, READERS, clocks, floor.sightings())
@@ -112,30 +122,37 @@ class World:
         """The same events, moved as a whole to begin at `true_us`; the clocks stay as they are."""
         by_us = true_us - self.epoch_us
         moved = tuple(replace(sighting, true_us=sighting.true_us + by_us) for sighting in self.sightings)
-        return replace(self, epoch_us=true_us, sightings=moved)
+        cut = self.cut and replace(self.cut, begin_us=self.cut.begin_us + by_us, end_us=self.cut.end_us + by_us)
+        return replace(self, epoch_us=true_us, sightings=moved, cut=cut)
 
 
 # A route: at which readers, and how long after the item's start it is seen there.
 Route = list[tuple[SimReader, list[int]]]
 
 
-class _Floor:
+class Floor:
     """Puts routes on the readers so that no two sightings of a reader are closer than it can take."""
 
-    def __init__(self, random: Random, start_us: int, end_us: int) -> None:
+    def __init__(self, random: Random, start_us: int, end_us: int, readers: Iterable[SimReader]) -> None:
         self._random = random
         self._start_us = start_us
         self._end_us = end_us
-        self._taken: dict[str, list[int]] = {reader.name: [] for reader in READERS}
+        self._taken: dict[str, list[int]] = {reader.name: [] for reader in readers}
         self._seen: list[tuple[int, str, str]] = []
         self._last_us = start_us
 
-    def place(self, key: str, route: Route) -> None:
-        """Finds a start for the route: right behind the one before (a pallet) or anywhere."""
+    def place(self, key: str, route: Route, begin_us: tuple[int, int] | None = None) -> None:
+        """Finds a start for the route: right behind the one before (a pallet) or anywhere; with `begin_us` within that.
+
+        Raises:
+            ValueError: there is no free moment for it.
+        """
         route = self._within_time(route)
         length_us = max(after_us for _, times in route for after_us in times)
         for attempt in range(PLACING_ATTEMPTS_MAX):
-            if attempt == 0 and self._random.random() < 0.3:
+            if begin_us is not None:
+                at_us = self._random.randint(*begin_us)
+            elif attempt == 0 and self._random.random() < 0.3:
                 at_us = self._last_us + M6E_SPACING_US
             else:
                 at_us = self._random.randint(self._start_us, max(self._start_us, self._end_us - length_us - 1))
@@ -187,13 +204,13 @@ def _item_route(random: Random, d_us: int, unsure_us: int) -> Route:
     """Dock, then door after a gap; one item in ten goes the other way round."""
     gap_us = random.choices([gap for gap, _ in _GAPS], [weight for _, weight in _GAPS])[0](random, d_us, unsure_us)
     first, second = (DOCK, DOOR) if random.random() < 0.9 else (DOOR, DOCK)
-    route: Route = [(first, _glimpses(random, 0))]
+    route: Route = [(first, glimpses(random, 0))]
     if gap_us is not None:
-        route.append((second, _glimpses(random, gap_us)))
+        route.append((second, glimpses(random, gap_us)))
     return route
 
 
-def _glimpses(random: Random, first_us: int) -> list[int]:
+def glimpses(random: Random, first_us: int) -> list[int]:
     """One pass through a portal: seen once, or up to four times 120 to 400 ms apart."""
     times = [first_us]
     for _ in range(random.choices([0, 1, 2, 3], [60, 20, 12, 8])[0]):
@@ -247,8 +264,8 @@ def _presence(random: Random, first_us: int) -> list[int]:
     return [first_us + repeat * RDM_REPEAT_US for repeat in range(random.randint(1, 8))]
 
 
-def _epc(random: Random) -> str:
-    """SGTIN-96 by its header byte, the rest random: 12 bytes as upper-case hexadecimal."""
+def epc(random: Random) -> str:
+    """A tag on goods: SGTIN-96 by its header byte, the rest random: 12 bytes as upper-case hexadecimal."""
     return f"30{random.getrandbits(88):022X}"
 
 

@@ -1,68 +1,22 @@
 """The lesson on fish at two antennas: its commands print what it shows, and its table is true of the raw logs."""
 
-import os
 import re
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
 
 from reference.within import probability
+from support import lessons
 from support.paths import REPOSITORY, shared_dir
 
 LESSON = (REPOSITORY / "docs" / "examples" / "orfid.md").read_text(encoding="utf-8")
 DATA = shared_dir() / "data" / "orfid-multireader"
-COMMAND = """#!{python}
-from whenabouts_cloud.cli import main
-from whenabouts_cloud.import_command import imports
-
-main.add_command(imports)
-main()
-"""
-
-
-def steps():
-    """(command, what the lesson shows below it) in order."""
-    for block in re.findall(r"```console\n(.*?)```", LESSON, re.S):
-        for part in block.split("$ ")[1:]:
-            command, _, shown = part.partition("\n")
-            yield command, shown
-
-
-@pytest.fixture
-def shell(tmp_path):
-    """Runs a line in a fresh folder where the lesson's files are and the command is on the path."""
-    program = tmp_path / "bin" / "whenabouts-cloud"
-    program.parent.mkdir()
-    program.write_text(COMMAND.format(python=sys.executable))
-    program.chmod(0o755)
-    work = tmp_path / "work"
-    work.mkdir()
-    for text in re.findall(r"```wa\n(.*?)```", LESSON, re.S):
-        (work / re.match(r"# (\S+)", text)[1]).write_text(text)
-    path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
-    modules = os.pathsep.join(p for p in sys.path if p)
-    environment = dict(os.environ, DATA=str(DATA), PATH=path, PYTHONPATH=modules, LC_ALL="C")
-
-    def run(line):
-        return subprocess.run(
-            ["bash", "-c", line], cwd=work, env=environment, capture_output=True, text=True, check=False
-        )
-
-    return run
 
 
 @pytest.mark.timeout(600)
-def test_the_commands_of_the_lesson_print_what_it_shows(shell):
+def test_the_commands_of_the_lesson_print_what_it_shows(tmp_path):
     """Every line, in order, in an empty folder; Spark runs twice."""
-    ran = 0
-    for command, shown in steps():
-        done = shell(command)
-        assert done.stdout == shown, f"{command}\n{done.stderr}"
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        ran += 1
-    assert ran >= 8
+    assert lessons.repeat(tmp_path, LESSON, DATA) >= 8
 
 
 def rows(reader):
@@ -102,12 +56,6 @@ def compared(a, b, d):
     return joined, sure
 
 
-def table():
-    """The lesson's table: question -> its four numbers."""
-    lines = re.findall(r"^\| ([^|]+?) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", LESSON, re.M)
-    return {question: tuple(map(int, numbers)) for question, *numbers in lines}
-
-
 def counted(joined, sure):
     return len(joined), len(sure), len(joined - sure), len(sure - joined)
 
@@ -119,7 +67,7 @@ def test_the_table_of_the_lesson_is_true_of_the_raw_logs():
     everything, _ = compared(one, two, 180_000)
     joined, sure = compared(*tags, 180_000)
     fish = [{pair for pair in pairs if pair[0][1] == "A"} for pairs in (joined, sure)]
-    assert table() == {
+    assert lessons.table(LESSON) == {
         "passage, phantoms taken for tags": counted(everything, sure),
         "passage, phantoms left out": counted(joined, sure),
         "passage, fish only": counted(*fish),
@@ -137,7 +85,7 @@ def test_what_the_lesson_says_beside_its_table_is_true():
     assert f"stayed\n  {(x[3] - x[2]) / 1000} s at one antenna and {(y[3] - y[2]) / 1000} s at the other" in LESSON
     joined, sure = compared([r for r in rows(2) if r[1] == "P"], tags[1], 4_000)
     assert joined == sure
-    numbers = table()
+    numbers = lessons.table(LESSON)
     phantoms = numbers["passage, phantoms taken for tags"][0] - numbers["passage, phantoms left out"][0]
     assert f"{phantoms} pairs come from false reads" in LESSON
 

@@ -16,9 +16,9 @@ class Process:
 
     started: ClassVar[list["Process"]] = []
 
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, folder: Path, *more: str, command: str = "correlate") -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
-        call = "from whenabouts_cloud.correlate_command import correlate; correlate()"
+        call = f"from whenabouts_cloud.{command}_command import {command}; {command}()"
         options = [
             "--landing",
             folder / "landing",

@@ -1,9 +1,8 @@
 """A pair as one line for people."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from whenabouts_cloud.times import date, headline, instant, shown
 
 
 def pair_text(pair: dict[str, Any]) -> str:
@@ -16,44 +15,11 @@ def pair_text(pair: dict[str, Any]) -> str:
     """
     both = "a" if pair["b_site"] is None else "ab"
     first = min(pair[f"{x}_t_min"] for x in both)
-    day = _date(first)
+    day = date(first)
     sides = "  ".join(
-        f"{_shown(pair[f'{x}_stream'])}@{pair[f'{x}_site']}/{pair[f'{x}_gateway']} "
-        f"{_instant(pair[f'{x}_t_min'], day)}..{_instant(pair[f'{x}_t_max'], day)}"
+        f"{shown(pair[f'{x}_stream'])}@{pair[f'{x}_site']}/{pair[f'{x}_gateway']} "
+        f"{instant(pair[f'{x}_t_min'], day)}..{instant(pair[f'{x}_t_max'], day)}"
         for x in both
     )
     surely = "unmatched" if both == "a" else f"p={pair['probability']:.4f}"
-    return f"{_headline(first)}  {_shown(pair['key'])}  {sides}  {surely}"
-
-
-def _time(us: int) -> datetime | None:
-    try:
-        return _EPOCH + timedelta(microseconds=us)
-    except OverflowError:  # a clock can be wrong by more than calendars go
-        return None
-
-
-def _date(us: int) -> str | None:
-    time = _time(us)
-    return f"{time:%Y-%m-%d}" if time else None
-
-
-def _headline(us: int) -> str:
-    time = _time(us)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else f"{us} us"
-
-
-def _instant(us: int, day: str | None) -> str:
-    """Time of day, with the date where it is not that of the line."""
-    time = _time(us)
-    if time is None:
-        return f"{us} us"
-    clock = time.time().isoformat(timespec="microseconds")
-    return clock if _date(us) == day else f"{_date(us)}T{clock}"
-
-
-def _shown(text: str | None) -> str:
-    """Text from outside, such that it cannot steer a terminal; `-` for none."""
-    if text is None:
-        return "-"
-    return text if text.isprintable() else ascii(text)
+    return f"{headline(first)}  {shown(pair['key'])}  {sides}  {surely}"

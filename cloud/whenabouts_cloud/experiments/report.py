@@ -28,9 +28,9 @@ def as_json(figure: Figure) -> dict[str, Any]:
     return asdict(figure) | {"x": list(figure.x)}
 
 
-def markdown(figures: list[Figure], preface: str) -> str:
+def markdown(figures: list[Figure], preface: str, title: str = "The papers' experiments, run here") -> str:
     """All tables with their remarks."""
-    parts = ["# The papers' correlation experiments, run here", preface]
+    parts = [f"# {title}", preface]
     for figure in figures:
         names = list(figure.series)
         parts.append(f"## {figure.source}: {figure.title}")

@@ -24,9 +24,9 @@ first table row, which a log that has grown still begins with, seq the number of
 import calendar
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 
+from whenabouts_cloud.importers.aside import Aside, BadRow, NoLogError
 from whenabouts_protocol import Reading
 
 REQUIRED = ("DTY", "ARR", "TRF", "DUR", "TTY", "TAG", "SCD")
@@ -41,24 +41,8 @@ _DURATION = re.compile(r"(\d{1,4}):(\d\d):(\d\d)(?:\.(\d{1,6}))?", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?", re.ASCII)
 
 
-class NotOrfidError(ValueError):
+class NotOrfidError(NoLogError):
     """The file has no table of an Oregon RFID reader."""
-
-
-@dataclass(frozen=True)
-class Aside:
-    """A line that is no reading: its number from 1, one word of reason, what was found, and the line itself."""
-
-    line: int
-    reason: str
-    text: str
-    row: str
-
-
-class _BadRow(ValueError):
-    def __init__(self, reason: str, text: str) -> None:
-        super().__init__(text)
-        self.reason = reason
 
 
 def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Reading | Aside]:
@@ -92,7 +76,7 @@ def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Readi
             try:
                 reading = _reading(dict(zip(head, cells, strict=False)), len(cells) - len(head), referenced, now_us)
                 yield Reading(gateway=reader, boot=boot, seq=number, **reading)  # type: ignore[arg-type]
-            except _BadRow as error:
+            except BadRow as error:
                 yield Aside(number, error.reason, str(error), line)
             except ValueError as error:
                 yield Aside(number, "field", str(error), line)
@@ -109,17 +93,17 @@ def _boot(line: str) -> int:
 def _reading(row: dict[str, str], surplus: int, referenced: bool, now_us: int) -> dict[str, object]:
     """The fields of a reading but its identity."""
     if surplus:
-        raise _BadRow("columns", f"found {abs(surplus)} {'more' if surplus > 0 else 'fewer'} cells than the head has")
+        raise BadRow("columns", f"found {abs(surplus)} {'more' if surplus > 0 else 'fewer'} cells than the head has")
     for name, allowed in (("DTY", "SI"), ("TTY", TAG_TYPES), ("TRF", "".join(CLOCK_BOUND_US))):
         if len(row[name]) != 1 or row[name] not in allowed:
-            raise _BadRow(name, f"found {name} {row[name]!r:.40}, expected one of {', '.join(allowed)}")
+            raise BadRow(name, f"found {name} {row[name]!r:.40}, expected one of {', '.join(allowed)}")
     if not row["TAG"]:
-        raise _BadRow("TAG", "found no tag")
+        raise BadRow("TAG", "found no tag")
     arrival_us, arrival_unit_us = _arrival(row["ARR"])
     duration_us, duration_unit_us = _duration(row["DUR"])
     if not EARLIEST_US <= arrival_us <= now_us:
         expected = "expected none before 2000" if arrival_us < EARLIEST_US else "expected none after this import"
-        raise _BadRow("time", f"found arrival {row['ARR']} with reference {row['TRF']}, {expected}")
+        raise BadRow("time", f"found arrival {row['ARR']} with reference {row['TRF']}, {expected}")
     bound_us, state = CLOCK_BOUND_US[row["TRF"]], "bounded"
     if row["TRF"] == "U":
         bound_us, state = (bound_us, "free-running") if referenced else (NEVER_SET_BOUND_US, "unbounded")
@@ -149,7 +133,7 @@ def _arrival(text: str) -> tuple[int, int]:
             raise ValueError
         seconds = calendar.timegm((year, month, day, hour, minute, second))
     except ValueError:
-        raise _BadRow("ARR", f"found arrival {text!r:.40}, expected such as 2019-05-17 04:50:52.800") from None
+        raise BadRow("ARR", f"found arrival {text!r:.40}, expected such as 2019-05-17 04:50:52.800") from None
     fraction_us, unit_us = _fraction(found[7])
     return seconds * 1_000_000 + fraction_us, unit_us
 
@@ -157,7 +141,7 @@ def _arrival(text: str) -> tuple[int, int]:
 def _duration(text: str) -> tuple[int, int]:
     found = _DURATION.fullmatch(text)
     if found is None or int(found[2]) > 59 or int(found[3]) > 59:
-        raise _BadRow("DUR", f"found duration {text!r:.40}, expected such as 00:00:01.800")
+        raise BadRow("DUR", f"found duration {text!r:.40}, expected such as 00:00:01.800")
     fraction_us, unit_us = _fraction(found[4])
     return ((int(found[1]) * 60 + int(found[2])) * 60 + int(found[3])) * 1_000_000 + fraction_us, unit_us
 

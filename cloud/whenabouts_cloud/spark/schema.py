@@ -95,7 +95,10 @@ def sides_of(rule: CorrelateRule, first: int = 0) -> "Column":
 
 def belongs_to(stream: Stream) -> "Column":
     """Whether `site` and `stream` of a row make it part of the stream."""
-    named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
+    if set(stream.pattern) & {"+", "#"}:
+        named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
+    else:
+        named = F.col("stream") == stream.pattern  # which Parquet's statistics and dictionaries can decide
     return named if stream.site is None else named & (F.col("site") == stream.site)
 
 
@@ -117,9 +120,9 @@ def result_rows(rows: pa.Table) -> pa.Table:
     return rows.append_column("note", pa.nulls(rows.num_rows, pa.string()))
 
 
-def counts_row(counts: dict[str, Any]) -> pa.Table:
-    """The row of OUTPUT that tells these counts."""
-    return pa.Table.from_pylist([{"note": json.dumps(counts)}], schema=_OUTPUT)
+def counts_row(counts: dict[str, Any], output: pa.Schema = _OUTPUT) -> pa.Table:
+    """The row of OUTPUT, or of another schema with a note, that tells these counts."""
+    return pa.Table.from_pylist([{"note": json.dumps(counts)}], schema=output)
 
 
 def late_rows(rule: CorrelateRule, late: pa.Table) -> pa.Table:

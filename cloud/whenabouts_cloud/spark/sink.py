@@ -1,9 +1,11 @@
 """Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
 
-    OUT/batch=00000012/pairs.parquet   the result of one micro-batch; --once has one folder, batch=00000000
-    OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE): `reason` is "late a" or "late b" for
-                                       one that was still joined with what was left, "expired a" or "expired b" for one that
-                                       was not. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
+    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet; --once has only batch=00000000
+    OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE). Of pairs, `reason` is "late a" or
+                                       "late b" for one that was still joined with what was left, "expired a" or "expired b"
+                                       for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
+                                       time. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
+    OUT/_late/batch=00000012/matches.parquet    the matches that they would have added or removed, as `status` says
     OUT/.tmp-12/                       being written; readers skip names that begin with a dot
     OUT/_checkpoint/                   Spark's offsets and state
     OUT/_job.json                      which rule and mode OUT belongs to
@@ -13,7 +15,10 @@ repeats a micro-batch that was not committed with the same number and the same i
 repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Results
 are merged into one file a batch by this process, row group by row group, so that many shards do not make many small files.
 
-The first batch is published even without pairs: from then on OUT can be read and has its schema. The renames are atomic on
+Correlations and rules about events in an order differ in their columns only (`Format`): a frame has rows of the result,
+where `note` is null; readings to set aside, whose note is the reason; and rows that tell in JSON what was counted.
+
+The first batch is published even without results: from then on OUT can be read and has its schema. The renames are atomic on
 a local or network POSIX file system; object stores have none. On a cluster OUT must be a folder that all machines share:
 the rows that workers wrote are counted and compared with those that are there to be merged.
 """
@@ -22,7 +27,8 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -30,13 +36,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.correlation.pairs import READING, RESULT, SIDE_COLUMNS
-from whenabouts_cloud.rules.model import CorrelateRule
+from whenabouts_cloud.cep.results import RESULT as MATCH
+from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
+from whenabouts_cloud.correlation.pairs import RESULT as PAIR
+from whenabouts_cloud.rules.model import Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
-PAIRS_FILE = "pairs.parquet"
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 2
@@ -47,6 +55,17 @@ Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
 """Called after a batch: its number, the published file (None: nothing new) and what each shard or group counted."""
 
 
+@dataclass(frozen=True)
+class Format:
+    """The rows of one kind of result: the name of its files, their columns, the files of what is set aside, and how the
+    rows of a frame are unpacked."""
+
+    file: str
+    schema: pa.Schema
+    late: Callable[[pa.Table], dict[str, pa.Table]]
+    unpack: Callable[[pa.RecordBatch], Iterable[pa.Table]]
+
+
 class WrongOutputError(ValueError):
     """The output folder belongs to another job; the text says which and what to do."""
 
@@ -55,16 +74,49 @@ class LostRowsError(RuntimeError):
     """What the workers wrote is not there to be published: the output folder is not shared by all machines."""
 
 
-class PairSink:
-    """Writes batches of OUTPUT frames (`streaming`) below `out`; `publish` is made for foreachBatch."""
+def _late_of_pairs(aside: pa.Table) -> dict[str, pa.Table]:
+    """Readings that stand in the columns of a."""
+    columns = {"reason": "note"} | {name: f"a_{name}" for name in SIDE_COLUMNS}
+    return {LATE_FILE: pa.table([aside[columns.get(name, name)] for name in LATE.names], schema=LATE)}
 
-    def __init__(self, out: Path, report: Report | None = None) -> None:
+
+def _late_of_matches(aside: pa.Table) -> dict[str, pa.Table]:
+    """Readings, which stand alone in `events` of rows without a status; and the matches that they would have changed."""
+    changed = pc.is_valid(aside["status"])
+    matches, readings = aside.filter(changed), aside.filter(pc.invert(changed))
+    alone = pc.list_flatten(readings["events"])
+    columns = {"reason": readings["note"], "rule": readings["rule"], "key": readings["key"]}
+    late = [columns[name] if name in columns else pc.struct_field(alone, name) for name in LATE.names]
+    files = {LATE_FILE: pa.table(late, schema=LATE), MATCHES.file: matches.select(MATCH.names).cast(MATCH)}
+    return {name: table for name, table in files.items() if table.num_rows}
+
+
+def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
+    """Rows of `packed.PACKED_RESULT`."""
+    return (pa.ipc.open_stream(row.as_buffer()).read_all() for row in rows["told"])
+
+
+PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs, lambda rows: [pa.Table.from_batches([rows])])
+MATCHES = Format("matches.parquet", MATCH, _late_of_matches, _unpacked)
+
+
+class ResultSink:
+    """Writes batches of the frames of jobs below `out`; `publish` is made for foreachBatch."""
+
+    def __init__(self, kind: Format, out: Path, report: Report | None = None) -> None:
+        self._kind = kind
         self._out = out
         self._report = report
         out.mkdir(parents=True, exist_ok=True)
 
+    def follow(self, frame: "DataFrame", trigger_s: float) -> "StreamingQuery":
+        """Start publishing a streaming frame, going on from its checkpoint if there is one."""
+        writer = frame.writeStream.foreachBatch(self.publish).outputMode("append")
+        writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+        return writer.option("checkpointLocation", str((self._out / CHECKPOINT).resolve())).start()
+
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
-        """Compute a micro-batch and let its pairs appear, unless they are there already."""
+        """Compute a micro-batch and let its results appear, unless they are there already."""
         made, counts = self._write(frame, f".tmp-{batch_id}")
         target = batch_folder(self._out, batch_id)
         first = not any(self._out.glob("batch=*"))
@@ -73,9 +125,9 @@ class PairSink:
         if late.exists():
             _appear(late, self._out / LATE_FOLDER / target.name)
             shutil.rmtree(late, ignore_errors=True)
-        if not target.exists() and (pq.read_metadata(made / PAIRS_FILE).num_rows or first):
+        if not target.exists() and (pq.read_metadata(made / self._kind.file).num_rows or first):
             _appear(made, target)
-            published = target / PAIRS_FILE
+            published = target / self._kind.file
         shutil.rmtree(made.parent, ignore_errors=True)
         if self._report:
             self._report(batch_id, published, counts)
@@ -85,10 +137,10 @@ class PairSink:
         made, counts = self._write(frame, ".tmp-once")
         target = batch_folder(self._out, 0)
         target.mkdir(exist_ok=True)
-        os.replace(made / PAIRS_FILE, target / PAIRS_FILE)
+        os.replace(made / self._kind.file, target / self._kind.file)
         _sync_folder(target)
         shutil.rmtree(made.parent, ignore_errors=True)
-        return target / PAIRS_FILE, counts
+        return target / self._kind.file, counts
 
     def _write(self, frame: "DataFrame", name: str) -> tuple[Path, list[dict[str, Any]]]:
         """The frame as a folder of results and late readings that is not visible yet, and what the other rows counted."""
@@ -98,16 +150,17 @@ class PairSink:
         made = work / "made"
         made.mkdir()
         counts: list[dict[str, Any]] = []
-        late: list[pa.Table] = []
+        late: dict[str, list[pa.Table]] = {}
         merged = 0
-        with (made / PAIRS_FILE).open("wb") as file:
-            with pq.ParquetWriter(file, RESULT, compression="zstd") as writer:
+        with (made / self._kind.file).open("wb") as file:
+            with pq.ParquetWriter(file, self._kind.schema, compression="zstd") as writer:
                 for part in sorted((work / "parts").glob("*.parquet")):
                     for rows in pq.ParquetFile(part).iter_batches():
                         merged += rows.num_rows
-                        pairs = _pairs_of(rows, counts, late)
-                        if pairs.num_rows:
-                            writer.write_table(pairs)
+                        for table in self._kind.unpack(rows):
+                            results = _results_of(self._kind, table, counts, late)
+                            if results.num_rows:
+                                writer.write_table(results)
             _sync_file(file)
         if merged != written:
             raise LostRowsError(
@@ -116,12 +169,20 @@ class PairSink:
             )
         if late:
             (made / LATE_FOLDER).mkdir()
-            with (made / LATE_FOLDER / LATE_FILE).open("wb") as file:
-                pq.write_table(pa.concat_tables(late), file, compression="zstd")
-                _sync_file(file)
+            for file_name, tables in late.items():
+                with (made / LATE_FOLDER / file_name).open("wb") as file:
+                    pq.write_table(pa.concat_tables(tables), file, compression="zstd")
+                    _sync_file(file)
             _sync_folder(made / LATE_FOLDER)
         _sync_folder(made)
         return made, counts
+
+
+class PairSink(ResultSink):
+    """The sink of correlations."""
+
+    def __init__(self, out: Path, report: Report | None = None) -> None:
+        super().__init__(PAIRS, out, report)
 
 
 def _write_parts(frame: "DataFrame", folder: Path) -> int:
@@ -143,12 +204,12 @@ def _appear(made: Path, target: Path) -> None:
 
 
 def batch_folder(out: Path, batch_id: int) -> Path:
-    """Where the pairs of a micro-batch are published."""
+    """Where the results of a micro-batch are published."""
     return out / f"batch={batch_id:08d}"
 
 
-def read_pairs(file: Path) -> Iterator[dict[str, Any]]:
-    """The pairs of a published file, a dictionary of RESULT columns each."""
+def read_results(file: Path) -> Iterator[dict[str, Any]]:
+    """The results of a published file, a dictionary of columns each."""
     for rows in pq.ParquetFile(file).iter_batches():
         yield from rows.to_pylist()
 
@@ -161,7 +222,7 @@ def total(counts: list[dict[str, Any]]) -> Counter[str]:
     return summed
 
 
-def claim(out: Path, rule: CorrelateRule, mode: str, shards: int) -> None:
+def claim(out: Path, rule: Rule, mode: str, shards: int) -> None:
     """Bind the output folder to a rule and a mode ("once" or "streaming"), or find that it is bound to them already.
 
     Raises:
@@ -201,19 +262,20 @@ def claim(out: Path, rule: CorrelateRule, mode: str, shards: int) -> None:
     _sync_folder(out)
 
 
-def _pairs_of(rows: pa.RecordBatch, counts: list[dict[str, Any]], late: list[pa.Table]) -> pa.Table:
-    """The result among the rows; what was counted is appended to `counts`, readings to set aside to `late`."""
-    table = pa.Table.from_batches([rows])
+def _results_of(
+    kind: Format, table: pa.Table, counts: list[dict[str, Any]], late: dict[str, list[pa.Table]]
+) -> pa.Table:
+    """The result among rows of a frame; what was counted is added to `counts`, rows to set aside to the files in `late`."""
     noted = table.filter(pc.is_valid(table["note"]))
     if not noted.num_rows:
-        return table.select(RESULT.names).cast(RESULT)
+        return table.select(kind.schema.names).cast(kind.schema)
     is_counts = pc.starts_with(noted["note"], "{")
     counts += [json.loads(text) for text in noted.filter(is_counts)["note"].to_pylist()]
     aside = noted.filter(pc.invert(is_counts))
     if aside.num_rows:
-        columns = {"reason": "note"} | {name: f"a_{name}" for name in SIDE_COLUMNS}
-        late.append(pa.table([aside[columns.get(name, name)] for name in LATE.names], schema=LATE))
-    return table.filter(pc.is_null(table["note"])).select(RESULT.names).cast(RESULT)
+        for name, rows_aside in kind.late(aside).items():
+            late.setdefault(name, []).append(rows_aside)
+    return table.filter(pc.is_null(table["note"])).select(kind.schema.names).cast(kind.schema)
 
 
 def _sync_file(file: IO[bytes]) -> None:

@@ -41,7 +41,7 @@ from whenabouts_cloud.spark.schema import (
     shard_of,
     sides_of,
 )
-from whenabouts_cloud.spark.sink import CHECKPOINT, PairSink, Report
+from whenabouts_cloud.spark.sink import PairSink, Report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,9 +68,7 @@ def start_query(
     """
     (landing / "_frontier").mkdir(exist_ok=True)
     frame = correlate_stream(rule, spark, str(landing.resolve()), shards, max_rows)
-    writer = frame.writeStream.foreachBatch(PairSink(out, report).publish).outputMode("append")
-    writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
-    return writer.option("checkpointLocation", str((out / CHECKPOINT).resolve())).start()
+    return PairSink(out, report).follow(frame, trigger_s)
 
 
 def correlate_stream(

@@ -1,0 +1,205 @@
+"""From readings as they land to events as the engine takes them, column by column.
+
+A reading is an event of each stream of the rule that covers it; its type is the number of that stream. Stamps are moved by
+the stream's OFFSET for the engine and stay what the readers said everywhere else. Left out are readings of other streams
+and, in rules PER key, readings without a key: they are in no match and forbid none.
+
+Columns of conditions are numbers (`expressions` says how text becomes one). The code of a text is a hash of it, so that it
+is the same in every process and after a restart; that two of a million texts have one code has a chance of 1 in 10^4, and
+then a condition between events may take them for equal. Keys are compared as they are (`stored`).
+
+Cost: a few array operations an event; text is looked at once for each different one.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whenabouts_cloud.cep.expressions import FIELDS, split_column
+from whenabouts_cloud.cep.plan import Plan
+from whenabouts_cloud.rules.model import CepRule
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NO_EVENT_KINDS = ("gap", "absent")  # these say that nothing was there
+FURTHEST_US = (
+    1 << 59
+)  # a stamp further from 1970 is that of a clock that knows nothing, not a time; engines take twice that
+CODE_BITS = 53  # of a text, which a double holds exactly
+
+TEXT = pa.dictionary(pa.int32(), pa.string())
+EVENT = pa.schema(
+    [
+        ("type", pa.int16()),
+        ("site", TEXT),
+        ("gateway", TEXT),
+        ("boot", pa.int64()),
+        ("seq", pa.int64()),
+        ("stream", TEXT),
+        ("key", pa.string()),
+        ("t_min", pa.int64()),
+        ("t_max", pa.int64()),
+    ]
+)
+PLAIN = (
+    "site",
+    "gateway",
+    "boot",
+    "seq",
+    "stream",
+    "key",
+    "t_min",
+    "t_max",
+)  # columns of a landing that every rule reads
+TEXTS = ("kind", "unit", "site", "gateway", "stream", "key")  # the others hold JSON
+STAMPS = ("t_min", "t_max")
+
+
+class Columns(NamedTuple):
+    """What `engine.feed` takes, less the keys. t_max is None where all are points."""
+
+    types: Ints
+    t: Ints
+    t_max: Ints | None
+    attributes: dict[str, Floats]
+
+
+def source_of(column: str) -> str:
+    """The column of a reading table that a column of a condition is made of: `attrs:x` is the JSON of attribute x."""
+    name, _ = split_column(column)
+    return name if name in FIELDS else f"attrs:{name.removeprefix('attrs.')}"
+
+
+def sources_of(plan: Plan) -> list[str]:
+    """The columns that a reading table needs beside those of PLAIN."""
+    return sorted({source_of(name) for name in _read(plan)} - set(PLAIN))
+
+
+def schema_of(plan: Plan) -> pa.Schema:
+    """EVENT, and a number for each column that the plan's conditions read, named with an @ before it."""
+    return pa.schema([*EVENT, *(pa.field(f"@{name}", pa.float64()) for name in _read(plan))])
+
+
+def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
+    """The events of a reading table (PLAIN and `sources_of`), as `schema_of` says, and the row that each is made of."""
+    encoded = {name: encode(readings[name]) for name in ("site", "gateway", "stream")}
+    row, types = _covered(rule, encoded["site"], encoded["stream"])
+    if rule.pattern.per_key:
+        keyed = readings["key"].is_valid().to_numpy()[row]
+        row, types = row[keyed], types[keyed]
+    at = None if len(row) == readings.num_rows and bool((np.diff(row) == 1).all()) else pa.array(row)
+    columns: dict[str, Any] = {"type": pa.array(types, pa.int16())}
+    for name in PLAIN:
+        column = encoded.get(name, readings[name])
+        columns[name] = column if at is None else column.take(at)
+    for name in _read(plan):
+        numbers = _numbers(name, readings[source_of(name)])
+        columns[f"@{name}"] = pa.array(numbers if at is None else numbers[row])
+    schema = schema_of(plan)
+    return pa.table([columns[name] for name in schema.names], schema=schema), row
+
+
+def columns_of(rule: CepRule, plan: Plan, events: pa.Table) -> Columns:
+    """Types, moved stamps and columns of conditions of an event table."""
+    types = events["type"].to_numpy().astype(np.int64)
+    t, t_max = moved(rule, types, events["t_min"].to_numpy()), moved(rule, types, events["t_max"].to_numpy())
+    attributes = {name: events[f"@{name}"].to_numpy() for name in _read(plan)}
+    attributes |= {
+        name: x.astype(np.float64) for name, x in zip(STAMPS, (t, t_max), strict=True) if name in plan.attributes
+    }
+    return Columns(types, t, None if np.array_equal(t, t_max) else t_max, attributes)
+
+
+def moved(rule: CepRule, types: Ints, stamps: Ints) -> Ints:
+    """Stamps by the clock that the OFFSETs of the streams bring all readings to."""
+    offsets = np.array([stream.offset_us for stream in rule.streams], np.int64)
+    return stamps + offsets[types] if offsets.any() else stamps
+
+
+def beyond_time(events: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which events have stamps that are no time: an unbounded clock's, which reach from the beginning to the end."""
+    t_min, t_max = events["t_min"].to_numpy(), events["t_max"].to_numpy()
+    beyond: npt.NDArray[np.bool_] = (t_min < -FURTHEST_US) | (t_max > FURTHEST_US) | (t_max < t_min)
+    return beyond
+
+
+def encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Text as numbers and the different texts."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pa.ChunkedArray):  # an older pyarrow, of no or several chunks
+            column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_dictionary(column.type):
+        return column.cast(TEXT)
+    return column.cast(pa.string()).dictionary_encode()
+
+
+def text_code(text: str) -> float:
+    """The number that stands for a text in conditions between events."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return float(int.from_bytes(digest, "big") >> (64 - CODE_BITS))
+
+
+def _read(plan: Plan) -> list[str]:
+    """Columns of conditions beside the stamps, which are there anyway."""
+    return [name for name in plan.attributes if name not in STAMPS]
+
+
+def _covered(rule: CepRule, site: pa.DictionaryArray, stream: pa.DictionaryArray) -> tuple[Ints, Ints]:
+    """(row, type) of every event, in the order of rows; each pair of site and stream is looked at once."""
+    sites, streams = site.dictionary.to_pylist(), stream.dictionary.to_pylist()
+    pair = codes(site) * max(len(streams), 1) + codes(stream)
+    covers = np.zeros((max(len(sites) * len(streams), 1), len(rule.streams)), bool)
+    for n in np.flatnonzero(np.bincount(pair, minlength=1)).tolist():
+        names = sites[n // len(streams)], streams[n % len(streams)]
+        covers[n] = [one.matches(*names) for one in rule.streams]
+    row, types = np.nonzero(covers[pair])
+    return row, types
+
+
+def codes(column: pa.DictionaryArray) -> Ints:
+    """The numbers of an encoded column without nulls."""
+    numbers: Ints = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _numbers(name: str, column: pa.ChunkedArray) -> Floats:
+    """A column of a condition from the column it is made of."""
+    encoded = encode(column)
+    _, word = split_column(name)
+    plain = source_of(name) in TEXTS
+    meant = [_number(x, word) for x in (encoded.dictionary.to_pylist() if plain else _scalars(encoded.dictionary))]
+    values = np.array([*meant, np.nan])
+    at = encoded.indices.fill_null(len(meant)).to_numpy(zero_copy_only=False)
+    found: Floats = values[at]
+    return found
+
+
+def _number(value: Any, word: str | None) -> float:
+    if value is None:
+        return float("nan")
+    if word is not None:
+        return float(value == word)
+    return text_code(value) if isinstance(value, str) else float(value)
+
+
+def _scalars(texts: pa.StringArray) -> Iterator[Any]:
+    """What JSON texts mean; None for those that are no number, text or truth."""
+    numeric = pc.match_substring_regex(texts, r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
+    numbers = pc.cast(pc.if_else(numeric, texts, pa.scalar(None, pa.string())), pa.float64()).to_pylist()
+    for number, text in zip(numbers, texts.to_pylist(), strict=True):
+        if number is not None:
+            yield number
+            continue
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        yield value if isinstance(value, str | bool) else None

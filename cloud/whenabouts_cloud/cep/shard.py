@@ -1,0 +1,165 @@
+"""One shard of a running rule about events in an order: events and promises in, results out; the unit that drivers keep.
+
+The frontier of the rule is the least of its streams', each moved by its stream's OFFSET (`StreamFrontier`: promises of the
+gateways, DELAY as a cap). It moves by promises alone, so a match that waits for the end of its window is told although no
+event comes. An event that ended before the frontier is late: it is set aside and changes nothing.
+
+When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
+that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
+promise. Therefore promises given to one step take effect in the next, after that one's readings have been taken in.
+
+Cost: the engine's, and sorting the identities of what is stored once a step.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from whenabouts_cloud.cep.engine import engine
+from whenabouts_cloud.cep.events import FURTHEST_US, Ints, beyond_time, columns_of
+from whenabouts_cloud.cep.identities import Identities
+from whenabouts_cloud.cep.results import RESULT, match_rows
+from whenabouts_cloud.correlation.frontier import StreamFrontier
+from whenabouts_cloud.rules.model import CepRule
+
+Promise = tuple[str, int]
+"""A gateway as "site/gateway", and the time before which all its readings have landed."""
+
+_COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}
+NO_BOUND_US = 1 << 60  # as K: what an event's own time says about later ones is nothing
+
+
+class Step(NamedTuple):
+    """Rows of RESULT; events (EVENT) to set aside, with a column `reason`; and rows of RESULT that the late ones among them
+    would have made ("late added") or prevented ("late removed") among what was still stored."""
+
+    told: pa.Table
+    late: pa.Table
+    effects: pa.Table
+
+
+class CepShard:
+    """The engine of one rule and key shard, who its events are, and the frontiers of its streams."""
+
+    def __init__(self, rule: CepRule) -> None:
+        self._rule, self._plan = rule, rule.plan()
+        self._engine = engine(
+            self._plan, rule.type_names, emit=rule.pattern.tell, method="infa_hts", order="kbound", k=NO_BOUND_US
+        )
+        self._stored = Identities(rule)
+        self._frontiers = tuple(StreamFrontier(stream.delay_us) for stream in rule.streams)
+        self.counts: Counter[str] = Counter()
+
+    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> Step:
+        """What these events (`events.schema_of`) complete; then the promises of the step before count, of each stream: what
+        they make sure is told, what they allow is forgotten."""
+        beyond = beyond_time(events)
+        aside = [_with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
+        if beyond.any():
+            events = events.filter(pa.array(~beyond))
+        told, late, effects = self._feed(events)
+        self._promised(events, promises)
+        frontier = self.frontier_us
+        if frontier is not None:
+            out = self._engine.advance(frontier)
+            told += self._rows(out.matches, "match") + self._rows(out.retractions, "retracted")
+            self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
+        self.counts["beyond_time"] += int(beyond.sum())
+        none = RESULT.empty_table()
+        return Step(
+            pa.concat_tables([none, *told]), pa.concat_tables([*aside, late]), pa.concat_tables([none, *effects])
+        )
+
+    @property
+    def frontier_us(self) -> int | None:
+        """Everything of the rule's streams with a moved t_max before this has come."""
+        ends = [
+            None if one.value is None else one.value + stream.offset_us
+            for one, stream in zip(self._frontiers, self._rule.streams, strict=True)
+        ]
+        known = [end for end in ends if end is not None]
+        return max(min(*known, FURTHEST_US), -FURTHEST_US) if len(known) == len(ends) else None
+
+    def state(self) -> dict[str, Any]:
+        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        return {
+            **self.counts,
+            "rows_kept": len(self._stored),
+            "keys_kept": self._engine.counters["keys"],
+            "frontier_us": self.frontier_us,
+            "silent": sorted({name for one in self._frontiers for name in one.silent}),
+            "unheard": [
+                s.name for s, one in zip(self._rule.streams, self._frontiers, strict=True) if one.value is None
+            ],
+        }
+
+    def snapshot(self) -> tuple[bytes, bytes, str]:
+        """The whole state: the engine's arrays, identities as Arrow IPC, frontiers as JSON."""
+        frontiers = [frontier.snapshot() for frontier in self._frontiers]
+        return self._engine.snapshot(), self._stored.snapshot(), json.dumps(frontiers)
+
+    def restore(self, snapshot: tuple[bytes, bytes, str]) -> None:
+        """Go on from a snapshot of the same rule.
+
+        Raises:
+            ValueError: it was written by another version.
+        """
+        self._engine = engine.restore(snapshot[0])  # type: ignore[attr-defined]
+        self._stored.restore(snapshot[1])
+        for frontier, state in zip(self._frontiers, json.loads(snapshot[2]), strict=True):
+            frontier.restore(state)
+
+    def _feed(self, events: pa.Table) -> tuple[list[pa.Table], pa.Table, list[pa.Table]]:
+        rows, keys = self._stored.add(events)
+        self.counts["repeats"] += events.num_rows - len(rows)
+        self.counts["readings"] += len(rows)
+        if not len(rows):
+            return [], _with_reason(events.slice(0, 0), "late"), []
+        if len(rows) < events.num_rows:
+            events = events.take(pa.array(rows))
+        types, t, t_max, attributes = columns_of(self._rule, self._plan, events)
+        lengths = np.zeros(len(t), np.int64) if t_max is None else t_max - t
+        self.counts["beyond_length"] += int((lengths > self._plan.longest).sum())
+        out = self._engine.feed(types, keys, t, t_max=t_max, attributes=attributes)
+        at = out.late - (self._stored.next - len(rows))
+        frontier = self.frontier_us
+        in_time = np.zeros(len(at), bool) if frontier is None else (t if t_max is None else t_max)[at] >= frontier
+        late = _with_reason(events.take(pa.array(at)), np.where(in_time, "beyond length", "late"))
+        self.counts["late"] += len(at)
+        told = self._rows(out.matches, "match") + self._rows(out.retractions, "retracted")
+        effects = [(out.late_added, "late added"), (out.late_removed, "late removed")]
+        known = [(rows[self._stored.holds(rows).all(axis=1)], status) for rows, status in effects]
+        return told, late, [table for rows, status in known for table in self._rows(rows, status)]
+
+    def _rows(self, matches: Ints, status: str) -> list[pa.Table]:
+        """Rows of RESULT for matches of numbers of stored events."""
+        if not len(matches):
+            return []
+        self.counts[_COUNTED[status]] += len(matches)
+        used, at = np.unique(matches, return_inverse=True)
+        missing = int(used[0] == -1)
+        events = self._stored.rows(used[missing:])
+        return [match_rows(self._rule, at.reshape(matches.shape) - missing, events, status)]
+
+    def _promised(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> None:
+        for number, (frontier, promised) in enumerate(zip(self._frontiers, promises, strict=True)):
+            frontier.seen(_gateways(events.filter(pc.equal(events["type"], number))))
+            frontier.take_effect()
+            for gateway, frontier_us in promised:
+                frontier.promise(gateway, frontier_us)
+
+
+def _gateways(events: pa.Table) -> list[str]:
+    plain = pa.table({name: events[name].cast(pa.string()) for name in ("site", "gateway")})
+    distinct = plain.group_by(["site", "gateway"]).aggregate([])
+    names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()
+    return names
+
+
+def _with_reason(events: pa.Table, reason: Any) -> pa.Table:
+    return events.append_column("reason", pa.array(np.full(events.num_rows, reason, object), pa.string()))

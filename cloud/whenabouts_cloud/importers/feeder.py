@@ -1,0 +1,114 @@
+"""Log files of RFID loggers at bird feeders (EM4100 tags at 125 kHz; GR10DATA.TXT and the like) as readings.
+
+    GR10DATA                          the logger's name, once at the head
+    06200004BF 01/11/16 10:48:49      tag, month/day/year, time of day
+    LOGGING PAUSED: 01/11/16 16:55:00 in its notes: from then on it does not listen, until LOGGING STARTED
+
+Lines end with CR, LF or both. A row becomes a tag reading of the stream `<logger>/tags`. Its stamp is the second that the
+logger's clock showed, [t, t + 0.999999 s]: a clock chip counts whole seconds and the logger prints what it counts. How far
+that clock was off nobody wrote down, so the state is `free-running`. No time zone is in the files: stamps are taken as UTC.
+
+A note becomes a state reading of `<logger>/listening`, true or false: outside of such a period a tag that is not read has
+not left. Notes that have no name at their head belong to the logger that the file is named after.
+
+A row that cannot be a reading is kept aside with its line and the reason: damaged fields, stamps after the import, and those
+of the year 2000, in which a clock begins that has lost its battery. Identity: gateway is the logger, boot a number made from
+the first row, which a log that has grown still begins with, seq the number of the line. Pure; measured on one core, 6 us
+a row.
+"""
+
+import calendar
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+
+from whenabouts_cloud.importers.aside import Aside, BadRow, NoLogError
+from whenabouts_protocol import Reading
+
+RESOLUTION_US = 1_000_000
+CENTURY = 2000  # of years with two digits, and where a clock begins that lost its battery
+
+_ENDS = re.compile(r"\r\n|\r|\n")
+_LOGGER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_TAG = re.compile(r"[0-9A-Fa-f]{10}")
+_STAMP = re.compile(r"(\d\d)/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)", re.ASCII)
+_NOTE = re.compile(r"LOGGING (STARTED|PAUSED):\s*(.*)")
+_FILE = re.compile(r"([A-Za-z0-9]+)(?:DATA|NOTE)")
+
+
+class NotFeederError(NoLogError):
+    """The file does not begin with the name of a logger."""
+
+
+def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[Reading | Aside]:
+    """Every line but the head and empty ones, as a reading or aside, in order.
+
+    `file_name` names the logger of notes without a head, `now_us` is the time of the import: nothing can have been seen
+    later.
+
+    Raises:
+        NotFeederError: the first line is neither a logger's name nor a note.
+
+    >>> [r] = read_feeder("GR10DATA\\r06200004BF 01/11/16 10:48:49\\r", "GR10DATA", "garden", 1_795_000_000_000_000)
+    >>> r.gateway, r.stream, r.key, r.t_max - r.t_min
+    ('GR10DATA', 'GR10DATA/tags', '06200004BF', 999999)
+    """
+    logger, boot = "", 0
+    for number, raw in enumerate(_ENDS.split(text), 1):
+        line = raw.strip()
+        if not line:
+            continue
+        if not logger:
+            logger = _logger(line, file_name)
+            if line == logger:
+                continue
+        boot = boot or int.from_bytes(blake2b(line.encode("utf-8", "surrogateescape"), digest_size=6).digest())
+        try:
+            fields = _fields(line, logger, now_us)
+            yield Reading(site=site, gateway=logger, boot=boot, seq=number, clock_state="free-running", **fields)  # type: ignore[arg-type]
+        except BadRow as error:
+            yield Aside(number, error.reason, str(error), raw)
+    if not logger:
+        raise NotFeederError("found nothing but empty lines, expected the name of a logger at the head")
+
+
+def _logger(line: str, file_name: str) -> str:
+    """Whose log it is, by its first line."""
+    if line.startswith("LOGGING "):
+        named = _FILE.search(file_name)
+        return f"{named[1]}DATA" if named else file_name
+    if not _LOGGER.fullmatch(line):
+        raise NotFeederError(f"found {line!r:.60} at the head, expected the name of a logger, such as GR10DATA")
+    return line
+
+
+def _fields(line: str, logger: str, now_us: int) -> dict[str, object]:
+    """What a line says of a reading, without its identity."""
+    note = _NOTE.fullmatch(line)
+    if note:
+        what: dict[str, object] = {"stream": f"{logger}/listening", "kind": "state", "value": note[1] == "STARTED"}
+        begin_us = _second(note[2], now_us)
+    else:
+        tag, _, stamp = line.partition(" ")
+        if not _TAG.fullmatch(tag):
+            raise BadRow("tag", f"found tag {tag!r:.40}, expected ten hexadecimal digits")
+        what = {"stream": f"{logger}/tags", "kind": "tag", "key": tag.upper()}
+        begin_us = _second(stamp, now_us)
+    return {**what, "t_min": begin_us, "t_max": begin_us + RESOLUTION_US - 1}
+
+
+def _second(text: str, now_us: int) -> int:
+    """The begin of the second that is printed, as microseconds since 1970 as if UTC."""
+    found = _STAMP.fullmatch(text)
+    month, day, year, hour, minute, second = map(int, found.groups()) if found else (0,) * 6
+    year += CENTURY
+    if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
+        found = None
+    if found is None or hour > 23 or minute > 59 or second > 59:
+        raise BadRow("stamp", f"found stamp {text!r:.40}, expected such as 01/11/16 10:48:49")
+    begin_us = calendar.timegm((year, month, day, hour, minute, second)) * 1_000_000
+    if year == CENTURY or begin_us > now_us:
+        raise BadRow(
+            "time", f"found {text}, expected none {'of a clock never set' if year == CENTURY else 'after this import'}"
+        )
+    return begin_us

@@ -1,0 +1,137 @@
+"""Events on their way between Spark's stages: packed by the task that reads them, many to a row.
+
+A row of a shuffle costs Spark more than an event costs an engine. So the task that reads readings makes events of them and
+packs those of one group as one Arrow IPC stream; what is shuffled, grouped and handed to Python again are a few such rows.
+In the same way an operator hands out its result, which the sink unpacks. Readings are chosen, and the shard
+of a key computed, by Spark's own code before that.
+
+    packed(...)     group int, events binary      one row for each group and Arrow batch
+    packed_rows     told binary                   a result, OUTPUT, in rows of at most PACKED_ROWS of its rows
+    unpacked(...)   OUTPUT                        the same as rows of Spark's own
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from whenabouts_cloud.cep.events import NO_EVENT_KINDS, PLAIN, Ints, events_of, schema_of, sources_of
+from whenabouts_cloud.cep.results import RESULT
+from whenabouts_cloud.rules.model import CepRule
+from whenabouts_cloud.spark.schema import belongs_to, counts_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Of the landing's columns those that a rule about events in an order may read.
+LANDING = StructType(
+    [
+        StructField(name, LongType() if name in ("boot", "seq", "t_min", "t_max") else StringType())
+        for name in (*PLAIN, "kind", "value", "unit", "attrs")
+    ]
+)
+OUTPUT = RESULT.append(pa.field("note", pa.string()))
+PACKED = "group int, events binary"
+PACKED_RESULT = "told binary"
+PACKED_ROWS = 1000  # of a result in one row: some 100 kB. Spark's writer of Parquet looks at its memory every 100 rows
+
+Groups = Callable[[CepRule, pa.Table, Ints], Iterable[tuple[Ints, Ints]]]
+"""From events and the shard of each to (row, group) pairs: which groups they are worked on in."""
+
+
+def readings_of(rule: CepRule, landing: "DataFrame", shards: int) -> "DataFrame":
+    """The readings of a rule's streams with `shard` and the columns of `events.events_of`."""
+    plan = rule.plan()
+    chosen = functools.reduce(lambda x, y: x | y, (belongs_to(stream) for stream in rule.streams))
+    rows = landing.where(~F.col("kind").isin(*NO_EVENT_KINDS)).where(chosen)
+    if rule.pattern.per_key:
+        rows = rows.where(F.col("key").isNotNull())
+    sources = sources_of(plan)
+    if any(name.startswith("attrs:") for name in sources):
+        rows = rows.withColumn("parsed", F.try_parse_json("attrs"))
+    return rows.select(_shard(rule, shards).alias("shard"), *PLAIN, *(_source(name).alias(name) for name in sources))
+
+
+def _shard(rule: CepRule, shards: int) -> "Column":
+    """Events of any keys are in one match of a rule ACROSS KEYS, so they are all in one shard."""
+    return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int") if rule.pattern.per_key else F.lit(0)
+
+
+def _source(name: str) -> "Column":
+    """A column that conditions are made of; of an attribute its JSON."""
+    if not name.startswith("attrs:"):
+        return F.col(name)
+    path = "$['" + name.removeprefix("attrs:").replace("'", "\\'") + "']"
+    return F.to_json(F.try_variant_get("parsed", path, "variant"))
+
+
+def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -> "DataFrame":
+    """PACKED rows of a frame of `readings_of`; without `groups` a shard is a group."""
+    return readings.mapInArrow(functools.partial(_pack, rule, groups), PACKED)
+
+
+def packed_rows(table: pa.Table) -> Iterator[bytes]:
+    """A table as rows of PACKED_RESULT; hand them out one by one, as Spark reserves memory for all of a batch at once."""
+    return (to_bytes(table.slice(at, PACKED_ROWS)) for at in range(0, table.num_rows, PACKED_ROWS))
+
+
+def unpacked(frame: "DataFrame") -> "DataFrame":
+    """The rows of OUTPUT in a frame of PACKED_RESULT."""
+    return frame.mapInArrow(_unpack, from_arrow_schema(OUTPUT))
+
+
+def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
+    """The events of packed rows."""
+    parts = [pa.ipc.open_stream(blob).read_all() for blob in blobs]
+    # Each part has dictionaries of its own; one for all, so that later steps need not look at parts.
+    return pa.concat_tables([schema_of(rule.plan()).empty_table(), *parts]).unify_dictionaries().combine_chunks()
+
+
+def to_bytes(table: pa.Table) -> bytes:
+    """A table as one Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(table)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def output_of(told: pa.Table, counts: dict[str, Any], *aside: tuple[pa.Table, Any]) -> pa.Table:
+    """Rows of a result, counts, and rows to set aside with the reason of each, as one table of OUTPUT."""
+    parts = [told.append_column("note", pa.nulls(told.num_rows, pa.string())), counts_row(counts, OUTPUT)]
+    return pa.concat_tables([*parts, *(rows.append_column("note", reason) for rows, reason in aside)])
+
+
+def _pack(rule: CepRule, groups: Groups | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    plan = rule.plan()
+    for batch in batches:
+        readings = pa.Table.from_batches([batch])
+        events, row = events_of(rule, plan, readings)
+        shard = readings["shard"].to_numpy()[row]
+        pairs = [(None, shard)] if groups is None else groups(rule, events, shard)
+        for at, group in pairs:
+            yield from _grouped(events, at, group)
+
+
+def _grouped(events: pa.Table, at: Ints | None, group: Ints) -> Iterator[pa.RecordBatch]:
+    """PACKED rows of the events at these rows, all without them."""
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    events = events.take(pa.array(order if at is None else at[order]))
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for begin, end in itertools.pairwise([0, *changes.tolist(), len(ordered)] if len(ordered) else []):
+        blob = to_bytes(events.slice(begin, end - begin))
+        columns = [pa.array([int(ordered[begin])], pa.int32()), pa.array([blob], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["group", "events"])
+
+
+def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0):
+            yield from pa.ipc.open_stream(blob.as_buffer())

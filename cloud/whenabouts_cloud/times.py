@@ -1,0 +1,41 @@
+"""Times and text from outside as people read them, in the lines that commands print."""
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(us: int) -> datetime | None:
+    """Microseconds since 1970 as a time in UTC; None for what no calendar has."""
+    try:
+        return _EPOCH + timedelta(microseconds=us)
+    except OverflowError:  # a clock can be wrong by more than calendars go
+        return None
+
+
+def date(us: int) -> str | None:
+    """The day, as in 2026-01-31."""
+    time = moment(us)
+    return f"{time:%Y-%m-%d}" if time else None
+
+
+def headline(us: int) -> str:
+    """Day and time to the millisecond, what a line begins with."""
+    time = moment(us)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else f"{us} us"
+
+
+def instant(us: int, day: str | None) -> str:
+    """Time of day, with the date where it is not that of the line."""
+    time = moment(us)
+    if time is None:
+        return f"{us} us"
+    clock = time.time().isoformat(timespec="microseconds")
+    return clock if date(us) == day else f"{date(us)}T{clock}"
+
+
+def shown(text: str | None) -> str:
+    """Text from outside, such that it cannot steer a terminal; `-` for none."""
+    if text is None:
+        return "-"
+    return text if text.isprintable() else ascii(text)

@@ -1,0 +1,42 @@
+"""Compiles the engines ahead of their first use: `python -m whenabouts_cloud.warm`, which takes a minute or two once.
+
+The machine code is kept beside the sources or in the user's cache folder. Without this the first job compiles what it needs.
+"""
+
+import numpy as np
+
+from whenabouts_cloud.cep import Pattern, engine
+from whenabouts_cloud.cep.counting import counter
+from whenabouts_cloud.correlation import Condition, correlate, count_pairs
+
+NAMES = ("A", "B", "C")
+PATTERNS = (
+    "SEQ(A, !B, C) WITHIN 9",
+    "AND(A a, C c) WITHIN 9 WHERE a.value < c.value",
+    "SEQ(A, !B, C) WITHIN 9 OVER 50 %",
+    "SEQ(A, !B, C) WITHIN 9 POSSIBLE",
+)
+
+
+def warm() -> None:
+    """Runs every engine on a handful of events."""
+    kinds, keys, t = np.array([0, 1, 2]), np.zeros(3, np.int64), np.array([1, 5, 8])
+    values = {"value": np.zeros(3)}
+    for text in PATTERNS:
+        for emit in ("sure", "arrival"):
+            if emit == "arrival" and ("OVER" in text or "POSSIBLE" in text):
+                continue
+            running = engine(Pattern.parse(text, unit_us=1), NAMES, emit=emit, k=5, longest=3)
+            running.feed(kinds, keys, t, t_max=t + 3, attributes=values)
+            running.finish()
+    counting = counter(Pattern.parse(PATTERNS[0], unit_us=1), NAMES, k=5)
+    counting.feed(kinds, keys, t)
+    counting.finish()
+    condition = Condition("within", d=3, confidence="0.8")
+    for probability in (False, True):
+        correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=probability)
+    count_pairs(t, t + 3, t, t + 3, condition, engine="numba")
+
+
+if __name__ == "__main__":
+    warm()

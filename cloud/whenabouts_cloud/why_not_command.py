@@ -1,0 +1,202 @@
+"""`whenabouts-cloud why-not`: how far a rule's pattern came for a key around a time, and what was missing or in the way.
+
+Reads the landing itself, without Spark, and of it only the rows of the key within two windows of the time. The explanation
+goes to stdout, mistakes to stderr; exit 0 when there is an explanation, whatever it says, 2 when used wrongly.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from whenabouts_cloud.cep.expressions import FIELDS, split_column
+from whenabouts_cloud.cep.why_not import Explanation, Seen, lines, why_not
+from whenabouts_cloud.rules import CepRule, RuleError, load_rules
+
+MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
+NO_EVENT_KINDS = ("gap", "absent")  # readings that say something of a stream, as for every other job
+IDENTITY = ("site", "gateway", "boot", "seq")
+READ = pa.schema(
+    [
+        ("site", pa.string()), ("gateway", pa.string()), ("boot", pa.int64()), ("seq", pa.int64()), ("stream", pa.string()),
+        ("kind", pa.string()), ("key", pa.string()), ("value", pa.string()), ("unit", pa.string()), ("attrs", pa.string()),
+        ("t_min", pa.int64()), ("t_max", pa.int64()),
+    ]
+)  # fmt: skip
+INT64_MAX = (1 << 63) - 1
+
+EXAMPLE = """\b
+Example:
+  whenabouts-cloud why-not --landing landing --rule theft.wa urn:epc:1:4711 2026-11-20T18:05:00Z
+"""
+
+
+@click.command("why-not", epilog=EXAMPLE)
+@click.argument("key", metavar="KEY")
+@click.argument("time", metavar="TIME")
+@click.option("--landing", required=True, type=click.Path(path_type=Path), help="Folder the ingest lands readings in.")
+@click.option(
+    "--rule", "rule_file", required=True, type=click.Path(path_type=Path), help="File with streams and rules."
+)
+@click.option("--rule-name", help="Which rule, if the file has several.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_name: str | None, as_json: bool) -> None:
+    """Say why a rule about an order of events told no match for KEY around TIME, or which match it told.
+
+    TIME is ISO 8601, UTC if it names no zone, or microseconds since 1970. The answer is about the event of KEY nearest to it
+    that could play a part in the pattern.
+    """
+    rule, time_us = _rule(rule_file, rule_name), _time_us(time)
+    if not landing.is_dir():
+        raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
+    rows, repeats, cut = read_rows(landing, rule, key, time_us)
+    try:
+        found = why_not(rule.pattern, rule.type_names, seen(rule, rows, key), time_us, rule.longest_us)
+    except ValueError as error:
+        raise click.UsageError(f"rule {rule.name}: {error}") from None
+    if as_json:
+        click.echo(json.dumps(_as_json(rule, key, found, len(rows), repeats, cut)))
+        return
+    said = lines(found)
+    click.echo(f"rule {rule.name}, key {_shown(key)}, around {_instant(time_us)}: {said[0]}")
+    for line in said[1:]:
+        click.echo(_shown(line))
+    click.echo(f"  looked at {len(rows)} readings{f', {repeats} repeats dropped' if repeats else ''}")
+    if cut:
+        click.echo(f"  more than {MAX_ROWS} readings have landed: some of them were not looked at")
+
+
+def read_rows(landing: Path, rule: CepRule, key: str, time_us: int) -> tuple[list[dict[str, Any]], int, bool]:
+    """(readings within reach, each once; number of repeats; whether there were more than MAX_ROWS).
+
+    Raises:
+        click.ClickException: a file of the landing cannot be read.
+    """
+    reach = 2 * rule.pattern.window_us + rule.longest_us + max(abs(s.offset_us) for s in rule.streams)
+    first, last = max(time_us - reach, -INT64_MAX), min(time_us + reach, INT64_MAX)
+    wanted = (ds.field("t_max") >= first) & (ds.field("t_min") <= last)
+    if rule.pattern.per_key:
+        wanted &= ds.field("key") == key
+    try:
+        # Names that begin with "_" or "." are passed over: promises, dead letters, files that are being written.
+        rows = ds.dataset(landing, schema=READ, format="parquet").scanner(filter=wanted).head(MAX_ROWS + 1).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise click.ClickException(
+            f"--landing {landing}: cannot be read ({error}), expected what the ingest writes"
+        ) from None
+    once = {tuple(row[name] for name in IDENTITY): row for row in reversed(rows[:MAX_ROWS])}
+    kept = [row for row in once.values() if row["kind"] not in NO_EVENT_KINDS]
+    return kept, len(rows[:MAX_ROWS]) - len(once), len(rows) > MAX_ROWS
+
+
+def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> list[Seen]:
+    """The readings as events of the rule, one for each stream that covers a reading."""
+    columns = [name for name in rule.plan().attributes if name not in ("t_min", "t_max")]
+    codes: dict[str, int] = {}
+    found = []
+    for row in rows:
+        attributes = _json(row["attrs"])
+        fields = row | {"value": _json(row["value"])}
+        numbers = {
+            name: column_of(fields, attributes if isinstance(attributes, dict) else {}, name, codes) for name in columns
+        }
+        for code, stream in enumerate(rule.streams):
+            if stream.matches(row["site"], row["stream"]):
+                name = f"{row['stream']}@{row['site']}/{row['gateway']} {row['boot']}:{row['seq']}"
+                t_min, t_max = (row[side] + stream.offset_us for side in ("t_min", "t_max"))
+                found.append(Seen(code, t_min, t_max, name, numbers, row["key"] == key))
+    return found
+
+
+def column_of(fields: Mapping[str, Any], attributes: Mapping[str, Any], column: str, codes: dict[str, int]) -> float:
+    """What a condition reads of a reading, as `cep.expressions` says; texts are compared by a code that is given to each."""
+    name, word = split_column(column)
+    value = fields[name] if name in FIELDS else attributes.get(name.removeprefix("attrs."))
+    if value is None:
+        return float("nan")
+    if word is not None:
+        return float(value == word)
+    if isinstance(value, str):
+        return float(codes.setdefault(value, len(codes)))
+    return float(value) if isinstance(value, int | float) else float("nan")
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:  # not what the ingest writes: then there is no value
+        return None
+
+
+def _rule(file: Path, name: str | None) -> CepRule:
+    try:
+        rules = load_rules(file).cep_rules
+    except RuleError as error:
+        raise click.UsageError(str(error)) from None
+    names = ", ".join(rule.name for rule in rules) or "none"
+    chosen = [rule for rule in rules if name in (None, rule.name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    if name is None and rules:
+        raise click.UsageError(f"{file}: found the rules {names}, expected --rule-name with one of them")
+    wanted = "a rule about an order of events" if name is None else f"--rule-name {name}"
+    raise click.UsageError(f"{file}: found {names} about an order of events, expected {wanted}")
+
+
+def _time_us(text: str) -> int:
+    try:
+        return min(max(int(text), -INT64_MAX), INT64_MAX)
+    except ValueError:
+        pass
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(
+            f"TIME: found {text!r}, expected ISO 8601 such as 2026-11-20T18:05:00Z, or microseconds since 1970"
+        ) from None
+    zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _instant(us: int) -> str:
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+    except OverflowError:  # a clock can be wrong by more than calendars go
+        return f"{us} us"
+
+
+def _as_json(rule: CepRule, key: str, found: Explanation, readings: int, repeats: int, cut: bool) -> dict[str, Any]:
+    def event(one: Seen | None) -> dict[str, Any] | None:
+        return (
+            None
+            if one is None
+            else {"stream": rule.type_names[one.type_code], "t_min": one.t_min, "t_max": one.t_max, "reading": one.name}
+        )
+
+    return {
+        "verdict": found.verdict,
+        "time_us": found.time_us,
+        "probability": found.probability,
+        "left_out": found.left_out,
+        "searched_all": found.searched_all,
+        "rule": rule.name,
+        "key": key,
+        "focus": event(found.focus),
+        "elements": [
+            {"name": e.name, "event": event(e.event), "failure": e.failure, "reason": e.reason} for e in found.elements
+        ],
+        "blockers": [{"negation": b.negation, "event": event(b.event), "where": b.where} for b in found.blockers],
+        "readings": readings,
+        "repeats": repeats,
+        "more_readings_landed": cut,
+    }
+
+
+def _shown(text: str) -> str:
+    """Text from outside, such that it cannot steer a terminal."""
+    return text if text.isprintable() else ascii(text)

@@ -1,0 +1,68 @@
+"""A TCP line that can be cut and mended without being closed, as a mobile network does it: what was sent comes later.
+
+Stands between an agent and the broker. Threads of this process, two a connection; what waits is held by TCP's own buffers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+CHUNK_BYTES = 65536
+
+
+class SlowUplink:
+    """Forwards connections to `port` of 127.0.0.1 at `port` of this object; `cut` stops both directions until `mend`."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._open = threading.Event()
+        self._open.set()
+        self._sockets: set[socket.socket] = set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """From now on nothing goes through."""
+        self._open.clear()
+
+    def mend(self) -> None:
+        """What waits goes through, and everything after it."""
+        self._open.set()
+
+    def stop(self) -> None:
+        """Close the line and its connections."""
+        self._open.set()
+        for one in (self._listener, *tuple(self._sockets)):
+            self._end(one)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                near, _ = self._listener.accept()
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._target))
+                except OSError:  # the broker is away; whoever called tries again
+                    near.close()
+                    continue
+                self._sockets |= {near, far}
+                for one, other in ((near, far), (far, near)):
+                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
+
+    def _forward(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(CHUNK_BYTES):
+                self._open.wait()
+                other.sendall(data)
+        for end in (one, other):
+            self._end(end)
+
+    def _end(self, one: socket.socket) -> None:
+        """Close it; whoever waits for it wakes up."""
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()
+        self._sockets.discard(one)

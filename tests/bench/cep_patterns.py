@@ -1,0 +1,164 @@
+"""Rates of one pattern of every kind, and of a thousand at once, for `bench_cep`.
+
+Kinds run on 64 keys with 20 % late events; the window is chosen so that matches stay below two an event, since
+writing them out is what costs beyond that. Their right to be measured: on short streams they tell exactly what the
+definition says.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from reference import cep as definition
+from whenabouts_cloud.cep import Pattern, engine
+from whenabouts_cloud.experiments.cep_workload import TABLE_1, TYPES, UNIT, Stream, table_1
+
+EVENTS, SEVERAL_KEYS, LATE = 300_000, 64, 0.2
+LENGTH = 3 * UNIT  # of the longest stamp of those patterns that are fed with intervals
+ROUNDS = 3
+# text, whether events are intervals
+PATTERNS = (
+    ("AND(A, B, C) WITHIN 10", False),
+    ("AND(A, !C, B) WITHIN 5", False),
+    ("SEQ(A, AND(B, C), D) WITHIN 20", False),
+    ("SEQ(A, OR(B, SEQ(C, D)), E) WITHIN 20", False),
+    ("SEQ((A | B) x, C, !D, (E | F) y) WITHIN 20", False),
+    ("SEQ(A, B{2,4} b, C) WITHIN 20", False),
+    ("SEQ(A, B+, C) WITHIN 20", False),
+    ("SEQ(A a, B b, C c) WITHIN 40 WHERE b.value > a.value AND c.value - a.value < 10", False),
+    ("SEQ(A a, !C c, B b) WITHIN 40 WHERE c.value > a.value AND a.value > 50", False),
+    ("SEQ(A, B, !C, D) WITHIN 40 NEXT", False),
+    ("SEQ(A, B, C) WITHIN 40 STRICT", False),
+    ("SEQ(!C, A, B) WITHIN 10", False),
+    ("SEQ(A, B, !C) WITHIN 10", False),
+    ("SEQ(A, !C, !D, A, !A, B) WITHIN 40", False),
+    ("SEQ(A, B, !C, D) WITHIN 40 ON ARRIVAL", False),
+    ("SEQ(A, B, C) WITHIN 20 SKIP TO NEXT", False),
+    ("SEQ(A, B, C) WITHIN 20 SKIP PAST LAST", False),
+    ("SEQ(A, B, !C, D) WITHIN 20", True),
+    ("SEQ(A, B, C) WITHIN 20 POSSIBLE", True),
+    ("SEQ(A, B, !C, D) WITHIN 20 OVER 80 %", True),
+    ("AND(A a, B b) WITHIN 20 WHERE a OVERLAPS b", True),
+)
+MANY, MANY_TYPES = 1000, 300
+
+
+def events(number: int, keys: int, seed: int) -> dict[str, Any]:
+    """Columns of Table 1's stream with a value in 0 .. 100 and stamps up to LENGTH long."""
+    stream = table_1(number, keys, LATE, seed=seed)
+    rng = np.random.default_rng([seed, number])
+    return {
+        "type_code": stream.type_code, "key": stream.key, "t": stream.t,
+        "t_max": stream.t + rng.integers(0, LENGTH + 1, number), "value": rng.random(number) * 100,
+    }  # fmt: skip
+
+
+def told(text: str, intervals: bool, columns: dict[str, Any]) -> tuple[float, Any, Any]:
+    """CPU seconds, matches and retractions. The slack covers how long stamps are, since delays count from their "
+    "begin."""
+    pattern = Pattern.parse(text, unit_us=UNIT)
+    plan = pattern.plan(list(TYPES), longest=LENGTH if intervals else 0)
+    t_max = columns["t_max"] if intervals else None
+    one = engine(plan, list(TYPES), pattern.tell, k=(10 * UNIT + LENGTH), longest=LENGTH if intervals else 0)
+    began = time.process_time()
+    out = one.feed(columns["type_code"], columns["key"], columns["t"], None, t_max, {"value": columns["value"]})
+    last = one.finish()
+    took = time.process_time() - began
+    if len(out.late):
+        raise AssertionError(f"{text}: found {len(out.late)} late events, expected none")
+    rows = [np.concatenate([getattr(out, x), getattr(last, x)]) for x in ("matches", "retractions")]
+    return took, rows[0], rows[1]
+
+
+def measured() -> Iterator[tuple[str, bool, float, float]]:
+    """Text, whether of intervals, matches an event, events a CPU second; the fastest of some rounds, after a small "
+    "one."""
+    columns = events(EVENTS, SEVERAL_KEYS, 1)
+    small = {name: column[:2000] for name, column in columns.items()}
+    for text, intervals in PATTERNS:
+        told(text, intervals, small)
+        runs = [told(text, intervals, columns) for _ in range(ROUNDS)]
+        yield text, intervals, len(runs[0][1]) / EVENTS, EVENTS / min(run[0] for run in runs)
+
+
+def checked(text: str, intervals: bool) -> int:
+    """The matches of some short streams, which are those of the definition.
+
+    Raises:
+        AssertionError: they are not, or there are none.
+    """
+    plan = Pattern.parse(text, unit_us=UNIT).plan(list(TYPES), longest=LENGTH if intervals else 0)
+    needed = sorted({code for one in plan.classes for code in one.types})[:7]
+    total, number = 0, 20 if plan.width <= 6 else 8  # the definition tries every tuple
+    for seed in range(12):
+        columns = events(number, 1, seed)
+        columns["type_code"] = np.array(needed)[columns["type_code"] % len(needed)]
+        values = {"value": columns["value"], "t_min": columns["t"], "t_max": columns["t_max"]}
+        ends = columns["t_max"] if intervals else columns["t"]
+        attributes = np.array(
+            [values[name] if intervals or name != "t_max" else columns["t"] for name in plan.attributes]
+        ).T
+        rows = [
+            definition.Event(int(code), 0, int(begin), int(end), 0, tuple(attributes[n]) if len(attributes) else ())
+            for n, (code, begin, end) in enumerate(zip(columns["type_code"], columns["t"], ends, strict=True))
+        ]
+        if plan.mode == "certain":
+            expected = definition.final(definition.Case(plan, len(TYPES), tuple(rows), k=10 * UNIT + LENGTH))
+            _, matches, retracted = told(text, intervals, columns)
+            found = {tuple(row) for row in matches.tolist()} - {tuple(row) for row in retracted.tolist()}
+            if found != expected:
+                raise AssertionError(f"{text}, seed {seed}: found {sorted(found)}, expected {sorted(expected)}")
+            total += len(found)
+    if plan.mode == "certain" and not total:
+        raise AssertionError(f"{text}: found no match on any short stream, expected some")
+    return total
+
+
+def thousand() -> float:
+    """The rate of a thousand patterns in one engine over that of Table 1's pattern alone; they tell what each tells "
+    "alone."""
+    rng = np.random.default_rng(5)
+    names = [f"T{n}" for n in range(MANY_TYPES)]
+    texts = []
+    for n in range(MANY):
+        a, b, c, d = (names[x] for x in rng.choice(MANY_TYPES, 4, replace=False))
+        texts.append((f"SEQ({a}, {b}, {c})", f"SEQ({a}, !{d}, {b})", f"SEQ({a}, {b}, !{d}, {c})")[n % 3] + " WITHIN 40")
+    patterns = [Pattern.parse(text, unit_us=UNIT) for text in texts]
+    stream = table_1(EVENTS, SEVERAL_KEYS, LATE, seed=3)
+    codes = rng.integers(0, MANY_TYPES, EVENTS)
+
+    def rate(some: Any, names: list[str], codes: Any, stream: Stream) -> tuple[float, Any]:
+        best = float("inf")
+        for _ in range(ROUNDS):
+            one = engine(some, names, k=stream.k)
+            began = time.process_time()
+            outs = one.feed(codes, stream.key, stream.t), one.finish()
+            best = min(best, time.process_time() - began)
+        rows = np.concatenate([out.matches for out in outs])
+        return EVENTS / best, np.column_stack([np.concatenate([out.pattern for out in outs]), rows])
+
+    together, rows = rate(patterns, names, codes, stream)
+    alone = []
+    for n in range(0, MANY, MANY // 20 + 1):
+        speed, found = rate(patterns[n], names, codes, stream)
+        alone.append(speed)
+        shared = rows[rows[:, 0] == n, 1:]
+        wide = np.full((len(found), rows.shape[1] - 1), -1)
+        wide[:, : found.shape[1] - 1] = found[:, 1:]
+        if sorted(map(tuple, shared.tolist())) != sorted(map(tuple, wide.tolist())):
+            raise AssertionError(
+                f"{texts[n]}: found {len(shared)} matches together, {len(found)} alone, expected equal ones"
+            )
+    one = EVENTS / sum(EVENTS / speed for speed in alone) * len(alone)
+    table = table_1(EVENTS, SEVERAL_KEYS, LATE, seed=3)
+    single, _ = rate(Pattern.parse(TABLE_1, unit_us=UNIT), list(TYPES), table.type_code, table)
+    print(
+        f"\n{MANY} patterns over {MANY_TYPES} types, {SEVERAL_KEYS} keys: {together / 1e6:.2f} M/s in one engine, "
+        f"{len(rows) / EVENTS:.2f} matches an event, each event in "
+        f"{sum(len(p.types) for p in patterns) / MANY_TYPES:.0f} patterns; {one / MANY / 1e6:.3f} M/s in {MANY} "
+        f"engines\n(one of them alone, which 1 in 100 events concerns, {one / 1e6:.0f} M/s; Table 1 alone, which 7 "
+        f"in 10 do, {single / 1e6:.2f} M/s); {len(alone)} of them compared, same matches"
+    )  # fmt: skip
+    return together / single

@@ -1,0 +1,86 @@
+"""The batch job finds what the definition says, however the landing is cut."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from support.cep_landing import GATEWAYS, RULES, as_matches, expected, random_readings, rule
+from support.landing import EPOCH_US, land, promise, reading
+from whenabouts_cloud.spark.cep_batch import detect_landing, detect_packed, read_landing
+from whenabouts_cloud.spark.packed import unpacked
+from whenabouts_cloud.spark.sink import MATCHES, ResultSink, total
+
+
+def landed(folder, rows, files=3):
+    """Rows spread over files of three hours, and a promise."""
+    for n in range(files):
+        land(folder, rows[n::files], n, hour=f"2026-11-20T1{n}")
+    promise(folder, dict.fromkeys(GATEWAYS, EPOCH_US), 0)
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_path, name):
+    """Two shards, slabs of a few dozen events wherever a window bounds the rule; attributes read by Spark from JSON."""
+    job, rows = rule(name), random_readings(seed=len(name), count=160, span_ms=3000)
+    landing = read_landing(spark, landed(tmp_path, rows))
+    table = unpacked(detect_packed(job, landing, shards=2, group_events=30)).toArrow()
+    notes = table.filter(pc.is_valid(table["note"]))
+    matches = table.filter(pc.is_null(table["note"]))
+    wanted = expected(job, rows)
+    assert len(wanted) > 3
+    assert as_matches(matches) == wanted
+    if name == "inner":
+        assert as_matches(detect_landing(job, landing, shards=3).toArrow()) == wanted
+    if name in ("inner", "trailing", "across", "repeated"):
+        assert notes.num_rows > 2, "shards were cut in time"
+
+
+def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
+    """A file landed three times; copies in neighbouring slabs are neither repeats nor readings."""
+    job, rows = rule("inner"), random_readings(seed=7, count=150, span_ms=3000)
+    landed(tmp_path / "landing", rows)
+    for n in (10, 11):
+        land(tmp_path / "landing", rows[0::3], n)
+    frame = detect_packed(job, read_landing(spark, str(tmp_path / "landing")), shards=2, group_events=30)
+    file, counts = ResultSink(MATCHES, tmp_path / "out").replace(frame)
+
+    def relevant(some):
+        return sum(
+            any(s.matches(r["site"], r["stream"]) for s in job.streams)
+            and r["key"] is not None
+            and r["kind"] not in ("gap", "absent")
+            for r in some
+        )
+
+    found = pq.read_table(file)
+    assert as_matches(found) == expected(job, rows)
+    assert total(counts)["readings"] == relevant(rows)
+    assert total(counts)["repeats"] == 2 * relevant(rows[0::3])
+    assert total(counts)["matches"] == found.num_rows
+
+
+def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path):
+    """An unbounded clock, and a date in 1677."""
+    end = (1 << 63) - 1
+    rows = [
+        reading("g0", 0, "shelf/1", "x", -end - 1, end),
+        reading("g0", 1, "exit/tags", "x", end, end),
+        reading("g0", 2, "shelf/1", "x", -end - 1, -end - 1),
+        reading("g0", 3, "shelf/1", "x", EPOCH_US, EPOCH_US),
+        reading("g1", 0, "exit/tags", "x", EPOCH_US + 7, EPOCH_US + 7),
+    ]
+    frame = detect_packed(rule("inner"), read_landing(spark, landed(tmp_path / "landing", rows)))
+    file, counts = ResultSink(MATCHES, tmp_path / "out").replace(frame)
+    assert as_matches(pq.read_table(file)) == {(("a", "g0", 3), ("e", "g1", 0))}
+    assert total(counts)["beyond_time"] == 3
+
+
+def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
+    """No match: a file with the schema and no rows."""
+    landing = landed(tmp_path / "landing", [reading("g0", 0, "shelf/1", "x", 0, 0)] * 3)
+    ResultSink(MATCHES, tmp_path / "out").replace(detect_packed(rule("inner"), read_landing(spark, landing)))
+    found = pq.read_table(tmp_path / "out")
+    assert found.num_rows == 0
+    assert pa.types.is_list(found.schema.field("events").type)

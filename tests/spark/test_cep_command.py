@@ -1,0 +1,105 @@
+"""The command as its users run it: a process of its own, killed, started again, told to stop."""
+
+import json
+import time
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from spark.background import TIMEOUT_S, Process
+from support.cep_landing import GATEWAYS, STREAMS, as_matches, expected, random_readings
+from support.landing import EPOCH_US, land, promise
+from whenabouts_cloud.cep_command import cep as command
+from whenabouts_cloud.rules import load_rules
+
+RULE = """
+STREAM shelf FROM "shelf/#"   DELAY 1 h LENGTH 0 us .. 20 ms
+STREAM till  FROM "till/tags" DELAY 1 h LENGTH 0 us .. 20 ms
+STREAM exit  FROM "exit/tags" DELAY 1 h LENGTH 0 us .. 20 ms
+RULE unpaid SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key
+RULE near CORRELATE shelf AS a, exit AS b WHERE |@a - @b| <= 400 ms OVER 80 % AND a.key = b.key
+"""
+FOREVER_US = EPOCH_US + 10**9
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A rule file and an empty landing."""
+    (tmp_path / "rule.wa").write_text(RULE, encoding="utf-8")
+    (tmp_path / "landing").mkdir()
+    return tmp_path
+
+
+def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(folder):
+    """SIGKILL to everything at two arbitrary moments; the matches in the folder are those of the rule, each once."""
+    rows = random_readings(seed=21, count=240)
+    landing, job = folder / "landing", load_rules(folder / "rule.wa").cep_rules[0]
+    promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
+    number = iter(range(100))
+    parts = iter([rows[n::8] for n in range(8)])
+    for wait_s in (0.1, 0.8):
+        process = Process(folder, command="cep")
+        process.wait_for("Watching")
+        for _ in range(3):
+            land(landing, next(parts), next(number))
+            time.sleep(wait_s)  # the moment of the crash is what varies, not something awaited
+        process.kill()
+        land(landing, next(parts), next(number))
+    last = Process(folder, "--json", command="cep")
+    last.wait_for("Watching")
+    land(landing, rows[:20], next(number))
+    last.wait_for("Batch")
+    wanted = expected(job, rows)
+    deadline = time.monotonic() + TIMEOUT_S
+    n = 1
+    while pq.read_table(folder / "out").num_rows < len(wanted) and time.monotonic() < deadline:
+        promise(landing, dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
+        n += 1
+        time.sleep(0.5)
+    assert last.stop() == 0, "\n".join(last.err)
+    assert as_matches(pq.read_table(folder / "out")) == wanted
+    printed = [json.loads(line) for line in last.out]
+    assert {x["status"] for x in printed} == {"match"}
+    assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} matches")
+
+
+def test_once_prints_a_line_for_every_match(folder):
+    """--once chooses the only rule of its kind, and writes what it prints."""
+    rows, job = random_readings(seed=22, count=150), load_rules(folder / "rule.wa").cep_rules[0]
+    for n in range(2):
+        land(folder / "landing", rows[n::2], n)
+    process = Process(folder, "--once", command="cep")
+    assert process.wait() == 0, "\n".join(process.err)
+    wanted = expected(job, rows)
+    assert as_matches(pq.read_table(folder / "out")) == wanted
+    assert len(process.out) == len(wanted) > 5
+    assert all("  a shelf/" in line and "  e exit/tags@hall/g" in line for line in process.out)
+    assert process.err[-1].endswith(f" 0 repeats dropped, {len(wanted)} matches")
+    assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "batch=00000000"]
+
+
+def run(folder, *more):
+    options = ["--landing", folder / "landing", "--rule", folder / "rule.wa", "--out", folder / "out"]
+    return CliRunner().invoke(command, [*map(str, options), *more])
+
+
+def test_a_rule_for_another_command_is_refused_with_its_name(folder):
+    """Exit 2, and which command runs it."""
+    result = run(folder, "--once", "--rule-name", "near")
+    assert result.exit_code == 2
+    assert "found that rule near is for another command: whenabouts-cloud correlate" in result.output
+
+
+def test_a_rule_that_is_not_there_is_refused_with_those_that_are(folder):
+    """Only rules that this command runs are offered."""
+    result = run(folder, "--once", "--rule-name", "unpayed")
+    assert result.exit_code == 2
+    assert "found unpayed, expected one of unpaid in" in result.output
+
+
+def test_help_shows_an_example():
+    """A person sees how to begin."""
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "whenabouts-cloud cep --landing landing --rule unpaid.wa --out matches" in text
+    assert "SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key" in text

@@ -1,0 +1,162 @@
+"""The streaming job ends with what the batch job finds, each match once, however files arrive and it is restarted."""
+
+import random
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.cep_landing import GATEWAYS, MS, STREAMS, as_matches, expected, random_readings, rule
+from support.landing import EPOCH_US, land, promise, reading
+from whenabouts_cloud.spark.cep_streaming import start_query
+from whenabouts_cloud.spark.sink import total
+
+FOREVER_US = EPOCH_US + 10**9
+
+
+class Run:
+    """A query over a landing folder that can be stepped, stopped and started again."""
+
+    def __init__(self, spark, folder, job, shards=2):
+        self.spark, self.job, self.shards = spark, job, shards
+        self.landing, self.out = folder / "landing", folder / "out"
+        self.landing.mkdir()
+        self.counts, self.batches, self.query = [], [], None
+
+    def report(self, batch_id, published, counts):
+        self.batches.append((batch_id, published))
+        self.counts += counts
+
+    def start(self):
+        self.query = start_query(self.job, self.spark, self.landing, self.out, self.shards, 0.0, self.report)
+
+    def step(self):
+        """Let everything that has landed be worked on."""
+        self.query.processAllAvailable()
+
+    def promise(self, us, number):
+        """Promises of every gateway, or those given."""
+        promise(self.landing, dict.fromkeys(GATEWAYS, us) if isinstance(us, int) else us, number, STREAMS)
+
+    def matches(self):
+        return as_matches(pq.read_table(self.out))
+
+    def last(self, name):
+        """A sum over shards of what each said last."""
+        return sum({one["shard"]: one[name] for one in self.counts}.values())
+
+
+@pytest.fixture
+def make_run(spark, tmp_path):
+    """Runs whose queries are stopped at the end."""
+    runs = []
+
+    def make(job, shards=2):
+        runs.append(Run(spark, tmp_path, job, shards))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        if run.query is not None:
+            run.query.stop()
+
+
+@pytest.mark.parametrize("name", ["trailing", "arrival", "conditions", "across"])
+def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run, name):
+    """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
+    job, rows, rng = rule(name), random_readings(seed=len(name), count=160, span_ms=2000), random.Random(5)
+    ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 150 * MS]))
+    groups = [ordered[n * 40 : n * 40 + 40] for n in range(4)]
+    run = make_run(job)
+    run.promise(EPOCH_US, 0)
+    run.start()
+    for n, group in enumerate(groups):
+        later = [r for g in groups[n + 2 :] for r in g]
+        land(run.landing, group, n)
+        open_until = {g: min((r["t_max"] for r in later if r["gateway"] == g), default=FOREVER_US) for g in GATEWAYS}
+        run.promise(open_until, n + 1)
+        if n == 2:
+            land(run.landing, groups[n - 1], 100 + n)
+        run.step()
+        if n == 1:
+            run.query.stop()
+            run.start()
+    for n in range(2):
+        run.promise(FOREVER_US + n, 50 + n)
+        run.step()
+    assert run.matches() == expected(job, rows)
+    counts = total(run.counts)
+    assert counts["repeats"] + counts["late"] > 0, "repeats of what is forgotten look late"
+    assert counts["late"] == 0 or set(pq.read_table(run.out / "_late")["seq"].to_pylist()) <= {
+        r["seq"] for r in groups[1]
+    }
+    assert run.last("rows_kept") == run.last("keys_kept") == 0
+
+
+def test_time_alone_tells_a_match_in_every_shard(make_run):
+    """Keys in all shards wait for the end of their windows; one promise without a reading tells them all."""
+    run = make_run(rule("trailing"), shards=3)
+    rows = []
+    for n in range(12):
+        rows.append(reading("g0", 2 * n, "shelf/1", f"k{n}", EPOCH_US, EPOCH_US))
+        rows.append(reading("g0", 2 * n + 1, "exit/tags", f"k{n}", EPOCH_US + 9 * MS, EPOCH_US + 9 * MS))
+    run.start()
+    land(run.landing, rows, 0)
+    run.promise(EPOCH_US, 0)
+    run.step()
+    assert run.matches() == set()
+    assert run.last("rows_kept") == 24
+    for n in (1, 2):
+        run.promise(EPOCH_US + 500 * MS + n, n)
+        run.step()
+    assert run.matches() == {(("a", "g0", 2 * n), ("e", "g0", 2 * n + 1)) for n in range(12)}
+    assert run.last("rows_kept") == 0
+
+
+def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
+    """The checkpoint has lost a commit whose matches are out already, as after kill -9 between the two."""
+    job, rows = rule("arrival"), random_readings(seed=4, count=120)
+    run = make_run(job)
+    run.start()
+    for n in range(3):
+        land(run.landing, rows[n::3], n)
+        run.step()
+    run.query.stop()
+    before = sorted(run.out.glob("batch=*/*"))
+    for lost in [*(run.out / "_checkpoint/commits").glob("2"), *(run.out / "_checkpoint/commits").glob(".2.crc")]:
+        lost.unlink()
+    run.batches.clear()
+    run.start()
+    land(run.landing, rows[:30], 9)
+    run.step()
+    assert run.batches[0] == (2, None), "batch 2 ran again and published nothing"
+    assert set(before) <= set(run.out.glob("batch=*/*"))
+    assert run.matches() == expected(job, rows)
+
+
+def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
+    """DELAY 100 ms: the exit is told of, then a till in between comes behind the frontier; the result stands."""
+    run = make_run(rule("inner", delay="100 ms"), shards=1)
+    a, c, e = (
+        reading(f"g{n}", (1 << 60) + n, stream, "x", EPOCH_US + n * MS, EPOCH_US + n * MS)
+        for n, stream in enumerate(["shelf/1", "till/tags", "exit/tags"])
+    )
+    run.start()
+    land(run.landing, [a, e], 0)
+    run.promise(EPOCH_US, 0)
+    run.step()
+    for n in (1, 2):
+        run.promise({"g0": EPOCH_US + 200 * MS + n}, n)
+        run.step()
+    [told] = pq.read_table(run.out).drop_columns("batch").to_pylist()
+    assert run.counts[-1]["silent"] == ["hall/g1", "hall/g2", "hall/g3"]
+    land(run.landing, [c], 1)
+    run.step()
+    aside = run.out / "_late" / f"batch={run.batches[-1][0]:08d}"
+    [late] = pq.ParquetFile(aside / "readings.parquet").read().to_pylist()
+    assert late["reason"] == "late"
+    assert {
+        k: c[k] for k in ("site", "gateway", "boot", "seq", "stream", "key", "t_min", "t_max")
+    }.items() <= late.items()
+    [changed] = pq.ParquetFile(aside / "matches.parquet").read().to_pylist()
+    assert changed == told | {"status": "late removed"}
+    assert total(run.counts)["late"] == 1

@@ -1,0 +1,46 @@
+"""Which rule of a file a command runs."""
+
+import click
+import pytest
+
+from whenabouts_cloud.job import choose_rule
+from whenabouts_cloud.rules import CepRule, CorrelateRule
+
+STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'
+PAIR = "RULE {} CORRELATE a AS x, b AS y WHERE |@x - @y| <= 1 s OVER 80 %\n"
+ORDER = "RULE {} SEQ(a, b) WITHIN 1 s PER key\n"
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a rule file of these rules."""
+
+    def write(*rules):
+        (tmp_path / "rules.wa").write_text(STREAMS + "".join(rules), encoding="utf-8")
+        return tmp_path / "rules.wa"
+
+    return write
+
+
+def test_the_only_rule_of_a_kind_needs_no_name(file):
+    """A file with one rule for each command serves both."""
+    both = file(PAIR.format("near"), ORDER.format("then"))
+    assert choose_rule(both, None, CorrelateRule).name == "near"
+    assert choose_rule(both, None, CepRule).name == "then"
+
+
+def test_of_several_the_name_decides_and_is_asked_for(file):
+    """Rules of another kind are not offered."""
+    several = file(ORDER.format("then"), PAIR.format("near"), ORDER.format("later"))
+    assert choose_rule(several, "later", CepRule).name == "later"
+    with pytest.raises(click.UsageError, match="found the rules then, later, expected --rule-name"):
+        choose_rule(several, None, CepRule)
+    with pytest.raises(click.UsageError, match="found never, expected one of then, later"):
+        choose_rule(several, "never", CepRule)
+
+
+@pytest.mark.parametrize("name", ["near", None])
+def test_a_rule_of_another_kind_is_refused_with_its_command(file, name):
+    """By name, or because there is nothing else."""
+    with pytest.raises(click.UsageError, match="rule near is for another command: whenabouts-cloud correlate"):
+        choose_rule(file(PAIR.format("near")), name, CepRule)
