@@ -1,59 +1,205 @@
-"""Parts of the engine of event patterns on their own; as a whole it is held against the definition in tests/property."""
+"""Parts of the engine by themselves: the automaton, both searches, conditions, skips, held clocks, snapshots of plans."""
+
+from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from whenabouts_cloud.cep import Pattern, engine
+from property.strategies_cep import plans
+from support.cep_workload import NAMES, SLACK, sequence, workload
+from whenabouts_cloud.cep import engine, snapshot
+from whenabouts_cloud.cep import layout as at
+from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.conditions import of_columns
+from whenabouts_cloud.cep.held_clocks import HeldClocks
+from whenabouts_cloud.cep.hts import insert, sweep
+from whenabouts_cloud.cep.infa import chain_completes
+from whenabouts_cloud.cep.kernel import sort_rows
+from whenabouts_cloud.cep.offered import Offered
+from whenabouts_cloud.cep.plan import EventClass, Plan, Variant
 from whenabouts_cloud.cep.program import compile_plans
+from whenabouts_cloud.cep.search import search
+from whenabouts_cloud.cep.search_plain import search_plain
 from whenabouts_cloud.cep.skip import Skipper
-from whenabouts_cloud.cep.snapshot import dump, load
+from whenabouts_cloud.cep.store import new_results, new_scratch, new_state
+
+times = st.lists(st.integers(0, 12), max_size=4)
 
 
-def plan_of(text, names="ABC"):
-    return Pattern.parse(text, unit_us=1).plan(list(names))
+def stored(chains):
+    """Main node 0 with points in the chains of classes 0, 1, ..."""
+    state = new_state(len(chains), len(chains), 0, 1)
+    none, index = np.empty((1, 0)), 0
+    for number, chain in enumerate(chains):
+        for t in chain:
+            assert insert(state.nodes, state.pool, state.attrs, state.meta, 0, number, t, t, index, 0, none, -100)
+            index += 1
+    return state
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        ((("attribute", 0, "v", 0.0), ("constant", 0, "", 2.0), (">", 0, "", 0.0)), [False, False, True, False]),
-        ((("attribute", 0, "v", 0.0), ("constant", 0, "", 2.0), ("!=", 0, "", 0.0)), [True, False, True, False]),
-        ((("constant", 0, "", 1.0), ("attribute", 0, "v", 0.0), ("/", 0, "", 0.0), ("constant", 0, "", 1.0),
-          ("=", 0, "", 0.0)), [True, False, False, False]),
-    ],
-)  # fmt: skip
-def test_a_condition_on_columns_is_false_where_a_value_is_missing(steps, expected):
-    """Every comparison with nan is false, `!=` too."""
-    columns = {"v": np.array([1.0, 2.0, 3.0, np.nan])}
-    assert of_columns(steps, columns, np.arange(4)).tolist() == expected
+def chain_plan(count, window):
+    """A chain of the types 0, 1, ... without a key."""
+    kinds = tuple(EventClass(frozenset({code})) for code in range(count))
+    one = Variant(tuple(range(count)), tuple(range(count)), tuple((1 << i) - 1 for i in range(count)))
+    return Plan(kinds, (one,), count, window, per_key=False)
+
+
+@given(st.lists(times, min_size=1, max_size=4), st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_automaton_fires_exactly_when_an_event_completes_something(chains, data):
+    """Against all combinations; A A A completes no SEQ(A, B, C)."""
+    window, position = data.draw(st.integers(0, 12)), data.draw(st.integers(0, len(chains) - 1))
+    t = data.draw(st.integers(0, 12))
+    combinations = product(*([t] if place == position else chain for place, chain in enumerate(chains)))
+    expected = any(all(a < b for a, b in pairwise(c)) and c[-1] - c[0] <= window for c in combinations)
+    state, program = stored(chains), compile_plans([chain_plan(len(chains), window)], len(chains)).program
+    scratch = new_scratch(0, len(chains))
+    found = chain_completes(
+        state.nodes, state.pool, program.element, 0, 0, len(chains), position, t, window, scratch.num
+    )
+    assert found == expected
+
+
+@given(st.lists(times, min_size=1, max_size=4), st.data())
+@settings(max_examples=150, deadline=None)
+def test_both_searches_find_every_combination_once(chains, data):
+    """The plain one and the general one, against all combinations."""
+    window, position = data.draw(st.integers(0, 12)), data.draw(st.integers(0, len(chains) - 1))
+    t, count = data.draw(st.integers(0, 12)), len(chains)
+    numbered, index = [], 0
+    for chain in chains:
+        numbered.append([(when, index + n) for n, when in enumerate(chain)])
+        index += len(chain)
+    combinations = product(*([(t, index)] if place == position else chain for place, chain in enumerate(numbered)))
+    expected = sorted(
+        tuple(i for _, i in c)
+        for c in combinations
+        if all(a[0] < b[0] for a, b in pairwise(c)) and c[-1][0] - c[0][0] <= window
+    )
+    state, program = stored(chains), compile_plans([chain_plan(count, window)], count).program
+    scratch, out = new_scratch(0, count), new_results(count, count, 1)
+    general = [program, state, out, scratch, 0, position, 0, t, t, index, 0, at.NEVER, False, 0, index]
+    assert search(*general) == at.DONE
+    assert sorted(map(tuple, out.told[: state.meta[at.TOLD]].tolist())) == expected
+    state.meta[at.TOLD] = 0
+    if chain_completes(state.nodes, state.pool, program.element, 0, 0, count, position, t, window, scratch.num):
+        plain = [program.variant, program.element, program.negation, state.nodes, state.pool, state.meta, state.pending]
+        told = [out.told, out.told_which, scratch.num, 0, position, 0, t, index, False, 0]
+        assert search_plain(*plain, *told) == at.DONE
+    assert sorted(map(tuple, out.told[: state.meta[at.TOLD]].tolist())) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1)), max_size=60))
+@settings(deadline=None)
+def test_rows_are_sorted_by_column_then_by_pattern(drawn):
+    """Few by insertion, many by Shell's way, in place."""
+    rows = np.array(drawn, np.int64).reshape(-1, 3)
+    told, which = rows[:, :2].copy(), rows[:, 2].copy()
+    sort_rows(told, which, 0, len(rows), np.zeros(2, np.int64))
+    assert [(*row, w) for row, w in zip(told.tolist(), which.tolist(), strict=True)] == sorted(drawn)
+
+
+def test_a_sweep_keeps_what_is_not_past():
+    """Heads of chains go, later events stay, an empty chain gives its block back."""
+    state = stored([[1, 5, 9], [2, 3]])
+    sweep(state.slots, state.nodes, state.pool, state.meta, 5, 5)
+    assert state.meta[at.STORED] == 2
+    assert state.nodes[0, at.MINIMUM] == 5
+    assert state.nodes[0, at.STATE] == 1
+
+
+def test_conditions_over_columns_are_false_where_a_value_is_missing():
+    """Every comparison with nan, `!=` too; `not` of it is true. Division by zero is IEEE's."""
+    columns = {"v": np.array([1.0, np.nan, 0.0]), "u": np.array([2.0, 2.0, 0.0])}
+    v, u = ("attribute", 0, "v", 0.0), ("attribute", 0, "u", 0.0)
+    rows = np.arange(3)
+    assert of_columns((v, u, ("!=", 0, None, 0.0)), columns, rows).tolist() == [True, False, False]
+    assert of_columns((v, u, ("=", 0, None, 0.0), ("not", 0, None, 0.0)), columns, rows).tolist() == [True, True, False]
+    one = ("constant", 0, None, 1.0)
+    big = ("constant", 0, None, 1e300)
+    quotient = (one, v, ("/", 0, None, 0.0), big, (">", 0, None, 0.0))
+    assert of_columns(quotient, columns, rows).tolist() == [False, False, True]
+
+
+def test_what_cannot_be_a_plan_is_refused():
+    """Windows, types and orders out of range, each with what was found."""
+    good = chain_plan(2, 5)
+    late_first = Variant((0, 1), (0, 1), (2, 0))
+    for plan, types, text in (
+        (replace(good, window=-1), 2, "found -1 ticks"),
+        (good, 1, "type code of a class: found 1"),
+        (replace(good, variants=(late_first,)), 2, "listed after it"),
+        (replace(good, variants=(Variant((0,) * 49, tuple(range(49)), (0,) * 49),), width=49), 2, "found 49 positives"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            compile_plans([plan], types)
 
 
 def test_equal_classes_of_several_patterns_are_one():
-    """Two patterns over A and B, and A and C, need three chains, not four."""
-    compiled = compile_plans([plan_of("SEQ(A, B) WITHIN 5"), plan_of("SEQ(A, C) WITHIN 5")], 3)
-    assert compiled.classes == 3
+    """An event is stored once, however many patterns ask for its type; without a key it has a chain of its own."""
+    few = [sequence("AB"), sequence("BA"), replace(sequence("AB"), per_key=False)]
+    assert compile_plans(few[:2], 10).classes == 10
+    assert compile_plans(few, 10).classes == 20
+    events = workload(1000, 1, 0.0)
+    stored_events = [engine(some, NAMES, k=SLACK) for some in (few[0], few[:2])]
+    for one in stored_events:
+        one.feed(*events)
+    assert stored_events[0].counters["stored_events"] == stored_events[1].counters["stored_events"]
 
 
-def test_past_last_keeps_what_begins_after_the_end():
-    """Per key; decided once the frontier is past everything that could begin before.
-
-    t      1   3   5   7
-    kept   a---b
-    not        c---d        begins at 3, not after 3
-    kept           e---f
+def test_past_last_goes_by_the_end_of_the_match_that_remained():
     """
-    skipper = Skipper(plan_of("SEQ(A, B) WITHIN 4 SKIP PAST LAST"), 0)
-    for first, last in ((1, 3), (3, 5), (5, 7)):
-        skipper.add(((first, first), (last, last)), last, 0, (first, last))
-    assert skipper.decided(5) == []
-    assert [row for _, row in skipper.decided(100)] == [(1, 3), (5, 7)]
+    t    0  1  2  3
+         a--------b        remains
+            c--d           begins inside
+                  e        begins at its end: not after it
+    """
+    plan = replace(chain_plan(2, 5), skip="past_last")
+    skipper = Skipper(plan, 0)
+    for row, first, last in (((1, 2), 1, 2), ((0, 4), 0, 3), ((4, 5), 3, 4), ((6, 7), 4, 5)):
+        skipper.add(((first, row[0]), (last, row[1])), last, 0, row)
+    assert skipper.decided(6) == [(6, (0, 4))]
+    assert skipper.decided(100) == [(10, (6, 7))]
 
 
-def test_a_snapshot_is_taken_up_where_it_was_made():
-    """What was stored before it completes after it."""
-    running = engine(Pattern.parse("SEQ(A, B) WITHIN 5", unit_us=1), ["A", "B"], k=1)
-    running.feed([0], [7], [1])
-    again = load(dump(running))
-    assert again.feed([1], [7], [2]).matches.tolist() == [[0, 1]]
-    assert dump(load(dump(running))) == dump(running)
+def test_candidates_without_a_skip_or_doubt_are_told_as_they_are():
+    """An empty call gives empty rows of the right width."""
+    offered = Offered(compile_plans([chain_plan(2, 5)], 2))
+    decided = offered.decide(np.empty((0, 12), np.int64), np.empty((0, 4), np.int64), {}, None, 0)
+    assert [part.ids.shape for part in decided] == [(0, 2)] * 4
+
+
+def clocks(first, count):
+    """Clocks that can be told apart."""
+    numbers = np.arange(first, first + count)
+    return Clocks(numbers[:, None], np.zeros(count, np.int64), numbers)
+
+
+def test_clocks_are_held_until_their_events_are_past():
+    """Up to the first that is not; an index is counted from the base."""
+    held = HeldClocks(True)
+    held.add(clocks(0, 3), np.array([1, 9, 2]), -100)
+    held.add(clocks(3, 1), np.array([10]), 5)
+    assert held.base == 1
+    assert held.known.vectors[:, 0].tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="clocks: found none"):
+        held.add(None, np.array([11]), 5)
+    with pytest.raises(ValueError, match="expected 2 of one length"):
+        held.add(clocks(4, 1), np.array([11, 12]), 5)
+    unasked = HeldClocks(False)
+    unasked.add(None, np.array([1]), 0)
+    assert unasked.known is None
+
+
+@given(plans(), plans(skips=True))
+@settings(max_examples=50, deadline=None)
+def test_plans_come_back_from_a_snapshot_as_they_were(first, second):
+    """Conditions bit by bit, and what a skip holds back."""
+    few = [first[0], second[0]]
+    one = engine(few, NAMES, k=3)
+    again = snapshot.load(snapshot.dump(one))
+    assert again.plans == tuple(few)
+    assert (again.emit, again.order, again.k, again.fed) == (one.emit, one.order, one.k, one.fed)

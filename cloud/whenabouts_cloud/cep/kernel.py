@@ -94,20 +94,17 @@ def feed_block(
                     continue
                 node = find(slots, nodes, block.key[i]) if p.klass[c, of.K_KEYED] else 0
                 for use in range(p.klass[c, of.K_USE], p.klass[c, of.K_USE_END]):
+                    if points:
+                        after, before = p.use[use, of.U_AFTER], p.use[use, of.U_BEFORE]
+                        if after >= 0 and nodes[node, at.NODE + at.CHAIN_WORDS * after + at.LAST] <= t:
+                            continue
+                        if before >= 0:
+                            latest = nodes[node, at.NODE + at.CHAIN_WORDS * before + at.LAST]
+                            if latest < t - p.use[use, of.U_WINDOW]:
+                                continue
                     variant, position = p.use[use, of.U_VARIANT], p.use[use, of.U_POSITION]
                     if points and p.variant[variant, of.V_PLAIN]:
                         first_element, width = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
-                        if (
-                            position + 1 < width
-                            and nodes[
-                                node,
-                                at.NODE
-                                + at.CHAIN_WORDS * p.element[first_element + position + 1, of.E_CLASS]
-                                + at.LAST,
-                            ]
-                            <= t
-                        ):
-                            continue
                         if not chain_completes(
                             nodes,
                             pool,

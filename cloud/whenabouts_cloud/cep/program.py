@@ -37,7 +37,9 @@ class Program(NamedTuple):
 
 # A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are.
 K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID = 0, 1, 2, 3, 4
-U_VARIANT, U_POSITION = 0, 1
+# A use: in a plain variant also the classes before and after it in the chain (else -1), and the window; so that most uses
+# of an event are seen to be in vain with one row.
+U_VARIANT, U_POSITION, U_BEFORE, U_AFTER, U_WINDOW = 0, 1, 2, 3, 4
 # A variant. Refined: its order and negations are decided outside. Offered: its matches go to `candidates`, for that or for
 # an after-match skip. Plain: a chain of certain order, without conditions across events, whose matches are told directly.
 V_PLAN, V_WINDOW, V_ORDER, V_REFINED, V_OFFERED, V_PLAIN, V_WIDTH, V_ELEMENT = 0, 1, 2, 3, 4, 5, 6, 7
@@ -85,7 +87,7 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
     negation: list[tuple[int, ...]] = []
     condition: list[tuple[int, int, int]] = []
     variant: list[tuple[int, ...]] = []
-    uses: list[list[tuple[int, int]]] = [[] for _ in tables.classes]
+    uses: list[list[tuple[int, ...]]] = [[] for _ in tables.classes]
     names: list[tuple[int, int]] = []
     for number, plan in enumerate(plans):
         window = plan.window - (1 if plan.strict_window else 0)
@@ -103,8 +105,6 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
                 after = sum(1 << j for j in range(count) if before[j] >> i & 1)
                 own = class_of[number][c]
                 element.append((own, one.columns[i], before[i], after))
-                if window >= 0:  # nothing is shorter than nothing
-                    uses[own].append((v, i))
             everything = (1 << count) - 1
             for n in one.negations:
                 first, last, mask = _steps(tables, plan, n.condition)
@@ -125,6 +125,10 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
                 begun[2], len(condition),
             ))  # fmt: skip
             names.append((number, place))
+            neighbours = [-1, *(class_of[number][c] if plain else -1 for c in one.classes), -1]
+            for i, own in enumerate(class_of[number][c] for c in one.classes):
+                if window >= 0:  # nothing is shorter than nothing
+                    uses[own].append((v, i, neighbours[i], neighbours[i + 2], window))
     by_type: list[list[int]] = [[] for _ in range(types)]
     class_true: list[int] = []
     conditions: list[tuple[Array, Resolved]] = []
@@ -144,7 +148,7 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
     ]
     program = Program(
         np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 5),
-        _table([row for rows in uses for row in rows], 2), _table(variant, 12), _table(element, 4), _table(negation, 8),
+        _table([row for rows in uses for row in rows], 5), _table(variant, 12), _table(element, 4), _table(negation, 8),
         _table(condition, 3), _table([step[:3] for step in tables.steps], 3),
         np.array([step[3] for step in tables.steps], np.float64),
     )  # fmt: skip

@@ -44,6 +44,8 @@ def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scr
     found = at.NEVER
     for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
         _, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
+        if p.negation[k, of.N_RIGHT] != 0 and p.variant[variant, of.V_ORDER] == of.UNORDERED:
+            b += 1  # one gateway may have two events in order at one time
         found = max(found, b + 1 + longest)
     return found
 
