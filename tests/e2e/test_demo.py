@@ -36,7 +36,7 @@ def test_the_demonstration_keeps_every_promise_and_beats_the_plain_join():
     """Nothing lost or repeated, every stamp right, pairs and thefts exactly those of the rules, fewer are false."""
     done = run_demo("--seed", "7", "--speed", "3", "--json")
     summary = json.loads(done.stdout)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert summary["made"] > 150
     assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)
     assert summary["expected_pairs"] > 50
@@ -55,7 +55,7 @@ def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
     seen = _capture_a_reader(tmp_path, capture)
     done = run_demo("--trace", str(capture), "--seed", "7", "--json")
     summary = json.loads(done.stdout)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert summary["made"] == 3 * seen  # played to dock, gate and door
     assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)
     assert summary["expected_pairs"] >= seen  # each tag is at dock and door at once
@@ -69,7 +69,7 @@ def test_the_real_captures_of_an_m6e_nano_are_replayed_through_the_whole_system(
     received = sum(path.read_text().count("Received:") for path in folder.glob("*.transport"))
     done = run_demo("--trace", str(folder), "--seed", "4", "--speed", "5", "--json")
     summary = json.loads(done.stdout)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert Capture(folder, SimClock(EPOCH_US, 0), tmp_path).frames == received
     assert summary["made"] == summary["landed"] > 60
     assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)

@@ -69,8 +69,10 @@ def variants(draw: st.DrawFn, class_count: int, chain: bool, conditions: bool, s
     for _ in range(draw(st.sampled_from([1, 0, 1, 2]))):
         gap = draw(st.integers(0, len(sizes)))  # before step `gap`
         left, right = (masks[gap - 1] if gap else 0), (masks[gap] if gap < len(sizes) else 0)
-        if spanning and draw(st.integers(0, 3)) == 0:  # everything outside of a step or two
-            left, right = (0, 0) if draw(st.booleans()) else (masks[0], masks[-1] if len(sizes) > 1 else 0)
+        if spanning and draw(st.integers(0, 2)) == 0:  # over several steps, or beyond those at the ends
+            ends = sorted([draw(st.integers(-1, len(sizes) - 1)), draw(st.integers(0, len(sizes)))])
+            left = masks[ends[0]] if ends[0] >= 0 else 0
+            right = masks[ends[1]] if ends[0] < ends[1] < len(sizes) else 0
         condition: Program = ()
         if conditions and draw(st.integers(0, 2)) == 0:
             condition = draw(comparisons([NEGATED, *range(count)]))

@@ -177,10 +177,11 @@ def _edges(
         if negation[k, of.N_LEVEL] >= 0:
             continue
         a, b = num[count - 1, at.S_T] - window, num[0, at.S_T] + window
-        if negation[k, of.N_LEFT] != 0:
-            a = num[count - 1, at.S_T] + 1
-        if negation[k, of.N_RIGHT] != 0:
-            b = num[0, at.S_T] - 1
+        for i in range(count):  # in time order: the latest on the left and the earliest on the right count
+            if negation[k, of.N_LEFT] >> i & 1:
+                a = num[i, at.S_T] + 1
+            if negation[k, of.N_RIGHT] >> (count - 1 - i) & 1:
+                b = num[count - 1 - i, at.S_T] - 1
         when = max(when, b + 1)
         span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
         place = first_from(pool, span >> 32, span & LOW, a)
