@@ -39,7 +39,7 @@ class LinkState:
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
     problem: str = ""
     opened: int = 0
-    opened_ns: int = 0  # monotonic, just before: nothing was read earlier
+    opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
     readings: int = 0
     restarts: int = 0
     counters: dict[str, int] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class LinkThread(threading.Thread):
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
                     self._say("reading", "")
                     self.link_state.opened += 1
-                    self.link_state.opened_ns = opening_ns
+                    self.link_state.opened_ns = port.replay_start_ns or opening_ns
                     pause_s = REOPEN_S_MIN
                     self._read(port)
                     return

@@ -131,6 +131,12 @@ class Port:
         return self._empty_ns
 
     @property
+    def replay_start_ns(self) -> int | None:
+        """The moment from which a replay:// port plays its trace; None for a device."""
+        found: int | None = getattr(self._device, "replay_start_ns", None)
+        return found
+
+    @property
     def replay_finished(self) -> bool:
         """A replay:// port has given its last byte; always False for a device."""
         return bool(getattr(self._device, "replay_finished", False))

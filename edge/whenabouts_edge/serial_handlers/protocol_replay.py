@@ -103,6 +103,7 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         self._end: End = "block"
         self._cancelled = False
         self.replay_records_total: int | None = None
+        self.replay_start_ns: int | None = None  # the moment from which the trace is played, monotonic
         super().__init__(*args, **kwargs)
 
     def open(self) -> None:
@@ -120,9 +121,10 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         try:
             trace = open_trace(wanted.path)
             self.replay_records_total = _count(trace)
+            self.replay_start_ns = time.monotonic_ns()
             player = Player(
                 trace.records,
-                time.monotonic_ns(),
+                self.replay_start_ns,
                 speed=wanted.speed,
                 match_tx=wanted.match_tx,
                 loop=wanted.end == "loop",
