@@ -31,11 +31,20 @@ def folder(tmp_path):
     return tmp_path
 
 
+def killed_at_once(out, job):
+    """What is left when the kill came while Spark wrote its first file of offsets: not whole, under another name."""
+    claim(out, job, "streaming", 2)
+    offsets = out / "_checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.3f1c.tmp").write_text("v1")
+
+
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result(folder):
     """SIGKILL to everything at two arbitrary moments; the pairs in the folder are those of the batch, each once."""
     rows = random_readings(seed=21, count=240)
     landing, job = folder / "landing", load_rules(folder / "rule.wa").rules[0]
     promise(landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
+    killed_at_once(folder / "out", job)
     number = iter(range(100))
     parts = iter([rows[n::8] for n in range(8)])
     for wait_s in (0.1, 0.8):

@@ -113,7 +113,7 @@ class ResultSink:
         """Start publishing a streaming frame, going on from its checkpoint if there is one."""
         writer = frame.writeStream.foreachBatch(self.publish).outputMode("append")
         writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
-        return writer.option("checkpointLocation", str((self._out / CHECKPOINT).resolve())).start()
+        return writer.option("checkpointLocation", str(checkpoint_of(self._out))).start()
 
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
         """Compute a micro-batch and let its results appear, unless they are there already."""
@@ -201,6 +201,18 @@ def _appear(made: Path, target: Path) -> None:
         target.parent.mkdir(exist_ok=True)
         made.rename(target)
         _sync_folder(target.parent)
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where Spark keeps offsets and state; what was left there by a process killed before its first batch began is removed.
+
+    Spark refuses to begin where an unfinished file of offsets lies; before the first one is whole, nothing was computed.
+    """
+    folder = out.resolve() / CHECKPOINT
+    begun = any(file.name.isdigit() for file in (folder / "offsets").glob("*"))
+    if folder.exists() and not begun:
+        shutil.rmtree(folder)
+    return folder
 
 
 def batch_folder(out: Path, batch_id: int) -> Path:
