@@ -17,9 +17,9 @@ import pyarrow.dataset as ds
 from whenabouts_cloud.cep.expressions import FIELDS, split_column
 from whenabouts_cloud.cep.why_not import Explanation, Seen, lines, why_not
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
-NO_EVENT_KINDS = ("gap", "absent")  # readings that say something of a stream, as for every other job
 IDENTITY = ("site", "gateway", "boot", "seq")
 READ = pa.schema(
     [

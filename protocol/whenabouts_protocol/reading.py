@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 KINDS = ("tag", "measure", "state", "absent", "gap")
+NO_EVENT_KINDS = ("gap", "absent")  # these say of a stream that nothing was there, or that it is not known
 CLOCK_STATES = ("bounded", "free-running", "unbounded")
 FIELDS = (
     "site", "gateway", "boot", "seq", "stream", "kind", "key", "value", "unit", "attrs",

@@ -3,16 +3,26 @@
 import numpy as np
 import pytest
 
-from support.cep_workload import NAMES, SLACK, TABLE_1, sequence, workload
 from whenabouts_cloud.cep import LimitError, Pattern, detect, engine, infa_hts
-from whenabouts_cloud.cep.compiled import bare
 from whenabouts_cloud.cep.hts import find, find_or_add, forget, recent_from, rehash
 from whenabouts_cloud.cep.layout import NODE_TOP, NODES
 from whenabouts_cloud.cep.sealing import pop, push, raise_source
 from whenabouts_cloud.cep.store import more_nodes, more_sources, new_state
+from whenabouts_cloud.compiled import bare
+from whenabouts_cloud.experiments.cep_workload import K_UNITS, UNIT, table_1
+from whenabouts_cloud.experiments.cep_workload import TABLE_1 as TABLE_1_TEXT
+from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
 
 A, B, C, D = range(4)
 ABNCD = Pattern.parse("SEQ(A, B, !C, D) WITHIN 40")
+TABLE_1 = Pattern.parse(TABLE_1_TEXT, unit_us=UNIT)
+SLACK = K_UNITS * UNIT
+
+
+def workload(count, keys, late):
+    """Columns of the paper's stream: type codes, keys, times."""
+    stream = table_1(count, keys, late, seed=1)
+    return stream.type_code, stream.key, stream.t
 
 
 def feed(one, *events, **columns):
@@ -207,12 +217,13 @@ def test_state_stays_within_forty_bytes_a_stored_event():
 def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, text, monkeypatch):
     """What the events before told is in the error; the rest can be fed again, and all comes out as without the limit."""
     events = workload(30_000, 8, 0.5)
-    plan = sequence("ABD" if name == "BLOCK_MATCHES" else "AB!C")
+    text = "SEQ(A, B, D) WITHIN 40" if name == "BLOCK_MATCHES" else "SEQ(A, B, !C) WITHIN 40"
+    plan = Pattern.parse(text, unit_us=UNIT)
     expected = engine(plan, NAMES, k=SLACK).feed(*events)
     monkeypatch.setattr(infa_hts, name, 30)
     one = engine(plan, NAMES, k=SLACK)
     told, done, stops = [], 0, 0
-    while done < len(events.t):
+    while done < len(events[0]):
         rest = [column[done:] for column in events]
         out, taken, said = as_far_as_it_goes(one, rest)
         assert taken > 0

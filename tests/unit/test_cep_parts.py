@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.strategies_cep import plans
-from support.cep_workload import NAMES, SLACK, sequence, workload
-from whenabouts_cloud.cep import engine, snapshot
+from whenabouts_cloud.cep import Pattern, engine, snapshot
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.conditions import of_columns
@@ -25,6 +24,8 @@ from whenabouts_cloud.cep.search import search
 from whenabouts_cloud.cep.search_plain import search_plain
 from whenabouts_cloud.cep.skip import Skipper
 from whenabouts_cloud.cep.store import new_results, new_scratch, new_state
+from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
+from whenabouts_cloud.experiments.cep_workload import UNIT, table_1
 
 times = st.lists(st.integers(0, 12), max_size=4)
 
@@ -140,13 +141,14 @@ def test_what_cannot_be_a_plan_is_refused():
 
 def test_equal_classes_of_several_patterns_are_one():
     """An event is stored once, however many patterns ask for its type; without a key it has a chain of its own."""
-    few = [sequence("AB"), sequence("BA"), replace(sequence("AB"), per_key=False)]
-    assert compile_plans(few[:2], 10).classes == 10
-    assert compile_plans(few, 10).classes == 20
-    events = workload(1000, 1, 0.0)
-    stored_events = [engine(some, NAMES, k=SLACK) for some in (few[0], few[:2])]
+    texts = "SEQ(A, B) WITHIN 40", "SEQ(B, A) WITHIN 40", "SEQ(A, B) WITHIN 40 ACROSS KEYS"
+    few = [Pattern.parse(text, unit_us=UNIT).plan(NAMES) for text in texts]
+    assert compile_plans(few[:2], len(NAMES)).classes == 2
+    assert compile_plans(few, len(NAMES)).classes == 4
+    events = table_1(1000, seed=1)
+    stored_events = [engine(some, NAMES, k=0) for some in (few[0], few[:2])]
     for one in stored_events:
-        one.feed(*events)
+        one.feed(events.type_code, events.key, events.t)
     assert stored_events[0].counters["stored_events"] == stored_events[1].counters["stored_events"]
 
 

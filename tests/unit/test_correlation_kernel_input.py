@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from support.paths import REPOSITORY
-from whenabouts_cloud.correlation import Condition, correlate, count_pairs, kernel_decide
+from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.correlation.batch import correlate_chunks, correlate_ranges
 
 SURE = Condition("within", d=10, confidence="0.5")
@@ -178,5 +179,5 @@ def test_installations_without_a_place_for_machine_code_still_work(monkeypatch):
     """Where numba finds no folder to keep it in, the functions are compiled for the process alone."""
     caching = importlib.import_module("numba.core.caching")
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
-    square = kernel_decide.compiled(lambda x: x * x)
+    square = compiled(lambda x: x * x)
     assert square(7) == 49

@@ -7,8 +7,6 @@ from click.testing import CliRunner
 
 from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.cli import main
-from whenabouts_cloud.spark.schema import NO_EVENT_KINDS
-from whenabouts_cloud.why_not_command import NO_EVENT_KINDS as LEFT_OUT
 
 S = 1_000_000
 RULES = """
@@ -69,11 +67,6 @@ def test_repeats_other_keys_and_readings_that_are_no_events_do_not_count(run):
     assert (found["verdict"], found["readings"], found["repeats"]) == ("match", 2, 2)
     assert [e["event"]["reading"] for e in found["elements"]] == ["shelf/2@hall/g1 1:1", "door/1@hall/g3 1:1"]
     assert found["focus"] == {"stream": "shelf", "t_min": EPOCH_US, "t_max": EPOCH_US, "reading": "shelf/2@hall/g1 1:1"}
-
-
-def test_the_same_kinds_are_no_events_as_for_the_jobs():
-    """Spark is not imported for one tuple."""
-    assert LEFT_OUT == NO_EVENT_KINDS
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.compared import Compared
+from whenabouts_cloud.cep.hashing import home
 from whenabouts_cloud.cep.held import Guarantee
 from whenabouts_cloud.cep.sequence import SCRATCH, Chain, construct, gap, sealing_time
-from whenabouts_cloud.cep.stacks import (
-    LOWEST,
-    Array,
-    Stacks,
-    compiled,
-    doubled,
-    empty_stacks,
-    hashed,
-    insert,
-    number_of,
-    renewed,
-)
+from whenabouts_cloud.cep.stacks import LOWEST, Stacks, doubled, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.compiled import Array, compiled
 
 BUCKETS = 16  # to begin with; as many as there is room for rows
 
@@ -125,7 +116,7 @@ def _remembered(told: Told, key: int, due: int, match: Array, frontier: int) -> 
 
 @compiled
 def _link(told: Told, row: int) -> None:
-    bucket = hashed(told.rows[row, 0], len(told.head))
+    bucket = home(told.rows[row, 0], len(told.head))
     told.after[row] = told.head[bucket]
     told.head[bucket] = row
 
@@ -141,7 +132,7 @@ def _take_back(
     if not forbidding:
         return back, count
     n = len(chain.place)
-    bucket = hashed(key, len(told.head))
+    bucket = home(key, len(told.head))
     row, previous = told.head[bucket], -1
     while row >= 0:
         following = told.after[row]

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import compiled
 from whenabouts_cloud.cep.downsets import Downsets
 from whenabouts_cloud.cep.obstacles import Obstacles
 from whenabouts_cloud.cep.quadrature import Floats
+from whenabouts_cloud.compiled import compiled
 
 Array = Any  # inside compiled code
 

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import compiled
 from whenabouts_cloud.cep.downsets import Downsets, Ints
 from whenabouts_cloud.cep.obstacles import gap_masks
 from whenabouts_cloud.cep.quadrature import NODES_MAX, rules
+from whenabouts_cloud.compiled import compiled
 
 ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
 STATES = 1 << 10  # downsets with bits; for more the answer is nan, and the caller leaves out obstacles

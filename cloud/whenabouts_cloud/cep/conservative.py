@@ -12,17 +12,8 @@ import numpy as np
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Guarantee, Held, empty_held, hold, take
 from whenabouts_cloud.cep.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
-from whenabouts_cloud.cep.stacks import (
-    LOWEST,
-    Array,
-    Stacks,
-    compiled,
-    doubled,
-    empty_stacks,
-    insert,
-    number_of,
-    renewed,
-)
+from whenabouts_cloud.cep.stacks import LOWEST, Stacks, doubled, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.compiled import Array, compiled
 
 
 class Conservative(Compared):

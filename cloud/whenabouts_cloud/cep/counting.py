@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import Array
 from whenabouts_cloud.cep.conditions import of_columns
 from whenabouts_cloud.cep.counting_kernel import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, run
 from whenabouts_cloud.cep.counting_plan import (
@@ -62,6 +61,7 @@ from whenabouts_cloud.cep.pattern import Pattern
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
 from whenabouts_cloud.cep.stacks import HIGHEST
+from whenabouts_cloud.compiled import Array
 
 __all__ = ["MOST", "Counter", "CountLimitError", "Counts", "NotCountableError", "counter"]
 

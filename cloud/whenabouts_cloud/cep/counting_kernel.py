@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import Array, compiled
 from whenabouts_cloud.cep.counting_plan import Tables
 from whenabouts_cloud.cep.counting_state import (
     AT,
@@ -53,6 +52,7 @@ from whenabouts_cloud.cep.counting_state import (
     push,
 )
 from whenabouts_cloud.cep.layout import FOREVER, NEVER
+from whenabouts_cloud.compiled import Array, compiled
 
 MOST = (1 << 62) - 1  # a count that is told as this is this or more
 DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_TOLD = range(6)

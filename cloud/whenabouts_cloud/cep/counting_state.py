@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import Array, compiled
+from whenabouts_cloud.cep.hashing import home
 from whenabouts_cloud.cep.layout import NEVER
+from whenabouts_cloud.compiled import Array, compiled
 
 # Columns of `slots`.
 KEY, LAST, CHUNK, ROOM, HEAD, TAIL, CALL, OUT = range(8)
@@ -27,7 +28,6 @@ NUMBER, SUM, LEAST, GREATEST = range(4)
 KINDS = 4
 SIZES = 48  # of chunks, as powers of two
 FIRST_ROOM = 4  # rows of a key's first chunk
-SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
 
 
 class State(NamedTuple):
@@ -102,13 +102,6 @@ def more_queue(state: State) -> State:
     assert len(queue) == 2 * length
     state.meta[QUEUE_HEAD] = 0
     return state._replace(queue=queue)
-
-
-@compiled
-def home(key: int, size: int) -> Any:
-    """Where a key belongs in a table of a power of two."""
-    mixed = key ^ (key >> 32)
-    return ((mixed * SPREAD) >> 32) & (size - 1)
 
 
 @compiled

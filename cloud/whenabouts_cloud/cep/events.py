@@ -28,7 +28,6 @@ from whenabouts_cloud.rules.model import CepRule
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-NO_EVENT_KINDS = ("gap", "absent")  # these say that nothing was there
 FURTHEST_US = (
     1 << 59
 )  # a stamp further from 1970 is that of a clock that knows nothing, not a time; engines take twice that

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.stacks import Array, compiled, doubled
+from whenabouts_cloud.cep.stacks import doubled
+from whenabouts_cloud.compiled import Array, compiled
 
 
 class Held(NamedTuple):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.compiled import Array
+from whenabouts_cloud.compiled import Array
 
 
 class HeldClocks:

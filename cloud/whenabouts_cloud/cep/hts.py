@@ -9,10 +9,9 @@ node is looked at a few times in its life, and an idle key leaves nothing behind
 
 from typing import Any
 
-import numpy as np
-
 from whenabouts_cloud.cep import layout as at
-from whenabouts_cloud.cep.compiled import Array, bare
+from whenabouts_cloud.cep.hashing import home
+from whenabouts_cloud.compiled import Array, bare
 
 LOW = 0xFFFFFFFF
 
@@ -27,8 +26,7 @@ def size_of(size: int) -> int:
 def place_of(slots: Array, nodes: Array, key: int) -> Any:
     """Place of the key in the hash table, or the empty one where it belongs."""
     mask = len(slots) - 1
-    hashed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    place = np.int64(hashed >> np.uint64(32)) & mask
+    place = home(key, len(slots))
     while slots[place, 1] != 0 and slots[place, 0] != key:
         place = (place + 1) & mask
     return place
@@ -85,8 +83,8 @@ def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
         place = (place + 1) & mask
         if slots[place, 1] == 0:
             break
-        home = np.int64((np.uint64(slots[place, 0]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-        if ((place - home) & mask) >= ((place - hole) & mask):
+        wanted = home(slots[place, 0], len(slots))
+        if ((place - wanted) & mask) >= ((place - hole) & mask):
             slots[hole, 0], slots[hole, 1] = slots[place, 0], slots[place, 1]
             hole = place
     slots[hole, 1] = 0

@@ -10,8 +10,8 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import LOW, first_from, recent_from
+from whenabouts_cloud.compiled import Array, bare
 
 
 @bare

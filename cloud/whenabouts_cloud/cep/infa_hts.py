@@ -19,7 +19,6 @@ import numpy as np
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.compiled import Array
 from whenabouts_cloud.cep.conditions import of_columns
 from whenabouts_cloud.cep.held_clocks import HeldClocks
 from whenabouts_cloud.cep.kernel import advance, feed_block
@@ -29,6 +28,7 @@ from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.program import V_OFFERED, compile_plans
 from whenabouts_cloud.cep.sealing import raise_source
+from whenabouts_cloud.compiled import Array
 
 Index = np.typing.NDArray[np.int64]
 Emit = Literal["sure", "arrival"]

@@ -9,7 +9,6 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
 from whenabouts_cloud.cep.infa import chain_completes
 from whenabouts_cloud.cep.layout import Block, Results, Scratch, State
@@ -39,6 +38,7 @@ from whenabouts_cloud.cep.search import (
     tell,
 )  # fmt: skip
 from whenabouts_cloud.cep.search_plain import search_plain
+from whenabouts_cloud.compiled import Array, bare
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
 KBOUND, SOURCE = 0, 1

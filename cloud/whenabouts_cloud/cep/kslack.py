@@ -12,7 +12,8 @@ import numpy as np
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.held import Held, empty_held, hold, take
 from whenabouts_cloud.cep.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
-from whenabouts_cloud.cep.stacks import Array, Stacks, compiled, doubled, empty_stacks, insert, renewed
+from whenabouts_cloud.cep.stacks import Stacks, doubled, empty_stacks, insert, renewed
+from whenabouts_cloud.compiled import Array, compiled
 
 
 class KSlack(Compared):

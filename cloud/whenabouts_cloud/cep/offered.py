@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.compiled import Array
 from whenabouts_cloud.cep.layout import CANDIDATE
 from whenabouts_cloud.cep.program import Compiled
 from whenabouts_cloud.cep.search import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
 from whenabouts_cloud.cep.skip import Skipper
 from whenabouts_cloud.cep.uncertain import refine
+from whenabouts_cloud.compiled import Array
 
 MOMENT, VARIANT, SERIAL, KIND, NEGATED, KEY = 0, 1, 2, 3, 4, 5  # columns of a candidate
 

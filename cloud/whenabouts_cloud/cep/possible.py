@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.compiled import compiled
 from whenabouts_cloud.cep.downsets import Downsets
 from whenabouts_cloud.cep.obstacles import Obstacles
+from whenabouts_cloud.compiled import compiled
 
 STEPS = 1 << 8  # infinitesimals a tick; stamps of one candidate may so be 2^54 us (570 years) apart
 NONE, AGAIN, FITS = 0, 1, 2

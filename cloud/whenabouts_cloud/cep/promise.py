@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whenabouts_cloud.cep.stacks import HIGHEST, LOWEST, Array, compiled
+from whenabouts_cloud.cep.stacks import HIGHEST, LOWEST
+from whenabouts_cloud.compiled import Array, compiled
 
 Order = Literal["kbound", "source"]
 

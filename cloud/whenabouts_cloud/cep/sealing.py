@@ -10,11 +10,11 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.layout import Scratch, State
 from whenabouts_cloud.cep.program import Program
+from whenabouts_cloud.compiled import Array, bare
 
 
 @bare

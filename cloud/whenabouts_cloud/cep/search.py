@@ -14,13 +14,13 @@ import numpy as np
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.compiled import Array, bare
 from whenabouts_cloud.cep.conditions import holds
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.infa import may_complete
 from whenabouts_cloud.cep.layout import Results, Scratch, State
 from whenabouts_cloud.cep.program import Program
 from whenabouts_cloud.cep.sealing import gap, is_own, seal, take_pending, violated
+from whenabouts_cloud.compiled import Array, bare
 
 
 def _typed(value: Any, kind: Any = np.int64) -> Any:

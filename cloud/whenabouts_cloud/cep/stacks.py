@@ -8,30 +8,15 @@ All stacks lie in one pool of (time, index). A stack that is full moves to the e
 pool or the table of keys is full, both are built anew from what is still needed, so state is bounded by the live events.
 """
 
-import importlib
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from whenabouts_cloud.cep.hashing import home
+from whenabouts_cloud.compiled import Array, compiled
 
 LOWEST, HIGHEST = -(1 << 62), 1 << 62  # nothing is promised yet; no event comes any more
 ROOM = 4  # entries a stack begins with
-SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing (Knuth, vol. 3, 6.4)
-
-Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_numba = importlib.import_module("numba")
-
-
-def compiled(function: Function) -> Function:
-    """The function as machine code, kept from process to process where there is a place to keep it."""
-    try:
-        found: Function = _numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba finds no folder that it can write to
-        found = _numba.njit(nogil=True)(function)
-    return found
 
 
 class Stacks(NamedTuple):
@@ -59,15 +44,9 @@ def empty_stacks(classes: int) -> Stacks:
 
 
 @compiled
-def hashed(key: int, size: int) -> Any:
-    """Where the key belongs in a table whose size is a power of two."""
-    return np.int64((np.uint64(key) * SPREAD) >> np.uint64(32)) & (size - 1)
-
-
-@compiled
 def number_of(stacks: Stacks, key: int) -> Any:
     """The number of the key, -1 if it has none."""
-    place = hashed(key, len(stacks.table))
+    place = home(key, len(stacks.table))
     while stacks.table[place] >= 0:
         if stacks.keys[stacks.table[place]] == key:
             return stacks.table[place]
@@ -77,7 +56,7 @@ def number_of(stacks: Stacks, key: int) -> Any:
 
 @compiled
 def _enter(table: Array, key: int, number: int) -> None:
-    place = hashed(key, len(table))
+    place = home(key, len(table))
     while table[place] >= 0:
         place = (place + 1) & (len(table) - 1)
     table[place] = number

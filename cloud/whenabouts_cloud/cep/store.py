@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep import layout as at
-from whenabouts_cloud.cep.compiled import Array
 from whenabouts_cloud.cep.conditions import STEPS
 from whenabouts_cloud.cep.hts import clear, rehash, repack, size_of
 from whenabouts_cloud.cep.layout import Results, Scratch, State
+from whenabouts_cloud.compiled import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.2  # little, so that the room behind the top stays small beside what is stored

@@ -4,33 +4,13 @@ The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; 
 guard, exact integers of 128 bits and their product with the confidence decide. Source: correlation mathematics, section 7.
 """
 
-import importlib
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
+from whenabouts_cloud.compiled import compiled
+
 Limbs = tuple[Any, Any]  # uint64: high, low
-
-_numba = importlib.import_module("numba")
-
-
-def compiled(function: Function) -> Function:
-    """The function as machine code, kept from process to process where there is a place to keep it."""
-    try:
-        found: Function = _numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # numba finds no folder that it can write to
-        found = _numba.njit(nogil=True)(function)
-    return found
-
-
-def inlined(function: Function) -> Function:
-    """A part of compiled functions: handing arrays to a function of its own would count references at every call."""
-    found: Function = _numba.njit(inline="always")(function)
-    return found
 
 
 @compiled

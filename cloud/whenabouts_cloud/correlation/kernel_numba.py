@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_decide import compiled, matches, probability
+from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.correlation.kernel_decide import matches, probability
 from whenabouts_cloud.correlation.kernel_numpy import GUARD, Runs, by_runs
 from whenabouts_cloud.correlation.kernel_pairs import Filler
 from whenabouts_cloud.correlation.kernel_reach import Terms, reach

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_decide import compiled, inlined, matches
+from whenabouts_cloud.compiled import compiled, inlined
+from whenabouts_cloud.correlation.kernel_decide import matches
 from whenabouts_cloud.correlation.kernel_numpy import GUARD
 from whenabouts_cloud.correlation.kernel_reach import Reach, Terms, reach
 from whenabouts_cloud.correlation.kernel_slabs import Slab

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.compiled import compiled
 from whenabouts_cloud.correlation import kernel_input, kernel_numpy
-from whenabouts_cloud.correlation.kernel_decide import compiled
 from whenabouts_cloud.correlation.kernel_input import NO_KEY
 from whenabouts_cloud.correlation.kernel_slabs import Dealt, Ordered
 

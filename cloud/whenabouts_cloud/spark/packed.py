@@ -21,10 +21,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from whenabouts_cloud.cep.events import NO_EVENT_KINDS, PLAIN, Ints, events_of, schema_of, sources_of
+from whenabouts_cloud.cep.events import PLAIN, Ints, events_of, schema_of, sources_of
 from whenabouts_cloud.cep.results import RESULT
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.schema import belongs_to, counts_row
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

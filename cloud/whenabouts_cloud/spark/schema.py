@@ -13,6 +13,7 @@ from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, Struc
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
 from whenabouts_cloud.correlation.pairs import SIDE_COLUMNS
 from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,9 +68,6 @@ RESULT = StructType(
 # What jobs hand to the sink: rows of the result, where `note` is null; readings to set aside, in the columns of a, whose
 # note is their reason; and rows that only tell in JSON what was counted.
 OUTPUT = StructType([*RESULT.fields, StructField("note", StringType())])
-
-# These say that nothing was there: they are no events that could be near another one.
-NO_EVENT_KINDS = ("gap", "absent")
 
 
 def readings_of(rule: CorrelateRule, landing: "DataFrame") -> "DataFrame":

@@ -2,9 +2,10 @@
 
 Importing this loads numba (half a second). Where the code cannot be kept, each process compiles anew, which takes half a
 minute. numba takes kept code for valid as long as the function's own file has not changed; here functions call others of
-other files, so it is valid as long as no file of this package has changed.
+other files, so it is valid as long as neither a file of the function's folder nor this one has changed.
 """
 
+import functools
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
+Stamp = tuple[tuple[str, int, int], ...]
 
 _numba = importlib.import_module("numba")
-_STAMP = tuple((f.name, (s := f.stat()).st_mtime_ns, s.st_size) for f in sorted(Path(__file__).parent.glob("*.py")))
 
 
 def compiled(function: Function) -> Function:
@@ -32,11 +33,23 @@ def bare(function: Function) -> Function:
     return _kept(function, {"_nrt": False})
 
 
+def inlined(function: Function) -> Function:
+    """A part of compiled functions: handing arrays to a function of its own would count references at every call."""
+    found: Function = _numba.njit(inline="always")(function)
+    return found
+
+
 def _kept(function: Function, options: dict[str, bool]) -> Function:
     try:
         found: Any = _numba.njit(cache=True, nogil=True, **options)(function)
-        found._cache._cache_file._source_stamp = _STAMP
+        found._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
     except RuntimeError:  # numba finds no folder that it can write to
         found = _numba.njit(nogil=True, **options)(function)
     typed: Function = found
     return typed
+
+
+@functools.cache
+def _stamp(folder: Path) -> Stamp:
+    files = [Path(__file__), *sorted(folder.glob("*.py"))]
+    return tuple((file.name, (found := file.stat()).st_mtime_ns, found.st_size) for file in files)
