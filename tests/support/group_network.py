@@ -74,9 +74,9 @@ class Network:
     def __init__(self, chance: Random, size: int, steps: int = 60) -> None:
         self.chance, self.now_us = chance, 0
         self.gateways = [
-            Gateway(f"g{i}", 5 + i, chance.randint(0, 10**6), {k: chance.choice([1, 1, 2]) for k in chance.choice(["x", "xy"])})
-            for i in range(size)
-        ]  # fmt: skip
+            Gateway(f"g{i}", 5 + i, chance.randint(0, 10**6), {key: chance.choice([1, 1, 2]) for key in tags})
+            for i, tags in enumerate(chance.choices(["x", "xy"], k=size))
+        ]
         self._todo: list[tuple[int, int, object]] = []  # a heap
         self._order = 0
         for gateway in self.gateways:
