@@ -166,6 +166,9 @@ class Agent:
         self._intake.offer(self._group.advance(clear_us, self._sample))
         if self._group.view_changed():
             self._uplink.announce(self._birth())
+        if self._group.peer_came:
+            self._group.peer_came = False
+            self._uplink.tell_again()
 
     async def _append(self, drafts: Sequence[Draft]) -> Message:
         message = await self._in_db(self._spool.append, drafts)

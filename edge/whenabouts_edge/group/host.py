@@ -69,6 +69,7 @@ class GroupHost:
         self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, evidence_us)
         self._complained: set[tuple[str, str]] = set()
         self._announced = 0
+        self.peer_came = False  # a birth came since this was last looked at: that peer may have missed states
         self.refused = 0  # births and ends of peers that cannot be read
 
     @property
@@ -148,6 +149,7 @@ class GroupHost:
             if (birth.site, birth.gateway) != (site, gateway):
                 raise WireError(f"found a birth of {birth.site}/{birth.gateway}")
             self._process.born(gateway, birth.boot, birth.group, now_us)
+            self.peer_came = True
         elif payload:
             status = decode_status(payload)
             if (status.site, status.gateway) == (site, gateway) and status.condition == "stopped":
