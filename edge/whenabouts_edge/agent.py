@@ -146,6 +146,7 @@ class Agent:
     def _accept(self, name: str, batch: Batch) -> None:
         if self._group:
             self._group.stamp(batch.drafts)
+            self._rules.view = self._group.views
         drafts, derived = self._rules.through(batch.drafts)
         self._intake.accept(drafts)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too

@@ -83,6 +83,11 @@ class GroupHost:
         view = self._process.view
         return [self.gateway] if view is None else [gateway for gateway, _ in view.members]
 
+    @property
+    def views(self) -> int:
+        """How many there were."""
+        return self._process.views
+
     def heard(self, name: str, payload: bytes) -> None:
         """A message on one of the topics."""
         place = parse_topic(name)
