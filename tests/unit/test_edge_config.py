@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.paths import REPOSITORY
 from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
 from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
 
@@ -385,3 +387,15 @@ def test_commands_without_their_files_say_what_to_do(tmp_path):
     assert done.returncode == 1
     assert "restart the agent" in done.stderr
     assert tomllib.loads(command("sample-config").stdout)["site"] == "warehouse"
+
+
+def test_the_configuration_in_the_page_about_groups_is_valid():
+    """A reader of docs/groups.md can copy it."""
+    [text] = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "docs" / "groups.md").read_text(), re.S)
+    group = parse(text).group
+    assert (group.name, group.peers, group.stream) == (
+        "meeting", (("office", "phone"), ("lab", "projector")), "rfid/state",
+    )  # fmt: skip
+    assert [(s.name, s.key, s.reads, s.leave_ms) for s in group.states] == [
+        ("speaker", "0000C0FFEE", 1, 3000), ("anybody", None, 2, 5000),
+    ]  # fmt: skip

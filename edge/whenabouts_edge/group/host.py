@@ -141,6 +141,7 @@ class GroupHost:
             "views": process.views,
             "merged": process.merged,
             "hurried": self._detection.hurried,
+            "late": self._detection.late,
             "unsure": self._detection.unsure,
             "refused": {**process.counters, "messages": self.refused},
         }
