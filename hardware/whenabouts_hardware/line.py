@@ -100,7 +100,7 @@ class LineDecoder(Decoder):
         if len(values) != len(self._columns):
             error = f"found {len(values)} values, expected {len(self._columns)}: {','.join(self._columns)}"
             return {"text": text}, error, BAD_CONTENT
-        return {name: _value(v) for name, v in zip(self._columns, values) if name}, None, None
+        return {name: number_or_text(v) for name, v in zip(self._columns, values) if name}, None, None
 
 
 def _end_of_line(held: bytearray, at: int) -> "int | None":
@@ -122,7 +122,8 @@ def _json(text: str) -> "tuple[dict[str, object], str | None, str | None]":
         found = None
     if type(found) is not dict:
         return {"text": text}, "found no JSON object, expected one on each line", BAD_CONTENT
-    for name, value in found.items():
+    for name in sorted(found):
+        value = found[name]
         if not (value is None or type(value) in (int, float, str, bool)) or _is_no_number(value):
             return (
                 {"text": text},
@@ -150,7 +151,7 @@ def _nmea(text: str) -> "tuple[dict[str, object], str | None, str | None]":
     return fields, f"found checksum {digits}, expected {right:02X}", BAD_CHECKSUM
 
 
-def _value(text: str) -> "int | float | str":
+def number_or_text(text: str) -> "int | float | str":
     """A number where the text is one."""
     text = text.strip()
     for number in (int, float):

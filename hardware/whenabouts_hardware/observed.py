@@ -6,6 +6,7 @@ Which field is which only the operator knows; without being told, a text is the 
 from collections import namedtuple
 
 from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.line import number_or_text
 
 # key: text or None. value: number, text, truth value or None. attrs: the other fields by name.
 Observation = namedtuple("Observation", ("key", "value", "attrs"))
@@ -15,7 +16,8 @@ def observed(frame: Frame, key: "str | None" = None, value: "str | None" = None)
     """The observation in a frame of kind json, csv, nmea or text; None if it is damaged, or lacks the field of the key or
     the value that was asked for.
 
-    key, value: names of fields. The values of an NMEA sentence are fields 1, 2, ... beside its `talker`.
+    key, value: names of fields. The values of an NMEA sentence are fields 1, 2, ... beside its `talker`, texts but
+    for the one that is the value.
 
     >>> from whenabouts_hardware import decoder
     >>> [frame] = decoder("line").feed(b'{"t": 21.5, "probe": "north"}\\n')
@@ -32,6 +34,8 @@ def observed(frame: Frame, key: "str | None" = None, value: "str | None" = None)
             return None
     found_key = None if key is None else str(fields[key])
     found = None if value is None else fields[value]
+    if frame.kind == "nmea":
+        found = number_or_text(str(found)) if found is not None else None
     return Observation(found_key, found, {n: v for n, v in fields.items() if n not in (key, value)})
 
 

@@ -23,13 +23,14 @@ OP_WORK_MODE = 0x35
 OP_ACTIVE = 0xEE
 HEARTBEAT = bytes([0x56, 0, 0, 0, 0, 0])  # no checksum, and 56 is a length too: all six bytes are compared
 
-_WITH_TAGS = (0x01, 0x02, 0x03, 0x04)
+MORE_FOLLOW = 0x03
+_WITH_TAGS = (0x01, 0x02, MORE_FOLLOW, 0x04)
 STATUS_NO_TAG = 0xFB
 _STATUS = {
     0x00: "success",
     0x01: "inventory done",
     0x02: "scan time over",
-    0x03: "more frames follow",
+    MORE_FOLLOW: "more frames follow",
     0x04: "reader memory full",
     0xF9: "command failed",
     0xFA: "tags, but bad contact",
@@ -75,7 +76,8 @@ INVENTORY = command(OP_INVENTORY)
 
 
 class UhfReader18Decoder(Decoder):
-    """Frames of kind tags (status, num, epcs, tags), no_tag, active (one tag unasked), heartbeat, answer and command.
+    """Frames of kind tags (status, num, epcs, tags), more_tags (the same, and another frame follows), no_tag, active (one
+    tag unasked), heartbeat, answer and command.
 
     `tags` is a list of records with epc and, from a UHFReader288, rssi (a byte without a known unit); then the frame has
     antenna_mask. An answer that reads both ways is taken for a UHFReader18's. A frame of four bytes behind its Len is a
@@ -121,7 +123,14 @@ def _content(raw: bytes, start: int) -> Frame:
         return Frame("active", fields, raw, start)
     if raw[2] == OP_INVENTORY and status in _WITH_TAGS:
         error = _tags(data, fields)
-        return Frame("tags", fields, raw, start, error, None if error is None else BAD_CONTENT)
+        return Frame(
+            "tags" if status != MORE_FOLLOW else "more_tags",
+            fields,
+            raw,
+            start,
+            error,
+            None if error is None else BAD_CONTENT,
+        )
     fields["data"] = data.hex()
     kind = "no_tag" if raw[2] == OP_INVENTORY and status == STATUS_NO_TAG else "answer"
     return Frame(kind, fields, raw, start)
