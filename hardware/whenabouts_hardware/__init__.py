@@ -8,28 +8,14 @@ A decoder takes bytes and gives frames; it holds no port, clock or thread, and r
 """
 
 from whenabouts_hardware.decoding import Decoder
-from whenabouts_hardware.em4100 import Em4100Decoder
 from whenabouts_hardware.frame import Frame
-from whenabouts_hardware.line import LineDecoder
-from whenabouts_hardware.m6e import M6eDecoder
-from whenabouts_hardware.pn532 import Pn532Decoder
-from whenabouts_hardware.uhfreader18 import UhfReader18Decoder
-from whenabouts_hardware.yrm100 import Yrm100Decoder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_MAKERS = {
-    "id12la": Em4100Decoder,
-    "line": LineDecoder,
-    "m6e": M6eDecoder,
-    "pn532": Pn532Decoder,
-    "rdm6300": Em4100Decoder,
-    "uhfreader18": UhfReader18Decoder,
-    "yrm100": Yrm100Decoder,
-}
-DECODERS = tuple(sorted(_MAKERS))
+DECODERS = ("id12la", "line", "m6e", "pn532", "rdm6300", "uhfreader18", "yrm100")
+_OPTIONS = {"m6e": ("mode",), "line": ("form", "columns", "midway")}
 
 
 def decoder(name: str, **options: "Any") -> Decoder:
@@ -40,16 +26,42 @@ def decoder(name: str, **options: "Any") -> Decoder:
     Raises:
         ValueError: the name is unknown, or an option does not fit.
     """
-    if name not in _MAKERS:
+    if name not in DECODERS:
         raise ValueError("decoder: found {!r}, expected one of {}".format(name, ", ".join(DECODERS)))
-    known = {"m6e": ("mode",), "line": ("form", "columns", "midway")}.get(name, ())
+    known = _OPTIONS.get(name, ())
     for option in options:
         if option not in known:
-            raise ValueError(
-                "decoder {}: found option {!r}, expected {}".format(name, option, " or ".join(known) or "none")
-            )
-    made: Decoder = _MAKERS[name](**options)
+            wanted = " or ".join(known) or "none"
+            raise ValueError(f"decoder {name}: found option {option!r}, expected {wanted}")
+    made: Decoder = _maker(name)(**options)
     return made
+
+
+def _maker(name: str) -> "type[Any]":
+    """The decoder's class; only what is asked for is loaded, as a board has one kind of reader and little memory."""
+    if name == "m6e":
+        from whenabouts_hardware.m6e import M6eDecoder
+
+        return M6eDecoder
+    if name == "pn532":
+        from whenabouts_hardware.pn532 import Pn532Decoder
+
+        return Pn532Decoder
+    if name == "uhfreader18":
+        from whenabouts_hardware.uhfreader18 import UhfReader18Decoder
+
+        return UhfReader18Decoder
+    if name == "yrm100":
+        from whenabouts_hardware.yrm100 import Yrm100Decoder
+
+        return Yrm100Decoder
+    if name == "line":
+        from whenabouts_hardware.line import LineDecoder
+
+        return LineDecoder
+    from whenabouts_hardware.em4100 import Em4100Decoder
+
+    return Em4100Decoder
 
 
 __all__ = ["decoder", "DECODERS", "Decoder", "Frame"]

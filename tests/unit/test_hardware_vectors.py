@@ -1,26 +1,12 @@
 """Every published frame of the readers we decode, however it arrives, against the fields its source gives."""
 
-import json
-
 import pytest
 
-from support.paths import shared_dir
+from support.reader_frames import published
 from whenabouts_hardware import DECODERS, Decoder, Frame, decoder
 from whenabouts_hardware.m6e_frames import ANSWER_OVERHEAD_BYTES, COMMAND_OVERHEAD_BYTES
 
-OURS = {
-    "pn532-hsu": "pn532",
-    "m100-bb7e": "yrm100",
-    "nmea": "line",
-}  # the table's names of protocols, where ours differ
-
-
-def _vectors() -> list[dict]:
-    vectors = json.loads((shared_dir() / "facts" / "rfid-vectors.json").read_text())
-    return [vector | {"protocol": OURS.get(vector["protocol"], vector["protocol"])} for vector in vectors]
-
-
-VECTORS = _vectors()
+VECTORS = published()
 WITHOUT_START = ("uhfreader18", "line")  # any byte may begin a frame
 # Frames that show what they are even when damaged, and all that are not damaged.
 PLACED = [v for v in VECTORS if v["protocol"] not in WITHOUT_START and (v["valid"] or v["protocol"] == "rdm6300")]
