@@ -2,7 +2,8 @@
 
     due(now_us)            -> bytes to write now, maybe none; call again at once while it gives some
     heard(frame, now_us)   a frame came
-    asked_us               when the question went out that is still open: what its answer reports was seen after it
+    asked_us               when the oldest question went out that may still be answered: what an answer reports was seen
+                           after it; None when no question is open
     restarts               how often the reader had to be started again
 
 `Start` is for readers that report by themselves once started; `Poll` for those that answer questions.
@@ -14,15 +15,25 @@ UNANSWERED_MAX = 3  # questions in a row, then the reader is prepared anew: it m
 
 
 class Question:
-    """What to ask, which kinds of frames answer it, and how long to wait for an answer and before the next question.
+    """What to ask, which kinds of frames end its answer, and how long to wait for one and before the next question.
 
-    abort: sent when no answer came in time, before the question is asked again.
+    parts: kinds of frames that begin an answer; the wait begins anew with each. abort: sent when no answer came in time,
+    before the question is asked again.
     """
 
-    __slots__ = ("abort", "answers", "pause_us", "raw", "wait_us")
+    __slots__ = ("abort", "answers", "parts", "pause_us", "raw", "wait_us")
 
-    def __init__(self, raw: bytes, answers: "tuple[str, ...]", wait_us: int, pause_us: int, abort: bytes = b"") -> None:
-        self.raw, self.answers, self.wait_us, self.pause_us, self.abort = raw, answers, wait_us, pause_us, abort
+    def __init__(
+        self,
+        raw: bytes,
+        answers: "tuple[str, ...]",
+        wait_us: int,
+        pause_us: int,
+        parts: "tuple[str, ...]" = (),
+        abort: bytes = b"",
+    ) -> None:
+        self.raw, self.answers, self.wait_us, self.pause_us = raw, answers, wait_us, pause_us
+        self.parts, self.abort = parts, abort
 
 
 class Dialogue:
@@ -74,11 +85,18 @@ class Start(Dialogue):
 
 
 class Poll(Dialogue):
-    """Prepares the reader, then asks, waits for the answer or gives it up, pauses, and asks again."""
+    """Prepares the reader, then asks, waits for the answer or gives it up, pauses, and asks again.
+
+    The answer to a question that was given up may still come, and looks like one to the next question: for twice the
+    longest wait it counts as open.
+    """
 
     def __init__(self, commands: "tuple[bytes, ...]", question: Question) -> None:
         super().__init__()
         self._commands, self._question = commands, question
+        self._open: list[int] = []  # when they went out
+        self._waiting = False
+        self._heard_us = 0
         self._next_us: int | None = None
         self._unanswered = 0
 
@@ -87,24 +105,35 @@ class Poll(Dialogue):
         if self._next_us is None:
             self._queue = list(self._commands)
             self._next_us = now_us + question.pause_us if self._queue else now_us
-        if self.asked_us is not None and now_us - self.asked_us > question.wait_us:
+        if self._waiting and now_us - self._heard_us > question.wait_us:
             self._give_up(now_us)
-        if not self._queue and self.asked_us is None and now_us >= self._next_us:
-            self.asked_us = now_us
+        while self._open and now_us - self._open[0] > 2 * question.wait_us:
+            self._open.pop(0)
+        self.asked_us = self._open[0] if self._open else None
+        if not self._queue and not self._waiting and now_us >= self._next_us:
+            self._waiting = True
+            self._heard_us = now_us
+            self._open.append(now_us)
+            self.asked_us = self._open[0]
             return question.raw
         return super().due(now_us)
 
     def heard(self, frame: Frame, now_us: int) -> None:
-        if frame.ok and frame.kind in self._question.answers and self.asked_us is not None:
-            self.asked_us = None
-            self._unanswered = 0
+        if not frame.ok:
+            return
+        self._unanswered = 0
+        if frame.kind in self._question.answers:
+            self._waiting = False
             self._next_us = now_us + self._question.pause_us
-        elif frame.ok:
-            self._unanswered = 0  # an acknowledgement, a heartbeat: it lives
+            if self._open:
+                self._open.pop(0)
+            self.asked_us = self._open[0] if self._open else None
+        elif frame.kind in self._question.parts:
+            self._heard_us = now_us
 
     def _give_up(self, now_us: int) -> None:
         """No answer in time: of a reader that only answers when it sees something that is nothing special."""
-        self.asked_us = None
+        self._waiting = False
         self._unanswered += 1
         self._next_us = now_us + self._question.pause_us
         if self._question.abort:

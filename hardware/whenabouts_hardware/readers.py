@@ -27,10 +27,12 @@ CYCLE_US = 1000 * CYCLE_MS  # one search cycle of START_CONTINUOUS
 # nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
 # keep-alive.
 GAP_US = 200_000
-PN532_WAIT_US = 1_000_000  # chosen: how long one question waits for a card, so how wide a stamp may be
-PN532_PAUSE_US = 50_000  # chosen: a card that stays is reported twenty times a second
+PN532_WAIT_US = 250_000  # chosen: how long one question waits for a card; a stamp is up to twice as wide
+PN532_PAUSE_US = 20_000  # chosen
 UHF18_SCAN_US = 1_075_000
 UHF18_GAP_US = 15_000  # between frames, and after two that met on the line (manual 2.0)
+# Tags of one inventory leave one by one behind its scan: 3.5 ms for each of the largest number seen at once, assumed 64.
+UHF18_LATENCY_US = UHF18_SCAN_US + 225_000
 # Every round without a tag is answered; three seconds without an answer mean that the rounds are over or the reader is off.
 YRM100_SILENCE_US = 3_000_000
 LINE_LATENCY_US = 1_000_000
@@ -102,8 +104,8 @@ READERS = {
         115200,
         "pn532",
         {},
-        PN532_WAIT_US,
-        "a card is reported by the question that runs, which is asked anew every second",
+        2 * PN532_WAIT_US,
+        "a card is reported by the question that runs, or by the one before it that was broken off as the card came",
         (WAKEUP + SAM_NORMAL,),
         question=Question(LIST_ONE_106A, ("targets",), PN532_WAIT_US, PN532_PAUSE_US, abort=ACK),
     ),
@@ -111,9 +113,9 @@ READERS = {
         57600,
         "uhfreader18",
         {},
-        UHF18_SCAN_US,
-        "scan time of an inventory as delivered, 1 s, and 75 ms that it may last longer (manual 2.0)",
-        question=Question(INVENTORY, ("tags", "no_tag"), UHF18_SCAN_US + UHF18_GAP_US, UHF18_GAP_US),
+        UHF18_LATENCY_US,
+        "scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0), and 64 frames of answer",
+        question=Question(INVENTORY, ("tags", "no_tag"), UHF18_LATENCY_US, UHF18_GAP_US, parts=("more_tags",)),
     ),
     "yrm100": Reader(
         115200,
