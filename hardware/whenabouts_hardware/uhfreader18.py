@@ -2,7 +2,8 @@
 
 Len counts everything behind itself. There is no start byte: a frame is found by its checksum (CRC-16/MCRF4XX over Len to
 the last data byte, low byte first), and a stream that lost its place finds it again at the next frame that fits, at the
-latest when the line falls silent (readers leave 15 ms between frames). The reader takes one command at a time; an
+latest when the line falls silent (readers leave 15 ms between frames). In a damaged stretch every place is tried, and one in
+65536 fits by chance: such an answer of nonsense can hide the frame that it cuts. The reader takes one command at a time; an
 inventory answers after up to its scan time, which is all that is known of when a tag was seen. In active mode it sends
 tags unasked (command EE). Network modules of the family push `56 00 00 00 00 00` every half minute. The four-antenna
 UHFReader288 puts an antenna mask in front and a signal byte behind every EPC. After the UHFReader18 manual 2.0.
