@@ -27,9 +27,9 @@ from whenabouts_edge.settings import (
 from whenabouts_hardware.readers import READERS
 
 _TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false"}
-_CLOCK_NEEDS = {"fixed": ("bound_us",), "chrony": (), "sim": ("epoch_us", "anchor_ns")}
+_CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
-_CLOCK_KEYS = {"fixed": ("bound_us",), "chrony": (), "sim": _SIM_KEYS}
+_CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
 SHOWN_CHARS = 80  # of a wrong value in a message
 MAX_READERS = 32  # one gateway: each is a port and a thread
 
@@ -84,7 +84,7 @@ class _Checker:
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
         clock_keys = set(tables["clock"]) if isinstance(tables["clock"], dict) else set()
-        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], CLOCK)}):
+        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], ())}):
             self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
             if needed not in tables["clock"] and clock[needed] is None:

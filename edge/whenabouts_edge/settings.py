@@ -11,7 +11,7 @@ from whenabouts_protocol.reading import is_text
 from whenabouts_protocol.topics import is_name
 
 REQUIRED = object()
-CLOCK_SOURCES = ("fixed", "chrony", "sim")
+CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed", "sim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,11 @@ BROKER = {
 }
 CLOCK = {
     "source": Option(
-        str, "chrony", "Where the clock's bound comes from.", lambda v: v in CLOCK_SOURCES, "chrony, fixed or sim"
+        str,
+        "auto",
+        "Where the clock's bound comes from; auto takes the first that knows one.",
+        lambda v: v in CLOCK_SOURCES,
+        "one of " + ", ".join(CLOCK_SOURCES),
     ),
     "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most.", 100_000),
     "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns.", 1_749_993_600_000_000),
