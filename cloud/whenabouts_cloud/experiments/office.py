@@ -75,23 +75,44 @@ class Office:
 
     def begins(self, process: int) -> tuple[Array, Array]:
         """True begin of each state of a process, by its number, and whether the predicate held in it."""
-        rows = np.flatnonzero((self.process == process) & (self.kind == STATE))
-        rows = rows[np.argsort(self.state[rows], kind="stable")]
+        rows = self.states(process)
         return self.true_us[rows], self.holds[rows]
+
+    def states(self, process: int) -> Array:
+        """The rows of the states of a process, by their number."""
+        rows = np.flatnonzero((self.process == process) & (self.kind == STATE))
+        return rows[np.argsort(self.state[rows], kind="stable")]
 
     def occurrences(self) -> Array:
         """True stretches [begin, end) in which every local predicate held, in order: (stretches, 2)."""
-        rows = np.flatnonzero(self.kind == STATE)
-        rows = rows[np.lexsort((self.state[rows], self.true_us[rows]))]
-        steps = np.zeros(len(rows), np.int64)
-        for p in range(self.workload.processes):
-            own = np.flatnonzero(self.process[rows] == p)
-            steps[own] = np.diff(self.holds[rows[own]].astype(np.int64), prepend=0)
-        moments, first = np.unique(self.true_us[rows], return_index=True)
-        holding = np.cumsum(np.add.reduceat(steps, first)) == self.workload.processes
+        return self.together(self.true_us)[0]
+
+    def together(self, at_us: Array) -> tuple[Array, Array]:
+        """The stretches in which every predicate held if each row's state began at `at_us`, and what held then.
+
+        What held is told by the number of the first state of the run of true states of each process: (stretches,
+        processes). It names a stretch, since a process is on only once in it. Times of a process must not fall.
+        """
+        n = self.workload.processes
+        states = [self.states(p) for p in range(n)]
+        begins, holds = [at_us[rows] for rows in states], [self.holds[rows] for rows in states]
+        steps = np.concatenate([np.diff(truth.astype(np.int64), prepend=0) for truth in holds])
+        moments, which = np.unique(np.concatenate(begins), return_inverse=True)
+        holding = np.cumsum(np.bincount(which, steps, len(moments))) == n
         change = np.flatnonzero(np.diff(holding, prepend=False))
         edges = moments[change].tolist() + [self.workload.duration_us] * (len(change) % 2)
-        return np.array(edges, np.int64).reshape(-1, 2)
+        stretches = np.array(edges, np.int64).reshape(-1, 2)
+        runs = [
+            run_first(truth)[np.searchsorted(begin, stretches[:, 0], side="right") - 1]
+            for begin, truth in zip(begins, holds, strict=True)
+        ]
+        return stretches, np.stack(runs, axis=1)
+
+
+def run_first(holds: Array) -> Array:
+    """For each state the number of the first one of its run of equal truth."""
+    numbers = np.arange(len(holds))
+    return np.maximum.accumulate(np.where(np.diff(holds, prepend=~holds[:1]), numbers, 0))
 
 
 def simulate(workload: Workload, seed: int) -> Office:
