@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from whenabouts_cloud.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.experiments.office import (
     HEARTBEAT,
     HOUR,
@@ -14,6 +15,7 @@ from whenabouts_cloud.experiments.office import (
     REPORT,
     SECOND,
     STATE,
+    Office,
     Workload,
     simulate,
 )
@@ -139,3 +141,68 @@ def test_an_office_needs_two_processes_and_some_time():
     """One process has no global state."""
     with pytest.raises(ValueError, match="1 processes for"):
         simulate(Workload(1), 0)
+
+
+def by_hand(changes, end_us=100 * MINUTE):
+    """An office without messages from the minutes at which each process changes; each state arrives as it begins."""
+    rows = [(p, k, at * MINUTE) for p, times in enumerate(changes) for k, at in enumerate([0, *times])]
+    rows.sort(key=lambda row: row[2])
+    process, state, at = (np.array(column) for column in zip(*rows, strict=True))
+    clock = np.where(np.arange(len(changes)) == process[:, None], state[:, None], 0)
+    zeros = np.zeros(len(rows), np.int64)
+    workload = Workload(len(changes), end_us, "no messages", clock_error_us=0)
+    return Office(workload, zeros, process, state, clock, state % 2 == 1, at, at, at, at)
+
+
+def test_a_window_holds_what_its_states_lasted_or_only_what_the_paper_counts():
+    """Minutes:  0    5    9   12        the last states of a run count to their begin, or to their end.
+    first        .    1111111111111
+    second       .         1111.
+    """
+    office = by_hand([[5, 40], [9, 12]])
+    one, two = held_in_window(office, 1), held_in_window(office, 2)
+    arrivals = [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2), (0, 2)]
+    assert list(zip(office.process.tolist(), office.state.tolist(), strict=True)) == arrivals
+    assert one.truly.tolist() == [False, False, False, True, False, False]
+    assert not one.as_paper.any()
+    # After the end of the second's run, the first one's is on and counts as the instant of its begin.
+    assert two.truly.tolist() == [False, False, False, True, True, True]
+    assert two.as_paper.tolist() == [False, False, False, False, False, True]
+
+
+def test_runs_that_touch_count_for_the_paper_alone():
+    """Minutes:  0    5    9   12     the first ends at the moment at which the second begins."""
+    held = held_in_window(by_hand([[5, 9], [9, 12]]), 4)
+    assert held.as_paper.tolist()[-1]
+    assert not held.truly.any()
+
+
+def test_stretches_are_named_by_the_runs_that_make_them():
+    """Minutes:  0    5    9   12   20   30   40
+    first        .    1111111111111111.    111
+    second       .         1111.
+    third        1111111111111111111111111111111   (by its first change at minute 1)
+    """
+    office = by_hand([[5, 20, 30, 40], [9, 12], [1]])
+    stretches, runs = office.together(office.true_us)
+    assert (stretches // MINUTE).tolist() == [[9, 12]]
+    assert runs.tolist() == [[1, 1, 1]]
+    later = office.true_us + np.where(office.process == 1, 23 * MINUTE, 0)
+    stretches, runs = office.together(later)
+    assert (stretches // MINUTE).tolist() == [[32, 35]]
+    assert runs.tolist() == [[3, 1, 1]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_readings_of_a_window_agree_with_every_instant(seed):
+    """`truly`: some moment lies in a true state of each window; looked up at all moments between changes."""
+    office = simulate(Workload(3, 5 * HOUR, aligned=seed == 0), seed)
+    found = held_in_window(office, 3)
+    rows = np.flatnonzero(office.kind == STATE)
+    moments = np.unique(office.true_us[rows])
+    latest = np.full(3, -1)
+    at = [np.searchsorted(office.begins(p)[0], moments, side="right") - 1 for p in range(3)]
+    for row, truly in zip(rows, found.truly, strict=True):
+        latest[office.process[row]] = office.state[row]
+        inside = [(latest[p] - 3 < at[p]) & (at[p] <= latest[p]) & office.begins(p)[1][at[p]] for p in range(3)]
+        assert truly == np.logical_and.reduce(inside).any()
