@@ -40,9 +40,8 @@ class LatWin(Group):
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self.box = new_box([int(w) for w in self.ring.heads[:, at.WIDTH]])
-        self._ends: tuple[Array, Array, Array] = tuple(
-            np.zeros((3, processes), np.int64)
-        )  # C_min, C_max, and one that goes between
+        ends = np.zeros((3, processes), np.int64)
+        self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and one that goes between them
         self._true, self._reached = np.zeros((2, len(self.box.words)), np.int64)
         self._bound: dict[int, tuple[Any, Bound]] = {}
         self._marked: Any = None  # the predicate that `_true` is of, until the next change
