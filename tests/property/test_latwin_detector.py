@@ -1,5 +1,6 @@
-"""The detector of conjunctions against the definitions: after every report, in every order of arrival, and against true time."""
+"""The detector of conjunctions against the definitions and true time: after every report, in every order of arrival."""
 
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -127,9 +128,9 @@ def test_a_finer_order_only_adds_to_definitely(case):
 @given(cases(any_order=True))
 @settings(max_examples=150)
 def test_withdrawn_says_exactly_that_what_was_possible_is_refuted(case):
-    """Eager by stamps: of the windows last called possible, if still held, no consistent global state with all true is left."""
+    """Eager by stamps: of the windows last called possible no consistent global state with all true is left."""
     one = detector(case, "hybrid")
-    told, stands = [], False  # the windows that the last verdict called possible; whether the last of them stood after it
+    told, stands = [], False  # windows last called possible; whether the last of them stood then
     for index, checker, made in watch(case):
         verdict = report(one, case.computation.events[index])
         clocks, hold = checker.clocks(True), all_hold(checker)
@@ -166,7 +167,7 @@ def test_batches_and_restarts_change_nothing(case, order, data):
     singly = [(*report(one, event), one.runs or (-1,) * case.computation.processes) for event in events]
     cuts = sorted({0, len(events), *data.draw(st.lists(st.integers(0, len(events)), max_size=3))})
     batched = []
-    for begin, end in zip(cuts, cuts[1:], strict=False):
+    for begin, end in pairwise(cuts):
         part = events[begin:end]
         columns = many.feed(
             [e.process for e in part], [e.state for e in part], [e.clock for e in part], [e.holds for e in part],

@@ -1,4 +1,4 @@
-"""Detects a conjunction of local predicates over a group: possibly and definitely, with no lattice (`conjunction_kernel`)."""
+"""Detects a conjunction of local predicates over a group: possibly and definitely, with no lattice (see the kernel)."""
 
 import operator
 import struct
