@@ -1,0 +1,169 @@
+"""A predicate bound to one lattice: compiled to steps, its leaves filled in as states come.
+
+Each leaf is asked about a state, or combination of states, when it is new in the windows.
+"""
+
+from itertools import product
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, entry
+from whenabouts_cloud.latwin import algebra as of
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.algebra import Code
+from whenabouts_cloud.latwin.box import LEADING, STRIDE, WIDTH, WITHIN, Box
+from whenabouts_cloud.latwin.layout import Ring
+from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Not, Predicate, Related
+
+LEAF_WORDS = 1 << 20  # of a comparison over several processes: 8 MiB
+ALL = -1  # every bit of a word
+
+
+class Bound:
+    """A predicate's leaves for the windows of one lattice.
+
+    Raises:
+        ValueError: a leaf looks at a process that there is not, or at the product of too many.
+    """
+
+    def __init__(self, predicate: Predicate, box: Box) -> None:
+        self._box, self._leaves = box, list[_Leaf]()
+        self._seen = [0] * len(box.axes)
+        steps: list[tuple[int, int]] = []
+        depth = self._compile(predicate, steps, 0)
+        table = np.zeros(
+            (len(self._leaves), of.LEAF + 3 * max((len(x.leading) for x in self._leaves), default=0)), np.int64
+        )
+        total = 0
+        for row, leaf in zip(table, self._leaves, strict=True):
+            row[:2] = total, len(leaf.leading)
+            for i, (process, step) in enumerate(zip(leaf.leading, leaf.steps, strict=True)):
+                row[of.LEAF + 3 * i :][:3] = box.axes[process, STRIDE], box.axes[process, WIDTH], step
+            total += leaf.size
+        words = np.zeros(total, np.int64)
+        for row, leaf in zip(table, self._leaves, strict=True):
+            leaf.words = words[row[0] : row[0] + leaf.size]
+        stack = np.zeros((depth, min(len(box.words), of.PIECE)), np.int64)
+        self._of = [[leaf for leaf in self._leaves if p in leaf.processes] for p in range(len(box.axes))]
+        self.code = Code(table, np.array(steps, np.int64).reshape(-1, 2), words, stack)
+        self._evaluate = entry(of.evaluate, self.code, box, box.words)
+
+    def holds(self, ring: Ring, box: Box, true: Array) -> bool:
+        """Sets the bits of `true` where the predicate holds (`algebra.evaluate`), for the windows as they are."""
+        following = ring.heads[:, at.NEXT].tolist()
+        if following != self._seen:
+            self._refresh(ring, following)
+        return bool(self._evaluate(self.code, box, true))
+
+    def _refresh(self, ring: Ring, following: list[int]) -> None:
+        for process, (seen, end) in enumerate(zip(self._seen, following, strict=True)):
+            if seen != end:
+                new = range(max(seen, int(ring.heads[process, at.FIRST])), end)
+                for leaf in self._of[process]:
+                    leaf.refresh(ring, process, new)
+        self._seen = following
+
+    def _compile(self, node: Predicate, steps: list[tuple[int, int]], level: int) -> int:
+        """Appends the steps that leave the node's cells at a level of the stack; how many levels they need."""
+        parts = list(node.parts())
+        if isinstance(node, Related):
+            steps.append((of.PUSH, self._leaf(node)))
+            return level + 1
+        if isinstance(node, Not):
+            depth = self._compile(parts[0], steps, level)
+            steps.append((of.NOT, 0))
+            return depth
+        if isinstance(node, AtLeast):
+            return self._count(node, parts, steps, level)
+        if not isinstance(node, All | Any):
+            raise ValueError(f"predicate: found {node!r}, expected Local, Related, All, Any, Not or AtLeast")
+        whole = isinstance(node, All)
+        if not parts:
+            steps.append((of.EVERYTHING if whole else of.NOTHING, 0))
+            return level + 1
+        parts.sort(key=lambda part: isinstance(part, Related))  # leaves last: they are met with what is there
+        depth = self._compile(parts[0], steps, level)
+        for part in parts[1:]:
+            if isinstance(part, Related):
+                steps.append((of.AND_LEAF if whole else of.OR_LEAF, self._leaf(part)))
+            else:
+                depth = max(depth, self._compile(part, steps, level + 1))
+                steps.append((of.AND if whole else of.OR, 0))
+        return depth
+
+    def _count(self, node: AtLeast, parts: list[Predicate], steps: list[tuple[int, int]], level: int) -> int:
+        if node.least <= 0 or node.least > len(parts):
+            steps.append((of.EVERYTHING if node.least <= 0 else of.NOTHING, 0))
+            return level + 1
+        digits = len(parts).bit_length()
+        steps.append((of.COUNT, digits))
+        depth = level + digits + 1
+        for part in parts:
+            depth = max(depth, self._compile(part, steps, level + digits))
+            steps.append((of.ADD, digits))
+        steps.append((of.AT_LEAST, node.least << 8 | digits))
+        return depth
+
+    def _leaf(self, node: Related) -> int:
+        self._leaves.append(_Leaf(node, self._box))
+        return len(self._leaves) - 1
+
+
+class _Leaf:
+    """The words of one leaf: for each choice of places of its leading processes the bits of a word where it is true."""
+
+    words: Array
+
+    def __init__(self, node: Related, box: Box) -> None:
+        n, first_packed = len(box.axes), int(box.facts[LEADING])
+        if not all(0 <= process < n for process in node.processes):
+            raise ValueError(f"predicate: found one of processes {list(node.processes)}, expected 0 to {n - 1}")
+        self.processes, self._function = node.processes, node.function
+        self._widths = [int(box.axes[p, WIDTH]) for p in node.processes]
+        self.leading = [p for p in node.processes if p < first_packed]
+        widths = [int(box.axes[p, WIDTH]) for p in self.leading]
+        self.size = int(np.prod(np.array(widths, object)))
+        if self.size > LEAF_WORDS:
+            raise ValueError(
+                f"comparison: found one over {self.size} choices of processes {list(node.processes)}, "
+                f"expected at most {LEAF_WORDS}"
+            )
+        self.steps = [int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
+        steps = iter(self.steps)
+        # Of each place along each of its processes: how far it moves in the words, and the bits it leaves.
+        self._places = [
+            [(place * step, ALL) for place in range(width)]
+            if p < first_packed and (step := next(steps))
+            else [(0, _cylinder(box, p, place)) for place in range(width)]
+            for p, width in zip(node.processes, self._widths, strict=True)
+        ]
+
+    def refresh(self, ring: Ring, process: int, new: range) -> None:
+        """Asks about every combination with a state of a process that is new."""
+        if len(self.processes) == 1:
+            for number in new:
+                self._set((number,))
+            return
+        windows = [new if p == process else range(*ring.heads[p, : at.NEXT + 1].tolist()) for p in self.processes]
+        for numbers in product(*windows):
+            self._set(numbers)
+
+    def _set(self, numbers: tuple[int, ...]) -> None:
+        word, cells = 0, ALL
+        for number, width, places in zip(numbers, self._widths, self._places, strict=True):
+            step, left = places[number % width]
+            word += step
+            cells &= left
+        if self._function(*numbers):
+            self.words[word] |= cells
+        else:
+            self.words[word] &= ~cells
+
+
+def _cylinder(box: Box, process: int, place: int) -> int:
+    """The bits of a word at one place along a packed process."""
+    packed = box.axes[int(box.facts[LEADING]) :]
+    cells = int(np.prod(packed[:, WIDTH]))
+    within, width = int(box.axes[process, WITHIN]), int(box.axes[process, WIDTH])
+    bits = sum(1 << cell for cell in range(cells) if cell // within % width == place)
+    return bits - (1 << 64) if bits >> 63 else bits

@@ -1,0 +1,130 @@
+"""Lat-Win: the lattice of all consistent global states (CGSs) over sliding windows, as states arrive.
+
+After Yang et al. (2011). Two things are different on purpose. States are compared by dense clocks, so no successor need be
+known and no CGS is refuted by happened-before later; with only the next state's clock, as printed, up to a sixth of the
+arrivals leave a false one. And `definitely_in_window` is the paper's Def, which is not sound: an execution can bypass the
+window, so it may be true although the predicate never held. Pos is sound.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.group import Clock, Group
+from whenabouts_cloud.latwin.predicate import Function, Numbers, Predicate
+from whenabouts_cloud.latwin.stored import Stored
+from whenabouts_cloud.latwin.walk_box import greatest, least
+from whenabouts_cloud.latwin.walked import Walked
+
+
+class LatWin(Group):
+    """The CGSs of a group's windows, and what is possible or unavoidable in them.
+
+    Args: as `Group`, and `store`: whether the lattice is kept. Then the box of all choices may hold 2^26 cells and the
+    windows 64 states together; a push grows and prunes it, and questions are answered by word algebra. Otherwise it is
+    walked when asked, at some nanoseconds a CGS.
+
+    Raises:
+        ValueError: an argument there is not.
+        LimitError: the box is larger than may be stored.
+
+    >>> lattice = LatWin(processes=2, window=3)
+    >>> for process, state, clock in [(0, 0, (0, 0)), (1, 0, (0, 0)), (0, 1, (1, 0)), (1, 1, (1, 1))]:
+    ...     lattice.push(process, state, clock)
+    >>> lattice.states().tolist()
+    [[0, 0], [1, 0], [1, 1]]
+    >>> lattice.possibly(lambda numbers: numbers == (0, 1)), lattice.definitely_in_window(lambda numbers: numbers == (1, 0))
+    (False, True)
+    """
+
+    def __init__(
+        self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
+        room: int = at.ROOM, store: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(processes, window, order, patient, room)
+        self._cgss: Stored | Walked = Stored(self.ring) if store else Walked()
+
+    def push(self, process: int, state: int, clock: Clock, t_min: int | None = None, t_max: int | None = None) -> None:
+        """Takes in that `process` began `state`, knowing `clock`, between t_min and t_max (hybrid; else not looked at).
+
+        State numbers count from 0. A clock has an entry per process, the newest state of it that began before; the own one
+        is the state. Reports may come in any order, and more than once.
+
+        Raises:
+            ValueError: no such process, or a state, a clock or times that cannot be; nothing has changed then.
+        """
+        self._clock(process, state, clock)
+        lo, hi = self._times(t_min, t_max)
+        status = self._cgss.push(self.ring, process, self._state(state), self._row, lo, hi)
+        if status < 0:
+            raise self._error(status, process, state, clock, t_min, t_max)
+
+    @property
+    def size(self) -> int:
+        """How many CGSs there are."""
+        return self._cgss.size(self.ring)
+
+    @property
+    def minimal(self) -> Numbers | None:
+        """C_min, the numbers of its states; None if there is no CGS."""
+        found = np.zeros_like(self._row)
+        return tuple(found.tolist()) if least(self.ring, found) else None
+
+    @property
+    def maximal(self) -> Numbers | None:
+        """C_max, the numbers of its states; None if there is no CGS."""
+        found = np.zeros_like(self._row)
+        return tuple(found.tolist()) if greatest(self.ring, found) else None
+
+    @property
+    def withdrawn(self) -> int | None:
+        """How many CGSs the last report took back: they were told, and it shows that they never were. None if not stored."""
+        return self._cgss.withdrawn()
+
+    def states(self) -> Array:
+        """The CGSs in lexicographic order, (size, n) state numbers."""
+        return self._cgss.states(self.ring)
+
+    def edges(self) -> Array:
+        """The steps of one state of one process between CGSs, (edges, 2) rows of `states()`, sorted."""
+        rows = self.states()
+        if not len(rows):
+            return np.zeros((0, 2), np.int64)
+        places = (rows - rows.min(axis=0)).astype(">u2", "C")
+        keys, found = _keys(places), []
+        for process in range(places.shape[1]):
+            places[:, process] += 1
+            wanted = _keys(places)
+            places[:, process] -= 1
+            onward = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            source = np.flatnonzero(keys[onward] == wanted)
+            found.append(np.stack([source, onward[source]], axis=1))
+        steps = np.concatenate(found)
+        return np.asarray(steps[np.lexsort((steps[:, 1], steps[:, 0]))])
+
+    def possibly(self, predicate: Predicate | Function) -> bool:
+        """Pos: whether it holds in a CGS, so in a global state that may have been."""
+        return self._cgss.possibly(self.ring, predicate)
+
+    def definitely_in_window(self, predicate: Predicate | Function) -> bool:
+        """Def over the window: whether each path from C_min to C_max passes a CGS in which it holds; false without CGSs.
+
+        Not sound: the true execution may have passed outside of the window.
+        """
+        return self._cgss.definitely(self.ring, predicate)
+
+    def _noted(self, process: int, number: int, lo: int) -> int:
+        return self._cgss.note(self.ring, process, number, self._row, lo)
+
+    def _renewed(self, process: int, number: int) -> int:
+        return self._cgss.renew(self.ring, process, number)
+
+    def _rebuilt(self) -> None:
+        self._cgss.rebuild(self.ring)
+
+
+def _keys(places: Array) -> Array:
+    """Rows as bytes that are in the order of the rows."""
+    return places.copy().view(f"S{2 * places.shape[1]}").ravel()
