@@ -110,12 +110,10 @@ def speed(options):
 
 def worth(options):
     """Shares of windows, and of overlaps."""
-    print(
-        f"\n{'':>3} {'':>8} {'truly':>7} {'sound':>7} {'paper':>7} {'paper':>7} {'overlaps':>9} {'sound':>6} {'sound':>6}"
-    )
-    print(
-        f"{'n':>3} {'windows':>8} {'held':>7} {'told %':>7} {'told %':>7} {'wrong %':>7} {'in truth':>9} {'told':>6} {'wrong':>6}"
-    )
+    above = ("", "truly", "sound", "paper", "paper", "overlaps", "sound", "sound")
+    names = ("windows", "held", "told %", "told %", "wrong %", "in truth", "told", "wrong")
+    print(f"\n{'':>3}", *(f"{name:>8}" for name in above))
+    print(f"{'n':>3}", *(f"{name:>8}" for name in names))
     for n in (2, 3, 6, 9):
         rows = office(n, options.states)
         truly = held_in_window(rows, WINDOW).truly
@@ -124,10 +122,9 @@ def worth(options):
         true = set(map(tuple, rows.together(rows.true_us)[1].tolist()))
         told = set(map(tuple, overlaps.tolist()))
         kept, by_paper, wrong = (sound & truly).sum(), (paper & truly).sum(), (paper & ~truly).sum()
-        print(
-            f"{n:>3} {len(truly):>8} {truly.sum():>7} {100 * kept / truly.sum():>7.1f} {100 * by_paper / truly.sum():>7.1f} "
-            f"{100 * wrong / paper.sum():>7.2f} {len(true):>9} {len(told & true):>6} {len(told - true):>6}"
-        )
+        shares = (100 * kept / truly.sum(), 100 * by_paper / truly.sum(), 100 * wrong / paper.sum())
+        print(f"{n:>3} {len(truly):>8} {truly.sum():>8}", *(f"{share:>8.2f}" for share in shares), end="")
+        print(f" {len(true):>8} {len(told & true):>8} {len(told - true):>8}")
 
 
 def main():

@@ -26,7 +26,7 @@ def watch(seed):
     random = Random(seed)
     computation = simulate(
         random,
-        random.randint(2, 8),
+        random.choice([2, 2, 3, 3, 4, 5, 8]),
         random.choice([40, 80, 160]),
         error=random.choice([0, 1, 5, 50, 500]),
         receives=random.choice(["state", "evidence", "silent", "mixed"]),
