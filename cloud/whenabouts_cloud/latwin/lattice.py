@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.compiled import Array, bare, entry
 from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.algebra import Code, evaluate
 from whenabouts_cloud.latwin.bound import Bound
 from whenabouts_cloud.latwin.box import SIZE, WITHDRAWN, Box, drop, new_box, rebuild, step
 from whenabouts_cloud.latwin.group import Clock, Group
@@ -41,10 +40,13 @@ class LatWin(Group):
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self.box = new_box([int(w) for w in self.ring.heads[:, at.WIDTH]])
-        self._low, self._high, self._numbers = np.zeros((3, processes), np.int64)
-        self._true, self._reached = np.zeros((2, 1), np.int64)
+        ends = np.zeros((3, processes), np.int64)
+        self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and one that goes between them
+        self._true, self._reached = np.zeros((2, len(self.box.words)), np.int64)
         self._bound: dict[int, tuple[Any, Bound]] = {}
         self._marked: Any = None  # the predicate that `_true` is of, until the next change
+        self._took = entry(_push, self.ring, self.box, 0, 0, self._row, 0, 0)
+        self._avoids = entry(_unavoidable, self.ring, self.box, *self._ends, self._true, self._reached)
 
     def push(self, process: int, state: int, clock: Clock, t_min: int | None = None, t_max: int | None = None) -> None:
         """Takes in that `process` began `state`, knowing `clock`, between t_min and t_max (hybrid; else not looked at).
@@ -56,8 +58,8 @@ class LatWin(Group):
             ValueError: no such process, or a state, a clock or times that cannot be; nothing has changed then.
         """
         self._clock(process, state, clock)
-        lo, hi = at.NEVER if t_min is None else t_min, at.FOREVER if t_max is None else t_max
-        status = _push(self.ring, self.box, process, state, self._row, lo, hi)
+        lo, hi = self._times(t_min, t_max)
+        status = self._took(self.ring, self.box, process, self._state(state), self._row, lo, hi)
         if status < 0:
             raise self._error(status, process, state, clock, t_min, t_max)
         self._marked = None
@@ -70,12 +72,14 @@ class LatWin(Group):
     @property
     def minimal(self) -> Numbers | None:
         """C_min, the numbers of its states."""
-        return tuple(self._low.tolist()) if least(self.ring, self._low) else None
+        low = self._ends[0]
+        return tuple(low.tolist()) if least(self.ring, low) else None
 
     @property
     def maximal(self) -> Numbers | None:
         """C_max, the numbers of its states."""
-        return tuple(self._high.tolist()) if greatest(self.ring, self._high) else None
+        high = self._ends[1]
+        return tuple(high.tolist()) if greatest(self.ring, high) else None
 
     @property
     def withdrawn(self) -> int:
@@ -85,8 +89,8 @@ class LatWin(Group):
     def states(self) -> Array:
         """The CGSs in lexicographic order, (size, n) state numbers."""
         rows = np.zeros((self.size, len(self._row)), np.int64)
-        if least(self.ring, self._low) and greatest(self.ring, self._high):
-            listed(self.box, self._low, self._high, self._numbers, rows)
+        if least(self.ring, self._ends[0]) and greatest(self.ring, self._ends[1]):
+            listed(self.box, *self._ends, rows)
         return rows
 
     def edges(self) -> Array:
@@ -119,18 +123,14 @@ class LatWin(Group):
         """
         if not self.size or not self._mark(predicate):
             return False
-        if len(self._reached) < len(self.box.words):
-            self._reached = np.zeros_like(self.box.words)
-        return bool(_unavoidable(self.ring, self.box, self._low, self._high, self._true, self._reached, self._numbers))
+        return bool(self._avoids(self.ring, self.box, *self._ends, self._true, self._reached))
 
     def _mark(self, predicate: Any) -> bool:
         """Sets the bits of `_true` where a predicate holds; whether it does in a CGS."""
         if self._marked is not None and self._marked[0] is predicate and isinstance(predicate, Predicate):
             return bool(self._marked[1])
-        if len(self._true) < len(self.box.words):
-            self._true = np.zeros_like(self.box.words)
         if isinstance(predicate, Predicate):
-            found = evaluate(self._code(predicate), self.box, self._true)
+            found = self._bind(predicate).holds(self.ring, self.box, self._true)
         else:
             rows = self.states()
             marked(self.box, rows, np.array([bool(predicate(tuple(row))) for row in rows.tolist()], bool), self._true)
@@ -138,13 +138,13 @@ class LatWin(Group):
         self._marked = (predicate, found)
         return bool(found)
 
-    def _code(self, predicate: Predicate) -> Code:
+    def _bind(self, predicate: Predicate) -> Bound:
         key = id(predicate)
         if key not in self._bound:
             if len(self._bound) == KEPT:
                 del self._bound[next(iter(self._bound))]
             self._bound[key] = predicate, Bound(predicate, self.box)  # held, so that its id stays its own
-        return self._bound[key][1].refresh(self.ring)
+        return self._bound[key][1]
 
     def _noted(self, process: int, number: int, lo: int) -> int:
         self._marked = None
@@ -208,7 +208,7 @@ def _follow(ring: Ring, box: Box) -> None:
 
 
 @bare
-def _unavoidable(ring: Ring, box: Box, low: Array, high: Array, true: Array, reached: Array, numbers: Array) -> bool:
+def _unavoidable(ring: Ring, box: Box, low: Array, high: Array, numbers: Array, true: Array, reached: Array) -> bool:
     """`walk_box.unavoidable` between the ends of the lattice as it is."""
     least(ring, low)
     greatest(ring, high)
