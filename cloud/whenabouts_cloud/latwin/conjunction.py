@@ -1,13 +1,14 @@
 """Detects a conjunction of local predicates over a group: possibly and definitely, with no lattice (see the kernel)."""
 
-import operator
 import struct
 from collections.abc import Sequence
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.compiled import entry
 from whenabouts_cloud.latwin import conjunction_kernel as kernel
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin import overlap_kernel as runs
@@ -37,7 +38,6 @@ class Verdict(NamedTuple):
 Bools = npt.NDArray[np.bool_]
 _BITS = (kernel.POSSIBLY, kernel.DEFINITELY, kernel.IN_WINDOW, kernel.WITHDRAWN)
 _VERDICTS = tuple(Verdict(*(bool(code & bit) for bit in _BITS)) for code in range(sum(_BITS) + 1))
-_NO_CLOCK = (struct.error, TypeError)
 
 
 class Verdicts(NamedTuple):
@@ -86,6 +86,7 @@ class ConjunctionDetector(Group):
         self.ring.heads[:, [runs.NEWEST_RUN, runs.RUN]] = -1
         self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
         self._bytes = self._row.data.cast("B")
+        self._push = entry(kernel.push, self.ring, self._work, self._told, 0, 0, self._row, 0, 0, 0)
 
     def push(
         self, process: int, state: int, clock: Clock, holds: bool, t_min: int | None = None, t_max: int | None = None
@@ -98,18 +99,21 @@ class ConjunctionDetector(Group):
         Raises:
             ValueError: there is no such process, state or clock, or the times are in the wrong order; nothing has changed.
         """
-        process, state = operator.index(process), operator.index(state)
+        given = self._hybrid
+        lo = t_min if given and t_min is not None else at.NEVER
+        hi = t_max if given and t_max is not None else at.FOREVER
         try:
             self._put(self._bytes, 0, *clock)
-        except _NO_CLOCK:
-            self._clock(process, state, clock)
-        lo, hi = at.NEVER, at.FOREVER
-        if self._hybrid:
-            lo = lo if t_min is None else operator.index(t_min)
-            hi = hi if t_max is None else operator.index(t_max)
-        code: int = kernel.push_one(
-            *self.ring, self._work, self._told, process, state, self._row, lo, hi, 1 if holds else 0
-        )
+            code: int = self._push(
+                self.ring, self._work, self._told, index(process), index(state), self._row, index(lo), index(hi),
+                1 if holds else 0,
+            )  # fmt: skip
+        except (struct.error, TypeError, OverflowError):
+            state = self._clock(process, self._state(state), clock)
+            lo, hi = self._times(lo, hi)
+            code = self._push(
+                self.ring, self._work, self._told, process, state, self._row, lo, hi, 1 if holds else 0
+            )  # fmt: skip
         if code < 0:
             raise self._error(code, process, state, clock, t_min, t_max)
         verdict: Verdict = _VERDICTS[code]

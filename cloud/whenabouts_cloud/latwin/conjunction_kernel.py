@@ -97,15 +97,6 @@ def settle(ring: Ring, work: Array, told: Array) -> Any:
 
 
 @bare
-def push_one(
-    meta: Array, heads: Array, window: Array, room: Array, evidence: Array, work: Array, told: Array, process: int,
-    number: int, clock: Array, lo: int, hi: int, holds: int,
-) -> Any:  # fmt: skip
-    """As `push`, the ring in its parts: handing over the tuple costs 2 us a call more."""
-    return push(Ring(meta, heads, window, room, evidence), work, told, process, number, clock, lo, hi, holds)
-
-
-@bare
 def first_wrong(process: Array, number: Array, clock: Array, lo: Array, hi: Array) -> Any:
     """The first row that is no report of a group, and what is wrong with it; or the number of rows and 0."""
     for i in range(len(process)):
