@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from whenabouts_cloud.latwin import conjunction_kernel, overlap_kernel
+from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin.conjunction import ConjunctionDetector, Verdict
 
 A, B = 0, 1
@@ -285,3 +287,32 @@ def test_windows_that_tell_much_at_once():
     found = one.feed(process, state, clock, holds)
     assert found.overlaps.tolist() == [[1, k] for k in range(1, 2 * count + 1, 2)]
     assert set(found.overlap_row.tolist()) == {len(process) - 1}
+
+
+def test_true_states_are_found_across_the_end_of_the_ring():
+    """States 2, 3, 4 in three places: they lie in the order 3, 4, 2."""
+    one = ConjunctionDetector(1, 3)
+    for number, holds in enumerate([True, True, True, False, True]):
+        one.push(A, number, (number,), holds)
+    assert [overlap_kernel.next_true(one.ring, A, number) for number in (2, 3, 4, 5)] == [2, 4, 4, -1]
+    assert [overlap_kernel.previous_true(one.ring, A, number) for number in (4, 3, 2, 1)] == [4, 2, 2, -1]
+    runs = one.ring.window[A, :, at.RUN]
+    assert runs.tolist() == [-1, 4, 0]  # of states 3, 4 and 2: the run of state 2 began with state 0
+
+
+def test_the_least_and_the_greatest_choice_meet_in_the_middle():
+    """A choice of states moves up past what another is known to have left, and down before it.
+
+    a:  a0 --- a1 .--- a2       b1 knows a1, so (a0, b1) is not consistent
+    b:  b0 -------'-> b1
+    """
+    one = ConjunctionDetector(2, 3)
+    for p, number, clock in ((A, 0, (0, 0)), (A, 1, (1, 0)), (A, 2, (2, 0)), (B, 0, (0, 0)), (B, 1, (1, 1))):
+        one.push(p, number, clock, True)
+    work = np.zeros((overlap_kernel.WORK, 2), np.int64)
+    work[overlap_kernel.LEAST] = 0, 1
+    assert conjunction_kernel.climb(one.ring, work, overlap_kernel.LEAST, False)
+    assert work[overlap_kernel.LEAST].tolist() == [1, 1]
+    work[overlap_kernel.GREATEST] = 0, 1
+    conjunction_kernel.descend(one.ring, work, overlap_kernel.GREATEST)
+    assert work[overlap_kernel.GREATEST].tolist() == [0, 0]

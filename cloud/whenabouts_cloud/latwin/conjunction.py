@@ -54,7 +54,8 @@ class Verdicts(NamedTuple):
 class ConjunctionDetector(Group):
     """Tells after every report whether all local predicates of a group possibly and definitely held together.
 
-    Arguments as `Group`. Nothing is said as long as nothing has come of a process. Below a microsecond a report.
+    Arguments as `Group`. Nothing is said as long as nothing has come of a process. `evidence` and `renew` are reports too:
+    what they make of it is in `verdict` and `overlaps`. About a microsecond a report, in any order of arrival.
 
     >>> detector = ConjunctionDetector(processes=2, window=4)
     >>> detector.push(0, 0, (0, 0), True).possibly

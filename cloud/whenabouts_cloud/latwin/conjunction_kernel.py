@@ -45,11 +45,12 @@ def push(
 ) -> Any:
     """One report of a state: the verdict over all windows since the last call, or a negative number as `ring.accept`."""
     verdict, judged = 0, False
-    work[COUNT, 0] = 0
     while True:
         status = accept(ring, process, number, clock, lo, hi, holds)
         if status < 0:
             return status
+        if not judged:
+            work[COUNT, 0] = 0
         while True:
             k = release(ring)
             if k < 0:
