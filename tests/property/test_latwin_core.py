@@ -74,6 +74,24 @@ def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
             assert lattice.definitely_in_window(form) == definitely(states, predicate)
 
 
+@given(cases(any_order=True), st.booleans(), st.data())
+@settings(max_examples=75, deadline=None)
+def test_a_lattice_that_is_not_stored_tells_the_same(case, hybrid, data):
+    """Walked when asked, or kept: CGSs, Pos and Def are equal after every report."""
+    n = case.computation.processes
+    predicate = data.draw(trees(n))
+    order = "hybrid" if hybrid else "causal"
+    kept, walked = LatWin(n, case.window, order), LatWin(n, case.window, order, store=False)
+    for index in case.computation.arrivals:
+        push(kept, case.computation.events[index])
+        push(walked, case.computation.events[index])
+        assert states_of(kept) == states_of(walked)
+        for form in (predicate, predicate.__call__):
+            assert kept.possibly(form) == walked.possibly(form)
+            assert kept.definitely_in_window(form) == walked.definitely_in_window(form)
+    assert walked.withdrawn is None
+
+
 @given(cases(any_order=True))
 @settings(max_examples=75, deadline=None)
 def test_the_lattice_is_that_of_the_papers_algorithms(case):

@@ -58,6 +58,8 @@ class Group(ABC):
             ValueError: there is no such process, or the clock is none of this group.
         """
         number = -1 if clock is None else self._clock(process, None, clock)
+        if clock is not None and number < 0:
+            raise self._error(at.BAD_ENTRY, process, None, clock, None, None)
         status = self._noted(process, number, self._times(t, None)[0])
         if status < 0:
             raise self._error(status, process, number, clock, t, t)
