@@ -1,0 +1,206 @@
+"""Order by time folded into the clocks, when states come in any order; and when a patient group lets a state in.
+
+Event e comes before f, e => f, iff e happened before f, or the latest time of e is before the earliest of f
+(`hi(e) < lo(f)`), or transitively. Both imply that e truly came first, so => is a strict partial order, total on each
+process, and everything that holds of the windows of happened-before holds of those of => (all proofs use only that).
+
+The effective clock of a begin b joins: its own clock, that of its predecessor, of each other process the latest begin a
+with `hi(a) < lo(b)`, and the effective clocks of all so named. By induction over true time its entries are exactly what
+is before b in =>, as far as it has come and not left the window: the windows' CGSs need no more, a state outside knows
+less than each that is inside.
+
+Messages carry clocks along, time does not: a state c may come after b although `hi(c) < lo(b)`. Then b and the predecessor
+of c were taken for concurrent and are not.
+  eager    b is raised when c comes: CGSs are cut, and a verdict "possible" may be withdrawn
+  patient  b waits until what happened before it has been released and every process is known to be at `lo(b)` or later
+           (what still comes of it has hi >= true time >= lo(b)). Released by lo; nothing is cut
+A process of which no state has come holds nothing back. When the first comes, it holds back as all do, and is itself let in
+once its time is known as far as that of what was released; what is then known of it is told to the clocks first.
+"""
+
+from typing import Any
+
+from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.layout import Ring
+
+
+@bare
+def join(ring: Ring, row: Array, clock: Array, begin: int, own: int) -> Any:
+    """Raises the clock of a row of process `own` to that which begins at place `begin` of `clock`; whether it grew."""
+    grew = False
+    for i in range(len(row) - at.ROW):
+        if clock[begin + i] > row[at.ROW + i]:
+            if i == own:
+                ring.meta[at.CONTRADICTIONS] += 1
+            else:
+                row[at.ROW + i] = clock[begin + i]
+                grew = True
+    return grew
+
+
+@bare
+def fold(ring: Ring, process: int, row: Array) -> Any:
+    """Raises the clock of a row to all that is before it and held in a window; whether it grew. O(n w + n^2 steps)."""
+    heads, window = ring.heads, ring.window
+    if not ring.meta[at.HYBRID]:
+        return False
+    grew = False
+    for i in range(len(heads)):
+        if i == process:
+            continue
+        number = heads[i, at.NEXT] - 1
+        while number >= heads[i, at.FIRST] and window[i, number % heads[i, at.WIDTH], at.HI] >= row[at.LO]:
+            number -= 1
+        if number < heads[i, at.FIRST]:
+            number = heads[i, at.GONE] if heads[i, at.GONE_HI] < row[at.LO] else -1
+        if number > row[at.ROW + i]:
+            row[at.ROW + i] = number
+            grew = True
+    return join_named(ring, process, row) or grew
+
+
+@bare
+def join_named(ring: Ring, process: int, row: Array) -> Any:
+    """Joins the clocks of the states that a row's clock names, again until it does not grow; whether it ever did."""
+    heads, window = ring.heads, ring.window
+    grew = again = False
+    while True:
+        again = False
+        for i in range(len(heads)):
+            named = min(row[at.ROW + i], heads[i, at.NEXT] - 1)
+            if i != process and named >= heads[i, at.FIRST]:
+                known = window[i, named % heads[i, at.WIDTH]]
+                again = join(ring, row, known, at.ROW, process) or again
+        if not again:
+            return grew
+        grew = True
+
+
+@bare
+def spread(ring: Ring, process: int, row: Array) -> None:
+    """Raises the clocks of all that comes after a state that has just entered its window. O(n w), more when it cuts."""
+    changed = False
+    for j in range(len(ring.heads)):
+        if j == process:
+            continue
+        head, before, grew = ring.heads[j], 0, False
+        for number in range(head[at.FIRST], head[at.NEXT]):
+            place = number % head[at.WIDTH]
+            other = ring.window[j, place]
+            grew = grew and join(ring, other, ring.window[j, before], at.ROW, j)
+            grew = told(ring, other, j, process, row) or grew
+            if grew:
+                raised(ring, other)
+                changed = True
+            before = place
+        other = ring.evidence[j, 0]
+        if other[at.NUMBER] >= 0:
+            grew = grew and join(ring, other, ring.window[j, before], at.ROW, j)
+            changed = told(ring, other, j, process, row) or grew or changed
+    while changed:
+        changed = settle(ring)
+
+
+@bare
+def told(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
+    """Raises a row of process `own` to a state of `process` and its clock, if it comes after it; whether it grew."""
+    grew = False
+    if other[at.ROW + process] < row[at.NUMBER]:
+        if other[at.LO] <= row[at.HI]:
+            return False
+        other[at.ROW + process] = row[at.NUMBER]
+        grew = True
+    return join(ring, other, row, at.ROW, own) or grew
+
+
+@bare
+def settle(ring: Ring) -> Any:
+    """One pass over all rows that joins what they name; whether any grew."""
+    changed = False
+    for j in range(len(ring.heads)):
+        head, before = ring.heads[j], -1
+        for number in range(head[at.FIRST], head[at.NEXT]):
+            place = number % head[at.WIDTH]
+            other = ring.window[j, place]
+            grew = before >= 0 and join(ring, other, ring.window[j, before], at.ROW, j)
+            grew = join_named(ring, j, other) or grew
+            if grew:
+                raised(ring, other)
+                changed = True
+            before = place
+        other = ring.evidence[j, 0]
+        if other[at.NUMBER] >= 0 and before >= 0:
+            grew = join(ring, other, ring.window[j, before], at.ROW, j)
+            changed = join_named(ring, j, other) or grew or changed
+    return changed
+
+
+@bare
+def raised(ring: Ring, row: Array) -> None:
+    """Marks a row of the window whose clock grew after it was let in."""
+    if not row[at.MARK]:
+        row[at.MARK] = 1
+        ring.meta[at.RAISED] += 1
+        ring.meta[at.CUTS] += 1
+
+
+@bare
+def unmark(ring: Ring) -> None:
+    """Forgets which rows the release before has raised."""
+    if ring.meta[at.RAISED] == 0:
+        return
+    for j in range(len(ring.heads)):
+        for place in range(ring.heads[j, at.WIDTH]):
+            ring.window[j, place, at.MARK] = 0
+    ring.meta[at.RAISED] = 0
+
+
+@bare
+def announce(ring: Ring, process: int) -> None:
+    """Raises the others' entries of a process to those of its states that wait to be let in and are before them by time.
+
+    So no CGS is told that the next release would cut.
+    """
+    heads = ring.heads
+    places = ring.room.shape[1]
+    for j in range(len(heads)):
+        if j == process:
+            continue
+        for number in range(heads[process, at.NEXT], heads[process, at.ARRIVED]):
+            waiting = ring.room[process, number % places]
+            for held in range(heads[j, at.FIRST], heads[j, at.NEXT]):
+                other = ring.window[j, held % heads[j, at.WIDTH]]
+                if waiting[at.HI] < other[at.LO] and other[at.ROW + process] < number:
+                    other[at.ROW + process] = number
+                    raised(ring, other)
+
+
+@bare
+def due(ring: Ring) -> Any:
+    """The process whose oldest waiting state a patient group may let in now, the one with the least lo; or -1. O(n^2)."""
+    heads = ring.heads
+    found, least = -1, at.FOREVER
+    for j in range(len(heads)):
+        if heads[j, at.NEXT] == heads[j, at.ARRIVED]:
+            continue
+        row = ring.room[j, heads[j, at.NEXT] % ring.room.shape[1]]
+        end = ring.evidence[j, 0]
+        lo = max(row[at.LO], end[at.LO]) if end[at.NUMBER] >= 0 else row[at.LO]
+        if (found < 0 or lo < least) and may_enter(ring, j, row, lo):
+            found, least = j, lo
+    return found
+
+
+@bare
+def may_enter(ring: Ring, process: int, row: Array, lo: int) -> Any:
+    """Whether all that may come before a state that began at `lo` or later has been let in."""
+    heads = ring.heads
+    if not heads[process, at.BEGUN] and heads[process, at.WATER] < ring.meta[at.NEWEST_LO]:
+        return False
+    for i in range(len(heads)):
+        if i != process and heads[i, at.HEARD]:
+            known = row[at.ROW + i]  # 0 says nothing: every process begins there
+            if heads[i, at.WATER] < lo or heads[i, at.NEXT] <= known > 0:
+                return False
+    return True

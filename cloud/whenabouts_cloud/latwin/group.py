@@ -1,0 +1,164 @@
+"""What every watcher of a group does alike: checks of what is pushed, evidence, renewals, snapshots, counters."""
+
+import json
+import operator
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.layout import Ring, new_ring
+
+VERSION = 1
+Clock = Sequence[int]
+
+
+class Group(ABC):
+    """The reports of one group of processes in, windows kept in `ring`.
+
+    Args:
+        processes: how many there are.
+        window: how many states of each process are held, or a number for each.
+        order: "causal" compares by clocks alone, "hybrid" also by times.
+        patient: hybrid only: lets a state in when nothing that comes before it can still come (`effective`).
+        room: states of a process that may wait for a predecessor, or to be let in; see `ring` for what happens beyond.
+    """
+
+    def __init__(
+        self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
+        room: int = at.ROOM,
+    ) -> None:  # fmt: skip
+        self.ring = new_ring(processes, window, order, patient, room)
+        self._row = np.zeros(processes, np.int64)
+
+    @abstractmethod
+    def _noted(self, process: int, number: int, lo: int) -> int:
+        """`ring.note` with the clock in `self._row`, and the releases that follow."""
+
+    @abstractmethod
+    def _renewed(self, process: int, number: int) -> int:
+        """`ring.renew`, and the releases that follow."""
+
+    @abstractmethod
+    def _rebuilt(self) -> None:
+        """Follows a restore: what is built on the ring is built anew."""
+
+    def evidence(self, process: int, clock: Clock | None = None, t: int | None = None) -> None:
+        """A process was still in state `clock[process]` when it knew this clock, and at time t or later.
+
+        Without a clock the state is the newest that has come. No state begins; only more is known of the end of the newest
+        and of how far the time of the process has come. Evidence of a state that is over, or about which nothing is said,
+        changes nothing and is counted.
+
+        Raises:
+            ValueError: there is no such process, or the clock is none of this group.
+        """
+        number = -1 if clock is None else self._clock(process, None, clock)
+        status = self._noted(process, number, at.NEVER if t is None else operator.index(t))
+        if status < 0:
+            raise self._error(status, process, number, clock, t, t)
+
+    def renew(self, process: int, state: int) -> None:
+        """Begins a process anew at `state`, as after a gap that will not be filled: its window is empty until that has come.
+
+        Raises:
+            ValueError: there is no such process, or the state is older than one that was let in.
+        """
+        if self._renewed(operator.index(process), operator.index(state)) < 0:
+            n = len(self.ring.heads)
+            least = int(self.ring.heads[process, at.NEXT]) if 0 <= process < n else 0
+            raise ValueError(
+                f"renewal: found process {process}, state {state}, expected a process 0 to {n - 1}, a state from {least}"
+            )
+
+    def snapshot(self) -> bytes:
+        """The ring as bytes; all else is made of it. Within 2 KB for 9 processes and windows of 4 while little waits."""
+        ring = self.ring
+        waiting = np.argwhere(ring.room[:, :, at.NUMBER] >= 0)
+        parts = [ring.meta, ring.heads, ring.window, ring.evidence, waiting, ring.room[tuple(waiting.T)]]
+        depth = [ring.window.shape[1], ring.room.shape[1], len(waiting)]
+        head = json.dumps({"version": VERSION, "processes": len(ring.heads), "depth": depth}).encode()
+        body = b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in parts)
+        planes = np.frombuffer(body, np.uint8).reshape(-1, 8).T.tobytes()  # high bytes are alike, so they pack well
+        return head + b"\n" + zlib.compress(planes, 9)
+
+    def restore(self, blob: bytes) -> None:
+        """Goes on from a snapshot of a group with the same arguments.
+
+        Raises:
+            ValueError: it is no snapshot, of another version, or of a group made otherwise.
+        """
+        self.ring = _read(blob, self.ring)
+        self._rebuilt()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What has been counted since the beginning, and how many states wait."""
+        found = {name: int(self.ring.meta[place]) for name, place in at.COUNTER_NAMES.items()}
+        return {**found, "waiting": int((self.ring.room[:, :, at.NUMBER] >= 0).sum())}
+
+    def _clock(self, process: int, state: int | None, clock: Clock) -> int:
+        """Puts a clock into `self._row`; the number of the state it says to be of."""
+        n = len(self._row)
+        if len(clock) != n:
+            raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process")
+        if not 0 <= process < n:
+            raise self._error(at.BAD_PROCESS, process, state, clock, None, None)
+        try:
+            self._row[:] = clock
+        except (OverflowError, TypeError, ValueError):
+            raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
+        return int(self._row[process]) if state is None else state
+
+    def _error(self, status: int, process: Any, state: Any, clock: Any, t_min: Any, t_max: Any) -> ValueError:
+        """The error for what a wrong report was answered with."""
+        n = len(self._row)
+        number = f"from 0 to {at.NUMBER_LIMIT - 1}"
+        found = {
+            at.BAD_PROCESS: f"process: found {process}, expected 0 to {n - 1}",
+            at.BAD_STATE: f"state: found {state}, expected a number {number}",
+            at.BAD_OWN: f"clock: found {clock}, expected the number of the state, {state}, as entry {process}",
+            at.BAD_ENTRY: f"clock: found {clock}, expected {n} numbers of states {number}",
+            at.BAD_TIME: f"time: found {t_min} to {t_max}, expected integers, the earlier first",
+        }
+        return ValueError(found[status])
+
+
+def _read(blob: bytes, like: Ring) -> Ring:
+    """The ring of a snapshot.
+
+    Raises:
+        ValueError: as `Group.restore`.
+    """
+    line, _, packed = blob.partition(b"\n")
+    n, depth, places = len(like.heads), like.window.shape[1], like.room.shape[1]
+    try:
+        head = json.loads(line)
+        version, processes, (window, room, waiting) = head["version"], head["processes"], head["depth"]
+        body = zlib.decompress(packed)
+    except (ValueError, KeyError, TypeError, zlib.error):
+        raise ValueError(f"snapshot: found {line[:40]!r}, expected one of a group, of version {VERSION}") from None
+    if (version, processes, window, room) != (VERSION, n, depth, places):
+        raise ValueError(
+            f"snapshot: found {processes} processes, windows of {window} and room for {room}, version {version}, "
+            f"expected {n}, {depth}, {places} and {VERSION}"
+        )
+    long = at.ROW + n
+    shapes = [like.meta.shape, like.heads.shape, like.window.shape, like.evidence.shape, (waiting, 2), (waiting, long)]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    if len(body) != 8 * sum(sizes):
+        raise ValueError(f"snapshot: found {len(body)} bytes, expected {8 * sum(sizes)}")
+    flat = np.frombuffer(np.frombuffer(body, np.uint8).reshape(8, -1).T.tobytes(), "<i8").astype(np.int64)
+    cut = np.split(flat, np.cumsum(sizes)[:-1])
+    meta, heads, held, evidence, where, rows = (part.reshape(shape) for part, shape in zip(cut, shapes, strict=True))
+    if (heads[:, at.WIDTH] != like.heads[:, at.WIDTH]).any() or (
+        meta[: at.PATIENT + 1] != like.meta[: at.PATIENT + 1]
+    ).any():
+        raise ValueError("snapshot: found one of another order or other windows, expected that of a group made alike")
+    waits = np.zeros_like(like.room)
+    waits[:, :, at.NUMBER] = -1
+    waits[tuple(where.T)] = rows
+    return Ring(*(np.ascontiguousarray(part) for part in (meta, heads, held, waits, evidence)))
