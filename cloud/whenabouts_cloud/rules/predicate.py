@@ -135,7 +135,7 @@ def test(predicate: Predicate) -> Test:
             return lambda values: values.get(predicate) not in (None, 0.0)
         case Compared(sign, left, Value() as right):
             return lambda values: _compared(sign, values.get(left), values.get(right))
-        case Compared(sign, left, constant):
+        case Compared(sign, left, float() | str() as constant):
             return lambda values: _compared(sign, values.get(left), constant)
         case Not(part):
             inner = test(part)
