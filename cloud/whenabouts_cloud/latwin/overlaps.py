@@ -6,7 +6,7 @@ Garg and Waldecker (Detection of Strong Unstable Predicates, 1996), who need no 
 
     begin b of process i before e     the clock of e knows b, or the latest time of b is before the earliest of e
 
-and e is what is known of the end of a run: the state after it, or, while it goes on, a state or clock-only report inside
+(entry 0 of a clock is no knowledge: a member that has not begun its first state looks like that too), and e is what is known of the end of a run: the state after it, or, while it goes on, a state or clock-only report inside
 it, or the promise of its gateway. Verdicts are all such choices of runs. Windows play no part in them: a checker that
 forgets runs when its window has slid past them finds the ones that its order of arrival lets it find.
 
@@ -173,7 +173,8 @@ class Overlaps:
         """Whether the begins of all other runs were before this report of process `at`."""
         lo = self._lo[at]
         return all(
-            n == at or report.clock[run.begin.slot] >= run.begin.number or run.hi < lo for n, run in enumerate(runs)
+            n == at or report.clock[run.begin.slot] >= max(run.begin.number, 1) or run.hi < lo
+            for n, run in enumerate(runs)
         )
 
 

@@ -106,7 +106,7 @@ class _Order:
             heapq.heappush(self._ready, (-FURTHEST_US - 1, slot))
             return
         for other, known in enumerate(head.clock):
-            if known > self._reached[other] and other != slot:
+            if known > self._reached[other] and known > 0 and other != slot:  # 0 says nothing: all begin there
                 self._blocked[other].append(slot)
                 return
         heapq.heappush(self._ready, (head.lo, slot))
@@ -193,7 +193,8 @@ def _with_gaps(
     reach = [number - 1 for number in following]
     for queue in waiting:
         for report in queue:
-            reach = [max(pair) for pair in zip(reach, report.clock, strict=True)]
+            reach = [max(a, b) if b else a for a, b in zip(reach, report.clock, strict=True)]
+            reach[report.slot] = max(reach[report.slot], report.number)
     found: list[list[Report | Gap]] = []
     for slot, queue in enumerate(waiting):
         numbers = [report.number for report in queue if not report.evidence]
@@ -212,7 +213,7 @@ def _missing(
     slot: int, numbers: list[int], first: int, last: int, waiting: Sequence[Sequence[Report]], delay_us: int
 ) -> list[Gap]:
     """Numbers from first to last that are not there, cut where the time changes up to which they are waited for."""
-    knowing = sorted((report.clock[slot], report.hi) for queue in waiting for report in queue)
+    knowing = sorted((r.clock[slot], r.hi) for queue in waiting for r in queue if r.clock[slot] or r.slot == slot)
     until, earliest = [], FURTHEST_US  # (number, the earliest hi of those that know it or a later one)
     for number, hi in reversed(knowing):
         earliest = min(earliest, hi)

@@ -58,7 +58,7 @@ class LatwinShard:
 
         With `everything` no more will land: all promises count now, and nothing waits.
         """
-        touched = {}
+        touched: dict[str, _Group] = {}
         for source, report in rows_of(self._rule, reports):
             group = touched.get(source.group)
             if group is None:

@@ -209,4 +209,5 @@ Watch = ByRuns | InWindows
 
 def report_of(row: Any) -> Report:
     """A report from JSON values."""
-    return Report(*row[:2], tuple(row[2]), *row[3:10], tuple(row[10]))
+    slot, number, clock, lo, hi, evidence, boot, seq, t_min, t_max, values = row
+    return Report(slot, number, tuple(clock), lo, hi, evidence, boot, seq, t_min, t_max, tuple(values))

@@ -133,10 +133,10 @@ def test(predicate: Predicate) -> Test:
     match predicate:
         case Value():
             return lambda values: values.get(predicate) not in (None, 0.0)
-        case Compared(sign, left, Value() as right):
-            return lambda values: _compared(sign, values.get(left), values.get(right))
-        case Compared(sign, left, float() | str() as constant):
-            return lambda values: _compared(sign, values.get(left), constant)
+        case Compared(sign, left, right):
+            if isinstance(right, Value):
+                return lambda values: _compared(sign, values.get(left), values.get(right))
+            return lambda values: _compared(sign, values.get(left), right)
         case Not(part):
             inner = test(part)
             return lambda values: not inner(values)
