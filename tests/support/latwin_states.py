@@ -45,9 +45,7 @@ def states_of(computation, **more):
         if index in computation.arrivals:
             seq = seqs[event.process] = seqs.get(event.process, -1) + 1
             stamp = EPOCH_US + event.lo * MS, EPOCH_US + event.hi * MS
-            rows[index] = state(
-                event.process, seq, event.clock, *stamp, event.holds, evidence=not event.begins, **more
-            )
+            rows[index] = state(event.process, seq, event.clock, *stamp, event.holds, evidence=not event.begins, **more)
     return [rows[index] for index in computation.arrivals]
 
 
@@ -68,7 +66,8 @@ def promises_of(rows_to_come, processes, us=FOREVER_US):
 def choices(rows, processes, causal=False):
     """The definition of DEFINITELY: every choice of runs, one of each process, each begun before the end of each other.
 
-    Tuples of numbers of their first states. All that was promised has passed, so a run without an end goes on.
+    Tuples of numbers of their first states. All that was promised has passed, so a run without an end goes on; with `causal`
+    time is no evidence of anything.
     """
     mine = [{} for _ in range(processes)]
     for row in rows:
@@ -83,7 +82,7 @@ def choices(rows, processes, causal=False):
         known.append([(r["vclock"][process], r, lo) for r, lo in zip(ordered, lowest, strict=True)])
 
     def before(i, run_i, j, run_j):
-        if max(begins[j]) == run_j[1]:
+        if max(begins[j]) == run_j[1] and not causal:
             return True
         begin = begins[i][run_i[0]]
         of_run = [x for x in known[j] if run_j[0] <= x[0] <= run_j[1]]

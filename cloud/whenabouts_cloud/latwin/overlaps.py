@@ -6,9 +6,10 @@ Garg and Waldecker (Detection of Strong Unstable Predicates, 1996), who need no 
 
     begin b of process i before e     the clock of e knows b, or the latest time of b is before the earliest of e
 
-(entry 0 of a clock is no knowledge: a member that has not begun its first state looks like that too), and e is what is known of the end of a run: the state after it, or, while it goes on, a state or clock-only report inside
-it, or the promise of its gateway. Verdicts are all such choices of runs. Windows play no part in them: a checker that
-forgets runs when its window has slid past them finds the ones that its order of arrival lets it find.
+and e is what is known of the end of a run: the state after it, or, while it goes on, a state or clock-only report inside
+it, or the promise of its gateway. (Entry 0 of a clock is no knowledge: a member that has not begun its first state in the
+view looks like that too.) Verdicts are all such choices of runs. Windows play no part in them: a checker that forgets runs
+when its window has slid past them finds those that its order of arrival lets it find.
 
 All are found in a pass over the states in any order that extends what is known (`release`), and little is kept: in it the
 begins of such runs come before all their ends, so when the last of them begins the others have begun and not ended. That
@@ -113,7 +114,7 @@ class Overlaps:
                 for at, (slot, is_known) in enumerate(zip(self._slots, choice.known, strict=True))
             )
             if all(known):
-                found.append(tuple(run.begin for run in choice.runs))
+                found.append(_verdict(choice.runs))
             else:
                 kept.append(choice._replace(known=known))
         self._open = kept
@@ -145,7 +146,7 @@ class Overlaps:
             elif self._after_all(at, choice.runs, report):
                 known = tuple(is_known or n == at for n, is_known in enumerate(choice.known))
                 if all(known):
-                    found.append(tuple(one.begin for one in choice.runs))
+                    found.append(_verdict(choice.runs))
                 else:
                     kept.append(choice._replace(known=known))
             elif not over:
@@ -160,7 +161,7 @@ class Overlaps:
             return []
         known = tuple(n == at and self._after_all(at, runs, report) for n in range(len(runs)))
         if all(known):
-            return [tuple(run.begin for run in runs)]
+            return [_verdict(runs)]
         latest = max(run.hi for run in runs)
         due = FURTHEST_US if latest >= FURTHEST_US else latest + max(self._wide) + 1
         self._open.append(Choice(runs, known, due))
@@ -181,3 +182,7 @@ class Overlaps:
 def _run(state: Any) -> Run:
     begin, hi = state
     return Run(Witness(*begin), hi)
+
+
+def _verdict(runs: tuple[Run, ...]) -> Verdict:
+    return Verdict(tuple(run.begin for run in runs))

@@ -49,7 +49,7 @@ def verdict_row(
 ) -> dict[str, Any]:
     """A row of RESULT; `names` are the gateways of the rule's processes, as "site/gateway"."""
     states = []
-    for one in verdict:
+    for one in verdict.states:
         site, _, gateway = names[one.slot].partition("/")
         states.append(
             {
@@ -70,15 +70,16 @@ def verdict_row(
         "view": view,
         "verdict": rule.modality + (" in window" if rule.in_window else ""),
         "status": status,
-        "t_min": max(one.t_min for one in verdict),
-        "t_max": max(one.t_max for one in verdict),
+        "t_min": max(one.t_min for one in verdict.states),
+        "t_max": max(one.t_max for one in verdict.states),
         "states": states,
     }
 
 
 def result_id(rule: LatwinRule, group: str, view: int, verdict: Verdict) -> str:
     """Names of rules and streams have no spaces, so the text is unambiguous."""
-    states = " ".join(f"{rule.streams[one.slot].name} {one.number}" for one in verdict)
+    numbers = [(one.slot, one.number) for one in verdict.states] + [verdict.since or (0, -1)]
+    states = " ".join(f"{rule.streams[slot].name} {number}" for slot, number in numbers)
     text = f"{rule.name} {rule.modality} {rule.in_window} {view} {states} {group}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

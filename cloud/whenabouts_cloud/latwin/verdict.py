@@ -1,6 +1,6 @@
 """What a watcher of a group tells: a verdict with its witness, one state of each process that takes part."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from whenabouts_cloud.latwin.report import Report
 
@@ -21,5 +21,15 @@ class Witness(NamedTuple):
         return cls(report.slot, report.number, report.boot, report.seq, report.t_min, report.t_max)
 
 
-Verdict = tuple[Witness, ...]
-"""By process. Of a verdict about runs the first state of each; of one about windows a global state that satisfies."""
+class Verdict(NamedTuple):
+    """Of a verdict about runs the first state of each; of one about windows a global state that satisfies, and with which
+    state (process, number) it came to hold: windows can show the same global state again in a later period."""
+
+    states: tuple[Witness, ...]
+    since: tuple[int, int] | None = None
+
+    @classmethod
+    def restored(cls, state: Any) -> "Verdict":
+        """From JSON values."""
+        states, since = state
+        return cls(tuple(Witness(*one) for one in states), None if since is None else (since[0], since[1]))

@@ -20,7 +20,7 @@ from typing import Any
 from whenabouts_cloud.cep.events import FURTHEST_US
 from whenabouts_cloud.latwin.release import Gap, Taken, in_order
 from whenabouts_cloud.latwin.report import Report, Source
-from whenabouts_cloud.latwin.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.verdict import Verdict
 from whenabouts_cloud.latwin.watch import Plan, report_of
 
 MAX_WAITING = 1024  # reports of a view that wait after a step; then the first of the order are taken without waiting
@@ -148,7 +148,7 @@ class View:
         self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends = known
         self._left_us, self._now_us, self.newest_us = times
         self._waiting = [{row[7]: report_of(row) for row in rows} for rows in waiting]
-        self._early = dict.fromkeys(tuple(Witness(*one) for one in verdict) for verdict in early)
+        self._early = dict.fromkeys(map(Verdict.restored, early))
         self._watch.restore(watched)
 
     def _bound(self, source: Source, report: Report) -> bool:

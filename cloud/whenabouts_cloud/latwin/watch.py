@@ -13,11 +13,23 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin import predicate as tree
 from whenabouts_cloud.latwin.overlaps import Lasted, Overlaps
 from whenabouts_cloud.latwin.report import Report, columns_of
 from whenabouts_cloud.latwin.verdict import Verdict, Witness
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_cloud.rules.predicate import Scalar, Test, Value, test
+from whenabouts_cloud.rules.predicate import (
+    All,
+    AtLeast,
+    Not,
+    Predicate,
+    Scalar,
+    Some,
+    Test,
+    Value,
+    streams_of,
+    test,
+)
 
 
 class Part(NamedTuple):
@@ -111,7 +123,8 @@ class InWindows:
     waits = False  # time decides nothing: nothing here waits for the end of a state
 
     def __init__(self, plan: Plan) -> None:
-        from whenabouts_cloud.latwin import ConjunctionDetector, LatWin
+        from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
+        from whenabouts_cloud.latwin.lattice import LatWin
 
         rule = plan.rule
         self._plan = plan
@@ -121,6 +134,7 @@ class InWindows:
         engine = LatWin if self._tests is None else ConjunctionDetector
         self._engine: Any = engine(len(rule.streams), list(rule.windows), order)
         self._held: list[dict[int, Report]] = [{} for _ in rule.streams]
+        self._predicate = self._tree(rule.predicate)
         self._on = False
 
     def take(self, report: Report) -> list[Verdict]:
@@ -135,13 +149,13 @@ class InWindows:
         if self._tests is None:
             self._engine.push(slot, report.number, report.clock, lo, hi)
             holds = self._engine.definitely_in_window if self._definite else self._engine.possibly
-            on = bool(holds(self._satisfied))
+            on = bool(holds(self._predicate))
         else:
             true = self._tests[slot](self._plan.values(report))
             v = self._engine.push(slot, report.number, report.clock, true, lo, hi)
             on = bool(v.definitely_in_window if self._definite else v.possibly)
         began, self._on = on and not self._on, on
-        return [self._witness()] if began else []
+        return [Verdict(self._witness(), (slot, report.number))] if began else []
 
     def cut(self, slot: int, following: int) -> None:
         """States of a process before the one numbered so are missing: its window begins anew."""
@@ -172,6 +186,28 @@ class InWindows:
         self._engine.restore(base64.b85decode(ring))
         self._held = [{row[1]: report_of(row) for row in rows} for rows in held]
 
+    def _tree(self, predicate: Predicate) -> tree.Predicate:
+        """The predicate as the lattice evaluates it: leaves are asked once of each state, or pair of states."""
+        slots = [n for n, s in enumerate(self._plan.rule.streams) if s.name in streams_of(predicate)]
+        match predicate:
+            case Not(part) if len(slots) > 1:
+                return tree.Not(self._tree(part))
+            case All(parts) if len(slots) > 1:
+                return tree.All(*map(self._tree, parts))
+            case Some(parts) if len(slots) > 1:
+                return tree.Any(*map(self._tree, parts))
+            case AtLeast(count, parts) if len(slots) > 1:
+                return tree.AtLeast(count, list(map(self._tree, parts)))
+        holds = test(predicate)
+
+        def related(*numbers: int) -> bool:
+            values: dict[Value, Scalar] = {}
+            for slot, number in zip(slots, numbers, strict=True):
+                values |= self._plan.values(self._held[slot][int(number)])
+            return holds(values)
+
+        return tree.Related(slots, related)
+
     def _satisfied(self, states: tuple[int, ...]) -> bool:
         """Whether the predicate holds in a global state."""
         values: dict[Value, Scalar] = {}
@@ -179,7 +215,7 @@ class InWindows:
             values |= self._plan.values(held[int(number)])
         return self._plan.holds(values)
 
-    def _witness(self) -> Verdict:
+    def _witness(self) -> tuple[Witness, ...]:
         """The least consistent global state in the windows that satisfies the predicate, in lexicographic order."""
         states = next(states for states in self._consistent(()) if self._satisfied(states))
         return tuple(Witness.of(held[number]) for held, number in zip(self._held, states, strict=True))
