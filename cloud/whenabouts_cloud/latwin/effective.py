@@ -54,9 +54,9 @@ def fold(ring: Ring, process: int, row: Array) -> Any:
             number -= 1
         if number >= heads[i, at.FIRST]:
             grew = join(ring, row, window[i, number % heads[i, at.WIDTH], at.ROW :], process) or grew
-        elif heads[i, at.GONE_HI] < row[at.LO]:
-            number = heads[i, at.GONE]
-        if number > row[at.ROW + i] and number >= 0:
+        else:
+            number = heads[i, at.GONE] if heads[i, at.GONE_HI] < row[at.LO] else -1
+        if number > row[at.ROW + i]:
             row[at.ROW + i] = number
             grew = True
     return join_named(ring, process, row) or grew
