@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reference.latwin import by_brute_force, simulate
 from reference.latwin import definitely as definitely_over
-from support.landing import EPOCH_US
+from support.landing import EPOCH_US, table
 from support.latwin_states import (
     FOREVER_US,
     MS,
@@ -22,6 +22,7 @@ from support.latwin_states import (
     states_of,
     told,
 )
+from whenabouts_cloud.latwin.picture import NothingToDrawError, picture
 from whenabouts_cloud.latwin.release import in_order
 from whenabouts_cloud.latwin.report import rows_of
 from whenabouts_cloud.latwin.shard import LatwinShard
@@ -390,3 +391,22 @@ def test_local_alternatives_are_told_each():
     assert sorted(tuple(s["name"] for s in r["states"]) for r in found) == [("s0", "s1"), ("s0", "s2"), ("s1", "s2")]
     either = rule("DEFINITELY s0 OR s1 WINDOW 4", processes=2)
     assert len(whole(either, [on(0, 0, 0), on(1, 0, 1, False)], [])) == 1
+
+
+def test_the_windows_at_a_verdict_are_drawn():
+    """Boxes of the global states in which all were on are marked; without a verdict the picture is of the end."""
+    job = definitely(2)
+    rows = [on(0, 0, 0), on(1, 0, 5), on(0, 1, 30, False), on(1, 1, 40, False), on(0, 2, 50, False)]
+    [verdict] = whole(job, rows, promised(g0=99, g1=99))
+    drawn = picture(job, table(rows), verdict)
+    assert drawn.count('class="state') + drawn.count("holds") > 0
+    assert "r: s0 AND s1" in drawn
+    assert "group office, view 7, when the latest verdict came to hold" in drawn
+    assert "s0 hall/g0" in drawn
+    assert "at the end" in picture(job, table(rows), None)
+    with pytest.raises(NothingToDrawError, match="has sent no state of s1"):
+        picture(job, table(rows[:1]), None)
+    with pytest.raises(NothingToDrawError, match="no state of a group"):
+        picture(job, table([]), None)
+    with pytest.raises(NothingToDrawError, match="expected two or more"):
+        picture(rule("POSSIBLY s0 WINDOW 2"), table(rows), None)

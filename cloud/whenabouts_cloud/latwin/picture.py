@@ -35,7 +35,7 @@ def picture(rule: LatwinRule, readings: pa.Table, verdict: dict[str, Any] | None
     if len(rule.streams) < 2:
         raise NothingToDrawError(f"rule {rule.name} is about one stream, expected two or more: there is no lattice")
     plan = Plan(rule)
-    (group, number), view = _view(plan, readings, verdict)
+    (group, view_number), view = _view(plan, readings, verdict)
     if view.unheard:
         raise NothingToDrawError(f"group {group} has sent no state of {', '.join(view.unheard)}")
     waited = {(one["name"], one["state"]) for one in verdict["states"]} if verdict else set()
@@ -43,14 +43,14 @@ def picture(rule: LatwinRule, readings: pa.Table, verdict: dict[str, Any] | None
 
     def holds(states: tuple[int, ...]) -> bool:
         values: dict[Value, Scalar] = {}
-        for slot, (state, own) in enumerate(zip(states, held, strict=True)):
-            values |= plan.values(slot, own[window.first[slot] + state].values)
+        for slot, (number, own) in enumerate(zip(states, held, strict=True)):
+            values |= plan.values(slot, own[number].values)
         return plan.holds(values)
 
     names = [f"{s.name} {name}" for s, name in zip(rule.streams, view.names, strict=True)]
     title = f"{rule.name}: {rule.predicate.text()}"
     when = "when the latest verdict came to hold" if verdict else "at the end"
-    return svg(window, each(window, holds), title, names, [f"group {group}, view {number}, {when}"])
+    return svg(window, each(window, holds), title, names, [f"group {group}, view {view_number}, {when}"])
 
 
 def _view(plan: Plan, readings: pa.Table, verdict: dict[str, Any] | None) -> tuple[tuple[str, int], View]:

@@ -1,6 +1,6 @@
 """What a rule asks of the states of one view, given in the order of `release`: by runs, or over windows.
 
-    ByRuns      DEFINITELY: for each alternative of the predicate its `Overlaps`
+    ByRuns      DEFINITELY: for each alternative of the predicate its `RunChoices`
     InWindows   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or of a conjunction the detector
 
 A verdict over windows is told when a holding period begins: at a state after which it holds and before which it did not.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin import predicate as tree
-from whenabouts_cloud.latwin.overlaps import Lasted, Overlaps
+from whenabouts_cloud.latwin.choices import Lasted, RunChoices
 from whenabouts_cloud.latwin.report import Report, columns_of
 from whenabouts_cloud.latwin.verdict import Verdict, Witness
 from whenabouts_cloud.rules.model import LatwinRule
@@ -70,7 +70,7 @@ class ByRuns:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = [Overlaps(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
+        self._parts = [RunChoices(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
 
     def take(self, report: Report) -> list[Verdict]:
         """The next report; what it makes sure."""
