@@ -1,0 +1,87 @@
+"""The rows of an office through the windows and the detector: sizes, verdicts, costs, and what was told of the truth when."""
+
+import time
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.experiments.office import STATE, Office
+from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
+
+Array = npt.NDArray[Any]
+Order = Literal["causal", "hybrid"]
+
+
+class Windows(NamedTuple):
+    """After each state that was let in: number of consistent global states, and Def over them. CPU microseconds a state."""
+
+    sizes: Array
+    definitely: Array
+    us_each: float
+
+
+def windows(office: Office, window: int, order: Order = "causal", patient: bool = False) -> Windows:
+    """The lattice kept and asked as the paper does it: after each state, whether the conjunction held definitely."""
+    n = office.workload.processes
+    lattice = LatWin(n, window, order, patient)
+    conjunction = All(*(Local(p, np.flatnonzero(office.begins(p)[1])) for p in range(n)))
+    sizes, definitely = [], []
+    rows = _rows(office)
+    began = time.process_time()
+    for kind, p, number, clock, _, lo, hi in rows:
+        if kind == STATE:
+            lattice.push(p, number, clock, lo, hi)
+            sizes.append(lattice.size)
+            definitely.append(lattice.definitely_in_window(conjunction))
+        else:
+            lattice.evidence(p, clock, lo)
+    took = time.process_time() - began
+    return Windows(np.array(sizes), np.array(definitely, bool), 1e6 * took / len(sizes))
+
+
+class Verdicts(NamedTuple):
+    """After each state that arrived. CPU microseconds a state, of one call from Python each."""
+
+    possibly: Array
+    definitely: Array
+    in_window: Array
+    us_each: float
+
+
+def verdicts(office: Office, window: int, order: Order = "causal") -> Verdicts:
+    """Those of the detector, which builds no lattice."""
+    detector = ConjunctionDetector(office.workload.processes, window, order)
+    found = []
+    rows = _rows(office)
+    began = time.process_time()
+    for kind, p, number, clock, holds, lo, hi in rows:
+        if kind == STATE:
+            found.append(detector.push(p, number, clock, holds, lo, hi))
+        else:
+            detector.evidence(p, clock, lo)
+    took = time.process_time() - began
+    said = np.array([(v.possibly, v.definitely, v.definitely_in_window) for v in found], bool)
+    return Verdicts(*said.T, us_each=1e6 * took / len(found))
+
+
+def told(office: Office, window: int, order: Order = "causal") -> dict[tuple[int, ...], int]:
+    """What the detector told to hold definitely, by the runs of true states (their first numbers), and when it told it."""
+    detector = ConjunctionDetector(office.workload.processes, window, order)
+    found: dict[tuple[int, ...], int] = {}
+    for (kind, p, number, clock, holds, lo, hi), at in zip(_rows(office), office.arrival_us.tolist(), strict=True):
+        if kind == STATE:
+            detector.push(p, number, clock, holds, lo, hi)
+        else:
+            detector.evidence(p, clock, lo)
+        runs = detector.runs
+        if runs is not None and runs not in found:
+            found[runs] = at
+    return found
+
+
+def _rows(office: Office) -> list[tuple[int, int, int, Array, bool, int, int]]:
+    columns = (office.kind, office.process, office.state, office.holds, office.lo, office.hi)
+    kind, process, state, holds, lo, hi = (column.tolist() for column in columns)
+    clocks = list(np.ascontiguousarray(office.clock))
+    return list(zip(kind, process, state, clocks, holds, lo, hi, strict=True))
