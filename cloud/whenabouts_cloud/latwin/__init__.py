@@ -2,3 +2,9 @@
 
 After Yang, Huang, Cao, Ma, Lu, "Design of a Sliding Window over Asynchronous Event Streams" (arXiv 1111.3022, 2011).
 """
+
+from whenabouts_cloud.latwin.box import LimitError
+from whenabouts_cloud.latwin.lattice import LatWin
+from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Local, Not, Predicate, Related
+
+__all__ = ["LatWin", "LimitError", "Local", "Related", "All", "Any", "Not", "AtLeast", "Predicate"]

@@ -1,0 +1,283 @@
+"""All consistent global states (CGSs) of the windows: a bit set over the box W^(1) x .. x W^(n), grown and pruned in place.
+
+A cell is one state of each process. The place of state `number` along its process is `number mod w`, so sliding a window
+moves nothing: the cells of the state that leaves are the cells of the one that comes, a slab of 1/w of the box. A push
+clears the slab (prune) and writes it anew (grow). The last processes share a word of 64 bits (three at w = 4).
+
+    words   (prod of leading w)   bits of the cells; strides as in `axes`
+    axes    (n, AXES)             per process: width, its first bit in masks, its stride in words and within a word
+    masks   (n, d)                per state held: a bit for each state of others that it can stand beside, and its own
+    tables  (t, 256)              per packed process: for a set of its places the bits of a word that lie there
+    facts   (FACTS)               size, how many lead, the last word of pairs, what the last report withdrew
+    path    (3, n)                room for walking the leading processes
+
+Words and masks are int64 taken as 64 bits. Two states can stand beside each other iff neither knows of the end of the
+other; a choice is a CGS iff all its pairs can. So growing walks the leading processes with the common mask, and the words at
+the ends are products of what the mask leaves of each packed process, met with their pairs among themselves.
+
+Yang et al. (2011, Algorithms 1-3) hold nodes and edges, find the new CGSs by search from C_max, and miss some if the window
+was empty before (their Theorem 4.2 does not hold then). Here nothing is searched from anywhere. Cost: CGSs / 64 or less,
+w^n / (64 w) words cleared; memory w^n bits.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.layout import Ring
+
+CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4
+STATES = 64  # of all windows together: a mask is a word
+
+WIDTH, OFFSET, STRIDE, WITHIN, AXES = 0, 1, 2, 3, 4  # STRIDE is 0 for packed processes, WITHIN for leading ones
+SIZE, LEADING, PAIRS, WITHDRAWN, FACTS = 0, 1, 2, 3, 4
+
+
+class LimitError(ValueError):
+    """A lattice larger than may be stored."""
+
+
+class Box(NamedTuple):
+    """The arrays of a lattice, see above."""
+
+    words: Array
+    axes: Array
+    masks: Array
+    tables: Array
+    facts: Array
+    path: Array
+
+
+def new_box(widths: Sequence[int]) -> Box:
+    """An empty lattice for windows of these widths.
+
+    Raises:
+        LimitError: more cells or states than may be.
+    """
+    n, cells = len(widths), int(np.prod(np.array(widths, object)))
+    if cells > CELLS or sum(widths) > STATES:
+        raise LimitError(
+            f"window: found {cells} choices of {sum(widths)} states, expected at most {CELLS} of {STATES}: take smaller "
+            "windows or fewer processes, or store=False, which walks the lattice when asked"
+        )
+    packed = 1
+    while packed < n and np.prod(widths[-packed - 1 :]) <= 64 and max(widths[-packed - 1 :]) <= 8:
+        packed += 1
+    leading = n - packed
+    axes = np.zeros((n, AXES), np.int64)
+    axes[:, WIDTH] = widths
+    axes[:, OFFSET] = np.cumsum([0, *widths[:-1]])
+    axes[:leading, STRIDE] = _strides(widths[:leading])
+    axes[leading:, WITHIN] = _strides(widths[leading:])
+    places = np.arange(int(np.prod(widths[leading:])))
+    tables = np.zeros((packed, 256), np.int64)
+    for process in range(leading, n):
+        if packed > 1:
+            along = places // axes[process, WITHIN] % axes[process, WIDTH]
+            for chosen in range(1 << widths[process]):
+                bits = sum(1 << int(place) for place in places[(chosen >> along) & 1 == 1])
+                tables[process - leading, chosen] = np.array([bits], np.uint64).view(np.int64)[0]
+    facts = np.zeros(FACTS, np.int64)
+    facts[LEADING] = leading
+    words = np.zeros(int(np.prod(widths[:leading])), np.int64)
+    return Box(words, axes, np.zeros((n, max(widths)), np.int64), tables, facts, np.zeros((3, n), np.int64))
+
+
+def _strides(widths: Sequence[int]) -> list[int]:
+    return [int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
+
+
+@bare
+def bits_of(word: int) -> Any:
+    """How many bits of a word are set."""
+    word = word - ((word >> 1) & 0x5555555555555555)
+    word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return (word * 0x0101010101010101) >> 56
+
+
+@bare
+def places_of(box: Box, process: int, mask: int) -> Any:
+    """The places along a process that a mask leaves, as bits."""
+    width = box.axes[process, WIDTH]
+    return (mask >> box.axes[process, OFFSET]) & (-1 if width == 64 else (1 << width) - 1)
+
+
+@bare
+def word_of(box: Box, mask: int) -> Any:
+    """The bits of a word whose packed processes are all where a mask leaves them."""
+    leading = box.facts[LEADING]
+    if len(box.tables) == 1:
+        return places_of(box, leading, mask)
+    word = -1
+    for process in range(leading, len(box.axes)):
+        word &= box.tables[process - leading, places_of(box, process, mask)]
+    return word
+
+
+@bare
+def along(box: Box, process: int, place: int) -> Any:
+    """The bits of a word at one place along a packed process."""
+    if len(box.tables) == 1:
+        return 1 << place
+    return box.tables[process - box.facts[LEADING], 1 << place]
+
+
+@bare
+def clear(box: Box, process: int, place: int) -> None:
+    """Takes the slab of one place out of the lattice."""
+    words, stride = box.words, box.axes[process, STRIDE]
+    gone = 0
+    if stride == 0:
+        kept = ~along(box, process, place)
+        for i in range(len(words)):
+            if words[i] & ~kept:
+                gone += bits_of(words[i] & ~kept)
+                words[i] &= kept
+    else:
+        for begin in range(place * stride, len(words), stride * box.axes[process, WIDTH]):
+            for i in range(begin, begin + stride):
+                if words[i]:
+                    gone += bits_of(words[i])
+                    words[i] = 0
+    box.facts[SIZE] -= gone
+
+
+@bare
+def grow(box: Box, mask: int) -> None:
+    """Puts all CGSs into the lattice that a mask leaves; none of them may be in it."""
+    leading, words, masks, axes = box.facts[LEADING], box.words, box.masks, box.axes
+    places, left, index = box.path[0], box.path[1], box.path[2]
+    pairs, size = box.facts[PAIRS], 0
+    if leading == 0:
+        words[0] |= word_of(box, mask) & pairs
+        box.facts[SIZE] += bits_of(word_of(box, mask) & pairs)
+        return
+    level, places[0], left[0], index[0] = 0, -1, mask, 0
+    while level >= 0:
+        place = places[level] + 1
+        if place == axes[level, WIDTH]:
+            level -= 1
+            continue
+        places[level] = place
+        if not (left[level] >> (axes[level, OFFSET] + place)) & 1:
+            continue
+        common = left[level] & masks[level, place]
+        word = index[level] + place * axes[level, STRIDE]
+        if level < leading - 1:
+            level += 1
+            places[level], left[level], index[level] = -1, common, word
+        else:
+            found = word_of(box, common) & pairs
+            words[word] |= found
+            size += bits_of(found)
+    box.facts[SIZE] += size
+
+
+@bare
+def pair_words(box: Box) -> None:
+    """The bits of a word whose packed processes can stand beside each other."""
+    leading = box.facts[LEADING]
+    common = -1
+    for process in range(leading, len(box.axes)):
+        word = 0
+        for place in range(box.axes[process, WIDTH]):
+            word |= along(box, process, place) & word_of(box, box.masks[process, place])
+        common &= word
+    box.facts[PAIRS] = common
+
+
+@bare
+def meet(ring: Ring, box: Box, process: int, place: int) -> None:
+    """The mask of a state held, and its bit in the masks of the others. O(n w)."""
+    row, masks, axes = ring.window[process, place], box.masks, box.axes
+    bit = 1 << (axes[process, OFFSET] + place)
+    mask = bit
+    for j in range(len(axes)):
+        if j == process:
+            continue
+        for other in range(axes[j, WIDTH]):
+            held = ring.window[j, other]
+            masks[j, other] &= ~bit
+            if held[at.NUMBER] < 0:
+                continue
+            if row[at.ROW + j] <= held[at.NUMBER] and held[at.ROW + process] <= row[at.NUMBER]:
+                masks[j, other] |= bit
+                mask |= 1 << (axes[j, OFFSET] + other)
+    masks[process, place] = mask
+
+
+@bare
+def forget(box: Box, process: int, place: int) -> None:
+    """Takes a state out of all masks."""
+    bit = 1 << (box.axes[process, OFFSET] + place)
+    for j in range(len(box.axes)):
+        for other in range(box.axes[j, WIDTH]):
+            box.masks[j, other] &= ~bit
+    box.masks[process, place] = 0
+
+
+@bare
+def step(ring: Ring, box: Box, process: int) -> None:
+    """Follows a release: what left the window is pruned, what was accepted too soon is cut, what is new grows."""
+    place = (ring.heads[process, at.NEXT] - 1) % ring.heads[process, at.WIDTH]
+    clear(box, process, place)
+    if ring.meta[at.RAISED] > 0:
+        forget(box, process, place)
+        cut(ring, box, process, place)
+    meet(ring, box, process, place)
+    pair_words(box)
+    grow(box, box.masks[process, place])
+
+
+@bare
+def cut(ring: Ring, box: Box, process: int, place: int) -> None:
+    """Takes out what the raised clocks refute; counted as withdrawn."""
+    before = box.facts[SIZE]
+    for j in range(len(box.axes)):
+        for other in range(box.axes[j, WIDTH]):
+            if (
+                ring.window[j, other, at.MARK]
+                and ring.window[j, other, at.NUMBER] >= 0
+                and (j, other) != (process, place)
+            ):
+                meet(ring, box, j, other)
+    forget(box, process, place)
+    pair_words(box)
+    for j in range(len(box.axes)):
+        for other in range(box.axes[j, WIDTH]):
+            if (
+                ring.window[j, other, at.MARK]
+                and ring.window[j, other, at.NUMBER] >= 0
+                and (j, other) != (process, place)
+            ):
+                clear(box, j, other)
+                grow(box, box.masks[j, other])
+    box.facts[WITHDRAWN] += before - box.facts[SIZE]
+    ring.meta[at.WITHDRAWN] += before - box.facts[SIZE]
+
+
+@bare
+def rebuild(ring: Ring, box: Box) -> None:
+    """The lattice of the windows as they are, from nothing."""
+    box.words[:] = 0
+    box.masks[:] = 0
+    box.facts[SIZE] = 0
+    for process in range(len(box.axes)):
+        for place in range(box.axes[process, WIDTH]):
+            if ring.window[process, place, at.NUMBER] >= 0:
+                meet(ring, box, process, place)
+    pair_words(box)
+    grow(box, -1)
+
+
+@bare
+def drop(box: Box, process: int) -> None:
+    """Follows an emptied window: no CGS is left, and no state of that process."""
+    box.words[:] = 0
+    box.facts[SIZE] = 0
+    for place in range(box.axes[process, WIDTH]):
+        forget(box, process, place)

@@ -1,0 +1,183 @@
+"""Least and greatest CGS, all CGSs in order, and Def, on the stored lattice.
+
+Along a process the states are in the order of their numbers, which begins at place `FIRST mod w` and goes round. So ranks
+are walked and turned into places. Everything lies between C_min and C_max: ranks outside are not walked.
+"""
+
+from typing import Any
+
+from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.box import LEADING, STRIDE, WIDTH, WITHIN, Box, along
+from whenabouts_cloud.latwin.layout import Ring
+
+
+@bare
+def least(ring: Ring, found: Array) -> bool:
+    """Fills in the numbers of C_min; false if there is no CGS. From the first states on, each is advanced to what the others
+    know of it, until no one knows more. O(n^2 w)."""
+    heads, window = ring.heads, ring.window
+    for i in range(len(heads)):
+        if heads[i, at.FIRST] == heads[i, at.NEXT]:
+            return False
+        found[i] = heads[i, at.FIRST]
+    again = True
+    while again:
+        again = False
+        for j in range(len(heads)):
+            row = window[j, found[j] % heads[j, at.WIDTH]]
+            for i in range(len(heads)):
+                if i != j and row[at.ROW + i] > found[i]:
+                    if row[at.ROW + i] >= heads[i, at.NEXT]:
+                        return False
+                    found[i] = row[at.ROW + i]
+                    again = True
+    return True
+
+
+@bare
+def greatest(ring: Ring, found: Array) -> bool:
+    """Fills in the numbers of C_max; false if there is no CGS. From the last states back, each goes back until it knows no
+    more of the others than there is. O(n^2 w)."""
+    heads, window = ring.heads, ring.window
+    for i in range(len(heads)):
+        if heads[i, at.FIRST] == heads[i, at.NEXT]:
+            return False
+        found[i] = heads[i, at.NEXT] - 1
+    again = True
+    while again:
+        again = False
+        for j in range(len(heads)):
+            i = 0
+            while i < len(heads):
+                if i != j and window[j, found[j] % heads[j, at.WIDTH], at.ROW + i] > found[i]:
+                    found[j] -= 1
+                    if found[j] < heads[j, at.FIRST]:
+                        return False
+                    again, i = True, 0
+                else:
+                    i += 1
+    return True
+
+
+@bare
+def word_at(box: Box, numbers: Array) -> Any:
+    """The word that a choice of states lies in."""
+    word = 0
+    for i in range(box.facts[LEADING]):
+        word += numbers[i] % box.axes[i, WIDTH] * box.axes[i, STRIDE]
+    return word
+
+
+@bare
+def bit_at(box: Box, numbers: Array) -> Any:
+    """And its bit there."""
+    bit = 0
+    for i in range(box.facts[LEADING], len(numbers)):
+        bit += numbers[i] % box.axes[i, WIDTH] * box.axes[i, WITHIN]
+    return bit
+
+
+@bare
+def copy(source: Array, to: Array) -> None:
+    """One row of numbers onto another."""
+    for i in range(len(source)):
+        to[i] = source[i]
+
+
+@bare
+def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> bool:
+    """The next choice for processes begin .. end - 1 in lexicographic order between two; false after the last."""
+    i = end - 1
+    while i >= begin:
+        if numbers[i] < high[i]:
+            numbers[i] += 1
+            return True
+        numbers[i] = low[i]
+        i -= 1
+    return False
+
+
+@bare
+def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any:
+    """Writes the CGSs as rows of numbers in lexicographic order; how many."""
+    n, leading, count = len(numbers), box.facts[LEADING], 0
+    copy(low, numbers)
+    while True:
+        word = box.words[word_at(box, numbers)]
+        while word:
+            if (word >> bit_at(box, numbers)) & 1:
+                copy(numbers, out[count])
+                count += 1
+            if not following(low, high, numbers, leading, n):
+                break
+        if not following(low, high, numbers, 0, leading):
+            return count
+
+
+@bare
+def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
+    """Sets the bits of those CGSs (rows of numbers) for which `true`, and no others."""
+    out[:] = 0
+    for i in range(len(rows)):
+        if true[i]:
+            out[word_at(box, rows[i])] |= 1 << bit_at(box, rows[i])
+
+
+@bare
+def meets(box: Box, true: Array) -> bool:
+    """Whether a CGS of the lattice has its bit set in `true`: Pos."""
+    found = 0
+    for i in range(len(box.words)):
+        found |= box.words[i] & true[i]
+    return found != 0
+
+
+@bare
+def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, numbers: Array) -> bool:
+    """Whether each path of single steps from C_min to C_max goes through a CGS with its bit set in `true`: Def.
+
+    The false CGSs that can be reached through false ones are pushed on word by word in lexicographic order; within a word
+    they spread until nothing is added. `reached` is room of the size of the lattice.
+    """
+    words, axes, leading = box.words, box.axes, box.facts[LEADING]
+    if (true[word_at(box, low)] >> bit_at(box, low)) & 1 or (true[word_at(box, high)] >> bit_at(box, high)) & 1:
+        return True
+    reached[:] = 0
+    reached[word_at(box, low)] = 1 << bit_at(box, low)
+    copy(low, numbers)
+    while True:
+        index = word_at(box, numbers)
+        here = reached[index]
+        if here:
+            here = flooded(box, low, high, here & words[index] & ~true[index], words[index] & ~true[index])
+            reached[index] = here
+        if here:
+            for i in range(leading):
+                if numbers[i] < high[i]:
+                    place, stride = numbers[i] % axes[i, WIDTH], axes[i, STRIDE]
+                    onward = stride if place < axes[i, WIDTH] - 1 else -place * stride
+                    reached[index + onward] |= here
+        if not following(low, high, numbers, 0, leading):
+            break
+    return not (reached[word_at(box, high)] >> bit_at(box, high)) & 1
+
+
+@bare
+def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
+    """All of the open bits of a word that steps of packed processes reach from those here."""
+    n = len(low)
+    while True:
+        before = here
+        for i in range(box.facts[LEADING], n):
+            width, within = box.axes[i, WIDTH], box.axes[i, WITHIN]
+            if low[i] == high[i]:
+                continue
+            last = along(box, i, width - 1)
+            moving = here & ~along(box, i, high[i] % width)
+            here |= ((moving & ~last) << within) & open_bits
+            back = within * (width - 1)
+            if back > 0:
+                here |= (((moving & last) >> back) & ((1 << (64 - back)) - 1)) & open_bits
+        if here == before:
+            return here
