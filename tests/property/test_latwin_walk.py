@@ -1,0 +1,79 @@
+"""Walks over windows find what the definitions say: every consistent global state once, its bounds, levels and verdicts."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property.strategies_latwin_frames import consistent, held, windows
+from whenabouts_cloud.latwin import walk
+from whenabouts_cloud.latwin.frame import frame, greatest, least
+
+
+def all_paths_hold(found, good):
+    """Whether a walk from the least to the greatest state by single steps, never through a good one, is impossible."""
+    if not found:
+        return False
+    reached, found = {found[0]} - good, set(found)
+    top = tuple(map(max, zip(*found, strict=True)))
+    for g in sorted(found):  # a step makes it greater
+        if g in reached:
+            for j in range(len(g)):
+                after = (*g[:j], g[j] + 1, *g[j + 1 :])
+                if after in found and after not in good:
+                    reached.add(after)
+    return top not in reached
+
+
+def check(window, found, good):
+    """Everything that a walk tells, against the list of consistent states and the set of those that hold."""
+    lows, highs = (tuple(map(end, zip(*found, strict=True))) if found else None for end in (min, max))
+    assert (least(window), greatest(window)) == (lows, highs)
+    assert walk.count(window) == len(found)
+    assert list(map(tuple, walk.states(window).tolist())) == found
+    truth = walk.each(window, good.__contains__)
+    height = sum(highs) - sum(lows) + 1 if found else 0
+    for chosen, told in ((found, walk.levels(window)), (good & set(found), walk.levels(window, truth))):
+        on = Counter(sum(g) - sum(lows) for g in chosen)
+        assert told.tolist() == [on[level] for level in range(height)]
+    assert walk.possibly(window, truth) == bool(good & set(found))
+    assert walk.definitely_in_window(window, truth) == all_paths_hold(found, good & set(found))
+
+
+@settings(max_examples=300, deadline=None)
+@given(windows(), st.data())
+def test_a_walk_tells_what_the_definitions_say(seen, data):
+    """Any window of any computation, any set of states that hold."""
+    found = consistent(seen)
+    good = set(data.draw(st.lists(st.sampled_from(found), unique=True))) if found else set()
+    if found and data.draw(st.booleans()):
+        good = set(found) - good
+    check(seen.frame, found, good)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(2, 4), st.data())
+def test_clocks_need_not_carry_what_others_told(n, data):
+    """Any clocks that never fall, also ones that know a state without what that state knew."""
+    first = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    entry = st.integers(0, 6)
+    clocks = [data.draw(st.lists(st.lists(entry, min_size=n, max_size=n), max_size=4)) for _ in range(n)]
+    clocks = [np.sort(np.array(own).reshape(-1, n), axis=0).tolist() for own in clocks]
+    window = frame(first, clocks)
+    ranges = held(window)
+    found = []
+    for g in np.ndindex(*map(len, ranges)):
+        number = [r[k] for r, k in zip(ranges, g, strict=True)]
+        if all(clocks[j][g[j]][i] <= number[i] for i in range(n) for j in range(n) if i != j):
+            found.append(tuple(number))
+    good = set(data.draw(st.lists(st.sampled_from(found), unique=True))) if found else set()
+    check(window, found, good)
+
+
+@settings(max_examples=100, deadline=None)
+@given(windows(events=12), st.integers(1, 40))
+def test_blocks_of_any_size_hand_out_the_same(seen, size):
+    """Nothing is lost or told twice where a block ends."""
+    found = [tuple(row) for rows in walk.blocks(seen.frame, size) for row in (rows + seen.frame.first).tolist()]
+    assert found == consistent(seen)
