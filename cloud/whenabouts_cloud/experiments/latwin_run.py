@@ -1,4 +1,4 @@
-"""The rows of an office through the windows and the detector: sizes, verdicts, costs, and what was told of the truth when."""
+"""The rows of an office through the windows and the detector: sizes, verdicts, costs, and what was told when."""
 
 import time
 from typing import Any, Literal, NamedTuple
@@ -21,10 +21,10 @@ class Windows(NamedTuple):
     us_each: float
 
 
-def windows(office: Office, window: int, order: Order = "causal", patient: bool = False) -> Windows:
+def windows(office: Office, window: int, order: Order = "causal") -> Windows:
     """The lattice kept and asked as the paper does it: after each state, whether the conjunction held definitely."""
     n = office.workload.processes
-    lattice = LatWin(n, window, order, patient)
+    lattice = LatWin(n, window, order)
     conjunction = All(*(Local(p, np.flatnonzero(office.begins(p)[1])) for p in range(n)))
     sizes, definitely = [], []
     rows = _rows(office)

@@ -84,9 +84,14 @@ def plot(figure: Figure, folder: Path) -> Path:
     return path
 
 
+def grouped(value: float) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
 def _number(value: float) -> str:
     if math.isnan(value):
         return "-"
     if value == 0:
         return "0"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
+    return f"{value:.3g}" if abs(value) < 1000 else grouped(value)
