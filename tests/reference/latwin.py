@@ -163,12 +163,14 @@ def simulate(
     return Computation(processes, tuple(events), tuple(reported[place] for place in order))
 
 
-def pasts(computation: Computation, known: Iterable[int] = ()) -> list[int]:
-    """The past of every event: causal, and by the stamps of the known events: closed under both."""
+def pasts(computation: Computation, known: Iterable[int] = (), later: Iterable[int] = ()) -> list[int]:
+    """The past of every event: causal, and by stamps: of the known events before each other and before the `later` ones."""
+    return _closed(computation, [event.past for event in computation.events], list(known), list(later))
+
+
+def _closed(computation: Computation, found: list[int], known: list[int], later: list[int]) -> list[int]:
     events = computation.events
-    found = [event.past for event in events]
-    stamped = sorted(known)
-    for a, b in itertools.permutations(stamped, 2):
+    for a, b in itertools.product(known, [*known, *later]):
         if events[a].hi < events[b].lo:
             found[b] |= 1 << a
     changed = True
@@ -180,6 +182,19 @@ def pasts(computation: Computation, known: Iterable[int] = ()) -> list[int]:
                 wider |= found[other]
             if wider != past:
                 found[index], changed = wider, True
+    return found
+
+
+def told_pasts(computation: Computation) -> list[int]:
+    """Causal pasts as far as clocks tell them: an entry of 0 does not say that the first state of a process has begun."""
+    found = []
+    for event in computation.events:
+        past = event.past
+        for other in _bits(past):
+            i = computation.events[other].process
+            if i != event.process and event.clock[i] == 0:
+                past &= ~(1 << other)
+        found.append(past)
     return found
 
 
@@ -332,7 +347,8 @@ def blocks(numbers: Iterable[int]) -> list[tuple[int, int]]:
 class Checker:
     """What a checker holds: the last `window` states of each process without a gap, those that wait for one, evidence.
 
-    Evidence is a clock of a process that says its own state has not ended; it counts while that state is the latest.
+    Evidence is an event of a process that says its state has not ended. It counts if the state is the latest accepted. Of
+    states that have not come that of the furthest is kept until it is.
     """
 
     computation: Computation
@@ -340,26 +356,37 @@ class Checker:
     accepted: list[int] = field(default_factory=list)
     waiting: set[int] = field(default_factory=set)
     evidence: list[int] = field(default_factory=list)
+    early: dict[int, list[int]] = field(default_factory=dict)
 
     def push(self, index: int) -> list[int]:
         """Takes what arrives; the begins that are accepted now, in order."""
-        event = self.computation.events[index]
-        if not event.begins:
-            if index not in self.evidence:
-                self.evidence.append(index)
+        p, state = self._of(index)
+        if not self.computation.events[index].begins:
+            self._note(index, p, state)
             return []
         if index not in self.accepted:
             self.waiting.add(index)
         taken = []
         while True:
-            p = event.process
-            following = self.latest(p) + 1
-            ready = [i for i in self.waiting if self._of(i) == (p, following)]
+            ready = [i for i in self.waiting if self._of(i) == (p, self.latest(p) + 1)]
             if not ready:
                 return taken
             self.waiting.discard(ready[0])
             self.accepted.append(ready[0])
             taken.append(ready[0])
+            if self._of(ready[0])[1] == self._early_state(p):
+                self.evidence += self.early.pop(p)
+
+    def _note(self, index: int, p: int, state: int) -> None:
+        if state == self.latest(p):
+            self.evidence.append(index)
+        elif state > max(self.latest(p), self._early_state(p)):
+            self.early[p] = [index]
+        elif state == self._early_state(p):
+            self.early[p].append(index)
+
+    def _early_state(self, p: int) -> int:
+        return self._of(self.early[p][0])[1] if p in self.early else -1
 
     def _of(self, index: int) -> tuple[int, int]:
         event = self.computation.events[index]
@@ -394,13 +421,16 @@ class Checker:
         Behind the latest accepted state of each process stand those that others have heard of and one more; they know only
         what the process is known to have known. A process that joined late begins in a state of its own: absent.
         """
-        past = pasts(self.computation, [*self.accepted, *self.evidence] if hybrid else [])
+        known, noted = (self.accepted, self.evidence) if hybrid else ([], [])
+        past = _closed(self.computation, told_pasts(self.computation), known, noted)
         n = self.computation.processes
         late = self.computation.late_joiners()
+        firsts = [self.computation.begin(i, 0) for i in range(n)]
 
         def clock(index: int) -> Clock:
-            own, found = self.computation.events[index].process, clock_of(self.computation, past[index])
-            return tuple(ABSENT if i in late and found[i] == 0 and i != own else found[i] for i in range(n))
+            found = clock_of(self.computation, past[index])
+            there = [i not in late or any(past[index] >> x & 1 for x in [firsts[i]] if x is not None) for i in range(n)]
+            return tuple(found[i] if there[i] else ABSENT for i in range(n))
 
         clocks = {self._of(index): clock(index) for index in self.accepted}
         sure = [list(clocks.get((p, self.latest(p)), [ABSENT if i in late else 0 for i in range(n)])) for p in range(n)]

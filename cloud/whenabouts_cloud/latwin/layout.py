@@ -1,12 +1,12 @@
 """Where things lie in the arrays of one group: all that is kept between two reports is five int64 arrays.
 
-    heads    (n, HEADS)        per process: its window, what has arrived, how far its time is known
+    heads    (n, HEADS)        per process: its window, what has arrived, how far its time is known; room for the caller
     window   (n, d, ROW + n)   the states held, a row each, at place `number mod w` of the process; d = the largest w
     room     (n, r, ROW + n)   states that wait, at place `number mod r`: for a predecessor, or to be released (patient)
     evidence (n, 2, ROW + n)   what is known of the end of the newest state; the same of a state that still waits
     meta     (META)            modes, what the last step did, counters
 
-A row is the number of a state, bounds of the time it began, a flag of the caller's, a number of the caller's, a mark, and
+A row is the number of a state, bounds of the time it began, a flag of the caller's, a mark, two numbers of the caller's, and
 its clock. In `room` the clock is as reported. In `window` and `evidence` it is the effective clock: the reported one with
 everything folded in that is known to come before it (`effective`). Entry i is the newest state of process i that began
 before; the own entry is the state's number. So a choice G of one state per process is a consistent global state iff
@@ -28,7 +28,9 @@ WINDOW = 4096  # states of a process at most
 ROOM = 16  # states of a process that may wait: reports overtake by less, and a patient group waits for less
 
 # a row
-NUMBER, LO, HI, FLAG, RUN, MARK, ROW = 0, 1, 2, 3, 4, 5, 6
+NUMBER, LO, HI, FLAG, RUN, MARK = 0, 1, 2, 3, 4, 5
+RUN_HI = 6  # a second number of the caller's
+ROW = 7
 
 # heads
 FIRST, NEXT = 0, 1  # the window holds the numbers FIRST .. NEXT - 1
@@ -39,7 +41,8 @@ WATER = 5  # what comes after the states that arrived did not begin before this 
 HEARD = 6  # 1 once a state has come since the beginning or the last renewal
 BEGUN = 7  # 1 once one has been released
 GONE, GONE_HI = 8, 9  # the state that left the window last, and the upper bound of its begin
-HEADS = 10
+MINE = 10  # the caller's from here on
+HEADS = 16
 
 # meta
 HYBRID, PATIENT = 0, 1  # modes
@@ -52,6 +55,7 @@ COUNTERS = 16
 ACCEPTED, DUPLICATES, STALE, RELEASED, RENEWED, GIVEN_UP, HASTY, CUTS, CONTRADICTIONS, EVIDENCE, UNUSED, WITHDRAWN = (
     range(COUNTERS, COUNTERS + 12)
 )
+CALLER = 30  # a number of the caller's
 META = 32
 
 COUNTER_NAMES = {
