@@ -1,4 +1,4 @@
-"""The agent of one gateway: readers -> stamps -> rules -> spool -> broker, and the promise that goes with every heartbeat.
+"""The agent of one gateway: readers -> stamps -> group, rules -> spool -> broker, and the promise that goes with each beat.
 
 One event loop; reader threads hand batches to it, one worker thread owns the spool. The promise of a beat, "everything
 with t_max < f has been published", is made like this: at one moment take the host time up to which every port is known,
@@ -21,13 +21,15 @@ from typing import Any, TypeVar
 from whenabouts_edge.clock import ClockSource
 from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
+from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import Intake
 from whenabouts_edge.link import Batch, LinkThread
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
-from whenabouts_edge.settings import Config
+from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
 from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
+from whenabouts_protocol.group_state import KIND as STATE_KIND
 from whenabouts_protocol.messages import MAX_BOOTS
 
 CLOCK_EVERY_S = 1.0
@@ -63,6 +65,7 @@ class Agent:
         self._spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
         if self._spool.quarantined:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
+        self._group = None if config.group is None else self._join(config.group)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
         self._status_failed = False
         self._clear_us: dict[str, int] = {}
@@ -74,7 +77,14 @@ class Agent:
             LinkThread(r, config.site, config.gateway, clock.host_us, lambda: self._sample, self._deliverer(r.name))
             for r in config.readers
         ]
-        self._uplink = Uplink(config.broker, self._birth(), self._on_ack, self._work.set, self._on_rules)
+        self._uplink = Uplink(
+            config.broker,
+            self._birth(),
+            self._on_ack,
+            self._work.set,
+            self._on_rules,
+            *((self._group.topics, self._group.heard) if self._group else ()),
+        )
 
     def stop(self) -> None:
         """Begin an orderly end."""
@@ -134,13 +144,34 @@ class Agent:
         return deliver
 
     def _accept(self, name: str, batch: Batch) -> None:
+        if self._group:
+            self._group.stamp(batch.drafts)
         drafts, derived = self._rules.through(batch.drafts)
         self._intake.accept(drafts)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
         self._clear_us[name] = batch.clear_us
+        self._detect()
+
+    def _join(self, group: GroupConfig) -> GroupHost:
+        config, clock = self.config, self._clock
+        evidence_us = config.commit_ms * 1000
+        return GroupHost(group, config.site, config.gateway, self._spool.boot, evidence_us,
+                         lambda: clock.host_us(time.monotonic_ns()))  # fmt: skip
+
+    def _detect(self) -> None:
+        """Take up the states that are certain by now, before anything is promised for a later time."""
+        clear_us = self._clear_host_us()
+        if self._group is None or clear_us is None:
+            return
+        self._intake.offer(self._group.advance(clear_us, self._sample))
+        if self._group.view_changed():
+            self._uplink.announce(self._birth())
 
     async def _append(self, drafts: Sequence[Draft]) -> Message:
-        return await self._in_db(self._spool.append, drafts)
+        message = await self._in_db(self._spool.append, drafts)
+        for state in to_tell(drafts):
+            self._uplink.tell(state)
+        return message
 
     async def _in_db(self, call: Callable[..., T], *args: Any) -> T:
         return await self._loop.run_in_executor(self._db, call, *args)
@@ -209,6 +240,7 @@ class Agent:
 
     async def _promise(self) -> None:
         """Renew what the beat may promise; keeps the last promise while it cannot be renewed."""
+        self._detect()
         frontier_us = self._clear_utc_us()
         self._rules.running.advance(frontier_us)
         accepted = self._intake.accepted
@@ -228,10 +260,16 @@ class Agent:
 
     def _clear_utc_us(self) -> int | None:
         """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
-        if len(self._clear_us) < len(self._links) or self._sample.bound_us is None:
+        host_us = self._clear_host_us()
+        if host_us is None or self._sample.bound_us is None:
             return None
-        host_us = min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
         return self._sample.to_utc(host_us, host_us).t_min
+
+    def _clear_host_us(self) -> int | None:
+        """The same in host time: every reading that is accepted later has a stamp that begins then or later."""
+        if len(self._clear_us) < len(self._links):
+            return None
+        return min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
 
     async def _beat(self) -> None:
         state, sample, config = self._spool.state, self._sample, self.config
@@ -249,16 +287,17 @@ class Agent:
         self._uplink.beat(encode_beat(beat))
 
     def _birth(self) -> Birth:
-        config = self.config
+        config, group = self.config, self._group
         streams = [(name, "tag", None, DELAY_US, LENGTH_US_MAX) for name in sorted({r.stream for r in config.readers})]
         derived = [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in self._rules.streams]
+        states = [(group.stream, STATE_KIND, None, DELAY_US, LENGTH_US_MAX)] if group else []
         return Birth(
             config.site,
             config.gateway,
             self._spool.boot,
-            [*streams, *derived],
-            None,
-            [config.gateway],
+            [*streams, *derived, *states],
+            group.group if group else None,
+            group.members if group else [config.gateway],
             f"whenabouts {_version()}",
         )
 
@@ -301,6 +340,7 @@ class Agent:
                 "epoch": self._clock_epoch,
             },
             "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
+            "group": self._group.status() if self._group else None,
             "readers": {
                 link.reader.name: {
                     "state": link.link_state.state,

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.port import Chunk, Port, PortError, open_port
 from whenabouts_edge.settings import ReaderConfig
-from whenabouts_edge.spool import Draft
 from whenabouts_edge.stamp import Stamper, wire_us
 from whenabouts_hardware import Frame, decoder
 from whenabouts_hardware.m6e_frames import set_read_power, set_region
@@ -45,11 +44,45 @@ class LinkState:
     counters: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Observed:
+    """A reading of a port that waits for its number: a draft, called with boot and seq.
+
+    window_us: its stamp in host time, by which the group dates it; vclock is the group's to set.
+    """
+
+    site: str
+    gateway: str
+    stream: str
+    key: str
+    attrs: dict[str, int | float | str | bool]
+    stamp: Interval
+    clock_state: str
+    window_us: tuple[int, int]
+    vclock: tuple[int, ...] = (0,)  # of a gateway in no group: one process, in its initial state
+
+    def __call__(self, boot: int, seq: int) -> Reading:
+        return Reading(
+            site=self.site,
+            gateway=self.gateway,
+            boot=boot,
+            seq=seq,
+            stream=self.stream,
+            kind="tag",
+            key=self.key,
+            attrs=self.attrs,
+            t_min=self.stamp.t_min,
+            t_max=self.stamp.t_max,
+            clock_state=self.clock_state,
+            vclock=self.vclock,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What one look at the port gave: readings without numbers, and the host time up to which the port is known."""
 
-    drafts: list[Draft]
+    drafts: list[Observed]
     clear_us: int
 
 
@@ -72,7 +105,7 @@ class Link:
         """Frames, damage by reason and reader times that were not believed."""
         return {**self._decoder.counters, "reader_time_refused": self._stamper.reader_time_refused}
 
-    def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Draft], bool]:
+    def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
         after_us, before_us = self._host_us(chunk.after_ns), self._host_us(chunk.before_ns) + 1
         self._stamper.arrived(len(chunk.data), after_us, before_us)
@@ -80,7 +113,7 @@ class Link:
         self._last_byte_us = before_us
         return self._readings(self._decoder.feed(chunk.data), clock)
 
-    def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Draft], bool]:
+    def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
         if self._last_byte_us is None or empty_us - self._last_byte_us < GAP_US:
             return [], False
@@ -92,8 +125,8 @@ class Link:
         pending_since = self._stamper.pending_since()
         return empty_us if pending_since is None else min(empty_us, pending_since)
 
-    def _readings(self, frames: list[Frame], clock: ClockSample) -> tuple[list[Draft], bool]:
-        drafts: list[Draft] = []
+    def _readings(self, frames: list[Frame], clock: ClockSample) -> tuple[list[Observed], bool]:
+        drafts: list[Observed] = []
         good = False
         for frame in frames:
             if not frame.ok:
@@ -111,30 +144,20 @@ class Link:
                 elif sighting.ts_ms is not None and sighting.read_count == 1:
                     window = self._stamper.narrowed(window, sighting.ts_ms)
                 stamp = clock.to_utc(*window)
-                drafts.append(self._draft(sighting.key, dict(sighting.attrs), stamp, clock.state))
+                drafts.append(
+                    Observed(
+                        self._site,
+                        self._gateway,
+                        self.reader.stream,
+                        sighting.key,
+                        dict(sighting.attrs),
+                        stamp,
+                        clock.state,
+                        window,
+                    )
+                )
         self._stamper.forget(self._fed - len(self._decoder.pending))
         return drafts, good
-
-    def _draft(self, key: str, attrs: dict[str, int | float | str | bool], stamp: Interval, clock_state: str) -> Draft:
-        site, gateway, stream = self._site, self._gateway, self.reader.stream
-
-        def numbered(boot: int, seq: int) -> Reading:
-            return Reading(
-                site=site,
-                gateway=gateway,
-                boot=boot,
-                seq=seq,
-                stream=stream,
-                kind="tag",
-                key=key,
-                attrs=attrs,
-                t_min=stamp.t_min,
-                t_max=stamp.t_max,
-                clock_state=clock_state,
-                vclock=(0,),  # a gateway in no group: one process, in its initial state
-            )
-
-        return numbered
 
 
 class LinkThread(threading.Thread):
