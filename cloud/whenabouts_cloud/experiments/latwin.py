@@ -74,7 +74,7 @@ def _by_processes(size: Size, seed: int, say: Say) -> list[Figure]:
     readings = {
         "scattered samples": Workload(),
         "common samples": Workload(aligned=True),
-        "common, base 2": Workload(aligned=True, **_base_2(Workload())),
+        "common, base 2": _base_2(Workload(aligned=True)),
     }
     sizes: Series = {"paper": [float(PAPER_SIZES[n]) for n in size.processes], **{name: [] for name in readings}}
     sizes["hybrid, 100 ms"] = []
@@ -124,10 +124,15 @@ def _judge(office: Office, window: int, told: Verdicts) -> _Judged:
     return _Judged(*(100 * part / whole if whole else NAN for part, whole in shares))
 
 
-def _base_2(workload: Workload) -> dict[str, float]:
+def _base_2(w: Workload) -> Workload:
     """All means as the authors' generator makes them."""
-    names = ("on_us", "off_us", "control_delay_us", "report_delay_us")
-    return {name: LOG2 * float(getattr(workload, name)) for name in names}
+    return replace(
+        w,
+        on_us=LOG2 * w.on_us,
+        off_us=LOG2 * w.off_us,
+        control_delay_us=LOG2 * w.control_delay_us,
+        report_delay_us=LOG2 * w.report_delay_us,
+    )
 
 
 def _off(found: list[float], paper: list[float]) -> list[float]:
@@ -247,8 +252,8 @@ def _by_delay(size: Size, seed: int, say: Say) -> list[Figure]:
     judged, sizes, ours = [], [], []
     for delay in size.delays_s:
         say(f"delay {delay:g} s")
-        delays = {"control_delay_us": delay * SECOND, "report_delay_us": delay * SECOND}
-        workload = Workload(duration_us=size.hours * HOUR, **delays)
+        mean_us = delay * SECOND
+        workload = Workload(duration_us=size.hours * HOUR, control_delay_us=mean_us, report_delay_us=mean_us)
         office = simulate(workload, seed)
         judged.append(_judge(office, WINDOW, verdicts(office, WINDOW)))
         sizes.append(float(windows(office, WINDOW).sizes.mean()))

@@ -1,13 +1,15 @@
 """The rows of an office through the windows and the detector: sizes, verdicts, costs, and what was told when."""
 
 import time
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.experiments.office import STATE, Office
-from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
+from whenabouts_cloud.latwin import All, LatWin, Local
+from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
 
 Array = npt.NDArray[Any]
 Order = Literal["causal", "hybrid"]
@@ -61,8 +63,8 @@ def verdicts(office: Office, window: int, order: Order = "causal") -> Verdicts:
         else:
             detector.evidence(p, clock, lo)
     took = time.process_time() - began
-    said = np.array([(v.possibly, v.definitely, v.definitely_in_window) for v in found], bool)
-    return Verdicts(*said.T, us_each=1e6 * took / len(found))
+    possibly, definitely, in_window, _ = np.array(found, bool).T
+    return Verdicts(possibly, definitely, in_window, 1e6 * took / len(found))
 
 
 def told(office: Office, window: int, order: Order = "causal") -> dict[tuple[int, ...], int]:
@@ -80,8 +82,9 @@ def told(office: Office, window: int, order: Order = "causal") -> dict[tuple[int
     return found
 
 
-def _rows(office: Office) -> list[tuple[int, int, int, Array, bool, int, int]]:
-    columns = (office.kind, office.process, office.state, office.holds, office.lo, office.hi)
-    kind, process, state, holds, lo, hi = (column.tolist() for column in columns)
-    clocks = list(np.ascontiguousarray(office.clock))
-    return list(zip(kind, process, state, clocks, holds, lo, hi, strict=True))
+def _rows(office: Office) -> Iterator[tuple[int, int, int, Any, bool, int, int]]:
+    """Kind, process, state, clock, truth, lo and hi of each, one at a time: heartbeats are many."""
+    kind, process, state, holds, lo, hi = (
+        column.tolist() for column in (office.kind, office.process, office.state, office.holds, office.lo, office.hi)
+    )
+    return zip(kind, process, state, np.ascontiguousarray(office.clock), holds, lo, hi, strict=True)
