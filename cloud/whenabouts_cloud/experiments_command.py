@@ -89,7 +89,7 @@ def cep(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for plots, report.md and figures.json."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-@click.option("--quick", is_flag=True, help="Two hours of two or three processes: shows that it works, and no more.")
+@click.option("--quick", is_flag=True, help="Some hours of two and three processes: shows that it works, and no more.")
 @click.option("--seed", default=2011, show_default=True, help="Seed of the simulated offices.")
 def latwin(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
     """Table II and Figures 4-7 of the Lat-Win paper, and what bounded clocks add: tables, with --out also plots.

@@ -46,7 +46,7 @@ class Size:
 
 
 FULL = Size()
-QUICK = Size(5, (2, 3), (1, 4), (0, 0.5), (3,), 2, (3,), 2)
+QUICK = Size(5, (2, 3), (1, 4), (0, 0.5), (3,), 5, (3,), 15)
 
 
 def figures(size: Size, seed: int, say: Say) -> list[Figure]:

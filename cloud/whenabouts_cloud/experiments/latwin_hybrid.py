@@ -14,6 +14,7 @@ from whenabouts_cloud.experiments.office import HOUR, SECOND, Office, Workload, 
 from whenabouts_cloud.experiments.report import Figure, Series, grouped
 
 WINDOW = 4
+NAN = float("nan")  # of nothing
 ERRORS_US = {"1 ms": 1000, "10 ms": 10_000, "100 ms": 100_000, "1 s": SECOND, "10 s": 10 * SECOND}
 
 # How receipts are told, the error of the clocks in microseconds (None: only clocks count), the heartbeats.
@@ -76,9 +77,11 @@ def told_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say) ->
             wrong += len(set(says) - set(begin_of))
             stretches += len(begin_of)
             late = [(at - begin_of[run]) / SECOND for run, at in says.items() if run in begin_of]
-            found.setdefault(f"{n} processes", []).append(100 * len(late) / len(begin_of))
+            found.setdefault(f"{n} processes", []).append(100 * len(late) / len(begin_of) if begin_of else NAN)
             for what, share in (("median", 50), ("99 %", 99)):
-                waits.setdefault(f"{n} processes, {what}", []).append(float(np.percentile(late, share)))
+                waits.setdefault(f"{n} processes, {what}", []).append(
+                    float(np.percentile(late, share)) if late else NAN
+                )
     x = list(WAYS)
     label = "receipts, clock error, heartbeat"
     reports, best = x.index("reports"), x.index("reports, 100 ms, 1 s")
