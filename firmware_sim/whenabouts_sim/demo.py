@@ -209,7 +209,7 @@ class Demo:
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
         self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
         self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
-        self._wait_while(stack, lambda: bool((found := staff()) and found.job.missed), TOGETHER_S)
+        self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
         self.say("spark", "everything is told; ending the jobs")
         jobs = [stack.parts[name] for name in ("correlate", "cep", "latwin") if name in stack.parts]
         for job in jobs:

@@ -108,13 +108,12 @@ def together_lines(what: str, t: TogetherSummary) -> list[str]:
     for one in t.misjudged:
         at = datetime.fromtimestamp(one.at_us / 1e6, UTC)
         lines.append(
-            f"At {at:%H:%M:%S} plain timestamps show all of them for {one.seems_us / 1e6:.2f} s: that never was, one had gone "
-            f"{one.apart_us / 1e3:.0f} ms before another came. DEFINITELY did not tell it."
+            f"At {at:%H:%M:%S} plain timestamps show all at once for {one.seems_us / 1e6:.2f} s. That never was: one had "
+            f"gone {one.apart_us / 1e3:.0f} ms before another came."
         )
     if not t.misjudged:
-        lines.append(
-            "Plain timestamps happened to be right here: no clocks differ by more than the moments they tell apart."
-        )
+        lines.append("Plain timestamps told nothing wrong in this run.")
+    lines.append(f"DEFINITELY told {t.job.false} that never were.")
     return lines
 
 

@@ -255,7 +255,9 @@ class Stack:
         for row in self._rows(self.landing, columns):
             attrs = json.loads(row["attrs"] or "{}") if row["kind"] == "state" else {EVIDENCE: True}
             if not attrs.get(EVIDENCE):
-                found.append(LandedState(*(row[name] for name in columns[:6]), attrs.get(value)))
+                t_min, t_max, landed_us = row["t_min"], row["t_max"], row["landed_us"]
+                present = attrs.get(value)
+                found.append(LandedState(row["gateway"], row["boot"], row["seq"], t_min, t_max, landed_us, present))
         return found
 
     def found_verdicts(self) -> list[Told]:

@@ -42,6 +42,10 @@ class LandedState:
         return (self.t_min + self.t_max) // 2
 
 
+Run = tuple[LandedState, LandedState | None]
+"""The states with which a presence began and ended."""
+
+
 @dataclass(frozen=True)
 class Misjudged:
     """Plain timestamps show all present at `at_us` for `seems_us`; truly one had gone `apart_us` before another came."""
@@ -56,14 +60,15 @@ class TogetherSummary:
     """A run in numbers of stretches. `states`: state readings that landed, without repeats.
 
     `violations`: presences told whose stamp holds no true begin. `job`, `by_stamp`, `by_arrival`: stretches told by the job,
-    by plain timestamps, and by the order of arrival. `repeated`: verdicts told more than once. `misjudged`: where plain
-    timestamps told a stretch that never was.
+    by plain timestamps, and by the order of arrival. `repeated`: verdicts told more than once. `absent`: stretches not told
+    that are certain by the stamps of the landed states alone. `misjudged`: where plain timestamps tell one that never was.
     """
 
     states: int
     true_stretches: int
     violations: int
     repeated: int
+    absent: int
     job: PairScore
     by_stamp: PairScore
     by_arrival: PairScore
@@ -75,8 +80,8 @@ class TogetherSummary:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was told that never was, or twice, and no stamp was wrong."""
-        return not (self.job.false or self.repeated or self.violations)
+        """Whether nothing was told that never was, or twice, all that is certain was, and no stamp was wrong."""
+        return not (self.job.false or self.repeated or self.absent or self.violations)
 
 
 def summarise_together(
@@ -88,11 +93,13 @@ def summarise_together(
     true = together(truth)
     states = {state.id: state for state in sorted(landed, key=lambda state: state.landed_us, reverse=True)}
     place: dict[ReadingId, int | None] = {}
+    runs_of: list[list[Run]] = []
     by_stamp: list[list[Presence]] = []
     by_arrival: list[list[Presence]] = []
     for post, presences in zip(posts, truth, strict=True):
         own = sorted((s for s in states.values() if s.gateway == post.reader.gateway), key=lambda s: (s.boot, s.seq))
         runs = _runs(own)
+        runs_of.append(runs)
         place |= {begin.id: _true_one(begin, presences) for begin, _ in runs}
         known = [(place[begin.id], begin, end) for begin, end in runs]
         for plain, of in ((by_stamp, _stamped), (by_arrival, _arrived)):
@@ -107,6 +114,7 @@ def summarise_together(
         true_stretches=len(true),
         violations=sum(n is None for n in place.values()),
         repeated=len(told) - len(set(told)),
+        absent=len(_certain(runs_of) - set(told)),
         job=PairScore.of(found, set(true)),
         by_stamp=PairScore.of(set(seeming), set(true)),
         by_arrival=PairScore.of(set(together(by_arrival)), set(true)),
@@ -118,9 +126,23 @@ def summarise_together(
     )
 
 
-def _runs(states: Sequence[LandedState]) -> list[tuple[LandedState, LandedState | None]]:
+def _certain(runs_of: Sequence[Sequence[Run]]) -> set[Told]:
+    """Choices of one run of each post that overlapped wherever in their stamps they began and ended."""
+    found: list[tuple[Run, ...]] = [()]
+    for runs in runs_of:
+        found = [(*choice, run) for choice in found for run in runs if all(_overlap(run, other) for other in choice)]
+    return {tuple(begin.id for begin, _ in choice) for choice in found}
+
+
+def _overlap(one: Run, other: Run) -> bool:
+    """Whether each surely began before the other ended; the end of one that is still on is not known."""
+    (a, a_end), (b, b_end) = one, other
+    return a_end is not None and b_end is not None and a.t_max < b_end.t_min and b.t_max < a_end.t_min
+
+
+def _runs(states: Sequence[LandedState]) -> list[Run]:
     """Of states in their order, where each presence began and where it ended; None if it did not."""
-    found: list[tuple[LandedState, LandedState | None]] = []
+    found: list[Run] = []
     begin: LandedState | None = None
     for state in states:
         if state.present and begin is None:
