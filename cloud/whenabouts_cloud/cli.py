@@ -8,6 +8,7 @@ try:
     from whenabouts_cloud.experiments_command import experiments
     from whenabouts_cloud.import_command import imports
     from whenabouts_cloud.ingest_command import ingest
+    from whenabouts_cloud.latwin_command import latwin
     from whenabouts_cloud.publish_command import publish
     from whenabouts_cloud.rules_command import check, explain
     from whenabouts_cloud.why_not_command import why_not_command
@@ -26,10 +27,11 @@ def main() -> None:
     Start with:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
                  whenabouts-cloud correlate --landing ./landing --rule rules.wa --out ./pairs
                  whenabouts-cloud cep --landing ./landing --rule rules.wa --out ./matches
+                 whenabouts-cloud latwin --landing ./landing --rule rules.wa --out ./verdicts
     """
 
 
-for command in (ingest, check, explain, publish, correlate, cep, why_not_command, imports, experiments):
+for command in (ingest, check, explain, publish, correlate, cep, latwin, why_not_command, imports, experiments):
     main.add_command(command)
 
 if __name__ == "__main__":

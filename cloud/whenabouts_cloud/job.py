@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from whenabouts_cloud.rules import CepRule, CorrelateRule, Rule, RuleError, load_rules
+from whenabouts_cloud.rules import CepRule, CorrelateRule, LatwinRule, Rule, RuleError, load_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,13 +30,17 @@ if TYPE_CHECKING:
     from whenabouts_cloud.spark.sink import Report
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-OneRule = TypeVar("OneRule", CorrelateRule, CepRule)
+OneRule = TypeVar("OneRule", CorrelateRule, CepRule, LatwinRule)
 
 POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
-_COMMANDS = {CorrelateRule: "whenabouts-cloud correlate", CepRule: "whenabouts-cloud cep"}
+_COMMANDS = {
+    CorrelateRule: "whenabouts-cloud correlate",
+    CepRule: "whenabouts-cloud cep",
+    LatwinRule: "whenabouts-cloud latwin",
+}
 
 
 class _Seconds(click.ParamType[float]):

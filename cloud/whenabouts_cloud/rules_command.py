@@ -12,10 +12,12 @@ from typing import Any, NoReturn
 
 import click
 
-from whenabouts_cloud.rules import CepRule, Rule, RuleError, RuleFile, load_rules
+from whenabouts_cloud.rules import CepRule, LatwinRule, Rule, RuleError, RuleFile, load_rules
 from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
 from whenabouts_cloud.rules.explain import explain as explanation
 from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events, picture
+from whenabouts_cloud.rules.explain_states import StatesExplained, explain_states
+from whenabouts_cloud.rules.explain_states import lines as states_lines
 from whenabouts_cloud.rules.plan import GatewayStream, Placement, PlanError, compile_rules, place
 from whenabouts_protocol import WireError
 from whenabouts_protocol.compiled_rule import encode_rules
@@ -83,7 +85,8 @@ def explain(
 ) -> None:
     """Say where each rule runs and why, which lengths can match, what must be tested, how long readings are kept.
 
-    Of a rule about an order of events: its automaton, what is negated where and when that is sure.
+    Of a rule about an order of events: its automaton, what is negated where and when that is sure. Of one about the states
+    of a group: which gateways, what decides, and the limit on the global states in its windows.
     """
     found = _load(rules, as_json)
     chosen = [rule for rule in found.rules if name in (None, rule.name)]
@@ -108,7 +111,9 @@ def explain(
         click.echo("\n\n".join("\n".join(_lines(e)) for e in explained))
 
 
-def _explained(placement: Placement, rates_hz: dict[str, float]) -> Explanation | EventsExplained:
+def _explained(placement: Placement, rates_hz: dict[str, float]) -> Explanation | EventsExplained | StatesExplained:
+    if isinstance(placement.rule, LatwinRule):
+        return explain_states(placement.rule, placement.reason)
     if isinstance(placement.rule, CepRule):
         return explain_events(placement.rule, placement.reason)
     return explanation(placement, rates_hz)
@@ -216,7 +221,9 @@ def _write(folder: Path, gateway: tuple[str | None, str], payload: bytes) -> Non
     click.echo(f"{path}: {len(payload)} bytes", err=True)
 
 
-def _lines(e: Explanation | EventsExplained) -> list[str]:
+def _lines(e: Explanation | EventsExplained | StatesExplained) -> list[str]:
+    if isinstance(e, StatesExplained):
+        return states_lines(e)
     if isinstance(e, EventsExplained):
         return _events_lines(e)
     lines = [

@@ -386,8 +386,7 @@ def test_a_rule_knows_its_streams_its_bound_and_its_longest_stamp():
         ("RULE r SEQ(s, u) WITHIN 1 h", 15, "found u, expected one of the declared streams"),
         ("RULE r SEQ(s, t) WITHIN 40", 25, "found 40 without a unit, expected one as in 40 s"),
         ("RULE r AT EDGE SEQ(s, t) WITHIN 1 h", 11, "a gateway runs CORRELATE rules only"),
-        ("RULE r NOT s", 8, "found NOT, expected AND, AT, CORRELATE, OR or SEQ"),
-        ("RULE r DEFINITELY s.x", 8, "not supported yet; expected CORRELATE, SEQ, AND or OR"),
+        ("RULE r NOT s", 8, "found NOT, expected AND, AT, CORRELATE, DEFINITELY, OR, POSSIBLY or SEQ"),
     ],
 )
 def test_a_mistake_in_a_rule_is_named_with_its_place(rule, column, said):

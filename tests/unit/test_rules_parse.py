@@ -113,7 +113,6 @@ def test_a_threshold_is_the_decimal_that_was_written(written, expected):
         (RIGHT + " NEAREST ONLY UNMATCHED a", 2, 66, "no pairs come out"),
         (RIGHT + " KEEP a", 2, 71, "found a, expected ALL"),
         (STREAMS.strip() + " OFFSET 1.5 us", 1, 36, "expected whole microseconds"),
-        (STREAMS + 'RULE r DEFINITELY x.y = "z" WINDOW 4', 2, 8, "found DEFINITELY, which is not supported yet"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(text, line, column, said):

@@ -46,12 +46,28 @@ A rule about an order of events; its types are streams:
 A condition says nothing in a match without an element that it names (of another alternative, or a repetition that did not
 come). One on a negated element says which events are forbidden. What an event does not have compares as false.
 
+A rule about the states that gateways were in together; each name is a stream and stands for the states of one gateway:
+
+    RULE mute
+      DEFINITELY phone.room = "meeting" AND rfid.speaker AND projector.on
+      WINDOW 4 IN GROUP office
+
+    DEFINITELY  it held at some moment, whatever the true times were: never wrong. POSSIBLY: it may have
+    x.on        holds if the value is there and not 0; a bare x is x.value; compared by = != < <= > >= with numbers, texts
+                (= and != only) and values of other streams; AND, OR, NOT; 2 OF (x, y, z), or AT LEAST 2 OF (x, y, z)
+    WINDOW      4 states of each gateway are looked at, or WINDOW 4, x 8; the verdicts of DEFINITELY do not depend on it
+    IN WINDOW   DEFINITELY IN WINDOW x.on ...: whatever path leads through the windows meets it; may be wrong
+    IN GROUP    office, or "office-+" for each group of such a name
+    PATIENT     told when all that may matter has landed (default of POSSIBLY, and of IN WINDOW)
+    EAGER       told as soon as it is found (default of DEFINITELY), and withdrawn if it proves wrong: DEFINITELY never does
+    CAUSAL      only the vector clocks say what was before what; else stamps do as well
+
 One-sided predicates need WITHIN: without a second limit every older, or newer, reading would match for ever. However a
 predicate is written it becomes limits of @b - @a, and rules are equal exactly if their `text()` is.
 """
 
 from whenabouts_cloud.rules.errors import Mistake, RuleError
-from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Rule, RuleFile, Stream
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.parse import load_rules, parse_rules
 
 __all__ = [
@@ -61,6 +77,7 @@ __all__ = [
     "Stream",
     "CorrelateRule",
     "CepRule",
+    "LatwinRule",
     "Rule",
     "RuleError",
     "Mistake",

@@ -10,8 +10,9 @@ from typing import Any, cast
 from lark import Token, Tree
 
 from whenabouts_cloud.rules.errors import Mistake
-from whenabouts_cloud.rules.model import CepRule, CorrelateRule, Place, ResultKind, Rule, RuleFile, Stream
+from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.sequences import read_pattern
+from whenabouts_cloud.rules.states import read_global_state
 from whenabouts_cloud.rules.timing import Notes, condition, confidence, duration, either
 
 MAX_NAME = 64  # letters of a rule's name, which becomes a part of a stream name
@@ -91,12 +92,10 @@ class Checker:
         if len(name) > MAX_NAME:
             self._notes.add(name, f"found a name of {len(name)} letters, expected at most {MAX_NAME}")
         body, place = rest[-1].children[0], rest[0] if len(rest) == 2 else None
-        if isinstance(body, Token):
-            word = body.split(None, 1)[0].split("(")[0]
-            self._notes.add(body, f"found {word}, which is not supported yet; expected CORRELATE, SEQ, AND or OR")
-            return None
         if body.data == "pattern":
             return self._cep(str(name), place, body)
+        if body.data == "global_state":
+            return self._latwin(str(name), place, body)
         return self._correlate(str(name), place, body)
 
     def _correlate(self, name: str, place: Token | None, body: Any) -> CorrelateRule | None:
@@ -137,6 +136,27 @@ class Checker:
             return None
         known = tuple(stream for stream in streams if stream is not None)
         return CepRule(name, known, pattern, "auto" if place is None else "cloud")
+
+    def _latwin(self, name: str, place: Token | None, body: Any) -> LatwinRule | None:
+        found = read_global_state(body, self._notes, self._known_stream)
+        if place == "EDGE":
+            self._notes.add(place, "found AT EDGE, expected AT CLOUD or nothing: a gateway runs CORRELATE rules only")
+        streams = [] if found is None else [self._streams.get(x) for x in found.streams]
+        if found is None or None in streams:
+            return None
+        known = tuple(stream for stream in streams if stream is not None)
+        return LatwinRule(
+            name,
+            known,
+            found.modality,
+            found.predicate,
+            found.windows,
+            found.group,
+            found.in_window,
+            found.tell,
+            found.causal,
+            "auto" if place is None else "cloud",
+        )
 
     def _results(self, clauses: list[Any], aliases: tuple[str, str]) -> tuple[ResultKind, int | None]:
         kind: ResultKind = "inner"

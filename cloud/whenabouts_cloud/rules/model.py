@@ -11,6 +11,7 @@ from typing import Literal
 from whenabouts_cloud.cep.pattern import Pattern
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.rules.predicate import Alternative, Predicate, alternatives
 
 ResultKind = Literal["inner", "left", "anti"]
 Place = Literal["auto", "edge", "cloud"]
@@ -133,7 +134,64 @@ class CepRule:
         return f"{streams}\nRULE {self.name}{place}\n  {self.pattern.text()}"
 
 
-Rule = CorrelateRule | CepRule
+@dataclass(frozen=True)
+class LatwinRule:
+    """A predicate on the states that gateways of one group were in together.
+
+    Each of `streams` stands for the states of one gateway of the group; `windows` are how many of its latest states are
+    looked at. `group` names the groups, each for itself: `+` in it is any text without a slash, `#` at its end any text.
+    "definitely" is sound and looks at runs of states, not at windows; `in_window` is the verdict of Yang and others (2011,
+    section 3) over the windows, which may tell what never happened. With `causal` only the vector clocks order states.
+    """
+
+    name: str
+    streams: tuple[Stream, ...]
+    modality: Literal["definitely", "possibly"]
+    predicate: Predicate
+    windows: tuple[int, ...]
+    group: str
+    in_window: bool = False
+    tell: Literal["eager", "patient"] = "eager"
+    causal: bool = False
+    place: Place = "auto"
+
+    @property
+    def by_runs(self) -> bool:
+        """Whether runs of states decide, and no window."""
+        return self.modality == "definitely" and not self.in_window
+
+    @property
+    def alternatives(self) -> list[Alternative] | None:
+        """The conjunctions of local predicates that the predicate is a choice of; None if it is none."""
+        return alternatives(self.predicate)
+
+    @property
+    def engine(self) -> Literal["runs", "conjunction", "lattice"]:
+        """What decides: runs of states, the detector of conjunctions in the windows, or the lattice of global states."""
+        if self.by_runs:
+            return "runs"
+        parts = self.alternatives
+        return "conjunction" if parts is not None and len(parts) == 1 else "lattice"
+
+    def covers(self, group: str) -> bool:
+        """Whether the rule is about this group."""
+        return re.fullmatch(group_regex(self.group), group) is not None
+
+    def text(self) -> str:
+        """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
+        place = "" if self.place == "auto" else f" AT {self.place.upper()}"
+        streams = "\n".join(stream.text() for stream in self.streams)
+        modality = self.modality.upper() + (" IN WINDOW" if self.in_window else "")
+        own = [f"{s.name} {w}" for s, w in zip(self.streams[1:], self.windows[1:], strict=True) if w != self.windows[0]]
+        window = ", ".join([str(self.windows[0]), *own])
+        order = " CAUSAL" if self.causal else ""
+        return (
+            f"{streams}\nRULE {self.name}{place}\n  {modality} {self.predicate.text()}\n"
+            f'  WINDOW {window} IN GROUP "{self.group}" {self.tell.upper()}{order}'
+        )
+
+
+Rule = CorrelateRule | CepRule | LatwinRule
 
 
 @dataclass(frozen=True)
@@ -153,6 +211,11 @@ class RuleFile:
         """Those that find events in an order."""
         return tuple(rule for rule in self.rules if isinstance(rule, CepRule))
 
+    @property
+    def latwin_rules(self) -> tuple[LatwinRule, ...]:
+        """Those about the states of a group."""
+        return tuple(rule for rule in self.rules if isinstance(rule, LatwinRule))
+
 
 def name_regex(pattern: str) -> str:
     """A regular expression, for Python and Java alike, of the whole names an MQTT topic filter stands for.
@@ -167,6 +230,17 @@ def name_regex(pattern: str) -> str:
     if levels[0] in ("+", "#"):
         return r"(?!\$)" + _regex(levels)
     return _regex(levels)
+
+
+def group_regex(pattern: str) -> str:
+    """A regular expression of the group names that a pattern stands for.
+
+    >>> group_regex("office-+")
+    'office\\\\-[^/]*'
+    """
+    rest = pattern.endswith("#")
+    fixed = "[^/]*".join(re.escape(part) for part in pattern[: len(pattern) - rest].split("+"))
+    return f"{fixed}[^\\n]*" if rest else fixed
 
 
 def _regex(levels: list[str]) -> str:

@@ -1,6 +1,7 @@
 """Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
 
-    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet; --once has only batch=00000000
+    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet or verdicts.parquet; --once has
+                                       only batch=00000000
     OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE). Of pairs, `reason` is "late a" or
                                        "late b" for one that was still joined with what was left, "expired a" or "expired b"
                                        for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
@@ -15,7 +16,7 @@ repeats a micro-batch that was not committed with the same number and the same i
 repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Results
 are merged into one file a batch by this process, row group by row group, so that many shards do not make many small files.
 
-Correlations and rules about events in an order differ in their columns only (`Format`): a frame has rows of the result,
+Kinds of rules differ in their columns only (`Format`): a frame has rows of the result,
 where `note` is null; readings to set aside, whose note is the reason; and rows that tell in JSON what was counted.
 
 The first batch is published even without results: from then on OUT can be read and has its schema. The renames are atomic on
@@ -39,6 +40,7 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.cep.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
+from whenabouts_cloud.latwin.results import RESULT as VERDICT
 from whenabouts_cloud.rules.model import Rule
 
 if TYPE_CHECKING:
@@ -98,6 +100,7 @@ def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
 
 PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs, lambda rows: [pa.Table.from_batches([rows])])
 MATCHES = Format("matches.parquet", MATCH, _late_of_matches, _unpacked)
+VERDICTS = Format("verdicts.parquet", VERDICT, lambda aside: {}, _unpacked)  # what is late is counted, none set aside
 
 
 class ResultSink:

@@ -1,0 +1,188 @@
+"""DEFINITELY of a conjunction, by runs of true states: never wrong, and a function of the set of states.
+
+A run is a block of states of one process, one after the other, in which its local predicate holds. Runs, one of each
+process, held together at some moment whatever the true times were if each began before the end of each other one: so says
+Garg and Waldecker (Detection of Strong Unstable Predicates, 1996), who need no lattice for it. Here "began before" is
+
+    begin b of process i before e     the clock of e knows b, or the latest time of b is before the earliest of e
+
+and e is what is known of the end of a run: the state after it, or, while it goes on, a state or clock-only report inside
+it, or the promise of its gateway. (Entry 0 of a clock is no knowledge: a member that has not begun its first state in the
+view looks like that too.) Verdicts are all such choices of runs. Windows play no part in them: a checker that forgets runs
+when its window has slid past them finds those that its order of arrival lets it find.
+
+All are found in a pass over the states in any order that extends what is known (`release`), and little is kept: in it the
+begins of such runs come before all their ends, so when the last of them begins the others have begun and not ended. That
+choice is noted. It is told when for each process the end is known to be after the other begins, and forgotten when an
+end comes that is not.
+
+A promise counts at a place in the order, not when it comes, for the same result from any arrival: a choice is looked at when
+the order has come to K = 1 + the latest begin + the longest stamp. What has not landed by a promise of K or later happened
+after the latest begin. A gateway whose run's next state is there already with hi < K is judged by that state.
+
+Cost: O(n) a report, O(n^2) a begin. At most MAX_OPEN choices wait; the oldest is forgotten, and counted.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from whenabouts_cloud.cep.events import FURTHEST_US
+from whenabouts_cloud.latwin.report import Report
+from whenabouts_cloud.latwin.verdict import Verdict, Witness
+
+MAX_OPEN = 64  # choices of runs, of one conjunction, whose ends are not known
+NEVER_US = -FURTHEST_US - 1
+
+Lasted = Callable[[int, int], bool]
+"""Whether all of a process (slot) with hi < K has landed, and nothing of it with hi < K is still to be taken."""
+
+
+class Run(NamedTuple):
+    """The begin of a run: the state, and the latest time it can have begun at."""
+
+    begin: Witness
+    hi: int
+
+
+class Choice(NamedTuple):
+    """A run of each process, in their order; of which processes the end is known to be late enough; when time decides."""
+
+    runs: tuple[Run, ...]
+    known: tuple[bool, ...]
+    due_us: int
+
+
+class Overlaps:
+    """One conjunction over some processes of a rule, given by their slots; reports come in the order of `release`.
+
+    `lengths_us` are the longest stamps of their streams as far as they are promised; longer ones that come count as well.
+    """
+
+    def __init__(self, slots: tuple[int, ...], lengths_us: tuple[int, ...], causal: bool) -> None:
+        self._slots = slots
+        self._place = {slot: n for n, slot in enumerate(slots)}
+        self._causal = causal
+        self._runs: list[Run | None] = [None] * len(slots)
+        self._lo = [NEVER_US] * len(slots)
+        self._wide = list(lengths_us)
+        self._open: list[Choice] = []
+        self.counts: Counter[str] = Counter()
+
+    def take(self, report: Report, holds: bool) -> list[Verdict]:
+        """The next report, and whether the local predicate holds in its state; what it makes sure."""
+        at = self._place.get(report.slot)
+        if at is None:
+            return []
+        if report.timed and not self._causal:
+            self._lo[at] = max(self._lo[at], report.lo)
+            self._wide[at] = max(self._wide[at], report.hi - report.lo)
+        run = self._runs[at]
+        found = [] if run is None else self._learn(at, run, report, over=not holds and not report.evidence)
+        if report.evidence:
+            return found
+        if not holds:
+            self._runs[at] = None
+        elif run is None:
+            self._runs[at] = Run(Witness.of(report), FURTHEST_US if self._causal else report.hi)
+            found += self._choose(at, report)
+        return found
+
+    def cut(self, slot: int) -> None:
+        """States of a process are missing: whether its run has gone on is not known, nor ever will be."""
+        at = self._place.get(slot)
+        if at is None or self._runs[at] is None:
+            return
+        run, self._runs[at] = self._runs[at], None
+        self._open = [choice for choice in self._open if choice.runs[at] != run or choice.known[at]]
+
+    def due_us(self, after_us: int) -> int:
+        """The least place in the order, after this one, at which time decides something; FURTHEST_US if there is none."""
+        return min((choice.due_us for choice in self._open if choice.due_us > after_us), default=FURTHEST_US)
+
+    def pass_time(self, now_us: int, lasted: Lasted) -> list[Verdict]:
+        """The order has come to `now_us`: what it makes sure. A choice that waits for a silent gateway stays due."""
+        found: list[Verdict] = []
+        kept = []
+        for choice in self._open:
+            if choice.due_us > now_us:
+                kept.append(choice)
+                continue
+            due = choice.due_us
+            known = tuple(
+                is_known or (self._runs[at] == choice.runs[at] and lasted(slot, due))
+                for at, (slot, is_known) in enumerate(zip(self._slots, choice.known, strict=True))
+            )
+            if all(known):
+                found.append(_verdict(choice.runs))
+            else:
+                kept.append(choice._replace(known=known))
+        self._open = kept
+        return found
+
+    @property
+    def waits(self) -> bool:
+        """Whether a choice is open."""
+        return bool(self._open)
+
+    def snapshot(self) -> list[Any]:
+        """The state as JSON values."""
+        return [self._runs, self._lo, self._wide, self._open]
+
+    def restore(self, state: list[Any]) -> None:
+        """Goes on from a snapshot."""
+        runs, self._lo, self._wide, choices = state
+        self._runs = [None if run is None else _run(run) for run in runs]
+        self._lo, self._wide = list(self._lo), list(self._wide)
+        self._open = [Choice(tuple(map(_run, runs)), tuple(known), due) for runs, known, due in choices]
+
+    def _learn(self, at: int, run: Run, report: Report, over: bool) -> list[Verdict]:
+        """A report of a process inside its run, or the state after it (`over`)."""
+        found: list[Verdict] = []
+        kept = []
+        for choice in self._open:
+            if choice.runs[at] != run or choice.known[at]:
+                kept.append(choice)
+            elif self._after_all(at, choice.runs, report):
+                known = tuple(is_known or n == at for n, is_known in enumerate(choice.known))
+                if all(known):
+                    found.append(_verdict(choice.runs))
+                else:
+                    kept.append(choice._replace(known=known))
+            elif not over:
+                kept.append(choice)
+        self._open = kept
+        return found
+
+    def _choose(self, at: int, report: Report) -> list[Verdict]:
+        """A run has begun: with those of the others it may be a choice."""
+        runs = tuple(run for run in self._runs if run is not None)
+        if len(runs) < len(self._runs):
+            return []
+        known = tuple(n == at and self._after_all(at, runs, report) for n in range(len(runs)))
+        if all(known):
+            return [_verdict(runs)]
+        latest = max(run.hi for run in runs)
+        due = FURTHEST_US if latest >= FURTHEST_US else latest + max(self._wide) + 1
+        self._open.append(Choice(runs, known, due))
+        if len(self._open) > MAX_OPEN:
+            self._open.pop(0)
+            self.counts["choices_forgotten"] += 1
+        return []
+
+    def _after_all(self, at: int, runs: tuple[Run, ...], report: Report) -> bool:
+        """Whether the begins of all other runs were before this report of process `at`."""
+        lo = self._lo[at]
+        return all(
+            n == at or report.clock[run.begin.slot] >= max(run.begin.number, 1) or run.hi < lo
+            for n, run in enumerate(runs)
+        )
+
+
+def _run(state: Any) -> Run:
+    begin, hi = state
+    return Run(Witness(*begin), hi)
+
+
+def _verdict(runs: tuple[Run, ...]) -> Verdict:
+    return Verdict(tuple(run.begin for run in runs))

@@ -1,0 +1,218 @@
+"""Groups of a running rule: reports of states and promises of gateways in, verdicts out; the unit that drivers keep.
+
+Verdicts are defined on what has landed, not on how it came. The states of a view are taken in an order that depends on
+them alone (`release`), each when the frontier of its group has passed it (`view`). DEFINITELY tells every choice of runs of
+which each surely began before the end of each other (`overlaps`), the other rules what the windows of a checker show that
+gets the states in this order (`watch`). So a stream of small steps tells what one batch of everything does, whatever file
+comes first, as long as nothing comes later than DELAY; what does is counted as late.
+
+Each view of a group is on its own. The newest lives; an older one is closed when the frontier has passed all that it
+reported by DELAY, and what is still reported of it then is counted.
+
+When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
+that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
+promise. Therefore promises given to one step take effect in the next, after that one's readings have been taken in.
+
+Kept of a group: the ring of its windows or the runs that are on, and what waits; some 2 KB with 9 gateways and windows of 4.
+Groups of which nothing waits are not even unpacked.
+"""
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from whenabouts_cloud.latwin.report import Report, Source, rows_of
+from whenabouts_cloud.latwin.results import table_of, verdict_row
+from whenabouts_cloud.latwin.view import NEVER_US, View
+from whenabouts_cloud.latwin.watch import Plan
+from whenabouts_cloud.rules.model import LatwinRule
+
+Promise = tuple[str, int]
+"""A gateway as "site/gateway", and the time before which all its readings have landed."""
+
+VERSION = 1
+MAX_VIEWS = 4  # of a group at a time; the oldest is closed to make room
+MAX_CLOSED = 16  # closed views that are remembered, so that what still comes of them is known as that
+
+
+class LatwinShard:
+    """Some groups under one rule, and the promises of all gateways."""
+
+    def __init__(self, rule: LatwinRule) -> None:
+        self._rule, self._plan = rule, Plan(rule)
+        self._groups: dict[str, _Group | bytes] = {}
+        self._waits: dict[str, bool] = {}
+        self._promised: dict[str, int] = {}
+        self._noted: dict[str, int] = {}
+        self._mistakes: set[str] = set()
+        self._silent: set[str] = set()
+        self._unheard: set[str] = set()
+        self.counts: Counter[str] = Counter()
+
+    def step(self, reports: pa.Table, promises: Iterable[Promise], everything: bool = False) -> pa.Table:
+        """Rows of RESULT that these reports (REPORT) and the promises of the step before make sure.
+
+        With `everything` no more will land: all promises count now, and nothing waits.
+        """
+        touched: dict[str, _Group] = {}
+        for source, report in rows_of(self._rule, reports):
+            group = touched.get(source.group)
+            if group is None:
+                group = touched[source.group] = self._group(source.group)
+            group.add(source, report)
+        self._promise(promises, at_once=everything)
+        for name in [name for name, waits in self._waits.items() if waits]:
+            touched.setdefault(name, self._group(name))
+        told = []
+        self._silent, self._unheard = set(), set()
+        for name, group in touched.items():
+            told += group.step(name, self._promised.get, everything)
+            self._waits[name] = group.waits
+            self._account(name, group)
+        self.counts["verdicts"] += sum(row["status"] == "told" for row in told)
+        self.counts["withdrawn"] += sum(row["status"] == "withdrawn" for row in told)
+        return table_of(told)
+
+    def state(self) -> dict[str, Any]:
+        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        unpacked = [group for group in self._groups.values() if isinstance(group, _Group)]
+        return {
+            "readings": 0,
+            "repeats": 0,
+            **self.counts,
+            "rows_kept": sum(group.waiting for group in unpacked),
+            "groups": len(self._groups),
+            "silent": sorted(self._silent),
+            "unheard": sorted(self._unheard),
+            "mistakes": sorted(self._mistakes),
+        }
+
+    def snapshot(self) -> bytes:
+        """The whole state."""
+        blobs = [group if isinstance(group, bytes) else group.snapshot() for group in self._groups.values()]
+        names = [[name, self._waits[name], len(blob)] for name, blob in zip(self._groups, blobs, strict=True)]
+        head = json.dumps([VERSION, names, self._promised, self._noted]).encode()
+        return b"%d\n" % len(head) + head + b"".join(blobs)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on from a snapshot of the same rule.
+
+        Raises:
+            ValueError: it was written by another version.
+        """
+        size, _, rest = snapshot.partition(b"\n")
+        at = int(size)
+        version, names, self._promised, self._noted = json.loads(rest[:at])
+        if version != VERSION:
+            raise ValueError(f"snapshot of a group: found version {version}, expected {VERSION}")
+        self._groups, self._waits = {}, {}
+        for name, waits, length in names:
+            self._groups[name], self._waits[name] = rest[at : at + length], waits
+            at += length
+
+    def _group(self, name: str) -> "_Group":
+        found = self._groups.get(name)
+        if not isinstance(found, _Group):
+            packed, found = found, _Group(self._plan)
+            if packed is not None:
+                found.restore(packed)
+            self._groups[name] = found
+        return found
+
+    def _promise(self, promises: Iterable[Promise], at_once: bool) -> None:
+        """Lets those of the step before take effect, and notes these."""
+        for noted in range(1 + at_once):
+            for name, us in self._noted.items():
+                self._promised[name] = max(us, self._promised.get(name, us))
+            self._noted = {}
+            for name, us in promises if not noted else ():
+                self._noted[name] = max(us, self._noted.get(name, us))
+
+    def _account(self, name: str, group: "_Group") -> None:
+        counts = group.take_counts()
+        counts["readings"] += counts.pop("taken", 0)
+        self.counts += counts
+        self._mistakes |= {f"group {name}: {text}" for text in group.mistakes}
+        self._silent |= group.silent
+        self._unheard |= {f"{name}: {stream}" for stream in group.unheard}
+
+
+class _Group:
+    """The views of one group."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._views: dict[int, View] = {}
+        self._closed: list[int] = []
+        self._counts: Counter[str] = Counter()
+        self.silent: set[str] = set()
+        self.unheard: list[str] = []
+        self.mistakes: set[str] = set()
+
+    def add(self, source: Source, report: Report) -> None:
+        view = self._views.get(source.view)
+        if view is None:
+            if source.view in self._closed:
+                self._counts["old_view"] += 1
+                return
+            view = self._views[source.view] = View(self._plan)
+        view.add(source, report)
+        if len(self._views) > 1:
+            for other in self._views.values():
+                if other is not view:
+                    other.seen_elsewhere(source, report, view)
+
+    def step(self, name: str, promised: Any, everything: bool) -> list[dict[str, Any]]:
+        told = []
+        for number, view in self._views.items():
+            for verdict, status in view.step(promised, everything):
+                told.append(verdict_row(self._plan.rule, name, number, view.names, verdict, status))
+            self.mistakes |= view.mistakes
+        self._close()
+        newest = self._newest()
+        self.silent = set(newest.silent(promised)) if newest else set()
+        self.unheard = newest.unheard if newest else []
+        return told
+
+    @property
+    def waits(self) -> bool:
+        return any(view.waits for view in self._views.values())
+
+    @property
+    def waiting(self) -> int:
+        return sum(view.waiting for view in self._views.values())
+
+    def take_counts(self) -> Counter[str]:
+        found, self._counts = self._counts, Counter()
+        for view in self._views.values():
+            found += view.take_counts()
+        return found
+
+    def snapshot(self) -> bytes:
+        views = {str(number): view.snapshot() for number, view in self._views.items()}
+        return zlib.compress(json.dumps([views, self._closed], separators=(",", ":")).encode(), 1)
+
+    def restore(self, packed: bytes) -> None:
+        views, self._closed = json.loads(zlib.decompress(packed))
+        for number, state in views.items():
+            self._views[int(number)] = View(self._plan)
+            self._views[int(number)].restore(state)
+
+    def _newest(self) -> View | None:
+        return max(self._views.values(), key=lambda view: view.newest_us, default=None)
+
+    def _close(self) -> None:
+        """Closes views that are over, and the oldest ones beyond MAX_VIEWS."""
+        by_age = sorted(self._views, key=lambda number: self._views[number].newest_us)
+        for n, number in enumerate(by_age[:-1]):
+            view = self._views[number]
+            if (view.is_over() and view.newest_us > NEVER_US) or n < len(by_age) - MAX_VIEWS:
+                self._counts += view.take_counts()
+                self._counts["forgotten"] += view.waiting
+                self._counts["views_closed"] += 1
+                del self._views[number]
+                self._closed = [*self._closed, number][-MAX_CLOSED:]

@@ -1,0 +1,287 @@
+"""One view of one group under a rule: who its processes are, what waits, what has been told.
+
+Reports wait until the frontier has passed them and are then taken in the order of `release`, so what is told depends on the
+set of states and promises alone. The frontier is the time before which all readings of the view's gateways have landed:
+
+    min over processes of max(promise of its gateway, the latest of all promises - DELAY of its stream)
+
+so a gateway that falls silent holds the group back by DELAY. With EAGER what waits is looked at as well, in the order as far
+as it is known and without what may still be missing before it: what is found there is told early. Of DEFINITELY that is
+never withdrawn; another verdict is, if a later step does not find it there again, or in its place.
+
+A process is bound to the gateway whose report comes first. Another gateway of the view whose readings the same stream
+covers, and a gateway that two streams cover, are mistakes in the rule: ignored, counted and named.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from whenabouts_cloud.cep.events import FURTHEST_US
+from whenabouts_cloud.latwin.release import Gap, Taken, in_order
+from whenabouts_cloud.latwin.report import Report, Source
+from whenabouts_cloud.latwin.verdict import Verdict
+from whenabouts_cloud.latwin.watch import Plan, report_of
+
+MAX_WAITING = 1024  # reports of a view that wait after a step; then the first of the order are taken without waiting
+MAX_GAPS = 8  # of a process that are remembered, so that what comes of them after all is known as late
+MAX_EARLY = 256  # verdicts told early that are remembered until they are confirmed
+NEVER_US = -FURTHEST_US - 1
+
+Promised = Callable[[str], int | None]
+"""What a gateway, as "site/gateway", has promised: all its readings with t_max below it have landed."""
+Told = tuple[Verdict, str]
+"""A verdict, and "told" or "withdrawn"."""
+
+
+class View:
+    """The states of one view in, verdicts out."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan, self._rule = plan, plan.rule
+        self._watch = plan.watch()
+        n = len(self._rule.streams)
+        self.names: list[str] = [""] * n
+        self._process = [-1] * n
+        self._width = -1
+        self._waiting: list[dict[int, Report]] = [{} for _ in range(n)]
+        self._following = [0] * n
+        self._taken_seq = [-1] * n
+        self._given_up: list[list[list[int]]] = [[] for _ in range(n)]  # the latest ones: first and last state
+        self._ends: list[list[int]] = [
+            [] for _ in range(n)
+        ]  # boot and seq of the first report, its hi, and of the last
+        self._left_us = [FURTHEST_US] * n
+        self._now_us = NEVER_US
+        self._early: dict[Verdict, None] = {}
+        self.newest_us = NEVER_US
+        self.mistakes: set[str] = set()
+        self.counts: Counter[str] = Counter()
+
+    def add(self, source: Source, report: Report) -> None:
+        """A report; what is known already, or is none of this view, is counted."""
+        slot = report.slot
+        if not self._bound(source, report):
+            return
+        if report.seq <= self._taken_seq[slot] or report.seq in self._waiting[slot]:
+            given_up = any(first <= report.number <= last for first, last in self._given_up[slot])
+            self.counts["late" if given_up and not report.evidence else "repeats"] += 1
+            return
+        if report.number < self._following[slot] - report.evidence:
+            self.counts["late"] += 1
+            return
+        if report.timed and report.hi < self._now_us:
+            self.counts["late"] += 1
+        self.counts["beyond_time"] += not report.timed
+        self._waiting[slot][report.seq] = report
+        self.newest_us = max(self.newest_us, report.hi if report.timed else NEVER_US)
+        place, ends = [report.boot, report.seq], self._ends[slot]
+        if not ends:
+            self._ends[slot] = [*place, report.hi, *place]
+        else:
+            self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], place)]
+
+    def seen_elsewhere(self, source: Source, report: Report, other: "View") -> None:
+        """A gateway has reported in another view, for which it has left this one, or the other one for this."""
+        for slot, name in enumerate(self.names):
+            ends = self._ends[slot]
+            if name != source.name or not ends:
+                continue
+            if ends[3:] < [report.boot, report.seq]:
+                self._left_us[slot] = min(self._left_us[slot], report.hi)
+            elif ends[:2] > [report.boot, report.seq] and other.names[report.slot] == name:
+                other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
+
+    def step(self, promised: Promised, everything: bool) -> list[Told]:
+        """What can be told now; `everything`: nothing more will land, so nothing waits."""
+        self._now_us = max(self._now_us, self._frontier_us(promised))
+        if -1 in self._process:
+            return []
+        order = self._order()
+        count = self._due_now(order, everything)
+        told = [(verdict, "told") for verdict in self._take(order, count, promised) if not self._was_told(verdict)]
+        rest = order[count:]
+        if self._rule.tell == "eager" or self._early:
+            told += self._look_ahead(rest)
+        return told
+
+    @property
+    def waits(self) -> bool:
+        """Whether time alone may change something."""
+        return self.waiting > 0 or self._watch.waits
+
+    @property
+    def waiting(self) -> int:
+        """How many reports wait."""
+        return sum(map(len, self._waiting))
+
+    @property
+    def unheard(self) -> list[str]:
+        """The streams no gateway of which has reported."""
+        return [s.name for s, process in zip(self._rule.streams, self._process, strict=True) if process < 0]
+
+    def silent(self, promised: Promised) -> list[str]:
+        """Gateways that are no longer waited for."""
+        pairs = zip(self.names, self._rule.streams, strict=True)
+        heard = {name: (promised(name), stream.offset_us) for name, stream in pairs if name}
+        return [name for name, (us, offset_us) in heard.items() if us is not None and us + offset_us < self._now_us]
+
+    def is_over(self) -> bool:
+        """Whether the frontier has passed all that was reported, and DELAY after it."""
+        return self._now_us > self.newest_us + max(stream.delay_us for stream in self._rule.streams)
+
+    def take_counts(self) -> Counter[str]:
+        """What was counted since it was asked last."""
+        found, self.counts = self.counts, Counter()
+        return found + self._watch.take_counts()
+
+    def snapshot(self) -> list[Any]:
+        """The state as JSON values."""
+        waiting = [list(one.values()) for one in self._waiting]
+        times = [self._left_us, self._now_us, self.newest_us]
+        known = [self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends]
+        return [known, times, waiting, list(self._early), self._watch.snapshot()]
+
+    def restore(self, state: list[Any]) -> None:
+        """Goes on from a snapshot of a view of the same rule."""
+        known, times, waiting, early, watched = state
+        self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends = known
+        self._left_us, self._now_us, self.newest_us = times
+        self._waiting = [{row[7]: report_of(row) for row in rows} for rows in waiting]
+        self._early = dict.fromkeys(map(Verdict.restored, early))
+        self._watch.restore(watched)
+
+    def _bound(self, source: Source, report: Report) -> bool:
+        """Whether the report is of the gateway that its process is; the first one decides."""
+        slot, width = report.slot, len(report.clock)
+        if self._width not in (-1, width):
+            self.counts["wrong"] += 1
+            return False
+        if self._process[slot] < 0 and source.process not in self._process:
+            self._process[slot], self.names[slot], self._width = source.process, source.name, width
+        if (self._process[slot], self.names[slot]) == (source.process, source.name):
+            return True
+        stream = self._rule.streams[slot].name
+        if self._process[slot] < 0:
+            other = self._rule.streams[self._process.index(source.process)].name
+            self.mistakes.add(f"streams {other} and {stream} both cover {source.name}, expected one gateway for each")
+        else:
+            self.mistakes.add(f"stream {stream} covers {self.names[slot]} and {source.name}, expected one gateway")
+        self.counts["ambiguous"] += 1
+        return False
+
+    def _frontier_us(self, promised: Promised) -> int:
+        known = [promised(name) if name else None for name in self.names]
+        latest = max((us for us in known if us is not None), default=None)
+        if latest is None:
+            return NEVER_US
+        offsets = [stream.offset_us for stream in self._rule.streams]
+        ends = [
+            max(latest - stream.delay_us, NEVER_US if us is None else us) + offset
+            for us, stream, offset in zip(known, self._rule.streams, offsets, strict=True)
+        ]
+        return max(min(*ends, FURTHEST_US), NEVER_US)
+
+    def _order(self) -> list[Taken]:
+        process = self._process
+        queues = [
+            [
+                report._replace(clock=tuple([report.clock[p] for p in process]))
+                for report in sorted(one.values(), key=lambda r: (r.number, r.evidence, r.seq))
+            ]
+            for one in self._waiting
+        ]
+        delays = [stream.delay_us for stream in self._rule.streams]
+        return in_order(queues, self._following, delays, self._rule.causal)
+
+    def _due_now(self, order: list[Taken], everything: bool) -> int:
+        """How many of the order are taken in this step."""
+        if everything:
+            return len(order)
+        count = next((n for n, taken in enumerate(order) if taken.key >= self._now_us), len(order))
+        if len(order) - count > MAX_WAITING:
+            self.counts["forced"] += len(order) - MAX_WAITING - count
+            return len(order) - MAX_WAITING
+        return count
+
+    def _take(self, order: list[Taken], count: int, promised: Promised) -> list[Verdict]:
+        """Takes so many of the order, with what time decides in between."""
+        found: list[Verdict] = []
+        if not count and not self._watch.waits:
+            return found
+        ahead = _Ahead(order, len(self.names))
+
+        def lasted(slot: int, us: int) -> bool:
+            promise = promised(self.names[slot])
+            if promise is None or promise + self._rule.streams[slot].offset_us < us:
+                return False
+            return min(self._left_us[slot], ahead.least_hi(slot)) >= us
+
+        passed = NEVER_US
+        for taken in order[:count]:
+            if taken.key > passed:
+                if self._watch.due_us(passed) <= taken.key:
+                    found += self._watch.pass_time(taken.key, lasted)
+                passed = taken.key
+            item = taken.item
+            ahead.passed(item.slot)
+            if isinstance(item, Gap):
+                self._watch.cut(item.slot, item.last + 1)
+                self._following[item.slot] = item.last + 1
+                self._given_up[item.slot] = [*self._given_up[item.slot], [item.first, item.last]][-MAX_GAPS:]
+                self.counts["given_up"] += item.last - item.first + 1
+                continue
+            if not item.evidence:
+                self._following[item.slot] = item.number + 1
+            self._taken_seq[item.slot] = max(self._taken_seq[item.slot], item.seq)
+            del self._waiting[item.slot][item.seq]
+            self.counts["taken"] += 1
+            found += self._watch.take(item)
+        if self._watch.waits:
+            found += self._watch.pass_time(self._now_us, lasted)
+        return found
+
+    def _was_told(self, verdict: Verdict) -> bool:
+        """Whether it was told early; it is settled then."""
+        known = verdict in self._early
+        self._early.pop(verdict, None)
+        return known
+
+    def _look_ahead(self, rest: list[Taken]) -> list[Told]:
+        """Of what waits, what can be told early, and what was and does not stand."""
+        found: dict[Verdict, None] = {}
+        items = [taken.item for taken in rest if taken.sure]
+        if items:
+            ahead = self._plan.watch()
+            ahead.restore(self._watch.snapshot())
+            for item in items:
+                assert isinstance(item, Report)  # a gap is never sure
+                found |= dict.fromkeys(ahead.take(item))
+        told = [(verdict, "told") for verdict in found if verdict not in self._early]
+        if not self._rule.by_runs:
+            told += [(verdict, "withdrawn") for verdict in self._early if verdict not in found]
+            self._early = {}
+        self._early |= found
+        while len(self._early) > MAX_EARLY:
+            self._early.pop(next(iter(self._early)))
+            self.counts["early_forgotten"] += 1
+        return told
+
+
+class _Ahead:
+    """Of each process the least hi of what is still to be taken; of a gap that of those that know of it."""
+
+    def __init__(self, order: list[Taken], processes: int) -> None:
+        self._least: list[list[int]] = [[FURTHEST_US] for _ in range(processes)]
+        for taken in reversed(order):
+            least = self._least[taken.item.slot]
+            hi = taken.item.hi if isinstance(taken.item, Report) else taken.item.begun_us
+            least.append(min(hi, least[-1]))
+
+    def passed(self, slot: int) -> None:
+        """One more of a process has been taken."""
+        self._least[slot].pop()
+
+    def least_hi(self, slot: int) -> int:
+        """The least hi of what is left of a process."""
+        return self._least[slot][-1]

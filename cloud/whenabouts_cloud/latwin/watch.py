@@ -1,0 +1,249 @@
+"""What a rule asks of the states of one view, given in the order of `release`: by runs, or over windows.
+
+    ByRuns      DEFINITELY: for each alternative of the predicate its `Overlaps`
+    InWindows   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or of a conjunction the detector
+
+A verdict over windows is told when a holding period begins: at a state after which it holds and before which it did not.
+As the order depends on the states alone, so do the periods.
+"""
+
+import base64
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin import predicate as tree
+from whenabouts_cloud.latwin.overlaps import Lasted, Overlaps
+from whenabouts_cloud.latwin.report import Report, columns_of
+from whenabouts_cloud.latwin.verdict import Verdict, Witness
+from whenabouts_cloud.rules.model import LatwinRule
+from whenabouts_cloud.rules.predicate import (
+    All,
+    AtLeast,
+    Not,
+    Predicate,
+    Scalar,
+    Some,
+    Test,
+    Value,
+    streams_of,
+    test,
+)
+
+
+class Part(NamedTuple):
+    """One alternative of a predicate: its processes, the longest stamps that their streams promise, its local tests."""
+
+    slots: tuple[int, ...]
+    lengths_us: tuple[int, ...]
+    tests: dict[int, Test]
+
+
+class Plan:
+    """A rule with everything that is the same for all its groups."""
+
+    def __init__(self, rule: LatwinRule) -> None:
+        slot = {stream.name: n for n, stream in enumerate(rule.streams)}
+        lengths = [0 if s.length_us is None else s.length_us[1] for s in rule.streams]
+        self.rule = rule
+        self.columns = columns_of(rule)
+        self.engine = rule.engine
+        self.holds = test(rule.predicate)
+        self.parts = []
+        for part in rule.alternatives or []:
+            slots = tuple(sorted(slot[name] for name in part))
+            tests = {slot[name]: test(one) for name, one in part.items()}
+            self.parts.append(Part(slots, tuple(lengths[n] for n in slots), tests))
+
+    def watch(self) -> "Watch":
+        """What decides the rule for one view."""
+        return ByRuns(self) if self.engine == "runs" else InWindows(self)
+
+    def values(self, report: Report) -> dict[Value, Scalar]:
+        """The values of a report that the rule reads."""
+        return dict(zip(self.columns[report.slot], report.values, strict=True))
+
+
+class ByRuns:
+    """The alternatives of a rule, each by its runs."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._parts = [Overlaps(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
+
+    def take(self, report: Report) -> list[Verdict]:
+        """The next report; what it makes sure."""
+        found: list[Verdict] = []
+        values = self._plan.values(report)
+        for part, runs in zip(self._plan.parts, self._parts, strict=True):
+            if report.slot in part.tests:
+                found += runs.take(report, part.tests[report.slot](values))
+        return found
+
+    def cut(self, slot: int, following: int) -> None:
+        """States of a process before the one numbered so are missing."""
+        for part in self._parts:
+            part.cut(slot)
+
+    def due_us(self, after_us: int) -> int:
+        """The least place in the order, after this one, at which time decides something."""
+        return min(part.due_us(after_us) for part in self._parts)
+
+    @property
+    def waits(self) -> bool:
+        """Whether time may still decide something."""
+        return any(part.waits for part in self._parts)
+
+    def pass_time(self, now_us: int, lasted: Lasted) -> list[Verdict]:
+        """The order has come to `now_us`: what it makes sure."""
+        return [verdict for part in self._parts for verdict in part.pass_time(now_us, lasted)]
+
+    def take_counts(self) -> Counter[str]:
+        """What was counted since it was asked last."""
+        found: Counter[str] = Counter()
+        for part in self._parts:
+            found += part.counts
+            part.counts.clear()
+        return found
+
+    def snapshot(self) -> Any:
+        """The state as JSON values."""
+        return [part.snapshot() for part in self._parts]
+
+    def restore(self, state: Any) -> None:
+        """Goes on from a snapshot."""
+        for part, one in zip(self._parts, state, strict=True):
+            part.restore(one)
+
+
+class InWindows:
+    """The windows of a rule and whether its predicate holds over them now."""
+
+    waits = False  # time decides nothing: nothing here waits for the end of a state
+
+    def __init__(self, plan: Plan) -> None:
+        from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
+        from whenabouts_cloud.latwin.lattice import LatWin
+
+        rule = plan.rule
+        self._plan = plan
+        self._definite = rule.modality == "definitely"
+        order = "causal" if rule.causal else "hybrid"
+        self._tests = plan.parts[0].tests if plan.engine == "conjunction" else None
+        engine = LatWin if self._tests is None else ConjunctionDetector
+        self._engine: Any = engine(len(rule.streams), list(rule.windows), order)
+        self._held: list[dict[int, Report]] = [{} for _ in rule.streams]
+        self._predicate = self._tree(rule.predicate)
+        self._on = False
+
+    def take(self, report: Report) -> list[Verdict]:
+        """The next report; the period that begins with it, if one does."""
+        if report.evidence:
+            return []
+        held, slot = self._held[report.slot], report.slot
+        held[report.number] = report
+        if len(held) > self._plan.rule.windows[slot]:
+            del held[min(held)]
+        lo, hi = (report.lo, report.hi) if report.timed else (at.NEVER, at.FOREVER)
+        if self._tests is None:
+            self._engine.push(slot, report.number, report.clock, lo, hi)
+            holds = self._engine.definitely_in_window if self._definite else self._engine.possibly
+            on = bool(holds(self._predicate))
+        else:
+            true = self._tests[slot](self._plan.values(report))
+            v = self._engine.push(slot, report.number, report.clock, true, lo, hi)
+            on = bool(v.definitely_in_window if self._definite else v.possibly)
+        began, self._on = on and not self._on, on
+        return [Verdict(self._witness(), (slot, report.number))] if began else []
+
+    def cut(self, slot: int, following: int) -> None:
+        """States of a process before the one numbered so are missing: its window begins anew."""
+        self._engine.renew(slot, following)
+        self._held[slot].clear()
+        self._on = False
+
+    def due_us(self, after_us: int) -> int:
+        """Never."""
+        return at.FOREVER
+
+    def take_counts(self) -> Counter[str]:
+        """Nothing is counted."""
+        return Counter()
+
+    def pass_time(self, now_us: int, lasted: Lasted) -> list[Verdict]:
+        """Nothing: a window changes with states alone."""
+        return []
+
+    def snapshot(self) -> Any:
+        """The state as JSON values: the ring, and the readings and values of the states in it."""
+        held = [list(one.values()) for one in self._held]
+        return [base64.b85encode(self._engine.snapshot()).decode(), held, self._on]
+
+    def restore(self, state: Any) -> None:
+        """Goes on from a snapshot."""
+        ring, held, self._on = state
+        self._engine.restore(base64.b85decode(ring))
+        self._held = [{row[1]: report_of(row) for row in rows} for rows in held]
+
+    def _tree(self, predicate: Predicate) -> tree.Predicate:
+        """The predicate as the lattice evaluates it: leaves are asked once of each state, or pair of states."""
+        slots = [n for n, s in enumerate(self._plan.rule.streams) if s.name in streams_of(predicate)]
+        match predicate:
+            case Not(part) if len(slots) > 1:
+                return tree.Not(self._tree(part))
+            case All(parts) if len(slots) > 1:
+                return tree.All(*map(self._tree, parts))
+            case Some(parts) if len(slots) > 1:
+                return tree.Any(*map(self._tree, parts))
+            case AtLeast(count, parts) if len(slots) > 1:
+                return tree.AtLeast(count, list(map(self._tree, parts)))
+        holds = test(predicate)
+
+        def related(*numbers: int) -> bool:
+            values: dict[Value, Scalar] = {}
+            for slot, number in zip(slots, numbers, strict=True):
+                values |= self._plan.values(self._held[slot][int(number)])
+            return holds(values)
+
+        return tree.Related(slots, related)
+
+    def _satisfied(self, states: tuple[int, ...]) -> bool:
+        """Whether the predicate holds in a global state."""
+        values: dict[Value, Scalar] = {}
+        for held, number in zip(self._held, states, strict=True):
+            values |= self._plan.values(held[int(number)])
+        return self._plan.holds(values)
+
+    def _witness(self) -> tuple[Witness, ...]:
+        """The least consistent global state in the windows that satisfies the predicate, in lexicographic order."""
+        states = next(states for states in self._consistent(()) if self._satisfied(states))
+        return tuple(Witness.of(held[number]) for held, number in zip(self._held, states, strict=True))
+
+    def _consistent(self, begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """The consistent global states that begin with these states."""
+        slot = len(begun)
+        if slot == len(self._held):
+            yield begun
+            return
+        clocks = [self._clock(n, number) for n, number in enumerate(begun)]
+        for number in sorted(self._held[slot]):
+            if self._tests is not None and not self._tests[slot](self._plan.values(self._held[slot][number])):
+                continue
+            clock = self._clock(slot, number)
+            if all(known[slot] <= number and clock[n] <= begun[n] for n, known in enumerate(clocks)):
+                yield from self._consistent((*begun, number))
+
+    def _clock(self, slot: int, number: int) -> Any:
+        """The effective clock of a state in a window."""
+        ring = self._engine.ring
+        return ring.window[slot, number % ring.heads[slot, at.WIDTH], at.ROW :]
+
+
+Watch = ByRuns | InWindows
+
+
+def report_of(row: Any) -> Report:
+    """A report from JSON values."""
+    slot, number, clock, lo, hi, evidence, boot, seq, t_min, t_max, values = row
+    return Report(slot, number, tuple(clock), lo, hi, evidence, boot, seq, t_min, t_max, tuple(values))

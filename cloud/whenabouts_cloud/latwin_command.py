@@ -1,0 +1,76 @@
+"""`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows (`job`)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
+from whenabouts_cloud.latwin.text import verdict_text
+from whenabouts_cloud.rules import LatwinRule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from whenabouts_cloud.spark.sink import Report
+
+EXAMPLE = """\b
+Example:
+  whenabouts-cloud latwin --landing landing --rule mute.wa --out verdicts
+\b
+with mute.wa:
+  STREAM phone     FROM "phone/state"     DELAY 5 s
+  STREAM rfid      FROM "rfid/state"      DELAY 5 s
+  STREAM projector FROM "projector/state" DELAY 5 s
+  RULE mute
+    DEFINITELY phone.room = "meeting" AND rfid.speaker AND projector.on
+    WINDOW 4 IN GROUP office
+"""
+
+
+@click.command("latwin", epilog=EXAMPLE)
+@job_options("verdicts")
+def latwin(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
+    """Tell when the gateways of a group possibly or definitely were in states together, as a rule says.
+
+    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
+    where it was, and no verdict comes twice. With POSSIBLY ... EAGER one may be withdrawn: a row with status "withdrawn".
+    """
+    rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
+    run(rule, _work(rule, options), options)
+
+
+def _work(rule: LatwinRule, options: Options) -> Work:
+    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+        from whenabouts_cloud.spark.latwin_batch import detect_packed, read_landing, read_promises
+        from whenabouts_cloud.spark.sink import VERDICTS, ResultSink
+
+        landing, promises = read_landing(spark, str(options.landing)), read_promises(spark, str(options.landing))
+        return ResultSink(VERDICTS, options.out).replace(detect_packed(rule, landing, promises, options.shards))
+
+    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+        from whenabouts_cloud.spark.latwin_streaming import start_query
+
+        return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
+
+    return Work("latwin", "verdicts", verdict_text, _TROUBLES, once, follow, _waits)
+
+
+def _waits(counts: dict[str, Any]) -> list[str]:
+    missing = [f"Group {name} has sent no state yet; what needs it waits" for name in counts["unheard"]]
+    return [*missing, *(f"Mistake: {text}" for text in counts["mistakes"])]
+
+
+_TROUBLES = {
+    "withdrawn": "withdrawn",
+    "late": "late",
+    "given_up": "states given up as lost",
+    "ambiguous": "of a second gateway where one is expected",
+    "wrong": "that say that they are states and are none",
+    "old_view": "of a view that is over",
+    "beyond_time": "with a stamp that is no time",
+    "forced": "taken without waiting for want of room",
+    "choices_forgotten": "choices of runs forgotten for want of room",
+    "forgotten": "left waiting in a view that is over",
+}

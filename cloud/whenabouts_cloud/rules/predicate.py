@@ -1,0 +1,252 @@
+"""Predicates on the local states of several gateways, as a rule about a group states them.
+
+A value is `name.attr` of a state of the STREAM called so; a bare name means its `value`. It is a number (truth counts as 1
+and 0), a text, or missing. A bare value holds when it is there and is not 0. What is missing compares as false with every
+sign, so NOT of such a comparison holds. Text has no order: it is = or != only; a text and a number are different.
+
+A predicate on one stream is local: a gateway alone decides it. `alternatives` writes a predicate as a disjunction of
+conjunctions of local ones, which is what can be detected without looking at global states one by one.
+"""
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+Sign = Literal["=", "!=", "<", "<=", ">", ">="]
+Scalar = float | str | None
+Values = Mapping["Value", Scalar]
+Test = Callable[[Values], bool]
+
+MAX_ALTERNATIVES = 64  # conjunctions that a predicate may be written as
+NEGATED: dict[Sign, Sign] = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+TURNED: dict[Sign, Sign] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_COMPARE: dict[Sign, Callable[[float, float], bool]] = {
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the states of a stream; by itself it is the predicate that it is there and is not 0."""
+
+    stream: str
+    name: str = "value"
+
+    def text(self) -> str:
+        """As it is written."""
+        return self.stream if self.name == "value" else f"{self.stream}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A value and another one, a number or a text."""
+
+    sign: Sign
+    left: Value
+    right: Value | float | str
+
+    def text(self) -> str:
+        """As it is written."""
+        return f"{self.left.text()} {self.sign} {_side(self.right)}"
+
+
+@dataclass(frozen=True)
+class Not:
+    """What does not hold."""
+
+    part: "Predicate"
+
+    def text(self) -> str:
+        """As it is written."""
+        return f"NOT {_bracketed(self.part)}"
+
+
+@dataclass(frozen=True)
+class All:
+    """All of two or more."""
+
+    parts: "tuple[Predicate, ...]"
+
+    def text(self) -> str:
+        """As it is written."""
+        return " AND ".join(_bracketed(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Some:
+    """At least one of two or more."""
+
+    parts: "tuple[Predicate, ...]"
+
+    def text(self) -> str:
+        """As it is written."""
+        return " OR ".join(_bracketed(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """At least so many of the parts."""
+
+    count: int
+    parts: "tuple[Predicate, ...]"
+
+    def text(self) -> str:
+        """As it is written."""
+        return f"{self.count} OF ({', '.join(part.text() for part in self.parts)})"
+
+
+Predicate = Value | Compared | Not | All | Some | AtLeast
+Alternative = dict[str, Predicate]
+"""A conjunction: of each stream that it names a local predicate."""
+
+
+def values_of(predicate: Predicate) -> tuple[Value, ...]:
+    """Every value that is mentioned, once, in the order of the text."""
+    return tuple(dict.fromkeys(_values(predicate)))
+
+
+def streams_of(predicate: Predicate) -> tuple[str, ...]:
+    """Every stream that is mentioned, once, in the order of the text."""
+    return tuple(dict.fromkeys(value.stream for value in _values(predicate)))
+
+
+def alternatives(predicate: Predicate) -> list[Alternative] | None:
+    """Conjunctions of local predicates of which one holds exactly when the predicate does.
+
+    None where there are none: two streams are compared with each other. None implies another.
+
+    Raises:
+        ValueError: there are more than MAX_ALTERNATIVES.
+    """
+    try:
+        found = _alternatives(predicate, True)
+    except _Joint:
+        return None
+    return [one for n, one in enumerate(found) if not any(_implies(one, x) for x in found[:n] + found[n + 1 :])]
+
+
+def test(predicate: Predicate) -> Test:
+    """The predicate as a function of values; one that is not given is missing."""
+    match predicate:
+        case Value():
+            return lambda values: values.get(predicate) not in (None, 0.0)
+        case Compared(sign, left, right):
+            if isinstance(right, Value):
+                return lambda values: _compared(sign, values.get(left), values.get(right))
+            return lambda values: _compared(sign, values.get(left), right)
+        case Not(part):
+            inner = test(part)
+            return lambda values: not inner(values)
+        case All(parts):
+            every = [test(part) for part in parts]
+            return lambda values: all(one(values) for one in every)
+        case Some(parts):
+            some = [test(part) for part in parts]
+            return lambda values: any(one(values) for one in some)
+        case AtLeast(count, parts):
+            counted = [test(part) for part in parts]
+            return lambda values: sum(one(values) for one in counted) >= count
+
+
+class _Joint(Exception):
+    """A predicate of two streams that is no combination of local ones."""
+
+
+def _values(predicate: Predicate) -> Iterable[Value]:
+    match predicate:
+        case Value():
+            yield predicate
+        case Compared(_, left, right):
+            yield left
+            if isinstance(right, Value):
+                yield right
+        case Not(part):
+            yield from _values(part)
+        case All(parts) | Some(parts) | AtLeast(_, parts):
+            for part in parts:
+                yield from _values(part)
+
+
+def _alternatives(predicate: Predicate, wanted: bool) -> list[Alternative]:
+    """Of the predicate, or of its opposite."""
+    names = streams_of(predicate)
+    if len(names) == 1:
+        return [{names[0]: predicate if wanted else _opposite(predicate)}]
+    match predicate:
+        case Not(part):
+            return _alternatives(part, not wanted)
+        case All(parts) | Some(parts):
+            parted = [_alternatives(part, wanted) for part in parts]
+            return _each(parted) if isinstance(predicate, All) == wanted else _any(parted)
+        case AtLeast(count, parts):
+            needed = count if wanted else len(parts) - count + 1
+            parted = [_alternatives(part, wanted) for part in parts]
+            return _any(_each(list(some)) for some in itertools.combinations(parted, needed))
+    raise _Joint
+
+
+def _opposite(predicate: Predicate) -> Predicate:
+    return predicate.part if isinstance(predicate, Not) else Not(predicate)
+
+
+def _any(parted: Iterable[list[Alternative]]) -> list[Alternative]:
+    found: list[Alternative] = []
+    for one in parted:
+        found += [x for x in one if x not in found]
+        _check(len(found))
+    return found
+
+
+def _each(parted: list[list[Alternative]]) -> list[Alternative]:
+    found: list[Alternative] = [{}]
+    for some in parted:
+        _check(len(found) * len(some))
+        found = [_both(a, b) for a in found for b in some]
+    return found
+
+
+def _both(a: Alternative, b: Alternative) -> Alternative:
+    joined = dict(a)
+    for name, more in b.items():
+        parts = dict.fromkeys([*_conjuncts(joined[name]), *_conjuncts(more)]) if name in joined else {more: None}
+        joined[name] = next(iter(parts)) if len(parts) == 1 else All(tuple(parts))
+    return joined
+
+
+def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    return predicate.parts if isinstance(predicate, All) else (predicate,)
+
+
+def _implies(a: Alternative, b: Alternative) -> bool:
+    """Whether a plainly demands all that b does."""
+    return all(name in a and {*_conjuncts(part)} <= {*_conjuncts(a[name])} for name, part in b.items())
+
+
+def _check(count: int) -> None:
+    if count > MAX_ALTERNATIVES:
+        raise ValueError(f"found more than {MAX_ALTERNATIVES} alternatives, expected no more: write several rules")
+
+
+def _compared(sign: Sign, left: Scalar, right: Scalar) -> bool:
+    if left is None or right is None:
+        return False
+    if isinstance(left, str) or isinstance(right, str):
+        return sign in ("=", "!=") and (left == right) == (sign == "=")
+    return _COMPARE[sign](left, right)
+
+
+def _side(x: Value | float | str) -> str:
+    if isinstance(x, Value):
+        return x.text()
+    if isinstance(x, str):
+        return f'"{x}"'
+    written = format(Decimal(repr(x)), "f")
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+def _bracketed(part: Predicate) -> str:
+    plain = isinstance(part, Value | AtLeast)
+    return part.text() if plain else f"({part.text()})"

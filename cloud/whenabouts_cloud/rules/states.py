@@ -1,0 +1,225 @@
+"""From parse trees to predicates on the states of a group, their windows and what is told when."""
+
+import difflib
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, cast
+
+from lark import Token
+
+from whenabouts_cloud.rules.predicate import (
+    TURNED,
+    All,
+    AtLeast,
+    Compared,
+    Not,
+    Predicate,
+    Sign,
+    Some,
+    Value,
+    alternatives,
+    streams_of,
+)
+from whenabouts_cloud.rules.timing import Notes
+
+Modality = Literal["definitely", "possibly"]
+Telling = Literal["eager", "patient"]
+
+MAX_STATE_STREAMS = 16  # gateways that one rule can name
+MAX_WINDOW = 64  # states of a gateway
+MAX_NESTED = 32  # of predicates in each other, as they are written
+MAX_BOX_BITS = 26  # global states of all windows, as a power of two: 8 MiB, one bit each
+MAX_SLOTS = 64  # states of all windows together where global states are looked at one by one
+_WORDS = {"eager": "EAGER or PATIENT", "patient": "EAGER or PATIENT", "by_clocks": "CAUSAL"}
+
+
+class GlobalState(NamedTuple):
+    """The body of a rule about the states of a group; `windows` are those of `streams`, in the order of the text."""
+
+    modality: Modality
+    in_window: bool
+    predicate: Predicate
+    streams: tuple[str, ...]
+    windows: tuple[int, ...]
+    group: str
+    tell: Telling
+    causal: bool
+
+
+def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], Any]) -> GlobalState | None:
+    """The body of a tree, or None with notes; `check_stream` notes what is wrong with the name of a stream."""
+    before = len(notes.mistakes)
+    modality, *rest = tree.children
+    in_window = rest.pop(0) if rest[0].data == "in_window" else None
+    holds, widths, group, *options = rest
+    predicate = _Reader(notes, check_stream).read(holds, 1)
+    given: dict[str, Any] = {}
+    for option in options:
+        kind = _WORDS[option.data]
+        if kind in given:
+            notes.add(option, f"found a second {kind}, expected one")
+        given[kind] = option.data
+    certain = modality.data == "definitely"
+    if in_window is not None and not certain:
+        notes.add(in_window, "found POSSIBLY IN WINDOW, expected POSSIBLY alone: it looks at the window anyway")
+    if str(group)[1:-1] == "" and group.type == "STRING":
+        notes.add(group, "found an empty group, expected its name")
+    if predicate is None or len(notes.mistakes) > before:
+        return None
+    streams = streams_of(predicate)
+    if len(streams) > MAX_STATE_STREAMS:
+        notes.add(holds, f"found {len(streams)} streams, expected at most {MAX_STATE_STREAMS}")
+    windows = _windows(widths, streams, notes)
+    default = "eager" if certain and in_window is None else "patient"
+    found = GlobalState(
+        cast(Modality, str(modality.data)),
+        in_window is not None,
+        predicate,
+        streams,
+        windows,
+        str(group)[1:-1] if group.type == "STRING" else str(group),
+        cast(Telling, given.get("EAGER or PATIENT", default)),
+        "CAUSAL" in given,
+    )
+    if len(notes.mistakes) == before:
+        _check_cost(found, holds, widths, notes)
+    return found if len(notes.mistakes) == before else None
+
+
+def box_of(windows: tuple[int, ...]) -> int:
+    """Global states of all windows."""
+    return math.prod(windows)
+
+
+def _windows(tree: Any, streams: tuple[str, ...], notes: Notes) -> tuple[int, ...]:
+    common, *own = tree.children
+    widths = dict.fromkeys(streams, _width(common, notes))
+    named = set()
+    for name, number in zip(own[::2], own[1::2], strict=True):
+        if name not in widths:
+            near = difflib.get_close_matches(name, streams, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            notes.add(name, f"found a window of {name}, expected one of {', '.join(streams)}{hint}")
+        elif name in named:
+            notes.add(name, f"found a second window of {name}, expected one")
+        named.add(name)
+        widths[str(name)] = _width(number, notes)
+    return tuple(widths[name] for name in streams)
+
+
+def _width(number: Token, notes: Notes) -> int:
+    if "." in number or not 1 <= int(number) <= MAX_WINDOW:
+        notes.add(number, f"found WINDOW {number}, expected a whole number of states from 1 to {MAX_WINDOW}")
+        return 1
+    return int(number)
+
+
+def _check_cost(found: GlobalState, holds: Any, widths: Any, notes: Notes) -> None:
+    try:
+        parts = alternatives(found.predicate)
+    except ValueError as error:
+        notes.add(holds, str(error))
+        return
+    if found.modality == "definitely" and not found.in_window:
+        if parts is None:
+            notes.add(
+                holds,
+                "found DEFINITELY of streams compared with each other, expected POSSIBLY, or DEFINITELY IN WINDOW, which "
+                "may tell what never happened: only what each gateway decides alone can be definite",
+            )
+    elif parts is None or len(parts) > 1:
+        box, slots = box_of(found.windows), sum(found.windows)
+        if box > 1 << MAX_BOX_BITS or slots > MAX_SLOTS:
+            notes.add(
+                widths,
+                f"found windows of {slots} states and {box} global states, expected at most {MAX_SLOTS} and "
+                f"{1 << MAX_BOX_BITS} where the predicate is no conjunction: narrow WINDOW or name fewer streams",
+            )
+
+
+class _Wrong(Exception):
+    """A mistake that has been noted; what stands round it cannot be read."""
+
+
+class _Reader:
+    """Reads the predicate of one rule."""
+
+    def __init__(self, notes: Notes, check_stream: Callable[[Token], Any]) -> None:
+        self._notes, self._check_stream = notes, check_stream
+        self._checked: set[str] = set()
+
+    def read(self, tree: Any, depth: int) -> Predicate | None:
+        """The predicate, or None with a note."""
+        try:
+            return self._predicate(tree, depth)
+        except _Wrong:
+            return None
+
+    def _fail(self, where: Any, text: str) -> _Wrong:
+        self._notes.add(where, text)
+        return _Wrong()
+
+    def _predicate(self, tree: Any, depth: int) -> Predicate:
+        if depth > MAX_NESTED:
+            raise self._fail(tree, f"found a predicate nested more than {MAX_NESTED} deep, expected no more")
+        match tree.data:
+            case "any_holds":
+                return Some(self._parts(tree.children, depth))
+            case "all_hold":
+                return All(self._parts(tree.children, depth))
+            case "denied":
+                return Not(self._predicate(tree.children[0], depth + 1))
+            case "at_least":
+                return self._at_least(tree, depth)
+            case "compared":
+                return self._compared(tree)
+        value = self._side(tree.children[0])
+        if isinstance(value, Value):
+            return value
+        raise self._fail(tree, f"found {_said(value)} alone, expected a name or a comparison as in phone.room = 2")
+
+    def _parts(self, trees: Any, depth: int) -> tuple[Predicate, ...]:
+        """Each of them, so that one with a mistake hides no other."""
+        found = [self.read(tree, depth + 1) for tree in trees]
+        if None in found:
+            raise _Wrong
+        return tuple(part for part in found if part is not None)
+
+    def _at_least(self, tree: Any, depth: int) -> AtLeast:
+        number, *parts = tree.children
+        found = self._parts(parts, depth)
+        if "." in number or not 1 <= int(number) <= len(found):
+            raise self._fail(number, f"found {number} OF {len(found)}, expected a whole number from 1 to {len(found)}")
+        return AtLeast(int(number), found)
+
+    def _compared(self, tree: Any) -> Compared:
+        left, token, right = tree.children
+        sign = cast(Sign, str(token))
+        sides = self._side(left), self._side(right)
+        if not isinstance(sides[0], Value):
+            sides, sign = (sides[1], sides[0]), TURNED[sign]
+        value, other = sides
+        if not isinstance(value, Value):
+            raise self._fail(tree, f"found {_said(value)} compared with {_said(other)}, expected a name")
+        if isinstance(other, str) and sign not in ("=", "!="):
+            raise self._fail(token, f'found {token} "{other}", expected = or !=: text has no order here')
+        return Compared(sign, value, other)
+
+    def _side(self, tree: Any) -> Value | float | str:
+        first = tree.children[0]
+        match tree.data:
+            case "local":
+                if first not in self._checked:
+                    self._checked.add(str(first))
+                    self._check_stream(first)
+                return Value(*map(str, tree.children))
+            case "text":
+                return str(first)[1:-1]
+        number = float(first)
+        if not math.isfinite(number):
+            raise self._fail(first, f"found a number of {len(first)} digits, expected one below 1e308")
+        return -number if tree.data == "negative" else number
+
+
+def _said(x: Value | float | str) -> str:
+    return f'the text "{x}"' if isinstance(x, str) else f"the number {x:g}" if isinstance(x, float) else x.text()
