@@ -6,14 +6,11 @@ is printed as it is found, and in the end the run is held against what truly hap
 and the broker is cut for a while. A capture has no thefts and no staff.
 """
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -25,6 +22,7 @@ from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF, with_shoppers
 from whenabouts_sim.slow_uplink import SlowUplink
 from whenabouts_sim.sources import Capture, SimulatedReaders
 from whenabouts_sim.stack import Part, Stack
+from whenabouts_sim.texts import match_text, pair_text, verdict_text
 from whenabouts_sim.thefts import TheftRule, TheftSummary, summarise_thefts
 from whenabouts_sim.together import TogetherSummary, summarise_together
 from whenabouts_sim.truth import Rule, summarise
@@ -60,8 +58,7 @@ POSTS = (
 STAFF_RULE = "# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 30.0, 30.0, 60.0
-TOGETHER_S = 60.0
-THEFTS_S = 240.0  # its engine is compiled once on a machine, which takes minutes on a slow one
+THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once on a machine, which takes minutes on a slow one
 
 
 class Demo:
@@ -233,22 +230,22 @@ class Demo:
         )
 
     def _print_pairs(self, correlate: Part) -> None:
-        for pair in _json_lines(correlate):
+        for pair in correlate.json_lines():
             self._pairs += 1
-            self.say("pair", _pair_text(pair))
+            self.say("pair", pair_text(pair))
 
     def _print_thefts(self, cep: Part) -> None:
-        for match in _json_lines(cep):
+        for match in cep.json_lines():
             if (
                 match["key"] not in self._unpaid
             ):  # goods that are read several times at shelf or exit are in several matches
                 self._unpaid.add(match["key"])
-                self.say("unpaid", _match_text(match))
+                self.say("unpaid", match_text(match))
 
     def _print_together(self, latwin: Part) -> None:
-        for verdict in _json_lines(latwin):
+        for verdict in latwin.json_lines():
             self._together += 1
-            self.say("together", _verdict_text(verdict))
+            self.say("together", verdict_text(verdict))
 
     @property
     def _posts(self) -> tuple[Post, ...]:
@@ -259,31 +256,3 @@ class Demo:
         """One line of progress, with the seconds since the start."""
         if not self._quiet:
             click.echo(f"{time.monotonic() - self._began_s:5.1f} s  {what:<9} {text}")
-
-
-def _pair_text(pair: dict[str, Any]) -> str:
-    """A pair in one line: key, gateway and interval of both sides, probability."""
-    sides = [f"{pair[f'{x}_gateway']} {_interval(pair[f'{x}_t_min'], pair[f'{x}_t_max'])}" for x in "ab"]
-    return f"{pair['key']}  {'  '.join(sides)}  p = {pair['probability']:.4f}"
-
-
-def _match_text(match: dict[str, Any]) -> str:
-    """A match in one line: key, gateway and interval of each event."""
-    events = [f"{e['gateway']} {_interval(e['t_min'], e['t_max'])}" for e in match["events"]]
-    return f"{match['key']}  {'  '.join(events)}"
-
-
-def _verdict_text(verdict: dict[str, Any]) -> str:
-    """A verdict in one line: gateway of each process, and the interval in which it began."""
-    states = [f"{s['name']} since {_interval(s['t_min'], s['t_max'])}" for s in verdict["states"]]
-    return f"{verdict['verdict']} {verdict['rule']}: {'  '.join(states)}"
-
-
-def _interval(t_min: int, t_max: int) -> str:
-    first, last = (datetime.fromtimestamp(t / 1e6, UTC) for t in (t_min, t_max))
-    return f"[{first:%H:%M:%S}.{t_min // 1000 % 1000:03d}, {last:%H:%M:%S}.{t_max // 1000 % 1000:03d}]"
-
-
-def _json_lines(part: Part) -> Iterator[dict[str, Any]]:
-    for line in part.stdout:
-        yield json.loads(line)

@@ -62,6 +62,11 @@ class Part:
         assert self.process.stdout is not None
         return self.process.stdout
 
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """What it writes to its standard output, one object a line, as it comes."""
+        for line in self.stdout:
+            yield json.loads(line)
+
     def check(self) -> None:
         """Raise PartError if it has ended."""
         code = self.process.poll()
