@@ -1,4 +1,4 @@
-"""`whenabouts-cloud experiments correlation` and `... cep`: the papers' figures measured again on this machine."""
+"""`whenabouts-cloud experiments correlation`, `... cep`, `... latwin`: the papers' figures measured again."""
 
 import json
 import time
@@ -20,6 +20,12 @@ Example:
 EXAMPLE_CEP = """\b
 Example:
   whenabouts-cloud experiments cep --out figures
+"""
+
+
+EXAMPLE_LATWIN = """\b
+Example:
+  whenabouts-cloud experiments latwin --out figures
 """
 
 
@@ -75,6 +81,29 @@ def cep(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
         f"{size.events} events, late by up to 10 units; one of five events a punctuation for the conservative method."
     )
     title = "The INFA-HTS paper's experiments, run here"
+    _measure(lambda say: figures(size, seed, say), out, as_json, seed, quick, workload, title)
+
+
+@experiments.command("latwin", epilog=EXAMPLE_LATWIN)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for plots, report.md and figures.json."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
+@click.option("--quick", is_flag=True, help="Some hours of two and three processes: shows that it works, and no more.")
+@click.option("--seed", default=2011, show_default=True, help="Seed of the simulated offices.")
+def latwin(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
+    """Table II and Figures 4-7 of the Lat-Win paper, and what bounded clocks add: tables, with --out also plots.
+
+    Takes about two minutes on two cores. Times are CPU times of this machine; sizes and shares are the same everywhere.
+    """
+    from whenabouts_cloud.experiments.latwin import FULL, QUICK, figures
+
+    size = QUICK if quick else FULL
+    workload = (
+        f"Workload of section 6: {size.hours} h of a smart office, predicates on for 25 and off for 5 min on average, "
+        "sampled each minute; control messages and reports take 0.5 s on average where nothing else is said."
+    )
+    title = "The Lat-Win paper's experiments, run here"
     _measure(lambda say: figures(size, seed, say), out, as_json, seed, quick, workload, title)
 
 

@@ -1,29 +1,30 @@
-"""The demonstration: two sites, wrong clocks, real processes, the pairs that truly belong together, and who did not pay.
+"""The demonstration: two sites, wrong clocks, real processes, the pairs that truly belong together, who did not pay, and
+when both sites were staffed at once.
 
-Readers (simulated, or a recorded capture) -> agents -> broker -> ingest -> two Spark jobs; every pair and theft is printed
-as it is found, and in the end the run is held against what truly happened. The line between the till's gateway and the
-broker is cut for a while. A capture has no thefts.
+Readers (simulated, or a recorded capture) -> agents -> broker -> ingest -> three Spark jobs; every pair, theft and verdict
+is printed as it is found, and in the end the run is held against what truly happened. The line between the till's gateway
+and the broker is cut for a while. A capture has no thefts and no staff.
 """
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import click
 
 from whenabouts_sim.clocks import EPOCH_US, MILLI, SimClock
 from whenabouts_sim.judgement import Judgement
 from whenabouts_sim.placement import place
+from whenabouts_sim.posts import Post, rule_text, with_posts
 from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF, with_shoppers
 from whenabouts_sim.slow_uplink import SlowUplink
 from whenabouts_sim.sources import Capture, SimulatedReaders
 from whenabouts_sim.stack import Part, Stack
+from whenabouts_sim.texts import match_text, pair_text, verdict_text
 from whenabouts_sim.thefts import TheftRule, TheftSummary, summarise_thefts
+from whenabouts_sim.together import TogetherSummary, summarise_together
 from whenabouts_sim.truth import Rule, summarise
 from whenabouts_sim.world import SECOND_US, SimReader, World
 
@@ -49,9 +50,15 @@ STREAM exit  FROM "{t.exit.stream}" AT SITE "{t.exit.site}" DELAY 2 min LENGTH 0
 RULE unpaid
   SEQ(shelf a, !till c, exit e) WITHIN 20 s PER key WHEN SURE
 """
+GROUP = "staff"
+POSTS = (
+    Post("guard", SimReader("guard-1", "warehouse", "gate-1", "guard/badges", "rdm6300"), "0A00C0FFEE"),
+    Post("cashier", SimReader("cashier-1", "shop", "door-1", "cashier/badges", "rdm6300"), "0A00CA5417"),
+)
+STAFF_RULE = "# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 30.0, 30.0, 60.0
-THEFTS_S = 240.0  # its engine is compiled once on a machine, which takes minutes on a slow one
+THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once on a machine, which takes minutes on a slow one
 
 
 class Demo:
@@ -64,13 +71,14 @@ class Demo:
         self._clock = clock
         self._world = World.make(seed, DURATION_S, ITEMS, PEOPLE, D_US)
         if trace is None:
-            self._world = with_shoppers(self._world, SHOPPERS)
+            self._world = with_posts(with_shoppers(self._world, SHOPPERS), POSTS)
         self._stack = Stack(folder)
         self._source: Capture | SimulatedReaders = (
             Capture(trace, clock, folder) if trace else SimulatedReaders(self._world, clock, folder / "ports")
         )
         self._pairs = 0
         self._unpaid: set[str] = set()
+        self._together = 0
         self._uplinks: dict[str, SlowUplink] = {}
 
     def run(self) -> Judgement:
@@ -108,6 +116,8 @@ class Demo:
             cep = stack.start_cep(THEFT_RULE.format(t=THEFT), "--shards", "1", "--master", "local[1]")
             threading.Thread(target=self._print_thefts, args=(cep,), daemon=True).start()
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
+            latwin = stack.start_latwin(STAFF_RULE, "--shards", "1", "--master", "local[1]")
+            threading.Thread(target=self._print_together, args=(latwin,), daemon=True).start()
         self.say("spark", "starting; results are printed as it finds them")
         stack.start_ingest()
         self._source.plug()
@@ -115,7 +125,8 @@ class Demo:
         for gateway, site in sites.items():
             clock = self._world.clocks[gateway]
             port = self._uplinks[gateway].port if gateway in self._uplinks else None
-            stack.configure_agent(site, gateway, self._source.tables(gateway), clock, self._clock, port=port)
+            more = "".join(post.configuration(GROUP, POSTS) for post in self._posts if post.reader.gateway == gateway)
+            stack.configure_agent(site, gateway, self._source.tables(gateway), clock, self._clock, port=port, more=more)
             stack.start_agent(gateway)
             kinds = ", ".join(f"{r.name} ({r.model})" for r in self._source.readers if r.gateway == gateway)
             self.say(
@@ -124,6 +135,9 @@ class Demo:
                 f"{clock.drift_ppm:+d} ppm, claims {clock.base_bound_us / 1000:.0f} ms",
             )
         stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
+        if self._posts:
+            staffed = [post.reader.gateway for post in self._posts]
+            stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
 
     def _watch(self, stack: Stack) -> None:
@@ -172,9 +186,11 @@ class Demo:
         landed = stack.landed()
         emitted, readers, clocks = self._source.emitted(), self._source.readers, self._world.clocks
         placement = place(landed, emitted, readers, clocks)
+        arrived = [entry for entry in emitted if entry.id in set(placement.sighting_of.values())]
 
         def judge() -> Judgement:
-            return Judgement(rule, summarise(rule, emitted, landed, stack.found_pairs(), readers, clocks), thefts())
+            summary = summarise(rule, emitted, landed, stack.found_pairs(), readers, clocks)
+            return Judgement(rule, summary, thefts(), staff())
 
         def thefts() -> TheftSummary | None:
             if self._world.cut is None:
@@ -182,16 +198,21 @@ class Demo:
             found = [(match[0], match[-1]) for match in stack.found_matches()]
             return summarise_thefts(THEFT, emitted, landed, found, placement)
 
+        def staff() -> TogetherSummary | None:
+            if not self._posts:
+                return None
+            return summarise_together(POSTS, arrived, stack.landed_states("present"), stack.found_verdicts())
+
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
         self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
         self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
+        self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
         self.say("spark", "everything is told; ending the jobs")
-        for name in ("correlate", "cep"):
-            if name in stack.parts:
-                stack.parts[name].ask_to_end()
-        for name in ("correlate", "cep"):
-            if name in stack.parts:
-                stack.parts[name].stop()  # what it was about to say twice it has said now
+        jobs = [stack.parts[name] for name in ("correlate", "cep", "latwin") if name in stack.parts]
+        for job in jobs:
+            job.ask_to_end()
+        for job in jobs:
+            job.stop()  # what it was about to say twice it has said now
         return judge()
 
     def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
@@ -203,45 +224,35 @@ class Demo:
     def _progress(self, stack: Stack) -> None:
         made, landed = len(self._source.emitted()), stack.landed_count()
         self.say(
-            "readings", f"{made} made, {landed} landed, {self._pairs} pairs and {len(self._unpaid)} unpaid goods found"
+            "readings",
+            f"{made} made, {landed} landed, {self._pairs} pairs, {len(self._unpaid)} unpaid goods and "
+            f"{self._together} times together found",
         )
 
     def _print_pairs(self, correlate: Part) -> None:
-        for pair in _json_lines(correlate):
+        for pair in correlate.json_lines():
             self._pairs += 1
-            self.say("pair", _pair_text(pair))
+            self.say("pair", pair_text(pair))
 
     def _print_thefts(self, cep: Part) -> None:
-        for match in _json_lines(cep):
+        for match in cep.json_lines():
             if (
                 match["key"] not in self._unpaid
             ):  # goods that are read several times at shelf or exit are in several matches
                 self._unpaid.add(match["key"])
-                self.say("unpaid", _match_text(match))
+                self.say("unpaid", match_text(match))
+
+    def _print_together(self, latwin: Part) -> None:
+        for verdict in latwin.json_lines():
+            self._together += 1
+            self.say("together", verdict_text(verdict))
+
+    @property
+    def _posts(self) -> tuple[Post, ...]:
+        """A capture has none."""
+        return POSTS if isinstance(self._source, SimulatedReaders) else ()
 
     def say(self, what: str, text: str) -> None:
         """One line of progress, with the seconds since the start."""
         if not self._quiet:
             click.echo(f"{time.monotonic() - self._began_s:5.1f} s  {what:<9} {text}")
-
-
-def _pair_text(pair: dict[str, Any]) -> str:
-    """A pair in one line: key, gateway and interval of both sides, probability."""
-    sides = [f"{pair[f'{x}_gateway']} {_interval(pair[f'{x}_t_min'], pair[f'{x}_t_max'])}" for x in "ab"]
-    return f"{pair['key']}  {'  '.join(sides)}  p = {pair['probability']:.4f}"
-
-
-def _match_text(match: dict[str, Any]) -> str:
-    """A match in one line: key, gateway and interval of each event."""
-    events = [f"{e['gateway']} {_interval(e['t_min'], e['t_max'])}" for e in match["events"]]
-    return f"{match['key']}  {'  '.join(events)}"
-
-
-def _interval(t_min: int, t_max: int) -> str:
-    first, last = (datetime.fromtimestamp(t / 1e6, UTC) for t in (t_min, t_max))
-    return f"[{first:%H:%M:%S}.{t_min // 1000 % 1000:03d}, {last:%H:%M:%S}.{t_max // 1000 % 1000:03d}]"
-
-
-def _json_lines(part: Part) -> Iterator[dict[str, Any]]:
-    for line in part.stdout:
-        yield json.loads(line)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from whenabouts_sim.thefts import TheftSummary
+from whenabouts_sim.together import TogetherSummary
 from whenabouts_sim.truth import Rule, Summary
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The summary of a run by its rule of pairs, and of its thefts where the world has goods that can be stolen."""
+    """The summary of a run by its rule of pairs, of its thefts and of its staff where the world has such."""
 
     rule: Rule
     summary: Summary
     thefts: TheftSummary | None = None
+    staff: TogetherSummary | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and dictionaries; `thefts` is None without them."""
-        return {**self.summary.as_dict(), "thefts": self.thefts and self.thefts.as_dict()}
+        """Plain numbers and dictionaries; `thefts` and `staff` are None without them."""
+        found = {"thefts": self.thefts and self.thefts.as_dict(), "staff": self.staff and self.staff.as_dict()}
+        return {**self.summary.as_dict(), **found}
 
 
 def table(judged: Judgement) -> str:
@@ -47,6 +51,8 @@ def table(judged: Judgement) -> str:
     lines.append(verdict(s))
     if judged.thefts is not None:
         lines += _theft_lines(judged.thefts)
+    if judged.staff is not None:
+        lines += together_lines("both sites staffed at once", judged.staff)
     return "\n".join(lines)
 
 
@@ -89,13 +95,46 @@ def _theft_lines(t: TheftSummary) -> list[str]:
     return lines
 
 
+def together_lines(what: str, t: TogetherSummary) -> list[str]:
+    """The part of the table about posts that are taken at once."""
+    lines = ["", f"{what:<27} true     found     false    missed"]
+    rows = (
+        ("DEFINITELY, in Spark", t.job),
+        ("plain timestamps", t.by_stamp),
+        ("in the order of arrival", t.by_arrival),
+    )
+    lines += [f"{name:<25} {t.true_stretches:>6} {x.found:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
+    lines.append("")
+    for one in t.misjudged:
+        at = datetime.fromtimestamp(one.at_us / 1e6, UTC)
+        lines.append(
+            f"At {at:%H:%M:%S} plain timestamps show all at once for {one.seems_us / 1e6:.2f} s. That never was: one had "
+            f"gone {one.apart_us / 1e3:.0f} ms before another came."
+        )
+    if not t.misjudged:
+        lines.append("Plain timestamps told nothing wrong in this run.")
+    lines.append(f"DEFINITELY told {t.job.false} that never were.")
+    return lines
+
+
 def _customers(count: int) -> str:
     return f"{count} customer{'' if count == 1 else 's'}"
 
 
 def flawless(judged: Judgement) -> bool:
     """Whether every promise held: nothing lost, nothing twice, every stamp right, the rules' exact results."""
-    s, thefts = judged.summary, judged.thefts
-    return (thefts is None or thefts.exact) and not (
-        s.lost or s.repeated or s.pairs_repeated or s.violations or s.surplus or s.invented or s.unexpected or s.absent
+    s, thefts, staff = judged.summary, judged.thefts, judged.staff
+    return (
+        (thefts is None or thefts.exact)
+        and (staff is None or staff.sound)
+        and not (
+            s.lost
+            or s.repeated
+            or s.pairs_repeated
+            or s.violations
+            or s.surplus
+            or s.invented
+            or s.unexpected
+            or s.absent
+        )
     )

@@ -17,10 +17,12 @@ from typing import IO, Any
 
 import pyarrow.dataset as ds
 
+from whenabouts_protocol.group_state import EVIDENCE
 from whenabouts_sim.broker import RunningBroker
 from whenabouts_sim.clocks import GatewayClock, SimClock
 from whenabouts_sim.parent_death import with_parent
 from whenabouts_sim.placement import Landed, ReadingId
+from whenabouts_sim.together import LandedState, Told
 from whenabouts_sim.world import SimReader
 
 STOP_S = 20.0  # after this a process that was asked to end is killed
@@ -60,6 +62,11 @@ class Part:
         assert self.process.stdout is not None
         return self.process.stdout
 
+    def json_lines(self) -> Iterator[dict[str, Any]]:
+        """What it writes to its standard output, one object a line, as it comes."""
+        for line in self.stdout:
+            yield json.loads(line)
+
     def check(self) -> None:
         """Raise PartError if it has ended."""
         code = self.process.poll()
@@ -97,6 +104,7 @@ class Stack:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.landing, self.pairs, self.matches = folder / "landing", folder / "pairs", folder / "matches"
+        self.verdicts = folder / "verdicts"
         self.parts: dict[str, Part] = {}
         for name in ("log", "ports", "config"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -135,8 +143,10 @@ class Stack:
         sim_clock: SimClock,
         resend_s: int = 2,
         port: int | None = None,
+        more: str = "",
     ) -> Path:
-        """Write the agent's configuration; each reader gives the keys of its table. `port`: if not the broker's own."""
+        """Write the agent's configuration; each reader gives the keys of its table. `port`: if not the broker's own; `more`:
+        tables beside the readers'."""
         lines = [
             f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
             "[broker]", 'host = "127.0.0.1"', f"port = {port or self.broker.port}", f"resend_s = {resend_s}",
@@ -149,7 +159,7 @@ class Stack:
             lines.append("[[reader]]")
             lines.extend(f"{key} = {json.dumps(value)}" for key, value in reader.items())
         path = self.folder / "config" / f"{gateway}.toml"
-        path.write_text("\n".join(lines) + "\n")
+        path.write_text("\n".join(lines) + "\n" + more)
         return path
 
     def state_dir(self, gateway: str) -> Path:
@@ -185,6 +195,10 @@ class Stack:
     def start_cep(self, rule: str, *options: str) -> Part:
         """Start the streaming job of a rule about events in an order; matches come as JSON lines on its stdout."""
         return self._start_job("cep", "sequence.wa", rule, self.matches, options)
+
+    def start_latwin(self, rule: str, *options: str) -> Part:
+        """Start the streaming job of a rule about states together; verdicts come as JSON lines on its stdout."""
+        return self._start_job("latwin", "together.wa", rule, self.verdicts, options)
 
     def _start_job(self, verb: str, file: str, rule: str, out: Path, options: Sequence[str]) -> Part:
         path = self.folder / "config" / file
@@ -238,6 +252,29 @@ class Stack:
         """The readings of every match in the results, in the order of the pattern, repeats included."""
         rows = self._rows(self.matches, ["events"])
         return [tuple((e["gateway"], e["boot"], e["seq"]) for e in row["events"]) for row in rows]
+
+    def landed_states(self, value: str) -> list[LandedState]:
+        """Every row of the landing that begins a state of a group, repeats included, with this value of it."""
+        columns = ["gateway", "boot", "seq", "t_min", "t_max", "landed_us", "kind", "attrs"]
+        found = []
+        for row in self._rows(self.landing, columns):
+            attrs = json.loads(row["attrs"] or "{}") if row["kind"] == "state" else {EVIDENCE: True}
+            if not attrs.get(EVIDENCE):
+                t_min, t_max, landed_us = row["t_min"], row["t_max"], row["landed_us"]
+                present = attrs.get(value)
+                found.append(LandedState(row["gateway"], row["boot"], row["seq"], t_min, t_max, landed_us, present))
+        return found
+
+    def found_verdicts(self) -> list[Told]:
+        """The first state of each run of every verdict in the results, repeats included."""
+        rows = self._rows(self.verdicts, ["states"])
+        return [tuple((s["gateway"], s["boot"], s["seq"]) for s in row["states"]) for row in rows]
+
+    def group_ready(self, gateways: Sequence[str]) -> bool:
+        """Whether the agents of these gateways have one view of their group, all of them in it."""
+        groups = [(self.status(gateway) or {}).get("group") or {} for gateway in gateways]
+        views = {group.get("view") for group in groups}
+        return len(views) == 1 and all(set(group.get("members", ())) == set(gateways) for group in groups)
 
     def _rows(self, folder: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
         if self._files(folder):

@@ -1,11 +1,15 @@
 """The Lat-Win paper's workload and experiments run small: clocks, stamps and truth of the office, and every figure."""
 
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from whenabouts_cloud.experiments.latwin import QUICK, figures
+from whenabouts_cloud.experiments.latwin_run import told, verdicts, windows
 from whenabouts_cloud.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.experiments.office import (
     HEARTBEAT,
@@ -19,6 +23,7 @@ from whenabouts_cloud.experiments.office import (
     Workload,
     simulate,
 )
+from whenabouts_cloud.experiments_command import experiments
 
 RECEIPTS = ("state", "silent", "report", "no messages")
 TABLE_II = {2: 9, 3: 25, 4: 78, 5: 221}
@@ -206,3 +211,80 @@ def test_the_readings_of_a_window_agree_with_every_instant(seed):
         latest[office.process[row]] = office.state[row]
         inside = [(latest[p] - 3 < at[p]) & (at[p] <= latest[p]) & office.begins(p)[1][at[p]] for p in range(3)]
         assert truly == np.logical_and.reduce(inside).any()
+
+
+KEYS = [
+    "latwin-table2", "latwin-time", "latwin-fig7", "latwin-sound", "latwin-fig4", "latwin-fig4-space", "latwin-fig6",
+    "latwin-fig5", "latwin-fig5-space", "latwin-hybrid", "latwin-told", "latwin-told-wait",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def quick():
+    """All figures, of some hours each."""
+    said = []
+    found = {figure.key: figure for figure in figures(QUICK, 7, said.append)}
+    assert len(said) > 15
+    return found
+
+
+def test_every_figure_is_measured(quick):
+    """A value for each point of each line, and a paragraph; only the paper's lines have holes."""
+    assert list(quick) == KEYS
+    for figure in quick.values():
+        assert len(figure.remark) > 30
+        for name, values in figure.series.items():
+            assert len(values) == len(figure.x)
+            assert name.startswith("paper") or min(values) >= 0
+
+
+def test_nothing_that_never_was_is_told(quick):
+    """No verdict of the sound Def names runs that did not truly overlap; with short delays hardly a stretch is missed."""
+    assert quick["latwin-told"].remark.startswith("0 of all verdicts")
+    for name, percent in zip(quick["latwin-told"].x, quick["latwin-told"].series["3 processes"], strict=True):
+        assert percent == 100 or name in ("silent", "no messages, 10 s, 10 s")
+
+
+def test_bounded_clocks_and_reports_make_windows_small(quick):
+    """Each of the two by itself, and both together most."""
+    line = {name: values[0] for name, values in quick["latwin-hybrid"].series.items()}
+    assert line["1 ms"] < line["clocks alone"]
+    assert line["reports, 100 ms"] <= line["reports, clocks alone"] < line["clocks alone"]
+    assert line["no messages, 100 ms"] < line["1 ms"]
+
+
+def test_the_detector_and_the_lattice_say_the_same():
+    """The paper's Def over the lattice is that of the detector, by clocks and with stamps."""
+    office = simulate(Workload(3, 20 * HOUR, clock_error_us=30 * SECOND, report_delay_us=20 * SECOND), 9)
+    for order in ("causal", "hybrid"):
+        lattice, detector = windows(office, 3, order), verdicts(office, 3, order)
+        assert (lattice.definitely == detector.in_window).all()
+        assert 0 < detector.definitely.mean() < 1
+
+
+def test_what_is_told_is_true_and_comes_after_it_began():
+    """Each told stretch is a true one, told no earlier than it began; by clocks that err by a minute too."""
+    for error in (SECOND, MINUTE):
+        office = simulate(Workload(3, 50 * HOUR, "report", clock_error_us=error, heartbeat_us=30 * SECOND), 3)
+        stretches, runs = office.together(office.true_us)
+        begins = dict(zip(map(tuple, runs.tolist()), stretches[:, 0].tolist(), strict=True))
+        found = told(office, 4, "hybrid")
+        assert len(found) > 100
+        assert set(found) <= set(begins)
+        assert all(at >= begins[run] for run, at in found.items())
+
+
+def test_the_command_writes_plots_report_and_figures(tmp_path):
+    """With --out; progress goes to stderr, the report to stdout; what the paper does not say is no number."""
+    pytest.importorskip("matplotlib", reason="plots need the bench extra")
+    result = CliRunner().invoke(experiments, ["latwin", "--quick", "--out", str(tmp_path), "--seed", "5"])
+    assert result.exit_code == 0, result.output
+    for key in KEYS:
+        assert (tmp_path / f"{key}.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stdout == (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert result.stdout.startswith("# The Lat-Win paper's experiments")
+    data = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert [figure["key"] for figure in data["figures"]] == KEYS
+    by_key = {figure["key"]: figure for figure in data["figures"]}
+    assert by_key["latwin-fig4"]["series"]["paper"] == [None, 97.11]
+    assert "| 1 | - |" in result.stdout

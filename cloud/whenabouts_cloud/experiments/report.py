@@ -1,5 +1,6 @@
-"""Figures as markdown, JSON and PNG."""
+"""Figures as markdown, JSON and PNG. A point that a series does not have is nan: "-" in tables, null in JSON."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +26,8 @@ class Figure:
 
 def as_json(figure: Figure) -> dict[str, Any]:
     """As plain values."""
-    return asdict(figure) | {"x": list(figure.x)}
+    series = {name: [None if math.isnan(y) else y for y in values] for name, values in figure.series.items()}
+    return asdict(figure) | {"x": list(figure.x), "series": series}
 
 
 def markdown(figures: list[Figure], preface: str, title: str = "The papers' experiments, run here") -> str:
@@ -82,7 +84,14 @@ def plot(figure: Figure, folder: Path) -> Path:
     return path
 
 
+def grouped(value: float) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,.0f}".replace(",", " ")
+
+
 def _number(value: float) -> str:
+    if math.isnan(value):
+        return "-"
     if value == 0:
         return "0"
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
+    return f"{value:.3g}" if abs(value) < 1000 else grouped(value)

@@ -1,0 +1,172 @@
+"""Whether posts were taken at once: what the job told, what plain timestamps and order of arrival make of it, the truth.
+
+Pure. A stretch is a choice of one presence of each post; it is true if they overlapped. State readings tell when presences
+began and ended; each is tied to the true one that began inside its stamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from whenabouts_sim.emitted import Emitted
+from whenabouts_sim.placement import ReadingId
+from whenabouts_sim.posts import Post, Presence, together, true_presences
+from whenabouts_sim.truth import PairScore
+
+Told = tuple[ReadingId, ...]
+"""Of each post the state reading with which its presence began."""
+
+
+@dataclass(frozen=True, order=True)
+class LandedState:
+    """A state reading as it landed; `present` is None when the gateway did not know."""
+
+    gateway: str
+    boot: int
+    seq: int
+    t_min: int
+    t_max: int
+    landed_us: int
+    present: bool | None
+
+    @property
+    def id(self) -> ReadingId:
+        """The identity of a reading."""
+        return self.gateway, self.boot, self.seq
+
+    @property
+    def plain_us(self) -> int:
+        """What would be its one timestamp."""
+        return (self.t_min + self.t_max) // 2
+
+
+Run = tuple[LandedState, LandedState | None]
+"""The states with which a presence began and ended."""
+
+
+@dataclass(frozen=True)
+class Misjudged:
+    """Plain timestamps show all present at `at_us` for `seems_us`; truly one had gone `apart_us` before another came."""
+
+    at_us: int
+    seems_us: int
+    apart_us: int
+
+
+@dataclass(frozen=True)
+class TogetherSummary:
+    """A run in numbers of stretches. `states`: state readings that landed, without repeats.
+
+    `violations`: presences told whose stamp holds no true begin. `job`, `by_stamp`, `by_arrival`: stretches told by the job,
+    by plain timestamps, and by the order of arrival. `repeated`: verdicts told more than once. `absent`: stretches not told
+    that are certain by the stamps of the landed states alone. `misjudged`: where plain timestamps tell one that never was.
+    """
+
+    states: int
+    true_stretches: int
+    violations: int
+    repeated: int
+    absent: int
+    job: PairScore
+    by_stamp: PairScore
+    by_arrival: PairScore
+    misjudged: tuple[Misjudged, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and dictionaries."""
+        return asdict(self)
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing was told that never was, or twice, all that is certain was, and no stamp was wrong."""
+        return not (self.job.false or self.repeated or self.absent or self.violations)
+
+
+def summarise_together(
+    posts: Sequence[Post], reads: Iterable[Emitted], landed: Iterable[LandedState], told: Sequence[Told]
+) -> TogetherSummary:
+    """Judges a run: `reads` are those that reached the agents, `landed` all state readings, `told` what the job told."""
+    seen = list(reads)
+    truth = [true_presences(post, seen) for post in posts]
+    true = together(truth)
+    states = {state.id: state for state in sorted(landed, key=lambda state: state.landed_us, reverse=True)}
+    place: dict[ReadingId, int | None] = {}
+    runs_of: list[list[Run]] = []
+    by_stamp: list[list[Presence]] = []
+    by_arrival: list[list[Presence]] = []
+    for post, presences in zip(posts, truth, strict=True):
+        own = sorted((s for s in states.values() if s.gateway == post.reader.gateway), key=lambda s: (s.boot, s.seq))
+        runs = _runs(own)
+        runs_of.append(runs)
+        place |= {begin.id: _true_one(begin, presences) for begin, _ in runs}
+        known = [(place[begin.id], begin, end) for begin, end in runs]
+        for plain, of in ((by_stamp, _stamped), (by_arrival, _arrived)):
+            shown = dict.fromkeys(range(len(presences)), Presence(0, 0))
+            shown |= {n: of(begin, end) for n, begin, end in known if n is not None}
+            plain.append([shown[n] for n in range(len(presences))])
+    unknown = -1  # no presence of the truth
+    found = {tuple(unknown if (n := place.get(one)) is None else n for one in choice) for choice in told}
+    seeming = together(by_stamp)
+    return TogetherSummary(
+        states=len(states),
+        true_stretches=len(true),
+        violations=sum(n is None for n in place.values()),
+        repeated=len(told) - len(set(told)),
+        absent=len(_certain(runs_of) - set(told)),
+        job=PairScore.of(found, set(true)),
+        by_stamp=PairScore.of(set(seeming), set(true)),
+        by_arrival=PairScore.of(set(together(by_arrival)), set(true)),
+        misjudged=tuple(
+            _misjudged(stretch, [truth[p][n] for p, n in enumerate(choice)])
+            for choice, stretch in sorted(seeming.items())
+            if choice not in true
+        ),
+    )
+
+
+def _certain(runs_of: Sequence[Sequence[Run]]) -> set[Told]:
+    """Choices of one run of each post that overlapped wherever in their stamps they began and ended."""
+    found: list[tuple[Run, ...]] = [()]
+    for runs in runs_of:
+        found = [(*choice, run) for choice in found for run in runs if all(_overlap(run, other) for other in choice)]
+    return {tuple(begin.id for begin, _ in choice) for choice in found}
+
+
+def _overlap(one: Run, other: Run) -> bool:
+    """Whether each surely began before the other ended; the end of one that is still on is not known."""
+    (a, a_end), (b, b_end) = one, other
+    return a_end is not None and b_end is not None and a.t_max < b_end.t_min and b.t_max < a_end.t_min
+
+
+def _runs(states: Sequence[LandedState]) -> list[Run]:
+    """Of states in their order, where each presence began and where it ended; None if it did not."""
+    found: list[Run] = []
+    begin: LandedState | None = None
+    for state in states:
+        if state.present and begin is None:
+            begin = state
+        elif not state.present and begin is not None:
+            found.append((begin, state))
+            begin = None
+    return [*found, (begin, None)] if begin is not None else found
+
+
+def _true_one(begin: LandedState, presences: Sequence[Presence]) -> int | None:
+    """The presence that began inside the stamp; None if there is none."""
+    inside = [n for n, one in enumerate(presences) if begin.t_min <= one.begin_us <= begin.t_max]
+    return inside[0] if inside else None
+
+
+def _stamped(begin: LandedState, end: LandedState | None) -> Presence:
+    return Presence(begin.plain_us, end.plain_us if end else 1 << 62)
+
+
+def _arrived(begin: LandedState, end: LandedState | None) -> Presence:
+    return Presence(begin.landed_us, end.landed_us if end else 1 << 62)
+
+
+def _misjudged(stretch: Presence, presences: Sequence[Presence]) -> Misjudged:
+    gap_us = max(one.begin_us for one in presences) - min(one.end_us for one in presences)
+    return Misjudged(stretch.begin_us, stretch.end_us - stretch.begin_us, gap_us)
