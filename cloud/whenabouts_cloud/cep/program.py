@@ -4,7 +4,7 @@ Classes that are equal, in one pattern or in many, become one, so that an event 
 that have a use for it. A pattern without a key has classes of its own, whose chains hang on main node 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -56,11 +56,12 @@ class Compiled:
     """The tables and what Python needs beside them."""
 
     program: Program
-    plans: tuple[Plan, ...]
+    plans: dict[int, Plan]  # by number
+    kinds: tuple["Kind", ...]  # what each class asks of an event
     attributes: tuple[str, ...]  # that are stored with the events
     needed: tuple[str, ...]  # columns that feed must be given
     conditions: list[tuple[Array, Resolved]]  # types and condition of each row of Block.true
-    variants: list[tuple[int, int]]  # plan and place of each variant
+    variants: list[tuple[int, int]]  # number of the plan, and place in it, of each variant
     width: int
     most: int  # positives of a variant at most
     classes: int
@@ -68,28 +69,46 @@ class Compiled:
     longest: int
 
 
+class Kind(NamedTuple):
+    """A class among all patterns: equal ones share a chain of events."""
+
+    types: frozenset[int]
+    condition: Resolved
+    keyed: bool
+    since: int  # index of the first event that its chain has; 0: all that can still be in a match
+
+
 @dataclass
 class _Tables:
-    classes: dict[tuple[frozenset[int], Resolved, bool], int] = field(default_factory=dict)
+    classes: dict[Kind, int] = field(default_factory=dict)
     steps: list[tuple[int, int, int, float]] = field(default_factory=list)
     attributes: list[str] = field(default_factory=list)
 
 
-def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None) -> Compiled:
-    """The tables of some plans over type codes 0 .. types - 1.
+def compile_plans(
+    plans: Sequence[Plan] | Mapping[int, Plan], types: int, longest: int | None = None,
+    since: Mapping[int, int] | None = None,
+) -> Compiled:  # fmt: skip
+    """The tables of some plans, by number or in order, over type codes 0 .. types - 1.
+
+    `since` are, by number, the indices of the first events that plans see; those of different ones share no chains.
 
     Raises:
         ValueError: a plan has too many positives or steps, or a window out of range.
     """
-    tables = _Tables()
-    class_of = [[_class(tables, plan, n) for n in range(len(plan.classes))] for plan in plans]
+    tables, starts = _Tables(), since or {}
+    numbered = dict(plans) if isinstance(plans, Mapping) else dict(enumerate(plans))
+    class_of = {
+        number: [_class(tables, plan, n, starts.get(number, 0)) for n in range(len(plan.classes))]
+        for number, plan in numbered.items()
+    }
     element: list[tuple[int, int, int, int]] = []
     negation: list[tuple[int, ...]] = []
     condition: list[tuple[int, int, int]] = []
     variant: list[tuple[int, ...]] = []
     uses: list[list[tuple[int, ...]]] = [[] for _ in tables.classes]
     names: list[tuple[int, int]] = []
-    for number, plan in enumerate(plans):
+    for number, plan in numbered.items():
         window = plan.window - (1 if plan.strict_window else 0)
         if not 0 <= plan.window < TIME_LIMIT:
             raise ValueError(f"window of pattern {number}: found {plan.window} ticks, expected 0 .. 2^60")
@@ -132,7 +151,7 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
     by_type: list[list[int]] = [[] for _ in range(types)]
     class_true: list[int] = []
     conditions: list[tuple[Array, Resolved]] = []
-    for (codes, steps, _keyed), c in tables.classes.items():
+    for (codes, steps, _keyed, _since), c in tables.classes.items():
         for code in codes:
             if not 0 <= code < types:
                 raise ValueError(f"type code of a class: found {code}, expected 0 .. {types - 1}")
@@ -144,7 +163,7 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
     forbidden = [row[0] for row in negation]
     klass = [
         (class_true[c], int(keyed), int(use_end[c]) - len(uses[c]), int(use_end[c]), forbidden.count(c))
-        for c, (_, _, keyed) in enumerate(tables.classes)
+        for c, (_, _, keyed, _) in enumerate(tables.classes)
     ]
     program = Program(
         np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 5),
@@ -152,20 +171,21 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
         _table(condition, 3), _table([step[:3] for step in tables.steps], 3),
         np.array([step[3] for step in tables.steps], np.float64),
     )  # fmt: skip
-    needed = dict.fromkeys(name for plan in plans for name in plan.attributes if name not in STAMPS)
+    needed = dict.fromkeys(name for plan in numbered.values() for name in plan.attributes if name not in STAMPS)
     return Compiled(
-        program, tuple(plans), tuple(tables.attributes), tuple(needed), conditions, names,
-        max(plan.width for plan in plans), max(len(v.classes) for plan in plans for v in plan.variants),
-        len(tables.classes), max(plan.window for plan in plans),
-        max(plan.longest for plan in plans) if longest is None else longest,
+        program, numbered, tuple(tables.classes), tuple(tables.attributes), tuple(needed), conditions, names,
+        max((plan.width for plan in numbered.values()), default=0),
+        max((len(v.classes) for plan in numbered.values() for v in plan.variants), default=0),
+        len(tables.classes), max((plan.window for plan in numbered.values()), default=0),
+        max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
     )  # fmt: skip
 
 
-def _class(tables: _Tables, plan: Plan, number: int) -> int:
+def _class(tables: _Tables, plan: Plan, number: int, since: int) -> int:
     """The number among all classes."""
     one = plan.classes[number]
     steps = tuple((s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition)
-    return tables.classes.setdefault((one.types, steps, plan.per_key), len(tables.classes))
+    return tables.classes.setdefault(Kind(one.types, steps, plan.per_key, since), len(tables.classes))
 
 
 def _steps(tables: _Tables, plan: Plan, condition: Condition) -> tuple[int, int, int]:
