@@ -2,9 +2,14 @@
 
 Classes that are equal, in one pattern or in many, become one, so that an event is stored once and touches only the patterns
 that have a use for it. A pattern without a key has classes of its own, whose chains hang on main node 0.
+
+A use of a class is in vain as long as another class that the pattern needs is not there. So a class with many uses has for
+each the sets of classes, as bits, that must have an event before this one, and after it; an event is compared with all of
+them in one pass, and uses that need nothing after it come first, since most events come in order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +32,7 @@ class Program(NamedTuple):
     type_class: Array
     klass: Array
     use: Array
+    need: Array  # by use: the classes that must have an event before this one, and after it, in certain order
     variant: Array
     element: Array
     negation: Array
@@ -35,8 +41,10 @@ class Program(NamedTuple):
     step_value: Array
 
 
-# A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are.
-K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID = 0, 1, 2, 3, 4
+# A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are; where those
+# of its uses end that need nothing after it; whether they are many; the widest of their windows.
+K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID, K_USE_LAST, K_MANY, K_WINDOW = 0, 1, 2, 3, 4, 5, 6, 7
+MANY, BITS = 8, 62  # uses of a class from which on they are many; bits of a set: classes 62 apart share one
 # A use: in a plain variant also the classes before and after it in the chain (else -1), and the window; so that most uses
 # of an event are seen to be in vain with one row.
 U_VARIANT, U_POSITION, U_BEFORE, U_AFTER, U_WINDOW = 0, 1, 2, 3, 4
@@ -106,7 +114,7 @@ def compile_plans(
     negation: list[tuple[int, ...]] = []
     condition: list[tuple[int, int, int]] = []
     variant: list[tuple[int, ...]] = []
-    uses: list[list[tuple[int, ...]]] = [[] for _ in tables.classes]
+    uses: list[list[tuple[int, ...]]] = [[] for _ in tables.classes]  # need and use
     names: list[tuple[int, int]] = []
     for number, plan in numbered.items():
         window = plan.window - (1 if plan.strict_window else 0)
@@ -145,9 +153,13 @@ def compile_plans(
             ))  # fmt: skip
             names.append((number, place))
             neighbours = [-1, *(class_of[number][c] if plain else -1 for c in one.classes), -1]
-            for i, own in enumerate(class_of[number][c] for c in one.classes):
+            own_classes = [class_of[number][c] for c in one.classes]
+            for i, own in enumerate(own_classes):
+                after = _bits(c for j, c in enumerate(own_classes) if before[j] >> i & 1)
+                need = (_bits(own_classes[j] for j in range(i) if before[i] >> j & 1), after)
+                need = need if order == CERTAIN else (0, 0)
                 if window >= 0:  # nothing is shorter than nothing
-                    uses[own].append((v, i, neighbours[i], neighbours[i + 2], window))
+                    uses[own].append((*need, v, i, neighbours[i], neighbours[i + 2], window))
     by_type: list[list[int]] = [[] for _ in range(types)]
     class_true: list[int] = []
     conditions: list[tuple[Array, Resolved]] = []
@@ -159,15 +171,11 @@ def compile_plans(
         class_true.append(len(conditions) if steps else -1)
         if steps:
             conditions.append((np.array(sorted(codes), np.int64), steps))
-    use_end = np.cumsum([len(rows) for rows in uses])
-    forbidden = [row[0] for row in negation]
-    klass = [
-        (class_true[c], int(keyed), int(use_end[c]) - len(uses[c]), int(use_end[c]), forbidden.count(c))
-        for c, (_, _, keyed, _) in enumerate(tables.classes)
-    ]
+    klass = _klass(tables, class_true, uses, Counter(row[0] for row in negation))
     program = Program(
-        np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 5),
-        _table([row for rows in uses for row in rows], 5), _table(variant, 12), _table(element, 4), _table(negation, 8),
+        np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 8),
+        _table([row[2:] for rows in uses for row in rows], 5), _table([row[:2] for rows in uses for row in rows], 2),
+        _table(variant, 12), _table(element, 4), _table(negation, 8),
         _table(condition, 3), _table([step[:3] for step in tables.steps], 3),
         np.array([step[3] for step in tables.steps], np.float64),
     )  # fmt: skip
@@ -179,6 +187,23 @@ def compile_plans(
         len(tables.classes), max((plan.window for plan in numbered.values()), default=0),
         max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
     )  # fmt: skip
+
+
+def _klass(
+    tables: _Tables, true: list[int], uses: list[list[tuple[int, ...]]], forbidden: Counter[int]
+) -> list[tuple[int, ...]]:
+    """The rows of the classes; puts the uses of each in order."""
+    found: list[tuple[int, ...]] = []
+    end = 0
+    for c, kind in enumerate(tables.classes):
+        rows = uses[c]
+        rows.sort(key=lambda row: row[1] != 0)
+        begun, last = end, end + sum(row[1] == 0 for row in rows)
+        end += len(rows)
+        many = len(rows) > max(MANY, len(uses) // 2)  # else the sets of the event would cost more than they spare
+        widest = max((row[-1] for row in rows), default=0)
+        found.append((true[c], int(kind.keyed), begun, end, forbidden[c], last, int(many), widest))
+    return found
 
 
 def _class(tables: _Tables, plan: Plan, number: int, since: int) -> int:
@@ -215,6 +240,14 @@ def _closure(before: Sequence[int]) -> list[int]:
             if mask >> j & 1:
                 mask |= found[j]
         found.append(mask)
+    return found
+
+
+def _bits(classes: Iterable[int]) -> int:
+    """A set of classes."""
+    found = 0
+    for c in classes:
+        found |= 1 << c % BITS
     return found
 
 
