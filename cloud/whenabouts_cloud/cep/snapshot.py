@@ -17,12 +17,12 @@ def dump(engine: Engine) -> bytes:
     arrays = {} if held is None else {
         "vectors": held.vectors, "process": held.process, "seq": held.seq, "clocks_t_max": clocks.t_max,
     }  # fmt: skip
+    for n, skipper in offered.skippers.items():
+        arrays |= {f"waiting {n}": skipper.waiting, f"past {n}": skipper.past}
     return store.dump(engine.state, arrays, {
         "plans": [[n, running.since[n], _plan_out(plan)] for n, plan in running.plans.items()],
         "held": list(running.held.items()), "following": running.following, "types": engine.type_names, "emit": engine.emit,
         "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
-        "skipping": {n: s.waiting for n, s in offered.skippers.items()},
-        "skipped": {n: list(s.past.items()) for n, s in offered.skippers.items()},
         "live": sorted(offered.live), "clocks_base": clocks.base,
     })  # fmt: skip
 
@@ -36,13 +36,10 @@ def load(blob: bytes) -> Engine:
     found = Engine(running, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
     found.state = state
     found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
-    for n, waiting in header["skipping"].items():
-        for order, last, key, row in waiting:
-            found.offered.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
-    for n, past in header["skipped"].items():
-        found.offered.skippers[int(n)].past = dict(past)
+    for n, skipper in found.offered.skippers.items():
+        skipper.waiting, skipper.past = more[f"waiting {n}"], more[f"past {n}"]
     found.offered.live = set(header["live"])
-    if more:
+    if "vectors" in more:
         found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
         found.clocks.known = Clocks(more["vectors"], more["process"], more["seq"])
     return found
