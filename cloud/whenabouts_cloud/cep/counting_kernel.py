@@ -52,34 +52,44 @@ from whenabouts_cloud.cep.counting_state import (
     push,
 )
 from whenabouts_cloud.cep.layout import FOREVER, NEVER
-from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.compiled import Array, bare
 
 MOST = (1 << 62) - 1  # a count that is told as this is this or more
 DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_TOLD = range(6)
 
 
 class Step(NamedTuple):
-    """What the events of one time do at each place of a variant: how many add, whether they zero, what is read of them."""
+    """Room for one step: the events of one key and time, their masks and values; and what they do at each place of a
+    variant: how many add, whether they zero, what is read of them."""
 
+    group: Array
+    values: Array
     adds: Array
     zero: Array
     read: Array
 
 
-@compiled
+def new_step(tables: Tables, state: State) -> Step:
+    """For all events that are held: they may all have one key and time."""
+    places, room = len(tables.place_term), len(state.held)
+    return Step(
+        np.empty(room, np.int64), np.empty((room, state.held_values.shape[1])), np.empty(places, np.int64),
+        np.empty(places, np.bool_), np.empty((len(tables.reads), places, KINDS)),
+    )  # fmt: skip
+
+
+@bare
 def run(
-    tables: Tables, s: State, told: Told, t: Array, key: Array, mask: Array, values: Array, frontier: Array, last: int
-) -> Any:
+    tables: Tables, s: State, told: Told, step: Step, t: Array, key: Array, mask: Array, values: Array, frontier: Array,
+    last: int,
+) -> Any:  # fmt: skip
     """Takes in events, each with the frontier after it, then the frontier `last`; DONE, or what there must be more of first.
 
     Called again with more room it goes on where it was.
     """
-    # Names for the arrays, here and below: each use of a member of a tuple counts a reference up and down.
     meta, held, held_values, queue = s.meta, s.held, s.held_values, s.queue
     window, width = tables.limits[0], _width(tables)
-    group, group_values = np.empty(16, np.int64), np.empty((16, held_values.shape[1]))
-    places = len(tables.place_term)
-    step = Step(np.empty(places, np.int64), np.empty(places, np.bool_), np.empty((len(tables.reads), places, KINDS)))
+    group, group_values = step.group, step.values
     at, size, wanted = meta[AT], meta[HELD], DONE
     while True:
         reached = last if at == len(t) else (frontier[at - 1] if at > 0 else NEVER)
@@ -102,9 +112,6 @@ def run(
                 break
             of, count = held[0, 1], 0
             while size > 0 and held[0, 0] == first and held[0, 1] == of:
-                if count == len(group):
-                    group = np.concatenate((group, group))
-                    group_values = np.concatenate((group_values, group_values))
                 group[count] = held[0, 2]
                 for column in range(held_values.shape[1]):
                     group_values[count, column] = held_values[0, column]
@@ -122,12 +129,12 @@ def run(
         at += 1
 
 
-@compiled
+@bare
 def _width(tables: Tables) -> Any:
     return 1 + len(tables.place_term) + tables.limits[1]
 
 
-@compiled
+@bare
 def _end(tables: Tables, s: State, told: Told, until: int) -> int:
     """Ends the starts whose window is over before `until`, and forgets keys of which nothing is left."""
     meta, slots, counts, queue = s.meta, s.slots, s.counts, s.queue
@@ -148,7 +155,7 @@ def _end(tables: Tables, s: State, told: Told, until: int) -> int:
                     for m in range(measures):
                         if tables.first_read[m, v] <= p - tables.place_start[v]:
                             cell = _cell(chunk, room, places, measures, m, p, row)
-                            _join(told.measured, out, m, s.measured, cell, room * places)
+                            _join(told.measured, out, m, s.measured, cell, room * places, 1)
             slots[slot, HEAD] += 1
             meta[LIVE] -= 1
         meta[QUEUE_HEAD] = (meta[QUEUE_HEAD] + 1) & last
@@ -163,24 +170,24 @@ def _end(tables: Tables, s: State, told: Told, until: int) -> int:
     return DONE
 
 
-@compiled
+@bare
 def _cell(chunk: int, room: int, places: int, measures: int, m: int, p: int, row: int) -> int:
     """Where the NUMBER of a measure at a place stands; the other kinds follow at distances of room * places."""
     return chunk * measures * KINDS * places + (m * KINDS * places + p) * room + row
 
 
-@compiled
-def _join(into: Array, out: int, m: int, measured: Array, cell: int, step: int) -> None:
-    """Adds a measure to one that is told."""
+@bare
+def _join(into: Array, out: int, m: int, measured: Array, cell: int, step: int, times: int) -> None:
+    """Adds a measure to one that is told, for each of so many events."""
     number = measured[cell + NUMBER * step]
     if number > 0:
-        into[out, m, NUMBER] += number
-        into[out, m, SUM] += measured[cell + SUM * step]
+        into[out, m, NUMBER] += times * number
+        into[out, m, SUM] += times * measured[cell + SUM * step]
         into[out, m, LEAST] = min(into[out, m, LEAST], measured[cell + LEAST * step])
         into[out, m, GREATEST] = max(into[out, m, GREATEST], measured[cell + GREATEST * step])
 
 
-@compiled
+@bare
 def _give_back(s: State, chunk: int, room: int, width: int) -> None:
     size = 0
     while (1 << size) < room:
@@ -189,7 +196,7 @@ def _give_back(s: State, chunk: int, room: int, width: int) -> None:
     s.free[size] = chunk
 
 
-@compiled
+@bare
 def _told(s: State, told: Told, slot: int) -> Any:
     """The row in which what a slot's key has is told, a new one if there is none in this call."""
     slots, meta, rows = s.slots, s.meta, told.rows
@@ -203,7 +210,7 @@ def _told(s: State, told: Told, slot: int) -> Any:
     return slots[slot, OUT]
 
 
-@compiled
+@bare
 def _clear(measures: Array, a: int, b: int) -> None:
     measures[a, b, NUMBER], measures[a, b, SUM], measures[a, b, LEAST], measures[a, b, GREATEST] = (
         0.0,
@@ -213,7 +220,7 @@ def _clear(measures: Array, a: int, b: int) -> None:
     )
 
 
-@compiled
+@bare
 def _slot(s: State, key: int) -> Any:
     """A slot for a key that has none; there is room."""
     meta, slots = s.meta, s.slots
@@ -232,7 +239,7 @@ def _slot(s: State, key: int) -> Any:
     return slot
 
 
-@compiled
+@bare
 def _take(
     tables: Tables, s: State, told: Told, now: int, key: int, group: Array, size: int, values: Array, step: Step
 ) -> None:
@@ -268,7 +275,7 @@ def _take(
         meta[QUEUE_SIZE] += 1
 
 
-@compiled
+@bare
 def _start(tables: Tables, s: State, slot: int, now: int) -> None:
     """A row for a start, with nothing counted yet, behind the others of its key."""
     slots, counts, measured, width = s.slots, s.counts, s.measured, _width(tables)
@@ -293,7 +300,7 @@ def _start(tables: Tables, s: State, slot: int, now: int) -> None:
     s.meta[LIVE] += 1
 
 
-@compiled
+@bare
 def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
     """Moves the live rows of a key to the begin of its chunk, or of one twice as large if they fill more than half."""
     slots, meta = s.slots, s.meta
@@ -319,14 +326,14 @@ def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
     slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL] = chunk, room, 0, live
 
 
-@compiled
+@bare
 def _move(array: Array, a: int, a_room: int, b: int, b_room: int, columns: int, live: int) -> None:
     for column in range(columns):
         for i in range(live):
             array[b + column * b_room + i] = array[a + column * a_room + i]
 
 
-@compiled
+@bare
 def _count(
     tables: Tables,
     s: State,
@@ -363,21 +370,84 @@ def _count(
                 counts[a + row] = _plus(0 if zero[p] else counts[a + row], adds[p], d)
             else:
                 total = _plus(total, adds[p], d)
-            if measures > 0:
-                _measure(tables, s, told, slot, v, p, row, adds[p], d, zero[p], step, stored)
-        if p == 0 and adds[0] > 0 and not (held_back and counts[may_end + end] > now):
+        begins = p == 0 and adds[0] > 0 and not (held_back and counts[may_end + end] > now)
+        if begins:
             if stored:
                 counts[a + end] = adds[0]
             else:
                 total = adds[0]
-            if measures > 0:
-                _measure(tables, s, told, slot, v, 0, end, 0, 1, True, step, stored)
+        out = _told(s, told, slot) if total > 0 else -1
         if total > 0:
-            out = _told(s, told, slot)
             told.rows[out, 1] = min(told.rows[out, 1] + total, MOST)
+        for m in range(measures):
+            if p < tables.first_read[m, v]:
+                continue
+            cell, kind = _cell(chunk, room, places, measures, m, first + p, 0), room * places
+            if stored:
+                if zero[p]:
+                    _forget(s.measured, cell, kind, head, end)
+                if p > 0 and adds[p] > 0:
+                    guard = may_end if held_back else -1
+                    _carry(s, cell, room, kind, head, end, a - room, guard, now, adds[p], step.read, m, p)
+                if begins:
+                    for k in range(KINDS):
+                        s.measured[cell + k * kind + end] = step.read[m, p, k]
+            elif begins:
+                _add(told.measured, out, m, 1, step.read, p)
+            elif total > 0:
+                for row in range(head, end):
+                    d = counts[a - room + row]
+                    if d > 0 and not (held_back and counts[may_end + row] > now):
+                        _add(told.measured, out, m, d, step.read, p)
+                        _join(told.measured, out, m, s.measured, cell - room + row, kind, adds[p])
 
 
-@compiled
+@bare
+def _forget(measured: Array, cell: int, kind: int, head: int, end: int) -> None:
+    """Nothing is measured at a place."""
+    for row in range(head, end):
+        measured[cell + row], measured[cell + SUM * kind + row] = 0.0, 0.0
+        measured[cell + LEAST * kind + row], measured[cell + GREATEST * kind + row] = np.inf, -np.inf
+
+
+@bare
+def _carry(
+    s: State, cell: int, room: int, kind: int, head: int, end: int, before: int, guard: int, now: int, times: int,
+    read: Array, m: int, p: int,
+) -> None:  # fmt: skip
+    """The step of a count for what is measured: of d partial matches of the place before, each with `times` events here.
+
+    Without a branch, for the rows lie side by side. Those that may not end yet, by `guard`, count for nothing.
+    """
+    measured, counts = s.measured, s.counts
+    number, total, least, greatest = read[m, p, NUMBER], read[m, p, SUM], read[m, p, LEAST], read[m, p, GREATEST]
+    for row in range(head, end):
+        d = counts[before + row]
+        if guard >= 0:
+            d = 0 if counts[guard + row] > now else d
+        at, had = cell + row, measured[cell + row - room]
+        some = d > 0
+        more = some and had > 0.0
+        measured[at] += (number * d if some else 0.0) + (times * had if more else 0.0)
+        at += kind
+        measured[at] += (total * d if some else 0.0) + (times * measured[at - room] if more else 0.0)
+        at += kind
+        measured[at] = min(measured[at], least if some else np.inf, measured[at - room] if more else np.inf)
+        at += kind
+        measured[at] = max(measured[at], greatest if some else -np.inf, measured[at - room] if more else -np.inf)
+
+
+@bare
+def _add(into: Array, out: int, m: int, d: int, read: Array, p: int) -> None:
+    """Adds what is read at a place of d matches that are told."""
+    if read[m, p, NUMBER] > 0:
+        into[out, m, NUMBER] += read[m, p, NUMBER] * d
+        into[out, m, SUM] += read[m, p, SUM] * d
+        into[out, m, LEAST] = min(into[out, m, LEAST], read[m, p, LEAST])
+        into[out, m, GREATEST] = max(into[out, m, GREATEST], read[m, p, GREATEST])
+
+
+@bare
 def _plus(c: int, times: int, d: int) -> int:
     """c + times * d, at most MOST; no step of it can overflow."""
     if times == 1:
@@ -387,7 +457,7 @@ def _plus(c: int, times: int, d: int) -> int:
     return MOST if d > (MOST - c) // times else c + times * d
 
 
-@compiled
+@bare
 def _look(tables: Tables, v: int, group: Array, size: int, values: Array, n: int, step: Step) -> None:
     """How many events of a time count at each place, which counts they set to zero, and what measures read of them."""
     adds, zero, read, place_term = step.adds, step.zero, step.read, tables.place_term
@@ -417,7 +487,7 @@ def _look(tables: Tables, v: int, group: Array, size: int, values: Array, n: int
                     read[m, p, GREATEST] = max(read[m, p, GREATEST], value)
 
 
-@compiled
+@bare
 def _forbidden(tables: Tables, v: int, group: Array, size: int, x: int, p: int) -> bool:
     """Whether an event at a place inside of a gap has another one of its time that the gap forbids."""
     for k in range(tables.negation_start[v], tables.negation_start[v + 1]):
@@ -426,51 +496,3 @@ def _forbidden(tables: Tables, v: int, group: Array, size: int, x: int, p: int) 
                 if y != x and group[y] >> tables.negation_term[k] & 1:
                     return True
     return False
-
-
-@compiled
-def _measure(
-    tables: Tables, s: State, told: Told, slot: int, v: int, p: int, row: int, times: int, d: int, zero: bool, step: Step,
-    stored: bool,
-) -> None:  # fmt: skip
-    """The step of a count for what is measured: d partial matches of the place before, each with `times` events here.
-
-    At place 0 there is none before: `times` is 0, d is 1, and only what is read of the events counts.
-    """
-    if d == 0 and not zero:
-        return
-    slots, measured, read = s.slots, s.measured, step.read
-    chunk, room, places, measures = slots[slot, CHUNK], slots[slot, ROOM], len(tables.place_term), len(tables.reads)
-    kind, place = room * places, tables.place_start[v] + p
-    for m in range(measures):
-        if p < tables.first_read[m, v]:
-            continue
-        cell = _cell(chunk, room, places, measures, m, place, row)
-        if stored and zero:
-            measured[cell], measured[cell + SUM * kind] = 0.0, 0.0
-            measured[cell + LEAST * kind], measured[cell + GREATEST * kind] = np.inf, -np.inf
-        if d == 0:
-            continue
-        number, total, least, greatest = 0.0, 0.0, np.inf, -np.inf
-        if read[m, p, NUMBER] > 0:
-            number, total = read[m, p, NUMBER] * d, read[m, p, SUM] * d
-            least, greatest = read[m, p, LEAST], read[m, p, GREATEST]
-        before = cell - room
-        if times > 0 and measured[before] > 0:
-            number += times * measured[before]
-            total += times * measured[before + SUM * kind]
-            least = min(least, measured[before + LEAST * kind])
-            greatest = max(greatest, measured[before + GREATEST * kind])
-        if number == 0:
-            continue
-        if stored:
-            measured[cell] += number
-            measured[cell + SUM * kind] += total
-            measured[cell + LEAST * kind] = min(measured[cell + LEAST * kind], least)
-            measured[cell + GREATEST * kind] = max(measured[cell + GREATEST * kind], greatest)
-        else:
-            out, into = _told(s, told, slot), told.measured
-            into[out, m, NUMBER] += number
-            into[out, m, SUM] += total
-            into[out, m, LEAST] = min(into[out, m, LEAST], least)
-            into[out, m, GREATEST] = max(into[out, m, GREATEST], greatest)

@@ -17,7 +17,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.hashing import home
 from whenabouts_cloud.cep.layout import NEVER
-from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.compiled import Array, bare
 
 # Columns of `slots`.
 KEY, LAST, CHUNK, ROOM, HEAD, TAIL, CALL, OUT = range(8)
@@ -104,7 +104,7 @@ def more_queue(state: State) -> State:
     return state._replace(queue=queue)
 
 
-@compiled
+@bare
 def find(table: Array, slots: Array, key: int) -> Any:
     """The slot of a key, -1 if it has none."""
     last = len(table) - 1
@@ -116,7 +116,7 @@ def find(table: Array, slots: Array, key: int) -> Any:
     return -1
 
 
-@compiled
+@bare
 def enter(table: Array, key: int, slot: int) -> None:
     """A slot for a key that has none."""
     last = len(table) - 1
@@ -126,7 +126,7 @@ def enter(table: Array, key: int, slot: int) -> None:
     table[at] = slot
 
 
-@compiled
+@bare
 def leave(table: Array, slots: Array, key: int) -> None:
     """Takes a key out and moves up those behind it that would not be found any more (Knuth, vol. 3, 6.4, algorithm R)."""
     last = len(table) - 1
@@ -145,7 +145,7 @@ def leave(table: Array, slots: Array, key: int) -> None:
     table[hole] = -1
 
 
-@compiled
+@bare
 def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int, values: Array, row: int) -> None:
     """An event, with a row of `values`, into the heap of `size`, which has room."""
     at = size
@@ -160,7 +160,7 @@ def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int
         held_values[at, column] = values[row, column]
 
 
-@compiled
+@bare
 def pop(held: Array, held_values: Array, size: int) -> None:
     """Takes the first event out of the heap of `size`; its place size - 1 is free then."""
     last = size - 1
@@ -181,7 +181,7 @@ def pop(held: Array, held_values: Array, size: int) -> None:
     _copy(held, held_values, last, at)
 
 
-@compiled
+@bare
 def _copy(held: Array, held_values: Array, a: int, b: int) -> None:
     held[b, 0], held[b, 1], held[b, 2] = held[a, 0], held[a, 1], held[a, 2]
     for column in range(held_values.shape[1]):

@@ -42,10 +42,17 @@ class Offered:
     """Decides candidates; remembers which of those that are told may still be taken back, and what a skip holds back."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self.compiled = compiled
         self.live: set[int] = set()  # serials
+        self.skippers: dict[int, Skipper] = {}
+        self.follow(compiled)
+
+    def follow(self, compiled: Compiled) -> None:
+        """Decides for these patterns from now on; those that stay go on."""
+        self.compiled = compiled
         self.skippers = {
-            n: Skipper(plan, compiled.longest) for n, plan in enumerate(compiled.plans) if plan.skip != "none"
+            n: self.skippers.get(n) or Skipper(plan, compiled.longest)
+            for n, plan in compiled.plans.items()
+            if plan.skip != "none"
         }
 
     def decide(
@@ -78,17 +85,15 @@ class Offered:
 
     def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
         """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
-        ids, moments, patterns = [], [], []
+        found = []
         for number, skipper in self.skippers.items():
-            for reached, row in skipper.decided(frontier):
-                place = int(np.searchsorted(frontiers, reached))
-                ids.append([*row, *[-1] * (self.compiled.width - len(row))])
-                moments.append(fed + place if place < len(frontiers) else -1)
-                patterns.append(number)
-        return Rows(
-            np.array(ids, np.int64).reshape(-1, self.compiled.width), np.array(moments, np.int64),
-            np.array(patterns, np.int64), np.ones(len(ids)),
-        )  # fmt: skip
+            reached, rows = skipper.decided(frontier)
+            place = np.searchsorted(frontiers, reached)
+            ids = np.full((len(rows), self.compiled.width), -1, np.int64)
+            ids[:, : rows.shape[1]] = rows
+            moments = np.where(place < len(frontiers), fed + place, -1)
+            found.append(Rows(ids, moments, np.full(len(rows), number, np.int64), np.ones(len(rows))))
+        return self._joined(found)
 
     def keep_live(self, waiting: Array) -> None:
         """Forgets what can no longer be taken back: all but these serials."""
@@ -137,11 +142,8 @@ class Offered:
         plan = self.compiled.plans[number]
         one = plan.variants[self.compiled.variants[variant][1]]
         places = np.argsort(one.columns)
-        t, t_max, index = (x[:, places].tolist() for x in _stamps(rows, len(one.classes)))
-        keys = rows[:, KEY].tolist()
-        for n, row in enumerate(ids[:, : plan.width].tolist()):
-            order = tuple(zip(t[n], index[n], strict=True))
-            self.skippers[number].add(order, t_max[n][-1], keys[n], tuple(row))
+        t, t_max, index = (x[:, places] for x in _stamps(rows, len(one.classes)))
+        self.skippers[number].add(rows[:, KEY], t, t_max, index, ids[:, : plan.width])
 
     def _joined(self, parts: list[Rows]) -> Rows:
         if parts:

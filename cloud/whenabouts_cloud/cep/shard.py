@@ -109,7 +109,7 @@ class CepShard:
         Raises:
             ValueError: it was written by another version.
         """
-        self._engine = engine.restore(snapshot[0])  # type: ignore[attr-defined]
+        self._engine = engine.restore(snapshot[0])
         self._stored.restore(snapshot[1])
         for frontier, state in zip(self._frontiers, json.loads(snapshot[2]), strict=True):
             frontier.restore(state)

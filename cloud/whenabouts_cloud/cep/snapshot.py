@@ -7,20 +7,22 @@ from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.infa_hts import Engine
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
+from whenabouts_cloud.cep.running import Running
 
 
 def dump(engine: Engine) -> bytes:
     """The engine as bytes."""
-    offered, clocks = engine.offered, engine.clocks
+    offered, clocks, running = engine.offered, engine.clocks, engine.running
     held = clocks.known
     arrays = {} if held is None else {
         "vectors": held.vectors, "process": held.process, "seq": held.seq, "clocks_t_max": clocks.t_max,
     }  # fmt: skip
+    for n, skipper in offered.skippers.items():
+        arrays |= {f"waiting {n}": skipper.waiting, f"past {n}": skipper.past}
     return store.dump(engine.state, arrays, {
-        "plans": [_plan_out(plan) for plan in engine.plans], "types": engine.types, "emit": engine.emit,
+        "plans": [[n, running.since[n], _plan_out(plan)] for n, plan in running.plans.items()],
+        "held": list(running.held.items()), "following": running.following, "types": engine.type_names, "emit": engine.emit,
         "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
-        "skipping": {n: s.waiting for n, s in offered.skippers.items()},
-        "skipped": {n: list(s.past.items()) for n, s in offered.skippers.items()},
         "live": sorted(offered.live), "clocks_base": clocks.base,
     })  # fmt: skip
 
@@ -28,17 +30,16 @@ def dump(engine: Engine) -> bytes:
 def load(blob: bytes) -> Engine:
     """The engine that it was made of."""
     header, state, more = store.load(blob)
-    plans = [_plan_in(plan) for plan in header["plans"]]
-    found = Engine(plans, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
+    plans = {n: _plan_in(plan) for n, _, plan in header["plans"]}
+    since = {n: first for n, first, _ in header["plans"]}
+    running = Running(plans, since, dict(header["held"]), header["following"])
+    found = Engine(running, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
     found.state = state
     found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
-    for n, waiting in header["skipping"].items():
-        for order, last, key, row in waiting:
-            found.offered.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
-    for n, past in header["skipped"].items():
-        found.offered.skippers[int(n)].past = dict(past)
+    for n, skipper in found.offered.skippers.items():
+        skipper.waiting, skipper.past = more[f"waiting {n}"], more[f"past {n}"]
     found.offered.live = set(header["live"])
-    if more:
+    if "vectors" in more:
         found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
         found.clocks.known = Clocks(more["vectors"], more["process"], more["seq"])
     return found
