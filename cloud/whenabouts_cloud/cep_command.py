@@ -37,11 +37,6 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted".
     """
     rule, options = choose_rule(rule_file, rule_name, CepRule), Options(**chosen)
-    if rule.pattern.mode == "causal":
-        raise click.UsageError(
-            f"{rule_file}: found CAUSAL in rule {rule.name}, expected CERTAIN, POSSIBLE or OVER: this job does not read the "
-            "vector clocks of readings; `whenabouts_cloud.cep.detect` takes them"
-        )
     run(rule, _work(rule, options), options)
 
 
@@ -62,7 +57,14 @@ def _work(rule: CepRule, options: Options) -> Work:
 
 
 def _waits(counts: dict[str, Any]) -> list[str]:
-    return [f"Stream {name}: no gateway has promised anything yet; what needs it waits" for name in counts["unheard"]]
+    unheard = [
+        f"Stream {name}: no gateway has promised anything yet; what needs it waits"
+        for name in counts.get("unheard", ())
+    ]
+    return unheard + [
+        f"Gateway {name} stamps without a group's clock: its readings are in order among themselves only"
+        for name in counts["alone_at"]
+    ]
 
 
 _TROUBLES = {
@@ -70,4 +72,5 @@ _TROUBLES = {
     "late": "late (set aside in OUT/_late)",
     "beyond_time": "with a stamp that is no time",
     "beyond_length": "longer than LENGTH",
+    "alone": "without a group's clock",
 }

@@ -110,7 +110,7 @@ class Work:
 
     `once` computes the result and says where it is published and what was counted; `follow` starts the query. `unit` is what
     results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with their text.
-    `waits` finds in what a shard counted what results wait for, as a line to tell once.
+    `waits` finds in what a shard or group counted what results wait for or do without, as lines to tell once.
     """
 
     name: str
@@ -178,6 +178,7 @@ class _Job:
         try:
             file, counts = self._work.once(spark)
             self._sums.update(total(counts))
+            self._once_each([text for one in counts for text in self._work.waits(one)])
             self._print(file)
         finally:
             spark.stop()
@@ -271,12 +272,8 @@ class _Job:
         self._sums.update(summed)
         self._silent.update({one["shard"]: one["silent"] for one in counts})
         waits = [text for one in counts for text in self._work.waits(one)]
-        for text in [f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()] + sorted(
-            set(waits)
-        ):
-            if text not in self._told:
-                self._say(text)
-                self._told.add(text)  # once, not at every heartbeat that comes late
+        self._once_each([f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()])
+        self._once_each(waits)
         if summed["readings"]:
             results = f"{summed[self._work.unit]} {self._work.unit}"
             self._say(
@@ -284,6 +281,12 @@ class _Job:
             )
         if published is not None:
             self._print(published)
+
+    def _once_each(self, texts: list[str]) -> None:
+        """Say what was not said yet, not again at every heartbeat that comes late."""
+        for text in sorted(set(texts) - self._told):
+            self._say(text)
+            self._told.add(text)
 
     def _silent_now(self) -> list[str]:
         return sorted({name for names in self._silent.values() for name in names})

@@ -189,8 +189,11 @@ def test_clocks_are_held_until_their_events_are_past():
     assert held.known.vectors[:, 0].tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="clocks: found none"):
         held.add(None, np.array([11]), 5)
-    with pytest.raises(ValueError, match="expected 2 of one length"):
+    with pytest.raises(ValueError, match="expected 2 of them"):
         held.add(clocks(4, 1), np.array([11, 12]), 5)
+    held.add(clocks(4, 3), np.array([11, 12, 13]), 5)
+    held.cut(5)
+    assert held.known.vectors[:, 0].tolist() == [1, 2, 3, 4], "5 and 6 were not taken in"
     unasked = HeldClocks(False)
     unasked.add(None, np.array([1]), 0)
     assert unasked.known is None

@@ -100,7 +100,7 @@ def detect(
     done = 0
     while done < len(order) or not parts:
         rest = order[done:]
-        some = None if clocks is None else Clocks(clocks.vectors[rest], clocks.process[rest], clocks.seq[rest])
+        some = None if clocks is None else clocks.take(rest)
         try:
             out = one.feed(
                 kinds[rest], keys[rest], begin[rest], None, None if t_max is None else end[rest],

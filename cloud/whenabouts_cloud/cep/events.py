@@ -4,6 +4,8 @@ A reading is an event of each stream of the rule that covers it; its type is the
 the stream's OFFSET for the engine and stay what the readers said everywhere else. Left out are readings of other streams
 and, in rules PER key, readings without a key: they are in no match and forbid none.
 
+A rule in order CAUSAL has the vector clocks in a column more (`views` says what they count).
+
 Columns of conditions are numbers (`expressions` says how text becomes one). The code of a text is a hash of it, so that it
 is the same in every process and after a restart; that two of a million texts have one code has a chance of 1 in 10^4, and
 then a condition between events may take them for equal. Keys are compared as they are (`stored`).
@@ -59,6 +61,7 @@ PLAIN = (
 )  # columns of a landing that every rule reads
 TEXTS = ("kind", "unit", "site", "gateway", "stream", "key")  # the others hold JSON
 STAMPS = ("t_min", "t_max")
+VCLOCK = "vclock"
 
 
 class Columns(NamedTuple):
@@ -78,12 +81,14 @@ def source_of(column: str) -> str:
 
 def sources_of(plan: Plan) -> list[str]:
     """The columns that a reading table needs beside those of PLAIN."""
-    return sorted({source_of(name) for name in _read(plan)} - set(PLAIN))
+    clocks = [VCLOCK] if plan.mode == "causal" else []
+    return sorted({source_of(name) for name in _read(plan)} - set(PLAIN)) + clocks
 
 
 def schema_of(plan: Plan) -> pa.Schema:
-    """EVENT, and a number for each column that the plan's conditions read, named with an @ before it."""
-    return pa.schema([*EVENT, *(pa.field(f"@{name}", pa.float64()) for name in _read(plan))])
+    """EVENT, a number for each column that the plan's conditions read, named with an @ before it, and what CAUSAL needs."""
+    clocks = [pa.field(VCLOCK, pa.list_(pa.int64()))] if plan.mode == "causal" else []
+    return pa.schema([*EVENT, *(pa.field(f"@{name}", pa.float64()) for name in _read(plan)), *clocks])
 
 
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
@@ -102,6 +107,9 @@ def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, 
         numbers = _numbers(name, readings[source_of(name)])
         columns[f"@{name}"] = pa.array(numbers if at is None else numbers[row])
     schema = schema_of(plan)
+    if plan.mode == "causal":
+        clocks = readings[VCLOCK].cast(schema.field(VCLOCK).type)
+        columns[VCLOCK] = clocks if at is None else clocks.take(at)
     return pa.table([columns[name] for name in schema.names], schema=schema), row
 
 

@@ -233,6 +233,7 @@ class Engine:
         told = self._out(out, block, taken)
         meta[at.STOP] = 0
         if limit and taken < count:
+            self.clocks.cut(self.fed)
             raise LimitError(limit, taken, told)
         return told
 

@@ -8,6 +8,11 @@ When a promise counts. A driver lists readings and promises one after the other,
 that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
 promise. Therefore promises given to one step take effect in the next, after that one's readings have been taken in.
 
+In order CAUSAL an event waits for the next step, for the same reason: what tells its view (`views`) landed before it, but
+may only be listed then. And it waits on while its view is unknown, at most until the frontier is about to pass it. By then
+all that its gateway stamped before has landed, so the view will not be told: the event is taken in without a place in a
+group.
+
 Cost: the engine's, and sorting the identities of what is stored once a step.
 """
 
@@ -21,9 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.engine import engine
-from whenabouts_cloud.cep.events import FURTHEST_US, Ints, beyond_time, columns_of
+from whenabouts_cloud.cep.events import FURTHEST_US, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.identities import Identities
+from whenabouts_cloud.cep.parts import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.results import RESULT, match_rows
+from whenabouts_cloud.cep.views import RUN, Views
 from whenabouts_cloud.correlation.frontier import StreamFrontier
 from whenabouts_cloud.rules.model import CepRule
 
@@ -53,18 +60,24 @@ class CepShard:
         )
         self._stored = Identities(rule)
         self._frontiers = tuple(StreamFrontier(stream.delay_us) for stream in rule.streams)
+        self._views = Views() if self._plan.mode == "causal" else None
+        self._waiting = schema_of(self._plan).empty_table()  # for their views
+        self._alone: set[str] = set()
         self.counts: Counter[str] = Counter()
 
-    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> Step:
+    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]], views: pa.Table | None = None) -> Step:
         """What these events (`events.schema_of`) complete; then the promises of the step before count, of each stream: what
-        they make sure is told, what they allow is forgotten."""
+        they make sure is told, what they allow is forgotten. `views` (`views.RUN`) are what came of them, for CAUSAL."""
         beyond = beyond_time(events)
         aside = [_with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
         if beyond.any():
             events = events.filter(pa.array(~beyond))
-        told, late, effects = self._feed(events)
+        before = self.frontier_us
         self._promised(events, promises)
         frontier = self.frontier_us
+        if self._views is not None:
+            events = self._decided(self._views, events, views, frontier)
+        told, late, effects = self._feed(events, before)
         if frontier is not None:
             out = self._engine.advance(frontier)
             told += self._rows(out.matches, "match") + self._rows(out.retractions, "retracted")
@@ -89,32 +102,49 @@ class CepShard:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
         return {
             **self.counts,
-            "rows_kept": len(self._stored),
+            "rows_kept": len(self._stored) + self._waiting.num_rows,
             "keys_kept": self._engine.counters["keys"],
             "frontier_us": self.frontier_us,
             "silent": sorted({name for one in self._frontiers for name in one.silent}),
+            "alone_at": sorted(self._alone),
             "unheard": [
                 s.name for s, one in zip(self._rule.streams, self._frontiers, strict=True) if one.value is None
             ],
         }
 
-    def snapshot(self) -> tuple[bytes, bytes, str]:
-        """The whole state: the engine's arrays, identities as Arrow IPC, frontiers as JSON."""
-        frontiers = [frontier.snapshot() for frontier in self._frontiers]
-        return self._engine.snapshot(), self._stored.snapshot(), json.dumps(frontiers)
+    def snapshot(self) -> bytes:
+        """The whole state: the engine's arrays, identities and views as Arrow IPC, frontiers as JSON."""
+        frontiers = json.dumps([frontier.snapshot() for frontier in self._frontiers]).encode()
+        views = [] if self._views is None else [to_bytes(self._views.table()), to_bytes(self._waiting)]
+        return joined([self._engine.snapshot(), self._stored.snapshot(), frontiers, *views])
 
-    def restore(self, snapshot: tuple[bytes, bytes, str]) -> None:
+    def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same rule.
 
         Raises:
             ValueError: it was written by another version.
         """
-        self._engine = engine.restore(snapshot[0])  # type: ignore[attr-defined]
-        self._stored.restore(snapshot[1])
-        for frontier, state in zip(self._frontiers, json.loads(snapshot[2]), strict=True):
+        stored, identities, frontiers, *views = parted(snapshot)
+        self._engine = engine.restore(stored)  # type: ignore[attr-defined]
+        self._stored.restore(identities)
+        for frontier, state in zip(self._frontiers, json.loads(frontiers), strict=True):
             frontier.restore(state)
+        if self._views is not None:
+            self._views.add(of_bytes(views[0]))
+            self._waiting = of_bytes(views[1])
 
-    def _feed(self, events: pa.Table) -> tuple[list[pa.Table], pa.Table, list[pa.Table]]:
+    def _decided(self, views: Views, events: pa.Table, more: pa.Table | None, frontier: int | None) -> pa.Table:
+        """Of these events and those that wait, the ones that need not wait for their view; the others wait on."""
+        views.add(RUN.empty_table() if more is None else more)
+        waited = self._waiting.num_rows
+        events = pa.concat_tables([self._waiting, events]).unify_dictionaries().combine_chunks()
+        known = views.known(events) & (np.arange(events.num_rows) < waited)
+        if frontier is not None:
+            known |= moved(self._rule, events["type"].to_numpy(), events["t_max"].to_numpy()) < frontier
+        self._waiting = events.filter(pa.array(~known))
+        return events if known.all() else events.filter(pa.array(known))
+
+    def _feed(self, events: pa.Table, frontier: int | None) -> tuple[list[pa.Table], pa.Table, list[pa.Table]]:
         rows, keys = self._stored.add(events)
         self.counts["repeats"] += events.num_rows - len(rows)
         self.counts["readings"] += len(rows)
@@ -125,9 +155,13 @@ class CepShard:
         types, t, t_max, attributes = columns_of(self._rule, self._plan, events)
         lengths = np.zeros(len(t), np.int64) if t_max is None else t_max - t
         self.counts["beyond_length"] += int((lengths > self._plan.longest).sum())
-        out = self._engine.feed(types, keys, t, t_max=t_max, attributes=attributes)
+        clocks = None if self._views is None else self._views.clocks_of(events)
+        if clocks is not None and (clocks.process < 0).any():
+            alone = events.filter(pa.array(clocks.process < 0))
+            self.counts["alone"] += alone.num_rows
+            self._alone.update(gateways_of(alone))
+        out = self._engine.feed(types, keys, t, t_max=t_max, attributes=attributes, clocks=clocks)
         at = out.late - (self._stored.next - len(rows))
-        frontier = self.frontier_us
         in_time = np.zeros(len(at), bool) if frontier is None else (t if t_max is None else t_max)[at] >= frontier
         late = _with_reason(events.take(pa.array(at)), np.where(in_time, "beyond length", "late"))
         self.counts["late"] += len(at)
@@ -148,13 +182,13 @@ class CepShard:
 
     def _promised(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> None:
         for number, (frontier, promised) in enumerate(zip(self._frontiers, promises, strict=True)):
-            frontier.seen(_gateways(events.filter(pc.equal(events["type"], number))))
+            frontier.seen(gateways_of(events.filter(pc.equal(events["type"], number))))
             frontier.take_effect()
             for gateway, frontier_us in promised:
                 frontier.promise(gateway, frontier_us)
 
 
-def _gateways(events: pa.Table) -> list[str]:
+def gateways_of(events: pa.Table) -> list[str]:
     plain = pa.table({name: events[name].cast(pa.string()) for name in ("site", "gateway")})
     distinct = plain.group_by(["site", "gateway"]).aggregate([])
     names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()

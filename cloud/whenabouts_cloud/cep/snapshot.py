@@ -8,14 +8,14 @@ from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.infa_hts import Engine
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
 
+CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
+
 
 def dump(engine: Engine) -> bytes:
     """The engine as bytes."""
     offered, clocks = engine.offered, engine.clocks
     held = clocks.known
-    arrays = {} if held is None else {
-        "vectors": held.vectors, "process": held.process, "seq": held.seq, "clocks_t_max": clocks.t_max,
-    }  # fmt: skip
+    arrays = {} if held is None else dict(zip(CLOCKS, held.columns, strict=True)) | {"clocks_t_max": clocks.t_max}
     return store.dump(engine.state, arrays, {
         "plans": [_plan_out(plan) for plan in engine.plans], "types": engine.types, "emit": engine.emit,
         "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
@@ -40,7 +40,7 @@ def load(blob: bytes) -> Engine:
     found.offered.live = set(header["live"])
     if more:
         found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
-        found.clocks.known = Clocks(more["vectors"], more["process"], more["seq"])
+        found.clocks.known = Clocks(*(more[name] for name in CLOCKS))
     return found
 
 

@@ -19,6 +19,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
+from whenabouts_cloud.cep.shard import gateways_of
+from whenabouts_cloud.cep.views import Views
 from whenabouts_cloud.cep.whole import matches_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.packed import (
@@ -30,6 +32,8 @@ from whenabouts_cloud.spark.packed import (
     packed_rows,
     readings_of,
     unpacked,
+    views_in,
+    views_of,
 )
 from whenabouts_cloud.spark.schema import INT64_MAX, INT64_MIN, LOOK_UP
 
@@ -67,15 +71,19 @@ def detect_packed(
 ) -> "DataFrame":
     """The same packed, as the sink takes it, with rows that tell what each group counted.
 
-    May run small jobs at once, to place slabs; the result itself is lazy like any frame.
+    May run small jobs at once, to place slabs and to learn views; the result itself is lazy like any frame.
     """
     readings = readings_of(rule, landing, shards)
     slabs = _slabs(rule, readings, group_events) if landing.count() > group_events else []
     groups = functools.partial(_into_slabs, slabs) if slabs else None
 
+    views = Views()
+    if rule.pattern.mode == "causal":
+        views.add(views_in(row.views for row in views_of(landing).collect()))
+
     # A function of its own: Spark wants to see its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in packed_rows(_group(rule, slabs, pa.Table.from_batches(batches))):
+        for row in packed_rows(_group(rule, slabs, views, pa.Table.from_batches(batches))):
             yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
     return packed(rule, readings, groups).groupBy("group").applyInArrow(work, PACKED_RESULT)
@@ -124,10 +132,10 @@ def _into_slabs(slabs: list[Slab], rule: CepRule, events: pa.Table, shard: Ints)
     return pairs
 
 
-def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
+def _group(rule: CepRule, slabs: list[Slab], views: Views, rows: pa.Table) -> pa.Table:
     """The matches of one group and a row of counts. What lies in two slabs is counted in one of them."""
     events = events_in(rule, (blob.as_buffer() for blob in rows["events"]))
-    found = matches_of(rule, events)
+    found = matches_of(rule, events, views)
     matches = found.matches
     home = np.ones(events.num_rows, bool)
     if slabs:
@@ -141,5 +149,7 @@ def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
         "repeats": int((home & found.within).sum() - home[found.once].sum()),
         "beyond_time": int((home & ~found.within).sum()),
         "matches": matches.num_rows,
+        "alone": len(found.alone),
+        "alone_at": gateways_of(events.take(pa.array(found.alone))),
     }
     return output_of(matches, counts)

@@ -1,9 +1,9 @@
 """A rule about events in an order over a landing as it grows: readings and promises -> state per key shard -> matches.
 
-Events go to the shard of their key, promises of gateways to every shard: a match whose last negation is sealed by time
-alone is told although no event of its key comes. A shard is one row of Spark's state, the snapshot of a `CepShard`: few
-coarse shards, because the operator costs per key and per state access. Events come to it packed (`packed`), so nothing is
-done per event outside of kernels and Arrow.
+Events go to the shard of their key, promises of gateways (and, for CAUSAL, views of groups) to every shard: a match whose
+last negation is sealed by time alone is told although no event of its key comes. A shard is one row of Spark's state, the
+snapshot of a `CepShard`: few coarse shards, because the operator costs per key and per state access. Events come to it
+packed (`packed`), so nothing is done per event outside of kernels and Arrow.
 
 A promise read in one invocation of a shard counts from the next one on (`shard` says why). For that, a shard's next
 invocation must hold every reading of it that was visible by then: a listing takes all there is as long as nothing limits
@@ -24,7 +24,17 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from whenabouts_cloud.cep.results import aside_rows
 from whenabouts_cloud.cep.shard import CepShard, Promise
 from whenabouts_cloud.rules.model import CepRule
-from whenabouts_cloud.spark.packed import LANDING, PACKED_RESULT, events_in, output_of, packed, packed_rows, readings_of
+from whenabouts_cloud.spark.packed import (
+    LANDING,
+    PACKED_RESULT,
+    events_in,
+    output_of,
+    packed,
+    packed_rows,
+    readings_of,
+    views_in,
+    views_of,
+)
 from whenabouts_cloud.spark.schema import FRONTIER, LOOK_UP, belongs_to
 from whenabouts_cloud.spark.sink import MATCHES, Report, ResultSink
 from whenabouts_cloud.spark.streaming import ALL_AGES
@@ -33,7 +43,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-STATE = "engine binary, identities binary, frontiers string"
+STATE = "snapshot binary"
+# What a row for a shard may be about beside its number: events, a promise, or views. Numbers have no null, which pandas
+# would make them floats for.
+_ROW = {
+    "events": (None, "binary"), "source": ("", "string"), "stream": (-1, "int"), "frontier_us": (0, "long"),
+    "views": (None, "binary"),
+}  # fmt: skip
 
 
 def start_query(
@@ -60,13 +76,9 @@ def detect_stream(rule: CepRule, spark: "SparkSession", landing: str, shards: in
     promises = spark.readStream.option("maxFileAge", ALL_AGES).schema(FRONTIER).json(f"{landing}/_frontier")
     shards = shards if rule.pattern.per_key else 1
     events = packed(rule, readings_of(rule, landed, shards))
-    rows = events.select(
-        "group",
-        "events",
-        F.lit("").alias("source"),
-        F.lit(0).alias("stream"),
-        F.lit(0).cast("long").alias("frontier_us"),
-    ).unionByName(_promises_of(rule, promises, shards))
+    rows = _filled(events).unionByName(_filled(_promises_of(rule, promises, shards)))
+    if rule.pattern.mode == "causal":
+        rows = rows.unionByName(_filled(_in_every(views_of(landed), shards)))
     work = functools.partial(_advance_shard, rule)
     grouped = rows.groupBy("group")
     return grouped.applyInPandasWithState(work, PACKED_RESULT, STATE, "append", GroupStateTimeout.NoTimeout)
@@ -80,8 +92,18 @@ def _promises_of(rule: CepRule, promises: "DataFrame", shards: int) -> "DataFram
     each = named.select(
         F.concat_ws("/", "site", "gateway").alias("source"), F.explode(covering).alias("stream"), "frontier_us"
     )
-    every = each.withColumn("group", F.explode(F.sequence(F.lit(0), F.lit(shards - 1))))
-    return every.select("group", F.lit(None).cast("binary").alias("events"), "source", "stream", "frontier_us")
+    return _in_every(each, shards)
+
+
+def _in_every(frame: "DataFrame", shards: int) -> "DataFrame":
+    """Each row once for every shard."""
+    return frame.withColumn("group", F.explode(F.sequence(F.lit(0), F.lit(shards - 1))))
+
+
+def _filled(frame: "DataFrame") -> "DataFrame":
+    """Rows for shards, with nothing in the columns of what they are not about."""
+    of = {name: F.lit(nothing).cast(kind).alias(name) for name, (nothing, kind) in _ROW.items()}
+    return frame.select("group", *(name if name in frame.columns else nothing for name, nothing in of.items()))
 
 
 def _advance_shard(
@@ -90,18 +112,16 @@ def _advance_shard(
     """Adapter between Spark's state and `CepShard`."""
     shard = CepShard(rule)
     if state.exists:
-        engine, identities, frontiers = state.get
-        shard.restore((bytes(engine), bytes(identities), frontiers))
-    blobs, promises = [], _no_promises(rule)
+        shard.restore(bytes(state.get[0]))
+    blobs, views, promises = [], [], _no_promises(rule)
     for part in rows:
-        full = part["events"].notna()
-        blobs += part["events"][full].tolist()
-        promised = part[~full]
+        blobs += part["events"].dropna().tolist()
+        views += part["views"].dropna().tolist()
         for stream, own in enumerate(promises):
-            some = promised[promised["stream"] == stream]
+            some = part[part["stream"] == stream]
             own += zip(some["source"].tolist(), some["frontier_us"].tolist(), strict=True)
-    told, late, effects = shard.step(events_in(rule, blobs), promises)
-    state.update(shard.snapshot())
+    told, late, effects = shard.step(events_in(rule, blobs), promises, views_in(views))
+    state.update((shard.snapshot(),))
     aside = (aside_rows(rule, late), late["reason"]), (effects, effects["status"])
     for row in packed_rows(output_of(told, {"shard": int(key[0]), **shard.state()}, *aside)):
         yield pd.DataFrame({"told": [row]})

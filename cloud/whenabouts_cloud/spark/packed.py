@@ -19,10 +19,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.cep.events import PLAIN, Ints, events_of, schema_of, sources_of
+from whenabouts_cloud.cep.parts import to_bytes
 from whenabouts_cloud.cep.results import RESULT
+from whenabouts_cloud.cep.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.schema import belongs_to, counts_row
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -36,6 +38,7 @@ LANDING = StructType(
         StructField(name, LongType() if name in ("boot", "seq", "t_min", "t_max") else StringType())
         for name in (*PLAIN, "kind", "value", "unit", "attrs")
     ]
+    + [StructField("vclock", ArrayType(LongType()))]
 )
 OUTPUT = RESULT.append(pa.field("note", pa.string()))
 PACKED = "group int, events binary"
@@ -72,6 +75,12 @@ def _source(name: str) -> "Column":
     return F.to_json(F.try_variant_get("parsed", path, "variant"))
 
 
+def views_of(landing: "DataFrame") -> "DataFrame":
+    """Rows of one column `views`, an Arrow IPC stream each, in which state readings tell views (`views.RUN`)."""
+    told = landing.where((F.col("kind") == "state") & F.contains("attrs", F.lit(MARK)))
+    return told.select(*STATE).mapInArrow(_pack_views, "views binary")
+
+
 def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -> "DataFrame":
     """PACKED rows of a frame of `readings_of`; without `groups` a shard is a group."""
     return readings.mapInArrow(functools.partial(_pack, rule, groups), PACKED)
@@ -94,15 +103,6 @@ def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
     return pa.concat_tables([schema_of(rule.plan()).empty_table(), *parts]).unify_dictionaries().combine_chunks()
 
 
-def to_bytes(table: pa.Table) -> bytes:
-    """A table as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
-
-
 def output_of(told: pa.Table, counts: dict[str, Any], *aside: tuple[pa.Table, Any]) -> pa.Table:
     """Rows of a result, counts, and rows to set aside with the reason of each, as one table of OUTPUT."""
     parts = [told.append_column("note", pa.nulls(told.num_rows, pa.string())), counts_row(counts, OUTPUT)]
@@ -118,6 +118,20 @@ def _pack(rule: CepRule, groups: Groups | None, batches: Iterator[pa.RecordBatch
         pairs = [(None, shard)] if groups is None else groups(rule, events, shard)
         for at, group in pairs:
             yield from _grouped(events, at, group)
+
+
+def _pack_views(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    views = Views()
+    for batch in batches:
+        views.add(runs_of(pa.Table.from_batches([batch])))
+    known = views.table()
+    if known.num_rows:
+        yield pa.RecordBatch.from_arrays([pa.array([to_bytes(known)], pa.binary())], ["views"])
+
+
+def views_in(blobs: Iterable[bytes | memoryview]) -> pa.Table:
+    """The views of rows of `views_of`."""
+    return pa.concat_tables([RUN.empty_table(), *(pa.ipc.open_stream(blob).read_all() for blob in blobs)])
 
 
 def _grouped(events: pa.Table, at: Ints | None, group: Ints) -> Iterator[pa.RecordBatch]:

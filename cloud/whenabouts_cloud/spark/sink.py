@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
-MARKER_VERSION = 2
+MARKER_VERSION = 3
 ASIDE = {"_late": "readings.parquet", "_late_effects": "matches.parquet"}  # folders and the files in them
 LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
 
