@@ -61,10 +61,15 @@ def _waits(counts: dict[str, Any]) -> list[str]:
         f"Stream {name}: no gateway has promised anything yet; what needs it waits"
         for name in counts.get("unheard", ())
     ]
-    return unheard + [
-        f"Gateway {name} stamps without a group's clock: its readings are in order among themselves only"
-        for name in counts["alone_at"]
-    ]
+    full = [f"{counts['full']}: what comes is set aside in OUT/_late"] if counts.get("full") else []
+    return (
+        full
+        + unheard
+        + [
+            f"Gateway {name} stamps without a group's clock: its readings are in order among themselves only"
+            for name in counts["alone_at"]
+        ]
+    )
 
 
 _TROUBLES = {
@@ -73,4 +78,5 @@ _TROUBLES = {
     "beyond_time": "with a stamp that is no time",
     "beyond_length": "longer than LENGTH",
     "alone": "without a group's clock",
+    "limit": "set aside at a limit of the engine",
 }

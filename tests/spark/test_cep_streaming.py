@@ -5,7 +5,18 @@ import random
 import pyarrow.parquet as pq
 import pytest
 
-from support.cep_landing import GATEWAYS, MS, STREAMS, as_matches, expected, random_readings, rule
+from support.cep_landing import (
+    CAUSAL,
+    GATEWAYS,
+    MS,
+    STREAMS,
+    as_matches,
+    causal_expected,
+    causal_readings,
+    expected,
+    random_readings,
+    rule,
+)
 from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.spark.cep_streaming import start_query
 from whenabouts_cloud.spark.sink import total
@@ -92,6 +103,28 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
     assert run.last("rows_kept") == run.last("keys_kept") == 0
 
 
+def test_causal_order_with_a_restart_ends_with_what_gateways_knew(make_run):
+    """Readings come in their gateways' order, over several micro-batches; the query is started anew on the way."""
+    rows, facts = causal_readings(seed=6, steps=240)
+    run = make_run(rule(CAUSAL, length="40 ms"))
+    run.start()
+    for n in range(3):
+        land(run.landing, rows[n * 80 : n * 80 + 80], n)
+        run.promise(min((r["t_max"] for r in rows[n * 80 + 80 :]), default=FOREVER_US), n)
+        run.step()
+        if n == 1:
+            run.query.stop()
+            run.start()
+    for n in range(2):
+        run.promise(FOREVER_US + n, 50 + n)
+        run.step()
+    wanted = causal_expected(rows, facts)
+    assert len(wanted) > 10
+    assert run.matches() == wanted
+    assert total(run.counts)["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
+    assert run.last("rows_kept") == 0
+
+
 def test_time_alone_tells_a_match_in_every_shard(make_run):
     """Keys in all shards wait for the end of their windows; one promise without a reading tells them all."""
     run = make_run(rule("trailing"), shards=3)
@@ -158,5 +191,5 @@ def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
         k: c[k] for k in ("site", "gateway", "boot", "seq", "stream", "key", "t_min", "t_max")
     }.items() <= late.items()
     [changed] = pq.ParquetFile(run.out / "_late_effects" / batch / "matches.parquet").read().to_pylist()
-    assert changed == told | {"status": "late removed"}
+    assert changed == told | {"status": "late removed", "probability": None}
     assert total(run.counts)["late"] == 1

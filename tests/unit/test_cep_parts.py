@@ -163,8 +163,8 @@ def test_past_last_goes_by_the_end_of_the_match_that_remained():
     skipper = Skipper(plan, 0)
     for row, first, last in (((1, 2), 1, 2), ((0, 4), 0, 3), ((4, 5), 3, 4), ((6, 7), 4, 5)):
         skipper.add(((first, row[0]), (last, row[1])), last, 0, row)
-    assert skipper.decided(6) == [(6, (0, 4))]
-    assert skipper.decided(100) == [(10, (6, 7))]
+    assert skipper.decided(6) == [(6, (0, 4), 1.0)]
+    assert skipper.decided(100) == [(10, (6, 7), 1.0)]
 
 
 def test_candidates_without_a_skip_or_doubt_are_told_as_they_are():

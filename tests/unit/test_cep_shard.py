@@ -21,6 +21,7 @@ from support.cep_landing import (
     views_table,
 )
 from support.landing import EPOCH_US, reading
+from whenabouts_cloud.cep import infa_hts
 from whenabouts_cloud.cep.events import schema_of, text_code
 from whenabouts_cloud.cep.identities import Identities, first_of_each
 from whenabouts_cloud.cep.parts import parted
@@ -167,7 +168,7 @@ def test_a_match_that_waits_for_the_end_of_its_window_is_told_by_a_promise_alone
     assert (row["key"], row["status"], row["t_min"], row["t_max"]) == ("x", "match", EPOCH_US, EPOCH_US + 50 * MS)
     assert [e["name"] for e in row["events"]] == ["a", "e"]
     assert step.told.schema == RESULT
-    assert row["probability"] is None
+    assert row["probability"] == 1.0
 
 
 def test_what_was_told_on_arrival_is_taken_back_once():
@@ -181,7 +182,7 @@ def test_what_was_told_on_arrival_is_taken_back_once():
     [told] = shard.step(events_table(job, [e, a]), none).told.to_pylist()
     [back] = shard.step(events_table(job, [c]), none).told.to_pylist()
     assert shard.step(events_table(job, [c]), none).told.num_rows == 0
-    assert back == told | {"status": "retracted"}
+    assert (told["probability"], back) == (1.0, told | {"status": "retracted", "probability": None})
     assert shard.counts["repeats"] == 1
 
 
@@ -199,7 +200,67 @@ def test_a_late_event_is_set_aside_with_what_it_would_have_changed():
     assert step.told.num_rows == 0
     [late] = step.late.to_pylist()
     assert (late["reason"], late["gateway"], late["seq"]) == ("late", "g1", 7)
-    assert step.effects.to_pylist() == [told | {"status": "late removed"}]
+    assert step.effects.to_pylist() == [told | {"status": "late removed", "probability": None}]
+
+
+@pytest.mark.parametrize(("over", "matches"), [("87 %", 1), ("88 %", 0)])
+def test_over_tells_how_probable_a_match_is(over, matches):
+    """shelf in [0, 10] ms, exit in [5, 15] ms: 1 - 25 / 200 = 0.875, exactly, though bounds would do to tell it."""
+    job = rule(f"SEQ(shelf a, exit e) WITHIN 1 s PER key OVER {over}")
+    rows = [
+        reading("g0", n, s, "x", EPOCH_US + t * MS, EPOCH_US + (t + 10) * MS)
+        for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 5)])
+    ]
+    told = CepShard(job).step(events_table(job, rows), promises(job, {})).told
+    assert told["probability"].to_pylist() == pytest.approx([0.875] * matches, abs=1e-11)
+    assert matches_of(job, events_table(job, rows)).matches.equals(told)
+
+
+@pytest.mark.parametrize("mode", ["POSSIBLE", "CAUSAL"])
+def test_what_has_no_probability_tells_none(mode):
+    """POSSIBLE asks only whether there is a way, CAUSAL for no time."""
+    job = rule(f"SEQ(shelf a, exit e) WITHIN 1 s PER key {mode}")
+    rows = [
+        reading("g0", n, s, "x", EPOCH_US + n * MS, EPOCH_US + (n + 5) * MS)
+        for n, s in enumerate(["shelf/1", "exit/tags"])
+    ]
+    assert matches_of(job, events_table(job, rows)).matches["probability"].to_pylist() == [None]
+
+
+def exits(count):
+    """One shelf, then so many exits of its key."""
+    rows = [reading("g0", 0, "shelf/1", "x", EPOCH_US, EPOCH_US)]
+    return rows + [reading("g0", n, "exit/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in range(1, count)]
+
+
+def test_more_matches_than_a_block_may_tell_come_in_parts(monkeypatch):
+    """300 matches of one step, at most 64 or so in a block: all are told, once."""
+    monkeypatch.setattr(infa_hts, "BLOCK_MATCHES", 64)
+    job = rule("SEQ(shelf a, exit e) WITHIN 1 s PER key")
+    shard = CepShard(job)
+    step = shard.step(events_table(job, exits(301)[::-1]), promises(job, {}))
+    assert step.told.num_rows == len(as_matches(step.told)) == 300
+    assert (step.late.num_rows, shard.state()["full"]) == (0, "")
+
+
+def test_what_comes_at_the_limit_of_stored_events_is_set_aside_until_there_is_room(monkeypatch):
+    """Stored are as many as the limit or a few more; the rest is set aside with its reason, and comes in again later."""
+    monkeypatch.setattr(infa_hts, "STORED_EVENTS", 1000)
+    job = rule("SEQ(till c, exit e) WITHIN 10 ms PER key")
+    rows = exits(6000)
+    shard = CepShard(job)
+    step = shard.step(events_table(job, rows), promises(job, EPOCH_US + 5000))
+    aside = step.late.num_rows
+    assert set(step.late["reason"].to_pylist()) == {"limit"}
+    assert (shard.counts["limit"], shard.state()["rows_kept"]) == (aside, 5999 - aside)
+    assert shard.state()["full"].startswith("stored events: found 1")
+    assert shard.step(events_table(job, rows[-1:]), promises(job, FOREVER_US)).late.num_rows == 1
+    assert shard.step(events_table(job, []), promises(job, {})).late.num_rows == 0
+    late = [r | {"t_min": FOREVER_US + 1, "t_max": FOREVER_US + 1} for r in rows[-3:]]
+    again = CepShard(job)
+    again.restore(shard.snapshot())
+    assert again.step(events_table(job, late), promises(job, {})).late.num_rows == 0
+    assert again.state()["rows_kept"] == 3
 
 
 def test_a_stamp_that_is_no_time_is_set_aside():

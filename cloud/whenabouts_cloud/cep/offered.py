@@ -57,12 +57,14 @@ class Offered:
         for variant in np.unique(candidates[:, VARIANT]).tolist():
             at = np.flatnonzero(candidates[:, VARIANT] == variant)
             mine = candidates[at]
-            keep, probability = self._ask(variant, mine, _gather(negated, mine[:, NEGATED], end[at]), clocks, base)
             kind = mine[:, KIND]
+            events = _gather(negated, mine[:, NEGATED], end[at])
+            keep, probability = self._ask(variant, mine, events, clocks, base, kind == FIRST)
             if (kind == LATE_REMOVED).any():
                 late = np.flatnonzero((kind == LATE_REMOVED) & keep)
                 events = _gather(negated, mine[late, NEGATED], end[at[late]])
-                still, _ = self._ask(variant, mine[late], _with_late(events, mine[late], stamps), clocks, base)
+                events = _with_late(events, mine[late], stamps)
+                still, _ = self._ask(variant, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
                 keep[late[still]] = False
             rows = self._rows(variant, mine, probability)
             for which in (LATE_ADDED, LATE_REMOVED):
@@ -70,7 +72,7 @@ class Offered:
             told, back = self._course(mine, keep)
             number, _ = self.compiled.variants[variant]
             if number in self.skippers:
-                self._hold_back(number, variant, mine[told], rows.ids[told])
+                self._hold_back(number, variant, mine[told], _pick(rows, told))
             else:
                 found[FIRST].append(_pick(rows, told))
             found[AGAIN].append(_pick(rows, back))
@@ -78,16 +80,17 @@ class Offered:
 
     def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
         """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
-        ids, moments, patterns = [], [], []
+        ids, moments, patterns, probabilities = [], [], [], []
         for number, skipper in self.skippers.items():
-            for reached, row in skipper.decided(frontier):
+            for reached, row, probability in skipper.decided(frontier):
                 place = int(np.searchsorted(frontiers, reached))
                 ids.append([*row, *[-1] * (self.compiled.width - len(row))])
                 moments.append(fed + place if place < len(frontiers) else -1)
                 patterns.append(number)
+                probabilities.append(probability)
         return Rows(
             np.array(ids, np.int64).reshape(-1, self.compiled.width), np.array(moments, np.int64),
-            np.array(patterns, np.int64), np.ones(len(ids)),
+            np.array(patterns, np.int64), np.array(probabilities, np.float64),
         )  # fmt: skip
 
     def keep_live(self, waiting: Array) -> None:
@@ -95,8 +98,9 @@ class Offered:
         self.live &= set(waiting.tolist())
 
     def _ask(
-        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int
+        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int, exact: Array
     ) -> tuple[Array, Array]:
+        """Which are matches, and with what probability: exact where asked for, nan where the mode has none."""
         number, place = self.compiled.variants[variant]
         plan = self.compiled.plans[number]
         if plan.mode == "certain" or not len(rows):
@@ -110,8 +114,8 @@ class Offered:
             offsets = np.zeros(len(rows) + 1, np.int64)
             np.cumsum(np.bincount(owner[of], minlength=len(rows)), out=offsets[1:])
             gaps.append((offsets, *(np.ascontiguousarray(lists[of, c]) for c in (1, 2)), lists[of, 3] - base))
-        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks)
-        return np.array(keep), probability
+        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks, exact=exact)
+        return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
 
     def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
         """Which of the candidates are told, and which taken back."""
@@ -132,16 +136,16 @@ class Offered:
         ids[:, list(one.columns)] = _stamps(rows, len(one.classes))[2]
         return Rows(ids, rows[:, MOMENT], np.full(len(rows), number, np.int64), probability)
 
-    def _hold_back(self, number: int, variant: int, rows: Array, ids: Array) -> None:
+    def _hold_back(self, number: int, variant: int, rows: Array, told: Rows) -> None:
         """Hands matches to the skip."""
         plan = self.compiled.plans[number]
         one = plan.variants[self.compiled.variants[variant][1]]
         places = np.argsort(one.columns)
         t, t_max, index = (x[:, places].tolist() for x in _stamps(rows, len(one.classes)))
         keys = rows[:, KEY].tolist()
-        for n, row in enumerate(ids[:, : plan.width].tolist()):
+        for n, row in enumerate(told.ids[:, : plan.width].tolist()):
             order = tuple(zip(t[n], index[n], strict=True))
-            self.skippers[number].add(order, t_max[n][-1], keys[n], tuple(row))
+            self.skippers[number].add(order, t_max[n][-1], keys[n], tuple(row), float(told.probability[n]))
 
     def _joined(self, parts: list[Rows]) -> Rows:
         if parts:

@@ -5,6 +5,9 @@ gave them; t_min is the first of them, t_max the last. `result_id` is a hash of 
 identity at each place, so the same match has the same id in every run and driver. A row is "match" or, for ON ARRIVAL,
 "retracted": the match of this id that was told before holds no more.
 
+`probability` is 1 for CERTAIN and that of the whole match for OVER; it is null for POSSIBLE and CAUSAL, which have none, and
+in rows that are no match or none any more.
+
 Cost: array operations; one hash a match.
 """
 
@@ -68,7 +71,9 @@ def match_rows(
         "status": pa.repeat(pa.scalar(status), len(matches)),
         "t_min": pa.array(np.minimum.reduceat(stamps[0][chosen], starts[:-1])),
         "t_max": pa.array(np.maximum.reduceat(stamps[1][chosen], starts[:-1])),
-        "probability": pa.nulls(len(matches), pa.float64()) if probability is None else pa.array(probability),
+        "probability": pa.nulls(len(matches), pa.float64())
+        if probability is None
+        else pa.array(probability, from_pandas=True),
         "events": pa.ListArray.from_arrays(
             pa.array(starts, pa.int32()), _entries(rule, places, events.take(pa.array(chosen)))
         ),

@@ -13,6 +13,10 @@ may only be listed then. And it waits on while its view is unknown, at most unti
 all that its gateway stamped before has landed, so the view will not be told: the event is taken in without a place in a
 group.
 
+At a limit of the engine (stored events, waiting matches) the events that come then are set aside with the reason "limit",
+and told: results are those without them, until the frontier makes room. More matches than one block may tell are told in
+parts.
+
 Cost: the engine's, and sorting the identities of what is stored once a step.
 """
 
@@ -26,8 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.engine import engine
-from whenabouts_cloud.cep.events import FURTHEST_US, Ints, beyond_time, columns_of, moved, schema_of
+from whenabouts_cloud.cep.events import FURTHEST_US, Floats, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.identities import Identities
+from whenabouts_cloud.cep.infa_hts import LimitError
+from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.parts import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.results import RESULT, match_rows
 from whenabouts_cloud.cep.views import RUN, Views
@@ -63,6 +69,7 @@ class CepShard:
         self._views = Views() if self._plan.mode == "causal" else None
         self._waiting = schema_of(self._plan).empty_table()  # for their views
         self._alone: set[str] = set()
+        self._full = ""  # the limit that was met
         self.counts: Counter[str] = Counter()
 
     def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]], views: pa.Table | None = None) -> Step:
@@ -80,7 +87,7 @@ class CepShard:
         told, late, effects = self._feed(events, before)
         if frontier is not None:
             out = self._engine.advance(frontier)
-            told += self._rows(out.matches, "match") + self._rows(out.retractions, "retracted")
+            told += self._told(out)
             self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
         self.counts["beyond_time"] += int(beyond.sum())
         none = RESULT.empty_table()
@@ -107,6 +114,7 @@ class CepShard:
             "frontier_us": self.frontier_us,
             "silent": sorted({name for one in self._frontiers for name in one.silent}),
             "alone_at": sorted(self._alone),
+            "full": self._full,
             "unheard": [
                 s.name for s, one in zip(self._rule.streams, self._frontiers, strict=True) if one.value is None
             ],
@@ -160,17 +168,45 @@ class CepShard:
             alone = events.filter(pa.array(clocks.process < 0))
             self.counts["alone"] += alone.num_rows
             self._alone.update(gateways_of(alone))
-        out = self._engine.feed(types, keys, t, t_max=t_max, attributes=attributes, clocks=clocks)
-        at = out.late - (self._stored.next - len(rows))
+        told, effects = [], []
+        first, taken = self._stored.next - len(rows), 0
+        gone: list[Ints] = []
+        while taken < len(rows) and not self._engine.full:
+            part = slice(taken, None)
+            try:
+                out = self._engine.feed(
+                    types[part], keys[part], t[part], t_max=None if t_max is None else t_max[part],
+                    attributes={name: x[part] for name, x in attributes.items()},
+                    clocks=None if clocks is None else clocks.take(part),
+                )  # fmt: skip
+                taken = len(rows)
+            except LimitError as met:  # of the matches of one block: go on; or the engine is full
+                out = met.out
+                taken += met.taken
+            gone.append(out.late - first)
+            told += self._told(out)
+            effects += self._effects(out)
+        self._full = self._full or self._engine.full
+        at = np.concatenate([*gone, np.arange(taken, len(rows))])
         in_time = np.zeros(len(at), bool) if frontier is None else (t if t_max is None else t_max)[at] >= frontier
-        late = _with_reason(events.take(pa.array(at)), np.where(in_time, "beyond length", "late"))
-        self.counts["late"] += len(at)
-        told = self._rows(out.matches, "match") + self._rows(out.retractions, "retracted")
+        reason = np.where(in_time, "beyond length", "late").astype(object)
+        reason[at >= taken] = "limit"
+        late = _with_reason(events.take(pa.array(at)), reason)
+        self.counts["limit"] += len(rows) - taken
+        self.counts["late"] += len(at) - (len(rows) - taken)
+        self._stored.drop_last(len(rows) - taken)
+        return told, late, effects
+
+    def _told(self, out: Out) -> list[pa.Table]:
+        return self._rows(out.matches, "match", out.probability) + self._rows(out.retractions, "retracted")
+
+    def _effects(self, out: Out) -> list[pa.Table]:
+        """What late events would have changed among what is still stored."""
         effects = [(out.late_added, "late added"), (out.late_removed, "late removed")]
         known = [(rows[self._stored.holds(rows).all(axis=1)], status) for rows, status in effects]
-        return told, late, [table for rows, status in known for table in self._rows(rows, status)]
+        return [table for rows, status in known for table in self._rows(rows, status)]
 
-    def _rows(self, matches: Ints, status: str) -> list[pa.Table]:
+    def _rows(self, matches: Ints, status: str, probability: Floats | None = None) -> list[pa.Table]:
         """Rows of RESULT for matches of numbers of stored events."""
         if not len(matches):
             return []
@@ -178,7 +214,7 @@ class CepShard:
         used, at = np.unique(matches, return_inverse=True)
         missing = int(used[0] == -1)
         events = self._stored.rows(used[missing:])
-        return [match_rows(self._rule, at.reshape(matches.shape) - missing, events, status)]
+        return [match_rows(self._rule, at.reshape(matches.shape) - missing, events, status, probability)]
 
     def _promised(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> None:
         for number, (frontier, promised) in enumerate(zip(self._frontiers, promises, strict=True)):

@@ -20,22 +20,23 @@ class Skipper:
 
     plan: Plan
     longest: int
-    waiting: list[tuple[Order, int, int, Row]] = field(default_factory=list)  # order, t_max of the last, key, row
+    # order, t_max of the last, key, row, probability
+    waiting: list[tuple[Order, int, int, Row, float]] = field(default_factory=list)
     past: dict[int, int] = field(default_factory=dict)  # by key: end of the last match that remained
 
-    def add(self, order: Order, last_t_max: int, key: int, row: Row) -> None:
+    def add(self, order: Order, last_t_max: int, key: int, row: Row, probability: float = 1.0) -> None:
         """A match that is sure."""
-        self.waiting.append((order, last_t_max, key, row))
+        self.waiting.append((order, last_t_max, key, row, probability))
 
-    def decided(self, frontier: int) -> list[tuple[int, Row]]:
-        """(frontier that decided it, row) of all that are decided at this frontier and remain."""
+    def decided(self, frontier: int) -> list[tuple[int, Row, float]]:
+        """(frontier that decided it, row, probability) of all that are decided at this frontier and remain."""
         wait = self.plan.window + self.longest
         due = sorted((one for one in self.waiting if one[0][0][0] + wait < frontier), key=_rank)
         if not due:
             return []
         self.waiting = [one for one in self.waiting if one[0][0][0] + wait >= frontier]
         kept, first = [], None
-        for order, last_t_max, key, row in due:
+        for order, last_t_max, key, row, probability in due:
             if self.plan.skip == "to_next":
                 remains = order[0] != first
             else:
@@ -43,7 +44,7 @@ class Skipper:
             if remains:
                 first = order[0]
                 self.past[key] = last_t_max
-                kept.append((order[0][0] + wait + 1, row))
+                kept.append((order[0][0] + wait + 1, row, probability))
         if self.plan.skip == "past_last":
             self.past = {key: end for key, end in self.past.items() if end + wait >= frontier}
         else:
@@ -51,5 +52,5 @@ class Skipper:
         return kept
 
 
-def _rank(one: tuple[Order, int, int, Row]) -> tuple[Order, list[bool]]:
+def _rank(one: tuple[Order, int, int, Row, float]) -> tuple[Order, list[bool]]:
     return one[0], [index < 0 for index in one[3]]

@@ -33,8 +33,8 @@ def load(blob: bytes) -> Engine:
     found.state = state
     found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
     for n, waiting in header["skipping"].items():
-        for order, last, key, row in waiting:
-            found.offered.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row))
+        for order, last, key, row, probability in waiting:
+            found.offered.skippers[int(n)].add(tuple((t, i) for t, i in order), last, key, tuple(row), probability)
     for n, past in header["skipped"].items():
         found.offered.skippers[int(n)].past = dict(past)
     found.offered.live = set(header["live"])

@@ -6,7 +6,7 @@ from whenabouts_cloud.times import date, headline, instant, shown
 
 
 def match_text(match: dict[str, Any]) -> str:
-    """When, what, which event at each place and how surely, from a row of `results.RESULT`.
+    """When, what, which event at each place and how surely if it is not certain, from a row of `results.RESULT`.
 
     >>> event = {"name": "a", "stream": "shelf/1", "site": "s", "gateway": "g", "t_min": 0, "t_max": 0}
     >>> row = {"key": "E1", "status": "match", "t_min": 0, "probability": None}
@@ -22,7 +22,7 @@ def match_text(match: dict[str, Any]) -> str:
         if event["t_max"] != event["t_min"]:
             span += f"..{instant(event['t_max'], day)}"
         parts.append(f"{event['name']} {shown(event['stream'])}@{event['site']}/{event['gateway']} {span}")
-    if match["probability"] is not None:
+    if match["probability"] is not None and match["probability"] < 1:
         parts.append(f"p={match['probability']:.4f}")
     if match["status"] != "match":
         parts.append(match["status"])

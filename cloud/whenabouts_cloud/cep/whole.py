@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts_cloud.cep.engine import detect
+from whenabouts_cloud.cep.engine import detected
 from whenabouts_cloud.cep.events import Ints, beyond_time, columns_of
 from whenabouts_cloud.cep.identities import Identities
 from whenabouts_cloud.cep.results import match_rows
@@ -36,7 +36,7 @@ def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> W
         events = events.take(pa.array(once))
     types, t, t_max, attributes = columns_of(rule, plan, events)
     clocks = (views or Views()).clocks_of(events) if plan.mode == "causal" else None
-    found = detect(plan, rule.type_names, types, keys, t, t_max=t_max, attributes=attributes, clocks=clocks)
+    found, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
     starts = np.where(found < 0, np.iinfo(np.int64).max, t[found]).min(axis=1) if len(found) else np.empty(0, np.int64)
     alone = once[:0] if clocks is None else once[clocks.process < 0]
-    return Whole(match_rows(rule, found, events, "match"), starts, within, once, alone)
+    return Whole(match_rows(rule, found, events, "match", probability), starts, within, once, alone)
