@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.cep.text import match_text
+from whenabouts_cloud.cep.text import count_text, match_text
 from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
 from whenabouts_cloud.rules import CepRule
 
@@ -34,26 +34,35 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     """Find readings that happened in an order, as a rule says, and what should have happened but did not.
 
     Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
-    where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted".
+    where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted". With
+    COUNT in the rule the matches of each key are counted instead of told.
     """
     rule, options = choose_rule(rule_file, rule_name, CepRule), Options(**chosen)
+    if rule.count and rule.count.every_us is None and not options.once:
+        raise click.UsageError(
+            f"{rule_file}: found COUNT without EVERY in rule {rule.name}, expected --once, or EVERY as in COUNT EVERY 1 h: "
+            "as long as readings come no count of all of them is final"
+        )
     run(rule, _work(rule, options), options)
 
 
 def _work(rule: CepRule, options: Options) -> Work:
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.spark.cep_batch import detect_packed, read_landing
-        from whenabouts_cloud.spark.sink import MATCHES, ResultSink
+        from whenabouts_cloud.spark.sink import COUNTS, MATCHES, ResultSink
 
         landing = read_landing(spark, str(options.landing))
-        return ResultSink(MATCHES, options.out).replace(detect_packed(rule, landing, options.shards))
+        return ResultSink(COUNTS if rule.count else MATCHES, options.out).replace(
+            detect_packed(rule, landing, options.shards)
+        )
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.cep_streaming import start_query
 
         return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
 
-    return Work("cep", "matches", match_text, _TROUBLES, once, follow, _waits)
+    unit, line = ("counts", count_text) if rule.count else ("matches", match_text)
+    return Work("cep", unit, line, _TROUBLES, once, follow, _waits)
 
 
 def _waits(counts: dict[str, Any]) -> list[str]:
@@ -78,5 +87,6 @@ _TROUBLES = {
     "beyond_time": "with a stamp that is no time",
     "beyond_length": "longer than LENGTH",
     "alone": "without a group's clock",
+    "middles": "taken at the middles of their stamps",
     "limit": "set aside at a limit of the engine",
 }

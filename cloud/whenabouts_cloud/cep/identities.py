@@ -93,6 +93,10 @@ class Identities:
         }
         return pa.table([of[name] for name in EVENT.names], schema=EVENT)
 
+    def keys(self, numbers: Ints) -> pa.Array:
+        """The keys with these numbers, of stored events."""
+        return self._keys.take(pa.array(np.searchsorted(self._key_numbers, numbers)))
+
     def holds(self, indices: Ints) -> npt.NDArray[np.bool_]:
         """Which of these numbers are of stored events, -1 for none included."""
         held: npt.NDArray[np.bool_] = np.isin(indices, self._columns["index"]) | (indices == -1)

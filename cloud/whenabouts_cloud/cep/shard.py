@@ -20,28 +20,23 @@ parts.
 Cost: the engine's, and sorting the identities of what is stored once a step.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.engine import engine
-from whenabouts_cloud.cep.events import FURTHEST_US, Floats, Ints, beyond_time, columns_of, moved, schema_of
+from whenabouts_cloud.cep.events import Floats, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.identities import Identities
 from whenabouts_cloud.cep.infa_hts import LimitError
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.parts import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.results import RESULT, match_rows
+from whenabouts_cloud.cep.rule_frontier import Promise, RuleFrontier, gateways_of
 from whenabouts_cloud.cep.views import RUN, Views
-from whenabouts_cloud.correlation.frontier import StreamFrontier
 from whenabouts_cloud.rules.model import CepRule
-
-Promise = tuple[str, int]
-"""A gateway as "site/gateway", and the time before which all its readings have landed."""
 
 _COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}
 NO_BOUND_US = 1 << 60  # as K: what an event's own time says about later ones is nothing
@@ -65,7 +60,7 @@ class CepShard:
             self._plan, rule.type_names, emit=rule.pattern.tell, method="infa_hts", order="kbound", k=NO_BOUND_US
         )
         self._stored = Identities(rule)
-        self._frontiers = tuple(StreamFrontier(stream.delay_us) for stream in rule.streams)
+        self._frontier = RuleFrontier(rule)
         self._views = Views() if self._plan.mode == "causal" else None
         self._waiting = schema_of(self._plan).empty_table()  # for their views
         self._alone: set[str] = set()
@@ -76,12 +71,12 @@ class CepShard:
         """What these events (`events.schema_of`) complete; then the promises of the step before count, of each stream: what
         they make sure is told, what they allow is forgotten. `views` (`views.RUN`) are what came of them, for CAUSAL."""
         beyond = beyond_time(events)
-        aside = [_with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
+        aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
         if beyond.any():
             events = events.filter(pa.array(~beyond))
-        before = self.frontier_us
-        self._promised(events, promises)
-        frontier = self.frontier_us
+        before = self._frontier.value_us
+        self._frontier.promised(events, promises)
+        frontier = self._frontier.value_us
         if self._views is not None:
             events = self._decided(self._views, events, views, frontier)
         told, late, effects = self._feed(events, before)
@@ -95,36 +90,21 @@ class CepShard:
             pa.concat_tables([none, *told]), pa.concat_tables([*aside, late]), pa.concat_tables([none, *effects])
         )
 
-    @property
-    def frontier_us(self) -> int | None:
-        """Everything of the rule's streams with a moved t_max before this has come."""
-        ends = [
-            None if one.value is None else one.value + stream.offset_us
-            for one, stream in zip(self._frontiers, self._rule.streams, strict=True)
-        ]
-        known = [end for end in ends if end is not None]
-        return max(min(*known, FURTHEST_US), -FURTHEST_US) if len(known) == len(ends) else None
-
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
         return {
             **self.counts,
             "rows_kept": len(self._stored) + self._waiting.num_rows,
             "keys_kept": self._engine.counters["keys"],
-            "frontier_us": self.frontier_us,
-            "silent": sorted({name for one in self._frontiers for name in one.silent}),
             "alone_at": sorted(self._alone),
             "full": self._full,
-            "unheard": [
-                s.name for s, one in zip(self._rule.streams, self._frontiers, strict=True) if one.value is None
-            ],
+            **self._frontier.state(),
         }
 
     def snapshot(self) -> bytes:
         """The whole state: the engine's arrays, identities and views as Arrow IPC, frontiers as JSON."""
-        frontiers = json.dumps([frontier.snapshot() for frontier in self._frontiers]).encode()
         views = [] if self._views is None else [to_bytes(self._views.table()), to_bytes(self._waiting)]
-        return joined([self._engine.snapshot(), self._stored.snapshot(), frontiers, *views])
+        return joined([self._engine.snapshot(), self._stored.snapshot(), self._frontier.snapshot(), *views])
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same rule.
@@ -132,11 +112,10 @@ class CepShard:
         Raises:
             ValueError: it was written by another version.
         """
-        stored, identities, frontiers, *views = parted(snapshot)
+        stored, identities, frontier, *views = parted(snapshot)
         self._engine = engine.restore(stored)  # type: ignore[attr-defined]
         self._stored.restore(identities)
-        for frontier, state in zip(self._frontiers, json.loads(frontiers), strict=True):
-            frontier.restore(state)
+        self._frontier.restore(frontier)
         if self._views is not None:
             self._views.add(of_bytes(views[0]))
             self._waiting = of_bytes(views[1])
@@ -157,7 +136,7 @@ class CepShard:
         self.counts["repeats"] += events.num_rows - len(rows)
         self.counts["readings"] += len(rows)
         if not len(rows):
-            return [], _with_reason(events.slice(0, 0), "late"), []
+            return [], with_reason(events.slice(0, 0), "late"), []
         if len(rows) < events.num_rows:
             events = events.take(pa.array(rows))
         types, t, t_max, attributes = columns_of(self._rule, self._plan, events)
@@ -191,7 +170,7 @@ class CepShard:
         in_time = np.zeros(len(at), bool) if frontier is None else (t if t_max is None else t_max)[at] >= frontier
         reason = np.where(in_time, "beyond length", "late").astype(object)
         reason[at >= taken] = "limit"
-        late = _with_reason(events.take(pa.array(at)), reason)
+        late = with_reason(events.take(pa.array(at)), reason)
         self.counts["limit"] += len(rows) - taken
         self.counts["late"] += len(at) - (len(rows) - taken)
         self._stored.drop_last(len(rows) - taken)
@@ -216,20 +195,6 @@ class CepShard:
         events = self._stored.rows(used[missing:])
         return [match_rows(self._rule, at.reshape(matches.shape) - missing, events, status, probability)]
 
-    def _promised(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> None:
-        for number, (frontier, promised) in enumerate(zip(self._frontiers, promises, strict=True)):
-            frontier.seen(gateways_of(events.filter(pc.equal(events["type"], number))))
-            frontier.take_effect()
-            for gateway, frontier_us in promised:
-                frontier.promise(gateway, frontier_us)
 
-
-def gateways_of(events: pa.Table) -> list[str]:
-    plain = pa.table({name: events[name].cast(pa.string()) for name in ("site", "gateway")})
-    distinct = plain.group_by(["site", "gateway"]).aggregate([])
-    names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()
-    return names
-
-
-def _with_reason(events: pa.Table, reason: Any) -> pa.Table:
+def with_reason(events: pa.Table, reason: Any) -> pa.Table:
     return events.append_column("reason", pa.array(np.full(events.num_rows, reason, object), pa.string()))

@@ -1,4 +1,4 @@
-"""A match as one line for people."""
+"""A match, or a count of matches, as one line for people."""
 
 from typing import Any
 
@@ -26,4 +26,21 @@ def match_text(match: dict[str, Any]) -> str:
         parts.append(f"p={match['probability']:.4f}")
     if match["status"] != "match":
         parts.append(match["status"])
+    return "  ".join(parts)
+
+
+def count_text(count: dict[str, Any]) -> str:
+    """When, of which key, how many matches and their aggregates, from a row of `results.COUNT`.
+
+    >>> row = {"key": "E1", "t_min": 0, "matches": 3, "exact": True, "aggregates": [{"name": "SUM(a.value)", "value": 1.5}]}
+    >>> count_text(row)
+    '1970-01-01T00:00:00.000Z  E1  3 matches  SUM(a.value) 1.5'
+    >>> count_text(row | {"t_min": None, "exact": False, "aggregates": [{"name": "MAX(a.x)", "value": None}]})
+    'ever  E1  at least 3 matches  MAX(a.x) -'
+    """
+    least = "" if count["exact"] else "at least "
+    parts = ["ever" if count["t_min"] is None else headline(count["t_min"]), shown(count["key"])]
+    parts.append(f"{least}{count['matches']} matches")
+    for one in count["aggregates"]:
+        parts.append(f"{one['name']} {'-' if one['value'] is None else format(one['value'], '.12g')}")
     return "  ".join(parts)

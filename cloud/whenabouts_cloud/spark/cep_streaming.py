@@ -21,8 +21,10 @@ import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from whenabouts_cloud.cep.counted import CountShard
 from whenabouts_cloud.cep.results import aside_rows
-from whenabouts_cloud.cep.shard import CepShard, Promise
+from whenabouts_cloud.cep.rule_frontier import Promise
+from whenabouts_cloud.cep.shard import CepShard
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.packed import (
     LANDING,
@@ -36,7 +38,7 @@ from whenabouts_cloud.spark.packed import (
     views_of,
 )
 from whenabouts_cloud.spark.schema import FRONTIER, LOOK_UP, belongs_to
-from whenabouts_cloud.spark.sink import MATCHES, Report, ResultSink
+from whenabouts_cloud.spark.sink import COUNTS, MATCHES, Report, ResultSink
 from whenabouts_cloud.spark.streaming import ALL_AGES
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def start_query(
     """
     (landing / "_frontier").mkdir(exist_ok=True)
     frame = detect_stream(rule, spark, str(landing.resolve()), shards)
-    return ResultSink(MATCHES, out, report).follow(frame, trigger_s)
+    return ResultSink(COUNTS if rule.count else MATCHES, out, report).follow(frame, trigger_s)
 
 
 def detect_stream(rule: CepRule, spark: "SparkSession", landing: str, shards: int) -> "DataFrame":
@@ -110,7 +112,7 @@ def _advance_shard(
     rule: CepRule, key: tuple[int], rows: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Adapter between Spark's state and `CepShard`."""
-    shard = CepShard(rule)
+    shard = CountShard(rule) if rule.count else CepShard(rule)
     if state.exists:
         shard.restore(bytes(state.get[0]))
     blobs, views, promises = [], [], _no_promises(rule)

@@ -23,7 +23,7 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from whenabouts_cloud.cep.events import PLAIN, Ints, events_of, schema_of, sources_of
 from whenabouts_cloud.cep.parts import to_bytes
-from whenabouts_cloud.cep.results import RESULT
+from whenabouts_cloud.cep.results import COUNT, RESULT
 from whenabouts_cloud.cep.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.schema import belongs_to, counts_row
@@ -40,7 +40,8 @@ LANDING = StructType(
     ]
     + [StructField("vclock", ArrayType(LongType()))]
 )
-OUTPUT = RESULT.append(pa.field("note", pa.string()))
+# Rows of matches, of counts, and notes.
+OUTPUT = pa.unify_schemas([RESULT, COUNT, pa.schema([("note", pa.string())])])
 PACKED = "group int, events binary"
 PACKED_RESULT = "told binary"
 PACKED_ROWS = 1000  # of a result in one row: some 100 kB. Spark's writer of Parquet looks at its memory every 100 rows
@@ -56,7 +57,7 @@ def readings_of(rule: CepRule, landing: "DataFrame", shards: int) -> "DataFrame"
     rows = landing.where(~F.col("kind").isin(*NO_EVENT_KINDS)).where(chosen)
     if rule.pattern.per_key:
         rows = rows.where(F.col("key").isNotNull())
-    sources = sources_of(plan)
+    sources = sources_of(plan, rule.count)
     if any(name.startswith("attrs:") for name in sources):
         rows = rows.withColumn("parsed", F.try_parse_json("attrs"))
     return rows.select(_shard(rule, shards).alias("shard"), *PLAIN, *(_source(name).alias(name) for name in sources))
@@ -100,13 +101,23 @@ def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
     """The events of packed rows."""
     parts = [pa.ipc.open_stream(blob).read_all() for blob in blobs]
     # Each part has dictionaries of its own; one for all, so that later steps need not look at parts.
-    return pa.concat_tables([schema_of(rule.plan()).empty_table(), *parts]).unify_dictionaries().combine_chunks()
+    return (
+        pa.concat_tables([schema_of(rule.plan(), rule.count).empty_table(), *parts])
+        .unify_dictionaries()
+        .combine_chunks()
+    )
 
 
 def output_of(told: pa.Table, counts: dict[str, Any], *aside: tuple[pa.Table, Any]) -> pa.Table:
     """Rows of a result, counts, and rows to set aside with the reason of each, as one table of OUTPUT."""
-    parts = [told.append_column("note", pa.nulls(told.num_rows, pa.string())), counts_row(counts, OUTPUT)]
-    return pa.concat_tables([*parts, *(rows.append_column("note", reason) for rows, reason in aside)])
+    parts = [_filled(told), counts_row(counts, OUTPUT)]
+    return pa.concat_tables([*parts, *(_filled(rows.append_column("note", reason)) for rows, reason in aside)])
+
+
+def _filled(rows: pa.Table) -> pa.Table:
+    """With null in the columns of OUTPUT that are not there."""
+    of = {name: rows[name] for name in rows.column_names}
+    return pa.table([of.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in OUTPUT], schema=OUTPUT)
 
 
 def _pack(rule: CepRule, groups: Groups | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
 
-    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet; --once has only batch=00000000
+    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, matches.parquet or counts.parquet; --once has only
+                                       batch=00000000
     OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE). Of pairs, `reason` is "late a" or
                                        "late b" for one that was still joined with what was left, "expired a" or "expired b"
                                        for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
@@ -36,6 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.cep.results import COUNT
 from whenabouts_cloud.cep.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
@@ -98,6 +100,7 @@ def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
 
 PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs, lambda rows: [pa.Table.from_batches([rows])])
 MATCHES = Format("matches.parquet", MATCH, _late_of_matches, _unpacked)
+COUNTS = Format("counts.parquet", COUNT, _late_of_matches, _unpacked)
 
 
 class ResultSink:
