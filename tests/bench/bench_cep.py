@@ -221,7 +221,8 @@ def main() -> None:
         target(f"1024 keys: over DuckDB's join of the batch, {way}", ratio, 3.5)
     target(f"slowest pattern, million events/s: {slowest_name[:34]}", slowest / 1e6, 1)
     target("state, bytes a stored event", max(bytes_each.values()), 40, False)
-    target("a thousand patterns in one engine over Table 1 alone, events/s", many, 0.1)
+    for said_of, share in many.items():
+        target(f"a thousand patterns, {said_of}, over Table 1 alone, events/s", share, 0.1)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from support.cep_checks import check_arrival, check_late, check_sure, columns, r
 from whenabouts_cloud.cep import detect, engine
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.cep.program import K_MANY, compile_plans
 from whenabouts_cloud.cep.uncertain import refine
 
 
@@ -73,11 +74,44 @@ def test_detect_gives_the_same_in_any_order(case, random):
     assert [tuple(row) for row in found.tolist()] == sorted(m.row for m in matches if not m.violators)
 
 
+chains = st.tuples(
+    st.lists(st.integers(0, 3), min_size=2, max_size=4), st.sampled_from([4, 8, 2, 12]),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=1),
+)  # fmt: skip
+
+
+def chain(codes, window, negated):
+    """A sequence, AND of its ends if it has a negation at place 4."""
+    count = len(codes)
+    before = [(1 << i) - 1 for i in range(count)]
+    negations = []
+    for code, place in negated:
+        if place == 4:
+            before[-1] = (1 << count - 1) - 2
+        elif place <= count:
+            negations.append(Negation(code, 1 << place - 1 if place else 0, 1 << place if place < count else 0))
+    one = Variant(tuple(codes), tuple(range(count)), tuple(before), tuple(negations))
+    return Plan(tuple(EventClass(frozenset({c})) for c in range(4)), (one,), count, window)
+
+
 @given(st.lists(plans(points=True), min_size=2, max_size=4), st.data())
 @settings(max_examples=80, deadline=None)
 def test_several_patterns_at_once_tell_what_each_tells_alone(drawn, data):
     """Also when they share classes, differ in windows and widths, and one has no key."""
-    few = [plan for plan, _ in drawn]
+    check_together([plan for plan, _ in drawn], data)
+
+
+@given(st.lists(chains, min_size=20, max_size=28), st.data())
+@settings(max_examples=100, deadline=None)
+def test_many_patterns_at_once_tell_what_each_tells_alone(drawn, data):
+    """Also where a type is used so often that an event is compared with all of its uses at once."""
+    many = [chain(*one) for one in drawn]
+    assert compile_plans(many, 5).program.klass[:, K_MANY].any()
+    check_together(many, data)
+
+
+def check_together(few, data):
+    """Events late and in order, in one engine and in one for each."""
     events = data.draw(
         st.lists(
             st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 12), st.sampled_from([0.0, 1.0])),

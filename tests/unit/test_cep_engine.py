@@ -207,14 +207,14 @@ def test_state_stays_within_forty_bytes_a_stored_event():
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "limit"),
     [
         ("STORED_EVENTS", "stored events"),
         ("WAITING_MATCHES", "waiting matches"),
         ("BLOCK_MATCHES", "matches of one block"),
     ],
 )
-def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, text, monkeypatch):
+def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, limit, monkeypatch):
     """What the events before told is in the error; the rest can be fed again, and all comes out as without the limit."""
     events = workload(30_000, 8, 0.5)
     text = "SEQ(A, B, D) WITHIN 40" if name == "BLOCK_MATCHES" else "SEQ(A, B, !C) WITHIN 40"
@@ -227,7 +227,7 @@ def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, text, monk
         rest = [column[done:] for column in events]
         out, taken, said = as_far_as_it_goes(one, rest)
         assert taken > 0
-        assert said is None or text in said
+        assert said is None or limit in said
         done, stops = done + taken, stops + (said is not None)
         told.append(np.column_stack([out.told_at, out.matches]))
     assert stops > 0

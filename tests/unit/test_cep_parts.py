@@ -206,5 +206,5 @@ def test_plans_come_back_from_a_snapshot_as_they_were(first, second):
     few = [first[0], second[0]]
     one = engine(few, NAMES, k=3)
     again = snapshot.load(snapshot.dump(one))
-    assert again.plans == tuple(few)
+    assert again.plans == dict(enumerate(few))
     assert (again.emit, again.order, again.k, again.fed) == (one.emit, one.order, one.k, one.fed)

@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,65 +15,62 @@ from whenabouts_cloud.cep.infa_hts import Emit, Engine, Index, LimitError, Order
 from whenabouts_cloud.cep.kslack import KSlack
 from whenabouts_cloud.cep.out import Floats
 from whenabouts_cloud.cep.out import Out as Out
-from whenabouts_cloud.cep.plan import Plan
+from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
+from whenabouts_cloud.cep.running import Running
 from whenabouts_cloud.cep.snapshot import load
 
 COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
 ZIP = b"PK"  # how the snapshots of the compared methods begin
 
 
-class Compilable(Protocol):
-    """A pattern: gives its plan for a list of type names."""
+class _Engines:
+    """Engines of event patterns: made by calling `engine`, or by `engine.restore` from a snapshot."""
 
-    def plan(self, type_names: Sequence[str]) -> Plan: ...
+    def __call__(
+        self, pattern: Compilable | Plan | Sequence[Compilable | Plan], type_names: Sequence[str], emit: Emit = "sure",
+        method: str = "infa_hts", k: int | None = None, order: Order = "kbound", sources: Sequence[int] | None = None,
+        pog_every: int = 5, longest: int | None = None,
+    ) -> Any:  # fmt: skip
+        """An engine for a pattern, or for several at once, over type codes that are places in `type_names`.
 
+        `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect.
 
-def _plan(pattern: Compilable | Plan, type_names: Sequence[str]) -> Plan:
-    return pattern if isinstance(pattern, Plan) else pattern.plan(type_names)
+        Raises:
+            ValueError: an argument is none of those offered, or k is missing.
+        """
+        several = (
+            [pattern] if isinstance(pattern, Plan) or hasattr(pattern, "plan") else list(cast(Sequence[Any], pattern))
+        )
+        plans = [plan_of(one, type_names) for one in several]
+        if not plans:
+            raise ValueError("pattern: found none, expected at least one")
+        if order == "kbound" and k is None:
+            raise ValueError("k: found none, expected the greatest delay in ticks for order kbound")
+        if method in COMPARED:
+            if len(plans) > 1:
+                raise ValueError(f"pattern: found {len(plans)}, expected one for method {method}")
+            names = None if sources is None else list(sources)
+            return COMPARED[method](plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
+        if method != "infa_hts":
+            raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(COMPARED)}")
+        return Engine(Running(plans), type_names, emit, order, k or 0, sources, longest)
 
+    def restore(self, blob: bytes) -> Any:
+        """The engine that a snapshot was made of.
 
-def engine(
-    pattern: Compilable | Plan | Sequence[Compilable | Plan], type_names: Sequence[str], emit: Emit = "sure",
-    method: str = "infa_hts", k: int | None = None, order: Order = "kbound", sources: Sequence[int] | None = None,
-    pog_every: int = 5, longest: int | None = None,
-) -> Any:  # fmt: skip
-    """An engine for a pattern, or for several at once, over type codes that are places in `type_names`.
-
-    `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect.
-
-    Raises:
-        ValueError: an argument is none of those offered, or k is missing.
-    """
-    several = [pattern] if isinstance(pattern, Plan) or hasattr(pattern, "plan") else list(cast(Sequence[Any], pattern))
-    plans = [_plan(one, type_names) for one in several]
-    if not plans:
-        raise ValueError("pattern: found none, expected at least one")
-    if order == "kbound" and k is None:
-        raise ValueError("k: found none, expected the greatest delay in ticks for order kbound")
-    if method in COMPARED:
-        if len(plans) > 1:
-            raise ValueError(f"pattern: found {len(plans)}, expected one for method {method}")
-        names = None if sources is None else list(sources)
-        return COMPARED[method](plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
-    if method != "infa_hts":
-        raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(COMPARED)}")
-    return Engine(plans, len(type_names), emit, order, k or 0, sources, longest)
-
-
-def _restore(blob: bytes) -> Any:
-    """The engine that a snapshot was made of.
-
-    Raises:
-        ValueError: it is no snapshot, or one of another version.
-    """
-    if not blob.startswith(ZIP):
-        return load(blob)
-    with zipfile.ZipFile(io.BytesIO(blob)) as file:
-        names = set(file.namelist())
-    found = [one for one in COMPARED.values() if _arrays(one) <= names]
-    if len(found) != 1:
-        raise ValueError("snapshot: found arrays of no method, expected those of kslack, conservative or aggressive")
-    return found[0].restore(blob)
+        Raises:
+            ValueError: it is no snapshot, or one of another version.
+        """
+        if not blob.startswith(ZIP):
+            return load(blob)
+        with zipfile.ZipFile(io.BytesIO(blob)) as file:
+            names = set(file.namelist())
+        found = [one for one in COMPARED.values() if _arrays(one) <= names]
+        if len(found) != 1:
+            raise ValueError(
+                "snapshot: found arrays of no method, expected those of kslack, conservative or aggressive"
+            )
+        return found[0].restore(blob)
 
 
 def _arrays(method: type[Compared]) -> set[str]:
@@ -82,7 +79,7 @@ def _arrays(method: type[Compared]) -> set[str]:
     return {f"{n}.{part}.npy" for n, kind in kinds for part in kind._fields}
 
 
-engine.restore = _restore  # type: ignore[attr-defined]
+engine = _Engines()
 
 
 def detect(

@@ -9,8 +9,8 @@ from whenabouts_cloud.compiled import Array
 class HeldClocks:
     """Clocks of the events from index `base` on; None where no pattern asks for them."""
 
-    def __init__(self, wanted: bool) -> None:
-        self.wanted, self.base = wanted, 0
+    def __init__(self, wanted: bool, base: int = 0) -> None:
+        self.wanted, self.base = wanted, base
         self.known: Clocks | None = None
         self.t_max: Array = np.empty(0, np.int64)
 

@@ -32,6 +32,8 @@ def chain_completes(
         if place == high:
             return False
         latest = pool[place, 0]
+        if latest - t > window:
+            return False
         num[i, at.S_END] = high
     earliest = t
     for i in range(position - 1, -1, -1):
@@ -41,9 +43,9 @@ def chain_completes(
         if place == low:
             return False
         earliest = pool[place - 1, 0]
+        if latest - earliest > window:
+            return False
         num[i, at.S_END] = place
-    if latest - earliest > window:
-        return False
     if position > 0:  # the first positive can reach back only so far
         span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first, of.E_CLASS] + at.RANGE]
         num[0, at.S_BOUND] = first_from(pool, span >> 32, num[0, at.S_END], latest - window)
@@ -77,3 +79,25 @@ def may_complete(
         if position >= 0 and element[first + position, of.E_AFTER] >> i & 1 and num[i, at.S_BOUND] <= behind:
             return False
     return True
+
+
+@bare
+def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
+    """Sets of classes, as in `program`, among points: those without an event before t and those without one after it, each
+    by the window at most."""
+    before, after = 0, 0
+    for c in range((nodes.shape[1] - at.NODE) // at.CHAIN_WORDS):
+        field = at.NODE + at.CHAIN_WORDS * c
+        bit, last = 1 << (c % of.BITS), nodes[node, field + at.LAST]
+        if last < t:  # as most are, for most events come in order
+            before |= bit if last >= t - window else 0
+            continue
+        begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
+        place = recent_from(pool, begin, end, t)
+        if place > begin and pool[place - 1, 0] >= t - window:
+            before |= bit
+        while place < end and pool[place, 0] == t:
+            place += 1
+        if place < end and pool[place, 0] <= t + window:
+            after |= bit
+    return ~before, ~after

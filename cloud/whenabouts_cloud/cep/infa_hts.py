@@ -8,6 +8,9 @@ Promises: `kbound`, after an event with t_max = M none with t_max < M - k comes;
 below what it has reached, by event or heartbeat. Events that break the promise, or begin before the frontier by more than
 the longest stamp, are not taken in but reported, with the matches that they would have added or removed among what is held.
 
+Patterns can be added and removed between events. What an engine tells of a pattern is what an engine for it alone would tell
+that was started at that moment, with the frontier and the longest stamp of this one.
+
 Cost: about 0.1 us an event and core with a match to every second event; 20 to 40 bytes a stored event.
 """
 
@@ -19,14 +22,16 @@ import numpy as np
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.change import changed
 from whenabouts_cloud.cep.conditions import of_columns
 from whenabouts_cloud.cep.held_clocks import HeldClocks
 from whenabouts_cloud.cep.kernel import advance, feed_block
 from whenabouts_cloud.cep.layout import FOREVER, NEVER, TIME_LIMIT, Block, Results
 from whenabouts_cloud.cep.offered import Offered
 from whenabouts_cloud.cep.out import Out
-from whenabouts_cloud.cep.plan import Plan
+from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
 from whenabouts_cloud.cep.program import V_OFFERED, compile_plans
+from whenabouts_cloud.cep.running import Running
 from whenabouts_cloud.cep.sealing import raise_source
 from whenabouts_cloud.compiled import Array
 
@@ -56,8 +61,8 @@ class Engine:
     """Patterns over one stream of events; see the head of the module. Not for use by several threads at once."""
 
     def __init__(
-        self, plans: Sequence[Plan], types: int, emit: Emit, order: Order, k: int, sources: Sequence[int] | None,
-        longest: int | None,
+        self, running: Running, type_names: Sequence[str], emit: Emit, order: Order, k: int,
+        sources: Sequence[int] | None, longest: int | None,
     ) -> None:  # fmt: skip
         if emit not in ("sure", "arrival"):
             raise ValueError(f"emit: found {emit!r}, expected sure or arrival")
@@ -65,26 +70,24 @@ class Engine:
             raise ValueError(f"order: found {order!r}, expected kbound or source")
         if not 0 <= k <= TIME_LIMIT:
             raise ValueError(f"k: found {k}, expected ticks in 0 .. 2^60")
-        if emit == "arrival" and any(plan.skip != "none" for plan in plans):
-            raise ValueError(
-                "emit: found arrival with an after-match skip, expected sure: what is skipped is known only then"
-            )
-        self.compiled = compile_plans(plans, types, longest)
-        self.types, self.emit, self.order, self.k = types, emit, order, int(k)
-        c = self.compiled
+        self.type_names, self.emit, self.order, self.k = tuple(type_names), emit, order, int(k)
+        for plan in running.plans.values():
+            self._check(plan)
+        self.running, self._fits = running, True
+        self.compiled = c = compile_plans(running.plans, len(self.type_names), longest, running.since)
         self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.codes: dict[int, int] = {}  # leaf of each source
         self.offered = Offered(c)
         self.offers = bool(c.program.variant[:, V_OFFERED].any())
-        self.clocks = HeldClocks(any(plan.mode == "causal" for plan in plans))
+        self.clocks = HeldClocks(running.causal)
         for source in sources or ():
             self._leaf(int(source), NEVER)
 
     @property
-    def plans(self) -> tuple[Plan, ...]:
-        """The plans, in the order of `Out.pattern`."""
-        return self.compiled.plans
+    def plans(self) -> dict[int, Plan]:
+        """The plans that run, by the numbers of `Out.pattern`."""
+        return dict(self.running.plans)
 
     @property
     def fed(self) -> int:
@@ -110,7 +113,44 @@ class Engine:
     @property
     def counters(self) -> dict[str, int]:
         """What is held, and how many events were late."""
-        return store.counters(self.state) | {"late_events": int(self.state.meta[at.LATE_TOTAL]), "fed_events": self.fed}
+        self._fit()
+        return (
+            store.counters(self.state)
+            | {"patterns": len(self.running.plans)}
+            | {"late_events": int(self.state.meta[at.LATE_TOTAL]), "fed_events": self.fed}
+        )
+
+    def add(self, pattern: Compilable | Plan) -> int:
+        """Runs one more pattern, which sees the events that are fed from now on; its number, that no other ever had.
+
+        Rows of matches are as wide as the widest pattern that runs. Until all events that are held now are past, the pattern
+        shares no chains with those before it.
+
+        Raises:
+            ValueError: the pattern cannot run here, for what it asks or because it expects longer stamps than the engine was
+                made for; nothing is changed.
+        """
+        plan = plan_of(pattern, self.type_names)
+        self._check(plan)
+        compile_plans([plan], len(self.type_names))
+        if plan.longest > self.compiled.longest:
+            raise ValueError(
+                f"longest stamp: found {plan.longest} ticks, expected at most {self.compiled.longest}, for which the engine "
+                "was made: what is late and what is sealed goes by that; make it with `longest`"
+            )
+        nodes = self.state.nodes[: int(self.state.meta[at.NODE_TOP])]
+        latest = int(nodes[nodes[:, at.COUNT] > 0, at.MAXIMUM].max(initial=NEVER))
+        self._fits = False
+        return self.running.add(plan, self.fed, latest)
+
+    def remove(self, number: int) -> None:
+        """Runs a pattern no longer: it tells nothing more, what waits of it is dropped, what only it needs is freed.
+
+        Raises:
+            ValueError: there is no pattern of this number.
+        """
+        self.running.remove(number)
+        self._fits = False
 
     def feed(
         self, type_code: Any, key: Any, t: Any, source: Any = None, t_max: Any = None,
@@ -125,8 +165,9 @@ class Engine:
             ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
             LimitError: a limit is reached; what came before is taken in.
         """
+        self._fit()
         block = self._block(type_code, key, t, source, t_max, attributes)
-        self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past())
+        self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past(self.compiled.window))
         return self._run(block, lambda out: feed_block(
             self.compiled.program, self.state, block, out, self.scratch, self.emit == "arrival", self.order == "source",
             self.k, self.compiled.window, self.compiled.longest,
@@ -134,6 +175,7 @@ class Engine:
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
         """Tells what is sure once all with t_max below the frontier has come, of everyone or by source. It never falls."""
+        self._fit()
         meta = self.state.meta
         if isinstance(frontier, Mapping):
             if self.order != "source":
@@ -159,7 +201,30 @@ class Engine:
         """Everything the engine knows, as bytes that `engine.restore` takes."""
         from whenabouts_cloud.cep.snapshot import dump  # which makes engines
 
+        self._fit()
         return dump(self)
+
+    def _check(self, plan: Plan) -> None:
+        if self.emit == "arrival" and plan.skip != "none":
+            raise ValueError(
+                "emit: found arrival with an after-match skip, expected sure: what is skipped is known only then"
+            )
+
+    def _fit(self) -> None:
+        """Tables and arrays for the patterns that run now, if others ran before; and for chains that have become equal."""
+        widest = max((plan.window for plan in self.running.plans.values()), default=0)
+        settled = self.running.settle(self._past(widest)) if self.running.held else set()
+        if self._fits and not settled:
+            return
+        old, running = self.compiled, self.running
+        c = compile_plans(running.plans, len(self.type_names), old.longest, running.since)
+        self.state = changed(self.state, old, c, settled)
+        self.scratch = store.new_scratch(len(c.attributes), c.width)
+        self.offered.follow(c)
+        self.offers = bool(c.program.variant[:, V_OFFERED].any())
+        if running.causal != self.clocks.wanted:
+            self.clocks = HeldClocks(running.causal, self.fed)
+        self.compiled, self._fits = c, True
 
     def _block(
         self, type_code: Any, key: Any, t: Any, source: Any, t_max: Any, attributes: Mapping[str, Any] | None
@@ -168,8 +233,9 @@ class Engine:
         begin = column("t", t, None)
         count = len(begin)
         kinds, keys = column("type_code", type_code, count), column("key", key, count)
-        if count and not (kinds.min() >= 0 and kinds.max() < self.types):
-            raise ValueError(f"type_code: found {kinds.min()} .. {kinds.max()}, expected 0 .. {self.types - 1}")
+        known = len(self.type_names)
+        if count and not (kinds.min() >= 0 and kinds.max() < known):
+            raise ValueError(f"type_code: found {kinds.min()} .. {kinds.max()}, expected 0 .. {known - 1}")
         end = np.empty(0, np.int64) if t_max is None else column("t_max", t_max, count)
         for name, stamps in (("t", begin), ("t_max", end)):
             if len(stamps) and not (stamps.min() > -TIME_LIMIT and stamps.max() < TIME_LIMIT):
@@ -257,8 +323,9 @@ class Engine:
             return f"matches of one block: found {rows}, expected at most {BLOCK_MATCHES}"
         return ""
 
-    def _past(self) -> int:
-        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - self.compiled.window
+    def _past(self, window: int) -> int:
+        """What ended before can be in no match any more."""
+        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - window
 
     def _grow(self, wanted: int, out: Results) -> Results:
         if wanted == at.MORE_NODES:
@@ -284,7 +351,8 @@ class Engine:
         told, back, late, added, removed = (
             int(meta[n]) for n in (at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED)
         )
-        which = _cut(out.told_which, told) if len(self.compiled.plans) > 1 else np.zeros(told, np.int64)
+        plans = self.compiled.plans
+        which = _cut(out.told_which, told) if len(plans) > 1 else np.full(told, min(plans, default=0))
         parts: list[tuple[Array, ...]] = [
             (_cut(out.told, told), _cut(out.told_at, told), which, np.ones(told)),
             (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back), np.ones(back)),

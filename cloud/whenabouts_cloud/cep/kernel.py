@@ -10,7 +10,7 @@ from typing import Any
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
-from whenabouts_cloud.cep.infa import chain_completes
+from whenabouts_cloud.cep.infa import absent, chain_completes
 from whenabouts_cloud.cep.layout import Block, Results, Scratch, State
 from whenabouts_cloud.cep.program import Program
 from whenabouts_cloud.cep.sealing import (
@@ -93,8 +93,17 @@ def feed_block(
                 if p.klass[c, of.K_TRUE] >= 0 and not block.true[p.klass[c, of.K_TRUE], i]:
                     continue
                 node = find(slots, nodes, block.key[i]) if p.klass[c, of.K_KEYED] else 0
-                for use in range(p.klass[c, of.K_USE], p.klass[c, of.K_USE_END]):
-                    if points:
+                many = points and p.klass[c, of.K_MANY] != 0
+                use_end, none_before, none_after = p.klass[c, of.K_USE_END], 0, 0
+                if many:
+                    none_before, none_after = absent(nodes, pool, node, t, p.klass[c, of.K_WINDOW])
+                    if none_after == -1:
+                        use_end = p.klass[c, of.K_USE_LAST]
+                for use in range(p.klass[c, of.K_USE], use_end):
+                    if many:
+                        if (p.need[use, 0] & none_before) | (p.need[use, 1] & none_after) != 0:
+                            continue
+                    elif points:
                         after, before = p.use[use, of.U_AFTER], p.use[use, of.U_BEFORE]
                         if after >= 0 and nodes[node, at.NODE + at.CHAIN_WORDS * after + at.LAST] <= t:
                             continue

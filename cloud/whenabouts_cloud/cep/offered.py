@@ -42,10 +42,17 @@ class Offered:
     """Decides candidates; remembers which of those that are told may still be taken back, and what a skip holds back."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self.compiled = compiled
         self.live: set[int] = set()  # serials
+        self.skippers: dict[int, Skipper] = {}
+        self.follow(compiled)
+
+    def follow(self, compiled: Compiled) -> None:
+        """Decides for these patterns from now on; those that stay go on."""
+        self.compiled = compiled
         self.skippers = {
-            n: Skipper(plan, compiled.longest) for n, plan in enumerate(compiled.plans) if plan.skip != "none"
+            n: self.skippers.get(n) or Skipper(plan, compiled.longest)
+            for n, plan in compiled.plans.items()
+            if plan.skip != "none"
         }
 
     def decide(

@@ -12,9 +12,10 @@ Selection is a matter of negations too: NEXT forbids, between neighbours, what c
 any event of the key. So every strategy is decided by the set of events alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Protocol
 
 Mode = Literal["certain", "possible", "over", "causal"]
 Skip = Literal["none", "to_next", "past_last"]
@@ -98,3 +99,14 @@ class Plan:
     attributes: tuple[
         str, ...
     ] = ()  # of the columns that conditions read, as `cep.expressions.split_column` takes them
+
+
+class Compilable(Protocol):
+    """A pattern: gives its plan for a list of type names."""
+
+    def plan(self, type_names: Sequence[str]) -> Plan: ...
+
+
+def plan_of(pattern: Compilable | Plan, type_names: Sequence[str]) -> Plan:
+    """The plan of a pattern, or the plan itself."""
+    return pattern if isinstance(pattern, Plan) else pattern.plan(type_names)

@@ -2,9 +2,14 @@
 
 Classes that are equal, in one pattern or in many, become one, so that an event is stored once and touches only the patterns
 that have a use for it. A pattern without a key has classes of its own, whose chains hang on main node 0.
+
+A use of a class is in vain as long as another class that the pattern needs is not there. So a class with many uses has for
+each the sets of classes, as bits, that must have an event before this one, and after it; an event is compared with all of
+them in one pass, and uses that need nothing after it come first, since most events come in order.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +32,7 @@ class Program(NamedTuple):
     type_class: Array
     klass: Array
     use: Array
+    need: Array  # by use: the classes that must have an event before this one, and after it, in certain order
     variant: Array
     element: Array
     negation: Array
@@ -35,8 +41,10 @@ class Program(NamedTuple):
     step_value: Array
 
 
-# A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are.
-K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID = 0, 1, 2, 3, 4
+# A class: row of Block.true or -1, whether by key, its uses as a positive, how many negations of it there are; where those
+# of its uses end that need nothing after it; whether they are many; the widest of their windows.
+K_TRUE, K_KEYED, K_USE, K_USE_END, K_FORBID, K_USE_LAST, K_MANY, K_WINDOW = 0, 1, 2, 3, 4, 5, 6, 7
+MANY, BITS = 8, 62  # uses of a class from which on they are many; bits of a set: classes 62 apart share one
 # A use: in a plain variant also the classes before and after it in the chain (else -1), and the window; so that most uses
 # of an event are seen to be in vain with one row.
 U_VARIANT, U_POSITION, U_BEFORE, U_AFTER, U_WINDOW = 0, 1, 2, 3, 4
@@ -56,11 +64,12 @@ class Compiled:
     """The tables and what Python needs beside them."""
 
     program: Program
-    plans: tuple[Plan, ...]
+    plans: dict[int, Plan]  # by number
+    kinds: tuple["Kind", ...]  # what each class asks of an event
     attributes: tuple[str, ...]  # that are stored with the events
     needed: tuple[str, ...]  # columns that feed must be given
     conditions: list[tuple[Array, Resolved]]  # types and condition of each row of Block.true
-    variants: list[tuple[int, int]]  # plan and place of each variant
+    variants: list[tuple[int, int]]  # number of the plan, and place in it, of each variant
     width: int
     most: int  # positives of a variant at most
     classes: int
@@ -68,28 +77,46 @@ class Compiled:
     longest: int
 
 
+class Kind(NamedTuple):
+    """A class among all patterns: equal ones share a chain of events."""
+
+    types: frozenset[int]
+    condition: Resolved
+    keyed: bool
+    since: int  # index of the first event that its chain has; 0: all that can still be in a match
+
+
 @dataclass
 class _Tables:
-    classes: dict[tuple[frozenset[int], Resolved, bool], int] = field(default_factory=dict)
+    classes: dict[Kind, int] = field(default_factory=dict)
     steps: list[tuple[int, int, int, float]] = field(default_factory=list)
     attributes: list[str] = field(default_factory=list)
 
 
-def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None) -> Compiled:
-    """The tables of some plans over type codes 0 .. types - 1.
+def compile_plans(
+    plans: Sequence[Plan] | Mapping[int, Plan], types: int, longest: int | None = None,
+    since: Mapping[int, int] | None = None,
+) -> Compiled:  # fmt: skip
+    """The tables of some plans, by number or in order, over type codes 0 .. types - 1.
+
+    `since` are, by number, the indices of the first events that plans see; those of different ones share no chains.
 
     Raises:
         ValueError: a plan has too many positives or steps, or a window out of range.
     """
-    tables = _Tables()
-    class_of = [[_class(tables, plan, n) for n in range(len(plan.classes))] for plan in plans]
+    tables, starts = _Tables(), since or {}
+    numbered = dict(plans) if isinstance(plans, Mapping) else dict(enumerate(plans))
+    class_of = {
+        number: [_class(tables, plan, n, starts.get(number, 0)) for n in range(len(plan.classes))]
+        for number, plan in numbered.items()
+    }
     element: list[tuple[int, int, int, int]] = []
     negation: list[tuple[int, ...]] = []
     condition: list[tuple[int, int, int]] = []
     variant: list[tuple[int, ...]] = []
-    uses: list[list[tuple[int, ...]]] = [[] for _ in tables.classes]
+    uses: list[list[tuple[int, ...]]] = [[] for _ in tables.classes]  # need and use
     names: list[tuple[int, int]] = []
-    for number, plan in enumerate(plans):
+    for number, plan in numbered.items():
         window = plan.window - (1 if plan.strict_window else 0)
         if not 0 <= plan.window < TIME_LIMIT:
             raise ValueError(f"window of pattern {number}: found {plan.window} ticks, expected 0 .. 2^60")
@@ -126,13 +153,17 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
             ))  # fmt: skip
             names.append((number, place))
             neighbours = [-1, *(class_of[number][c] if plain else -1 for c in one.classes), -1]
-            for i, own in enumerate(class_of[number][c] for c in one.classes):
+            own_classes = [class_of[number][c] for c in one.classes]
+            for i, own in enumerate(own_classes):
+                after = _bits(c for j, c in enumerate(own_classes) if before[j] >> i & 1)
+                need = (_bits(own_classes[j] for j in range(i) if before[i] >> j & 1), after)
+                need = need if order == CERTAIN else (0, 0)
                 if window >= 0:  # nothing is shorter than nothing
-                    uses[own].append((v, i, neighbours[i], neighbours[i + 2], window))
+                    uses[own].append((*need, v, i, neighbours[i], neighbours[i + 2], window))
     by_type: list[list[int]] = [[] for _ in range(types)]
     class_true: list[int] = []
     conditions: list[tuple[Array, Resolved]] = []
-    for (codes, steps, _keyed), c in tables.classes.items():
+    for (codes, steps, _keyed, _since), c in tables.classes.items():
         for code in codes:
             if not 0 <= code < types:
                 raise ValueError(f"type code of a class: found {code}, expected 0 .. {types - 1}")
@@ -140,32 +171,46 @@ def compile_plans(plans: Sequence[Plan], types: int, longest: int | None = None)
         class_true.append(len(conditions) if steps else -1)
         if steps:
             conditions.append((np.array(sorted(codes), np.int64), steps))
-    use_end = np.cumsum([len(rows) for rows in uses])
-    forbidden = [row[0] for row in negation]
-    klass = [
-        (class_true[c], int(keyed), int(use_end[c]) - len(uses[c]), int(use_end[c]), forbidden.count(c))
-        for c, (_, _, keyed) in enumerate(tables.classes)
-    ]
+    klass = _klass(tables, class_true, uses, Counter(row[0] for row in negation))
     program = Program(
-        np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 5),
-        _table([row for rows in uses for row in rows], 5), _table(variant, 12), _table(element, 4), _table(negation, 8),
+        np.cumsum([0, *map(len, by_type)]), np.array([c for row in by_type for c in row], np.int64), _table(klass, 8),
+        _table([row[2:] for rows in uses for row in rows], 5), _table([row[:2] for rows in uses for row in rows], 2),
+        _table(variant, 12), _table(element, 4), _table(negation, 8),
         _table(condition, 3), _table([step[:3] for step in tables.steps], 3),
         np.array([step[3] for step in tables.steps], np.float64),
     )  # fmt: skip
-    needed = dict.fromkeys(name for plan in plans for name in plan.attributes if name not in STAMPS)
+    needed = dict.fromkeys(name for plan in numbered.values() for name in plan.attributes if name not in STAMPS)
     return Compiled(
-        program, tuple(plans), tuple(tables.attributes), tuple(needed), conditions, names,
-        max(plan.width for plan in plans), max(len(v.classes) for plan in plans for v in plan.variants),
-        len(tables.classes), max(plan.window for plan in plans),
-        max(plan.longest for plan in plans) if longest is None else longest,
+        program, numbered, tuple(tables.classes), tuple(tables.attributes), tuple(needed), conditions, names,
+        max((plan.width for plan in numbered.values()), default=0),
+        max((len(v.classes) for plan in numbered.values() for v in plan.variants), default=0),
+        len(tables.classes), max((plan.window for plan in numbered.values()), default=0),
+        max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
     )  # fmt: skip
 
 
-def _class(tables: _Tables, plan: Plan, number: int) -> int:
+def _klass(
+    tables: _Tables, true: list[int], uses: list[list[tuple[int, ...]]], forbidden: Counter[int]
+) -> list[tuple[int, ...]]:
+    """The rows of the classes; puts the uses of each in order."""
+    found: list[tuple[int, ...]] = []
+    end = 0
+    for c, kind in enumerate(tables.classes):
+        rows = uses[c]
+        rows.sort(key=lambda row: row[1] != 0)
+        begun, last = end, end + sum(row[1] == 0 for row in rows)
+        end += len(rows)
+        many = len(rows) > max(MANY, len(uses) // 2)  # else the sets of the event would cost more than they spare
+        widest = max((row[-1] for row in rows), default=0)
+        found.append((true[c], int(kind.keyed), begun, end, forbidden[c], last, int(many), widest))
+    return found
+
+
+def _class(tables: _Tables, plan: Plan, number: int, since: int) -> int:
     """The number among all classes."""
     one = plan.classes[number]
     steps = tuple((s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition)
-    return tables.classes.setdefault((one.types, steps, plan.per_key), len(tables.classes))
+    return tables.classes.setdefault(Kind(one.types, steps, plan.per_key, since), len(tables.classes))
 
 
 def _steps(tables: _Tables, plan: Plan, condition: Condition) -> tuple[int, int, int]:
@@ -195,6 +240,14 @@ def _closure(before: Sequence[int]) -> list[int]:
             if mask >> j & 1:
                 mask |= found[j]
         found.append(mask)
+    return found
+
+
+def _bits(classes: Iterable[int]) -> int:
+    """A set of classes."""
+    found = 0
+    for c in classes:
+        found |= 1 << c % BITS
     return found
 
 

@@ -142,7 +142,7 @@ def take_pending(state: State) -> Any:
 def free_pending(state: State, place: int) -> None:
     """Returns a place."""
     state.pending[place, at.P_NEXT] = state.meta[at.PENDING_FREE]
-    state.pending[place, at.P_SEAL] = at.FOREVER
+    state.pending[place, at.P_NODE] = -1
     state.meta[at.PENDING_FREE] = place
 
 

@@ -113,7 +113,7 @@ class CepShard:
             ValueError: it was written by another version.
         """
         stored, identities, frontier, *views = parted(snapshot)
-        self._engine = engine.restore(stored)  # type: ignore[attr-defined]
+        self._engine = engine.restore(stored)
         self._stored.restore(identities)
         self._frontier.restore(frontier)
         if self._views is not None:

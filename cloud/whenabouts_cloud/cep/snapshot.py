@@ -7,17 +7,19 @@ from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.infa_hts import Engine
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
+from whenabouts_cloud.cep.running import Running
 
 CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
 
 
 def dump(engine: Engine) -> bytes:
     """The engine as bytes."""
-    offered, clocks = engine.offered, engine.clocks
+    offered, clocks, running = engine.offered, engine.clocks, engine.running
     held = clocks.known
     arrays = {} if held is None else dict(zip(CLOCKS, held.columns, strict=True)) | {"clocks_t_max": clocks.t_max}
     return store.dump(engine.state, arrays, {
-        "plans": [_plan_out(plan) for plan in engine.plans], "types": engine.types, "emit": engine.emit,
+        "plans": [[n, running.since[n], _plan_out(plan)] for n, plan in running.plans.items()],
+        "held": list(running.held.items()), "following": running.following, "types": engine.type_names, "emit": engine.emit,
         "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
         "skipping": {n: s.waiting for n, s in offered.skippers.items()},
         "skipped": {n: list(s.past.items()) for n, s in offered.skippers.items()},
@@ -28,8 +30,10 @@ def dump(engine: Engine) -> bytes:
 def load(blob: bytes) -> Engine:
     """The engine that it was made of."""
     header, state, more = store.load(blob)
-    plans = [_plan_in(plan) for plan in header["plans"]]
-    found = Engine(plans, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
+    plans = {n: _plan_in(plan) for n, _, plan in header["plans"]}
+    since = {n: first for n, first, _ in header["plans"]}
+    running = Running(plans, since, dict(header["held"]), header["following"])
+    found = Engine(running, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
     found.state = state
     found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
     for n, waiting in header["skipping"].items():

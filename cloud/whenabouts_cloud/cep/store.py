@@ -13,7 +13,7 @@ from whenabouts_cloud.compiled import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.2  # little, so that the room behind the top stays small beside what is stored
-VERSION = 1
+VERSION = 2
 
 
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
