@@ -139,7 +139,7 @@ def readings_table(job, rows):
     """Rows as the table that `events_of` takes, by plain Python."""
     rows = [r for r in rows if r["kind"] not in ("gap", "absent")]
     columns = {name: table(rows)[name] for name in PLAIN}
-    for name in sources_of(job.plan()):
+    for name in sources_of(job.plan(), job.count):
         if name == "vclock":
             columns[name] = table(rows)[name]
             continue

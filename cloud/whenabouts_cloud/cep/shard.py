@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whenabouts_cloud.cep.engine import engine
+from whenabouts_cloud.cep.engines import engine
 from whenabouts_cloud.cep.events import Floats, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.identities import Identities
 from whenabouts_cloud.cep.infa_hts import LimitError

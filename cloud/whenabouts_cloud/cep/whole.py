@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts_cloud.cep.engine import detected
+from whenabouts_cloud.cep.engines import detected
 from whenabouts_cloud.cep.events import Ints, beyond_time, columns_of
 from whenabouts_cloud.cep.identities import Identities
 from whenabouts_cloud.cep.results import match_rows
