@@ -1,6 +1,7 @@
 """`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`job`, `rule_file`)."""
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,8 +84,8 @@ def _work(rules: list[CepRule], options: Options, following: RuleFile | None) ->
         text = count_text(result) if counts else match_text(result)
         return f"{result['rule']}  {text}" if several else text
 
-    more = {} if following is None else {"changed": following.changed, "claim": following.claim}
-    return Work("cep", "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits, **more)
+    work = Work("cep", "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
+    return work if following is None else replace(work, changed=following.changed, claim=following.claim)
 
 
 def _silently(_: str) -> None:

@@ -110,7 +110,7 @@ class RuleFile:
             raise click.UsageError(
                 f"{self._file}: found rules of another kind than those that run, expected the same: {TOGETHER}"
             )
-        same = [rule.text() for rule in rules] == [rule.text() for rule in self.running.rules.values()]
+        same = {rule.text() for rule in rules} == {rule.text() for rule in self.running.rules.values()}
         self._wanted = None if same else list(rules)
 
     def _stamp(self) -> tuple[int, int, int] | None:
