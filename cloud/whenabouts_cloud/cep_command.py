@@ -1,12 +1,15 @@
-"""`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`job`)."""
+"""`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`job`, `rule_file`)."""
 
+import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.cep.text import match_text
+from whenabouts_cloud.cep.text import count_text, match_text
 from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
+from whenabouts_cloud.rule_file import RuleFile, rules_of
 from whenabouts_cloud.rules import CepRule
 
 if TYPE_CHECKING:
@@ -31,38 +34,78 @@ with unpaid.wa:
 @click.command("cep", epilog=EXAMPLE)
 @job_options("matches")
 def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
-    """Find readings that happened in an order, as a rule says, and what should have happened but did not.
+    """Find readings that happened in an order, as rules say, and what should have happened but did not.
 
     Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
-    where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted".
+    where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted". With
+    COUNT in the rule the matches of each key are counted instead of told.
+
+    Without --rule-name all rules of the file run that are about events in an order, and the file may change meanwhile: a
+    rule that is added sees the readings from then on, one that is removed is forgotten, a changed one is both. Mistakes in
+    the file are told, and the rules from before stay.
     """
-    rule, options = choose_rule(rule_file, rule_name, CepRule), Options(**chosen)
-    if rule.pattern.mode == "causal":
+    options = Options(**chosen)
+    rules = rules_of(rule_file) if rule_name is None else []
+    rules = rules or [choose_rule(rule_file, rule_name, CepRule)]  # which says what is there instead
+    forever = [rule.name for rule in rules if rule.count and rule.count.every_us is None]
+    if forever and not options.once:
         raise click.UsageError(
-            f"{rule_file}: found CAUSAL in rule {rule.name}, expected CERTAIN, POSSIBLE or OVER: this job does not read the "
-            "vector clocks of readings; `whenabouts_cloud.cep.detect` takes them"
+            f"{rule_file}: found COUNT without EVERY in rule {', '.join(forever)}, expected --once, or EVERY as in COUNT "
+            "EVERY 1 h: as long as readings come no count of all of them is final"
         )
-    run(rule, _work(rule, options), options)
+    following = None
+    if rule_name is None:
+        complain = functools.partial(click.echo, err=True)
+        say = _silently if options.quiet else complain
+        following = RuleFile(rule_file, options.out, rules, options.shards, say, complain)
+    run(rules, _work(rules, options, following), options)
 
 
-def _work(rule: CepRule, options: Options) -> Work:
+def _work(rules: list[CepRule], options: Options, following: RuleFile | None) -> Work:
+    counts = any(rule.count for rule in rules)
+
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.spark.cep_batch import detect_packed, read_landing
-        from whenabouts_cloud.spark.sink import MATCHES, ResultSink
+        from whenabouts_cloud.spark.sink import COUNTS, MATCHES, ResultSink
 
         landing = read_landing(spark, str(options.landing))
-        return ResultSink(MATCHES, options.out).replace(detect_packed(rule, landing, options.shards))
+        frames = [detect_packed(rule, landing, options.shards) for rule in rules]
+        frame = functools.reduce(lambda x, y: x.unionByName(y), frames)
+        return ResultSink(COUNTS if counts else MATCHES, options.out).replace(frame)
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.cep_streaming import start_query
 
-        return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
+        what = rules[0] if following is None else following.adopt()
+        return start_query(what, spark, options.landing, options.out, options.shards, options.trigger, report)
 
-    return Work("cep", "matches", match_text, _TROUBLES, once, follow, _waits)
+    def line(result: dict[str, Any]) -> str:
+        several = len(rules if following is None else following.running.rules) > 1
+        text = count_text(result) if counts else match_text(result)
+        return f"{result['rule']}  {text}" if several else text
+
+    work = Work("cep", "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
+    return work if following is None else replace(work, changed=following.changed, claim=following.claim)
+
+
+def _silently(_: str) -> None:
+    """Says nothing."""
 
 
 def _waits(counts: dict[str, Any]) -> list[str]:
-    return [f"Stream {name}: no gateway has promised anything yet; what needs it waits" for name in counts["unheard"]]
+    unheard = [
+        f"Stream {name}: no gateway has promised anything yet; what needs it waits"
+        for name in counts.get("unheard", ())
+    ]
+    full = [f"{counts['full']}: what comes is set aside in OUT/_late"] if counts.get("full") else []
+    return (
+        full
+        + unheard
+        + [
+            f"Gateway {name} stamps without a group's clock: its readings are in order among themselves only"
+            for name in counts["alone_at"]
+        ]
+    )
 
 
 _TROUBLES = {
@@ -70,4 +113,7 @@ _TROUBLES = {
     "late": "late (set aside in OUT/_late)",
     "beyond_time": "with a stamp that is no time",
     "beyond_length": "longer than LENGTH",
+    "alone": "without a group's clock",
+    "middles": "taken at the middles of their stamps",
+    "limit": "set aside at a limit of the engine",
 }

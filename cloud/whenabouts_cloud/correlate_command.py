@@ -37,7 +37,7 @@ def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     where it was, and no pair comes twice.
     """
     rule, options = choose_rule(rule_file, rule_name, CorrelateRule), Options(**chosen)
-    run(rule, _work(rule, options), options)
+    run([rule], _work(rule, options), options)
 
 
 def _work(rule: CorrelateRule, options: Options) -> Work:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -114,7 +114,9 @@ class Work:
 
     `once` computes the result and says where it is published and what was counted; `follow` starts the query. `unit` is what
     results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with their text.
-    `waits` finds in what a shard counted what results wait for, as a line to tell once.
+    `changed` is asked between micro-batches whether the query is to be started anew, by `follow`, because its rules are
+    others; `claim` binds the output folder, where the rules alone do not. `waits` finds in what a shard or group counted
+    what results wait for or do without, as lines to tell once.
     """
 
     name: str
@@ -124,6 +126,8 @@ class Work:
     once: "Callable[[SparkSession], tuple[Path, list[dict[str, Any]]]]"
     follow: "Callable[[SparkSession, Report], StreamingQuery]"
     waits: Callable[[dict[str, Any]], list[str]] = lambda counts: []
+    changed: Callable[[], bool] = lambda: False
+    claim: Callable[[], None] | None = None
 
 
 def choose_rule(file: Path, name: str | None, kind: type[OneRule]) -> OneRule:
@@ -154,21 +158,23 @@ def choose_rule(file: Path, name: str | None, kind: type[OneRule]) -> OneRule:
     return mine[0]
 
 
-def run(rule: Rule, work: Work, options: Options) -> None:
+def run(rules: Sequence[Rule], work: Work, options: Options) -> None:
     """Run the work once, or until a signal."""
-    job = _Job(rule, work, options)
+    job = _Job(rules, work, options)
     job.once() if options.once else job.follow()
 
 
 class _Job:
     """One run of a command."""
 
-    def __init__(self, rule: Rule, work: Work, options: Options) -> None:
-        self._rule, self._work, self._options = rule, work, options
+    def __init__(self, rules: Sequence[Rule], work: Work, options: Options) -> None:
+        self._rules, self._work, self._options = rules, work, options
+        names = ", ".join(rule.name for rule in rules)
+        self._name = f"rule {names}" if len(rules) == 1 else f"rules {names}"
         self._line = json.dumps if options.as_json else work.line
         self._stopping = threading.Event()
         self._sums: Counter[str] = Counter()
-        self._silent: dict[int, list[str]] = {}
+        self._silent: dict[int | str, list[str]] = {}
         self._told: set[str] = set()
 
     def once(self) -> None:
@@ -182,6 +188,7 @@ class _Job:
         try:
             file, counts = self._work.once(spark)
             self._sums.update(total(counts))
+            self._once_each([text for one in counts for text in self._work.waits(one)])
             self._print(file)
         finally:
             spark.stop()
@@ -198,8 +205,9 @@ class _Job:
 
         try:
             query = self._work.follow(spark, self._report)
-            self._say(f"Watching {self._options.landing} for rule {self._rule.name}; stop with Ctrl-C")
-            self._wait(query)
+            self._say(f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C")
+            while self._wait(query):
+                query = self._work.follow(spark, self._report)
         except (Py4JError, ConnectionError):  # Java has ended before us: whoever stopped us stopped its process too
             if not self._stopping.is_set():
                 raise click.ClickException(
@@ -210,18 +218,23 @@ class _Job:
                 spark.stop()
         self._summary()
 
-    def _wait(self, query: "StreamingQuery") -> None:
-        """Until a signal or the query's failure; a micro-batch under way is let finish."""
+    def _wait(self, query: "StreamingQuery") -> bool:
+        """Until a signal, or the query's failure, or that it is to be started anew (True); a micro-batch under way is let
+        finish."""
         from pyspark.errors import StreamingQueryException
 
         try:
             while not self._stopping.is_set():
                 if query.awaitTermination(POLL_S):  # type: ignore[arg-type]
                     break
+                if self._work.changed():
+                    query.stop()
+                    return True
             deadline = time.monotonic() + STOP_WAIT_S
             while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
                 time.sleep(POLL_S)
             query.stop()
+            return False
         except StreamingQueryException as error:
             raise click.ClickException(
                 f"the streaming query failed; start it again to go on. Spark says: {error}"
@@ -231,7 +244,10 @@ class _Job:
         from whenabouts_cloud.spark.sink import WrongOutputError, claim
 
         try:
-            claim(self._options.out, self._rule, mode, self._options.shards)
+            if self._work.claim and mode == "streaming":
+                self._work.claim()
+            else:
+                claim(self._options.out, self._rules, mode, self._options.shards)
         except WrongOutputError as error:
             raise click.UsageError(str(error)) from None
 
@@ -241,7 +257,7 @@ class _Job:
 
         self._say("Starting Spark ...")
         began = time.monotonic()
-        name = f"whenabouts {self._work.name} {self._rule.name}"
+        name = f"whenabouts {self._work.name} {self._name}"
         try:
             spark = start_session(self._options.master, name, self._options.shards)
         except NoJavaError as error:
@@ -275,12 +291,8 @@ class _Job:
         self._sums.update(summed)
         self._silent.update({one["shard"]: one["silent"] for one in counts})
         waits = [text for one in counts for text in self._work.waits(one)]
-        for text in [f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()] + sorted(
-            set(waits)
-        ):
-            if text not in self._told:
-                self._say(text)
-                self._told.add(text)  # once, not at every heartbeat that comes late
+        self._once_each([f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()])
+        self._once_each(waits)
         if summed["readings"]:
             results = f"{summed[self._work.unit]} {self._work.unit}"
             self._say(
@@ -288,6 +300,12 @@ class _Job:
             )
         if published is not None:
             self._print(published)
+
+    def _once_each(self, texts: list[str]) -> None:
+        """Say what was not said yet, not again at every heartbeat that comes late."""
+        for text in sorted(set(texts) - self._told):
+            self._say(text)
+            self._told.add(text)
 
     def _silent_now(self) -> list[str]:
         return sorted({name for names in self._silent.values() for name in names})

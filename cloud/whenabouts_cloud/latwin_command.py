@@ -44,7 +44,7 @@ def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: 
     where it was, and no verdict comes twice. With POSSIBLY ... EAGER one may be withdrawn: a row with status "withdrawn".
     """
     rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
-    run(rule, _work(rule, options), options)
+    run([rule], _work(rule, options), options)
     if draw is not None:
         _draw(rule, options, draw)
 

@@ -250,7 +250,7 @@ def _events_lines(e: EventsExplained) -> list[str]:
         f"  variants     {e.variants}",
         f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
         f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
-        f"  told         {'when sure' if e.tell == 'sure' else 'on arrival, and taken back when it proves wrong'}",
+        f"  told         {_told(e)}",
         f"  kept         until an event ends {_time(e.keep_us)} later",
     ]
     for gap in e.gaps:
@@ -261,6 +261,14 @@ def _events_lines(e: EventsExplained) -> list[str]:
             f"{_time(source_us)} past {gap.sealed_by}",
         ]
     return lines + _automaton_lines(e)
+
+
+def _told(e: EventsExplained) -> str:
+    if e.count is not None:
+        return (
+            f"{e.count}, with each reading at the middle of its stamp; a stretch of time once nothing can come into it"
+        )
+    return "when sure" if e.tell == "sure" else "on arrival, and taken back when it proves wrong"
 
 
 def _automaton_lines(e: EventsExplained) -> list[str]:

@@ -8,16 +8,18 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from whenabouts_cloud.cep.expressions import FIELDS, split_column
-from whenabouts_cloud.cep.why_not import Explanation, Seen, lines, why_not
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
+
+if TYPE_CHECKING:
+    from whenabouts_cloud.cep.why_not import Explanation, Seen
 
 MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
 IDENTITY = ("site", "gateway", "boot", "seq")
@@ -51,6 +53,8 @@ def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_na
     TIME is ISO 8601, UTC if it names no zone, or microseconds since 1970. The answer is about the event of KEY nearest to it
     that could play a part in the pattern.
     """
+    from whenabouts_cloud.cep.why_not import lines, why_not  # loads numba
+
     rule, time_us = _rule(rule_file, rule_name), _time_us(time)
     if not landing.is_dir():
         raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
@@ -94,8 +98,10 @@ def read_rows(landing: Path, rule: CepRule, key: str, time_us: int) -> tuple[lis
     return kept, len(rows[:MAX_ROWS]) - len(once), len(rows) > MAX_ROWS
 
 
-def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> list[Seen]:
+def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[Seen]":
     """The readings as events of the rule, one for each stream that covers a reading."""
+    from whenabouts_cloud.cep.why_not import Seen
+
     columns = [name for name in rule.plan().attributes if name not in ("t_min", "t_max")]
     codes: dict[str, int] = {}
     found = []
@@ -170,8 +176,8 @@ def _instant(us: int) -> str:
         return f"{us} us"
 
 
-def _as_json(rule: CepRule, key: str, found: Explanation, readings: int, repeats: int, cut: bool) -> dict[str, Any]:
-    def event(one: Seen | None) -> dict[str, Any] | None:
+def _as_json(rule: CepRule, key: str, found: "Explanation", readings: int, repeats: int, cut: bool) -> dict[str, Any]:
+    def event(one: "Seen | None") -> dict[str, Any] | None:
         return (
             None
             if one is None

@@ -5,7 +5,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from support.cep_landing import GATEWAYS, RULES, as_matches, expected, random_readings, rule
+from support.cep_landing import (
+    CAUSAL,
+    GATEWAYS,
+    RULES,
+    as_matches,
+    causal_expected,
+    causal_readings,
+    expected,
+    random_readings,
+    rule,
+)
 from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.spark.cep_batch import detect_landing, detect_packed, read_landing
 from whenabouts_cloud.spark.packed import unpacked
@@ -35,6 +45,18 @@ def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_pat
         assert as_matches(detect_landing(job, landing, shards=3).toArrow()) == wanted
     if name in ("inner", "trailing", "across", "repeated"):
         assert notes.num_rows > 2, "shards were cut in time"
+
+
+def test_causal_order_is_what_gateways_knew(spark, tmp_path):
+    """Views are told by state readings of the landing, which the rule's streams do not cover."""
+    rows, facts = causal_readings(seed=5, steps=300)
+    job, wanted = rule(CAUSAL, length="40 ms"), causal_expected(rows, facts)
+    landing = read_landing(spark, landed(tmp_path / "landing", rows))
+    file, counts = ResultSink(MATCHES, tmp_path / "out").replace(detect_packed(job, landing, shards=2, group_events=30))
+    assert len(wanted) > 10
+    assert as_matches(pq.read_table(file)) == wanted
+    assert total(counts)["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
+    assert {name for one in counts for name in one["alone_at"]} == {"hall/g3"}
 
 
 def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):

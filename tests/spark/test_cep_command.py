@@ -3,12 +3,21 @@
 import json
 import time
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from spark.background import TIMEOUT_S, Process
-from support.cep_landing import GATEWAYS, STREAMS, as_matches, expected, random_readings
+from support.cep_landing import (
+    GATEWAYS,
+    STREAMS,
+    as_matches,
+    causal_expected,
+    causal_readings,
+    expected,
+    random_readings,
+)
 from support.landing import EPOCH_US, land, promise
 from whenabouts_cloud.cep_command import cep as command
 from whenabouts_cloud.rules import load_rules
@@ -64,6 +73,57 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} matches")
 
 
+def test_the_rule_file_changes_while_the_job_runs(folder):
+    """A mistake is told and changes nothing; a rule that is added sees what lands from then on; rows say which rule."""
+    rows, landing = random_readings(seed=23, count=160), folder / "landing"
+    promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
+    process = Process(folder, command="cep")
+    process.wait_for("Watching")
+    land(landing, rows[:80], 0)
+    process.wait_for("Batch")
+    wrong = folder / "wrong.wa"
+    wrong.write_text(RULE.replace("WITHIN 300 ms", "WITHIN"), encoding="utf-8")
+    wrong.rename(folder / "rule.wa")
+    process.wait_for("The rules from before stay")
+    more = folder / "more.wa"
+    more.write_text(RULE + "RULE soon SEQ(till c, exit e) WITHIN 200 ms PER key\n", encoding="utf-8")
+    more.rename(folder / "rule.wa")
+    process.wait_for("added soon")
+    land(landing, rows[80:], 1)
+    unpaid, soon = load_rules(folder / "rule.wa").cep_rules
+    wanted = {"unpaid": expected(unpaid, rows), "soon": expected(soon, rows[80:])}
+    deadline, n = time.monotonic() + TIMEOUT_S, 1
+    while pq.read_table(folder / "out").num_rows < sum(map(len, wanted.values())) and time.monotonic() < deadline:
+        promise(landing, dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
+        n += 1
+        time.sleep(0.5)
+    assert process.stop() == 0, "\n".join(process.err)
+    told = pq.read_table(folder / "out")
+    assert all(wanted.values())
+    for name, matches in wanted.items():
+        assert as_matches(told.filter(pc.equal(told["rule"], name))) == matches
+    assert sum(line.startswith("soon  ") for line in process.out) == len(wanted["soon"])
+
+
+def test_counts_are_printed_and_published(folder):
+    """--once needs no EVERY; a job that goes on does, and says so."""
+    text = RULE.split("RULE unpaid")[0] + "RULE n SEQ(shelf a, exit e) WITHIN 300 ms PER key COUNT, AVG(a.rssi)\n"
+    (folder / "rule.wa").write_text(text, encoding="utf-8")
+    rows = random_readings(seed=24, count=100)
+    land(folder / "landing", rows, 0)
+    result = run(folder)
+    assert result.exit_code == 2
+    assert "found COUNT without EVERY in rule n, expected --once, or EVERY" in result.output
+    process = Process(folder, "--once", command="cep")
+    assert process.wait() == 0, "\n".join(process.err)
+    told = pq.read_table(folder / "out/batch=00000000/counts.parquet").to_pylist()
+    assert {row["key"] for row in told} <= {"hot", "k1", "k2", "k3"}
+    assert sum(row["matches"] for row in told) > 5
+    assert len(process.out) == len(told)
+    assert all(line.startswith("ever  ") and "  AVG(a.rssi) -" in line for line in process.out)
+    assert "taken at the middles of their stamps" in process.err[-1]
+
+
 def test_once_prints_a_line_for_every_match(folder):
     """--once chooses the only rule of its kind, and writes what it prints."""
     rows, job = random_readings(seed=22, count=150), load_rules(folder / "rule.wa").cep_rules[0]
@@ -105,11 +165,15 @@ def test_help_shows_an_example():
     assert "SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key" in text
 
 
-def test_causal_order_is_refused_as_long_as_no_clocks_are_read(folder):
-    """Exit 2 and what to write instead; nothing is made."""
-    text = RULE.split("RULE near")[0].replace("PER key", "PER key CAUSAL")
+def test_readings_without_a_clock_of_a_group_are_told_of(folder):
+    """CAUSAL over gateways in no group: the matches of each alone, and which gateways those are."""
+    text = RULE.split("RULE near")[0].replace("PER key", "PER key CAUSAL").replace("20 ms", "40 ms")
     (folder / "rule.wa").write_text(text, encoding="utf-8")
-    result = run(folder, "--once")
-    assert result.exit_code == 2
-    assert "found CAUSAL in rule unpaid" in result.output
-    assert not (folder / "out").exists()
+    rows, facts = causal_readings(seed=8, steps=200)
+    land(folder / "landing", rows, 0)
+    process = Process(folder, "--once", command="cep")
+    assert process.wait() == 0, "\n".join(process.err)
+    assert as_matches(pq.read_table(folder / "out")) == causal_expected(rows, facts)
+    said = "Gateway hall/g3 stamps without a group's clock: its readings are in order among themselves only"
+    assert process.err.count(said) == 1
+    assert "without a group's clock" in process.err[-1]

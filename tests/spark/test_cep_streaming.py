@@ -1,12 +1,27 @@
 """The streaming job ends with what the batch job finds, each match once, however files arrive and it is restarted."""
 
 import random
+from dataclasses import replace
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from support.cep_landing import GATEWAYS, MS, STREAMS, as_matches, expected, random_readings, rule
+from support.cep_landing import (
+    CAUSAL,
+    GATEWAYS,
+    MS,
+    STREAMS,
+    as_matches,
+    causal_expected,
+    causal_readings,
+    expected,
+    random_readings,
+    rule,
+)
 from support.landing import EPOCH_US, land, promise, reading
+from whenabouts_cloud.rules.running import RunningRules
+from whenabouts_cloud.spark.cep_batch import detect_landing, read_landing
 from whenabouts_cloud.spark.cep_streaming import start_query
 from whenabouts_cloud.spark.sink import total
 
@@ -92,6 +107,85 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
     assert run.last("rows_kept") == run.last("keys_kept") == 0
 
 
+def test_causal_order_with_a_restart_ends_with_what_gateways_knew(make_run):
+    """Readings come in their gateways' order, over several micro-batches; the query is started anew on the way."""
+    rows, facts = causal_readings(seed=6, steps=240)
+    run = make_run(rule(CAUSAL, length="40 ms"))
+    run.start()
+    for n in range(3):
+        land(run.landing, rows[n * 80 : n * 80 + 80], n)
+        run.promise(min((r["t_max"] for r in rows[n * 80 + 80 :]), default=FOREVER_US), n)
+        run.step()
+        if n == 1:
+            run.query.stop()
+            run.start()
+    for n in range(2):
+        run.promise(FOREVER_US + n, 50 + n)
+        run.step()
+    wanted = causal_expected(rows, facts)
+    assert len(wanted) > 10
+    assert run.matches() == wanted
+    assert total(run.counts)["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
+    assert run.last("rows_kept") == 0
+
+
+def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
+    """Each stretch of each key once, as the batch job tells it."""
+    job = rule("SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key COUNT, SUM(a.rssi), MAX(e.value) EVERY 100 ms")
+    rows, run = random_readings(seed=12, count=160), make_run(job)
+    run.start()
+    for n in range(2):
+        land(run.landing, rows[n * 80 : n * 80 + 80], n)
+        run.promise(min(r["t_max"] for r in rows[80:]) if n == 0 else FOREVER_US, n)
+        run.step()
+        run.query.stop()
+        run.start()
+    for n in range(2):
+        run.promise(FOREVER_US + n, 50 + n)
+        run.step()
+    whole = detect_landing(job, read_landing(run.spark, str(run.landing)), shards=3).toArrow().to_pylist()
+    told = pq.read_table(run.out).drop_columns("batch").to_pylist()
+    assert len(whole) > 5
+    assert sorted(told, key=lambda r: r["result_id"]) == sorted(whole, key=lambda r: r["result_id"])
+    assert total(run.counts)["counts"] == len(whole)
+    assert run.last("rows_kept") == 0
+
+
+def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(make_run):
+    """Two rules; then the second goes and a third comes: the first is not disturbed, and what is gone is forgotten.
+
+    landed   0 .. 59     60 .. 119
+    first    |-----------|---------
+    second   |-----------|
+    third                |---------
+    """
+    rows = random_readings(seed=31, count=120)
+    first, second, third = rule("inner"), replace(rule("across"), name="s"), replace(rule("repeated"), name="t")
+    run = make_run(RunningRules.of([first, second]))
+    run.start()
+    land(run.landing, rows[:60], 0)
+    run.promise(EPOCH_US, 0)
+    run.step()
+    run.query.stop()
+    run.job = run.job.changed([third, first])
+    assert sorted(run.job.rules) == [0, 2]
+    run.start()
+    land(run.landing, rows[60:], 1)
+    for n in range(3):
+        run.promise(FOREVER_US + n, 1 + n)
+        run.step()
+    told = pq.read_table(run.out)
+    wanted = {"r": expected(first, rows), "s": expected(second, rows[:60]), "t": expected(third, rows[60:])}
+    assert all(wanted.values())
+    for name, matches in wanted.items():
+        assert as_matches(told.filter(pc.equal(told["rule"], name))) == matches
+    last = {one["shard"]: one["rows_kept"] for one in run.counts}
+    assert {name.partition("/")[0] for name in last} == {"0", "1", "2"}
+    assert sum(kept for name, kept in last.items() if not name.startswith("1/")) == 0
+    kept = run.query.lastProgress["stateOperators"][0]["numRowsTotal"]
+    assert kept == sum(not name.startswith("1/") for name in last), "the state of the second is removed"
+
+
 def test_time_alone_tells_a_match_in_every_shard(make_run):
     """Keys in all shards wait for the end of their windows; one promise without a reading tells them all."""
     run = make_run(rule("trailing"), shards=3)
@@ -158,5 +252,5 @@ def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
         k: c[k] for k in ("site", "gateway", "boot", "seq", "stream", "key", "t_min", "t_max")
     }.items() <= late.items()
     [changed] = pq.ParquetFile(run.out / "_late_effects" / batch / "matches.parquet").read().to_pylist()
-    assert changed == told | {"status": "late removed"}
+    assert changed == told | {"status": "late removed", "probability": None}
     assert total(run.counts)["late"] == 1

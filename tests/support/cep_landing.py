@@ -10,6 +10,7 @@ from reference.cep import Case, Event, final
 from support.landing import EPOCH_US, reading, table
 from whenabouts_cloud.cep.events import PLAIN, events_of, sources_of
 from whenabouts_cloud.cep.expressions import split_column
+from whenabouts_cloud.cep.views import STATE, runs_of
 from whenabouts_cloud.rules import parse_rules
 
 MS = 1000
@@ -27,6 +28,7 @@ RULES = {
     "AND a.antenna = e.antenna AND NOT a.value = 3 AND e.t_min - a.t_max > 4 ms",
     "skip": "SEQ(shelf a, exit e) WITHIN 150 ms PER key SKIP PAST LAST",
 }
+CAUSAL = "SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key CAUSAL"
 
 
 def rule(name, *, delay="1 h", length="20 ms", offset=""):
@@ -60,11 +62,87 @@ def random_readings(seed, count, span_ms=1200):
     return rows
 
 
+def causal_readings(seed, steps):
+    """Readings in true order of gateways that tell each other what they know, and what each knew: a set of facts.
+
+    g0 to g2 are a group, whose clocks are dense; halfway g0 starts anew and all are in a new view, in another order. g3 is
+    in no group. The state reading that tells a view is the first of its gateway in it.
+    """
+    rng = random.Random(seed)
+    rows, facts, members = [], [], GATEWAYS[:3]
+    boots, next_seq, view = dict.fromkeys(GATEWAYS, 1), dict.fromkeys(GATEWAYS, 0), 71
+    known, counts = {}, {}
+
+    def stamped(gateway, stream, key, kind, attrs=None):
+        t = EPOCH_US + step * 5 * MS
+        early, late = rng.choice([0, 3, 11]) * MS, 0 if attrs else rng.choice([0, 0, 2, 9]) * MS
+        row = reading(gateway, next_seq[gateway], stream, key, t - early, t + late, boot=boots[gateway], kind=kind)
+        row["attrs"] = None if attrs is None else json.dumps(attrs)
+        row["vclock"] = list(counts[gateway]) if gateway in members else [0]
+        next_seq[gateway] += 1
+        rows.append(row)
+        facts.append((view, frozenset(known[gateway])) if gateway in members else (None, frozenset()))
+
+    def begin(gateway):
+        place = members.index(gateway)
+        known[gateway].add((gateway, counts[gateway][place]))
+        stamped(gateway, "state", None, "state", {"$group": "all", "$view": view, "$process": place, "busy": True})
+
+    for step in range(steps):
+        if step in (0, steps // 2):
+            if step:
+                boots["g0"], next_seq["g0"], view, members = 7, 0, 72, members[::-1]
+            known, counts = {g: set() for g in members}, {g: [0] * 3 for g in members}
+            for gateway in members:
+                begin(gateway)
+        gateway, what = rng.choice(GATEWAYS), rng.choice(["begin", "read", "read", "read", "message", "message"])
+        if what == "read":
+            stamped(gateway, rng.choice(STREAMS), rng.choice(["hot", "hot", "k1", None]), "tag")
+        elif gateway in members and what == "begin":
+            counts[gateway][members.index(gateway)] += 1
+            begin(gateway)
+        elif gateway in members:
+            to = rng.choice(members)
+            known[to] |= known[gateway]
+            counts[to] = [max(pair) for pair in zip(counts[to], counts[gateway], strict=True)]
+    return rows, facts
+
+
+def causal_expected(rows, facts, window_us=300 * MS):
+    """The matches of CAUSAL by what each gateway knew: tuples of (name, gateway, seq)."""
+
+    def before(x, y):
+        (view, _), (its_view, knew) = facts[x], facts[y]
+        x, y = rows[x], rows[y]
+        if x["gateway"] == y["gateway"]:
+            return (x["boot"], x["seq"]) < (y["boot"], y["seq"])
+        order = GATEWAYS[:3] if view == 71 else GATEWAYS[2::-1]
+        return None not in (view, its_view) and view == its_view and (
+            x["gateway"], x["vclock"][order.index(x["gateway"])] + 1
+        ) in knew  # fmt: skip
+
+    def within(x, y):
+        return max(r["t_min"] for r in (x, y)) - min(r["t_max"] for r in (x, y)) <= window_us
+
+    of = {s: [i for i, r in enumerate(rows) if r["stream"].startswith(s)] for s in ("shelf", "till", "exit")}
+    found = set()
+    for a, e in ((a, e) for a in of["shelf"] for e in of["exit"]):
+        key = rows[a]["key"]
+        if key is None or key != rows[e]["key"] or not before(a, e) or not within(rows[a], rows[e]):
+            continue
+        if not any(rows[c]["key"] == key and before(a, c) and before(c, e) for c in of["till"]):
+            found.add(tuple((name, rows[i]["gateway"], rows[i]["seq"]) for name, i in (("a", a), ("e", e))))
+    return found
+
+
 def readings_table(job, rows):
     """Rows as the table that `events_of` takes, by plain Python."""
     rows = [r for r in rows if r["kind"] not in ("gap", "absent")]
     columns = {name: table(rows)[name] for name in PLAIN}
-    for name in sources_of(job.plan()):
+    for name in sources_of(job.plan(), job.count):
+        if name == "vclock":
+            columns[name] = table(rows)[name]
+            continue
         if name.startswith("attrs:"):
             maps = [json.loads(r["attrs"] or "{}") for r in rows]
             found = [json.dumps(x[name[6:]]) if name[6:] in x else None for x in maps]
@@ -72,6 +150,12 @@ def readings_table(job, rows):
             found = [r[name] for r in rows]
         columns[name] = pa.array(found, pa.string())
     return pa.table(columns)
+
+
+def views_table(rows):
+    """What state readings among the rows tell of views."""
+    told = table([r for r in rows if r["kind"] == "state"])
+    return runs_of(told.select(STATE))
 
 
 def events_table(job, rows):

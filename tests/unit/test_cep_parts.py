@@ -164,9 +164,9 @@ def test_past_last_goes_by_the_end_of_the_match_that_remained():
     skipper = Skipper(plan, 0)
     rows = np.array([(1, 2), (0, 4), (4, 5), (6, 7)])
     t = np.array([(1, 2), (0, 3), (3, 4), (4, 5)])
-    skipper.add(np.zeros(4, np.int64), t, t, rows, rows)
-    assert [part.tolist() for part in skipper.decided(6)] == [[6], [[0, 4]]]
-    assert [part.tolist() for part in skipper.decided(100)] == [[10], [[6, 7]]]
+    skipper.add(np.zeros(4, np.int64), t, t, rows, rows, np.array([0.1, 0.2, 0.3, 0.4]))
+    assert [part.tolist() for part in skipper.decided(6)] == [[6], [[0, 4]], [0.2]]
+    assert [part.tolist() for part in skipper.decided(100)] == [[10], [[6, 7]], [0.4]]
 
 
 def test_candidates_without_a_skip_or_doubt_are_told_as_they_are():
@@ -200,8 +200,11 @@ def test_clocks_are_held_until_their_events_are_past():
     assert held.known.vectors[:, 0].tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="clocks: found none"):
         held.add(None, np.array([11]), 5)
-    with pytest.raises(ValueError, match="expected 2 of one length"):
+    with pytest.raises(ValueError, match="expected 2 of them"):
         held.add(clocks(4, 1), np.array([11, 12]), 5)
+    held.add(clocks(4, 3), np.array([11, 12, 13]), 5)
+    held.cut(5)
+    assert held.known.vectors[:, 0].tolist() == [1, 2, 3, 4], "5 and 6 were not taken in"
     unasked = HeldClocks(False)
     unasked.add(None, np.array([1]), 0)
     assert unasked.known is None

@@ -35,6 +35,7 @@ from whenabouts_cloud.cep.counting_plan import (
     NotCountableError,
     Tables,
     countable,
+    places_of,
 )
 from whenabouts_cloud.cep.counting_state import (
     AT,
@@ -324,11 +325,7 @@ class _Counters:
             plan = pattern
             places = {str(place): [place] for place in range(plan.width)}
         else:
-            plan, places = pattern.plan(type_names), {}
-            for place, name in enumerate(pattern.names):
-                places[name] = [place]
-                if name.endswith("]"):
-                    places.setdefault(name.rpartition("[")[0], []).append(place)
+            plan, places = pattern.plan(type_names), places_of(pattern.names)
         found = countable(plan, len(type_names), aggregates, places)
         return Counter(found, Promise(order, k, None if sources is None else list(sources)), order == "source")
 

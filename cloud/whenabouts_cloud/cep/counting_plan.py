@@ -96,6 +96,16 @@ def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: d
     )
 
 
+def places_of(names: Sequence[str]) -> dict[str, list[int]]:
+    """The places that a name stands for, of `Pattern.names`: a repeated one for all its repetitions."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places[name] = [place]
+        if name.endswith("]"):
+            places.setdefault(name.rpartition("[")[0], []).append(place)
+    return places
+
+
 class _Chain(NamedTuple):
     columns: tuple[int, ...]
     terms: list[int]

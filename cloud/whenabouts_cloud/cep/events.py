@@ -4,6 +4,8 @@ A reading is an event of each stream of the rule that covers it; its type is the
 the stream's OFFSET for the engine and stay what the readers said everywhere else. Left out are readings of other streams
 and, in rules PER key, readings without a key: they are in no match and forbid none.
 
+A rule in order CAUSAL has the vector clocks in a column more (`views` says what they count).
+
 Columns of conditions are numbers (`expressions` says how text becomes one). The code of a text is a hash of it, so that it
 is the same in every process and after a restart; that two of a million texts have one code has a chance of 1 in 10^4, and
 then a condition between events may take them for equal. Keys are compared as they are (`stored`).
@@ -23,7 +25,7 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.expressions import FIELDS, split_column
 from whenabouts_cloud.cep.plan import Plan
-from whenabouts_cloud.rules.model import CepRule
+from whenabouts_cloud.rules.model import CepRule, Count
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -59,6 +61,7 @@ PLAIN = (
 )  # columns of a landing that every rule reads
 TEXTS = ("kind", "unit", "site", "gateway", "stream", "key")  # the others hold JSON
 STAMPS = ("t_min", "t_max")
+VCLOCK = "vclock"
 
 
 class Columns(NamedTuple):
@@ -76,14 +79,23 @@ def source_of(column: str) -> str:
     return name if name in FIELDS else f"attrs:{name.removeprefix('attrs.')}"
 
 
-def sources_of(plan: Plan) -> list[str]:
+def sources_of(plan: Plan, count: Count | None = None) -> list[str]:
     """The columns that a reading table needs beside those of PLAIN."""
-    return sorted({source_of(name) for name in _read(plan)} - set(PLAIN))
+    clocks = [VCLOCK] if plan.mode == "causal" else []
+    return sorted({source_of(name) for name in (*_read(plan), *measured(count))} - set(PLAIN)) + clocks
 
 
-def schema_of(plan: Plan) -> pa.Schema:
-    """EVENT, and a number for each column that the plan's conditions read, named with an @ before it."""
-    return pa.schema([*EVENT, *(pa.field(f"@{name}", pa.float64()) for name in _read(plan))])
+def measured(count: Count | None) -> list[str]:
+    """The columns whose numbers are aggregated."""
+    return list(dict.fromkeys(column for _, _, column in count.aggregates)) if count else []
+
+
+def schema_of(plan: Plan, count: Count | None = None) -> pa.Schema:
+    """EVENT, a number for each column that the plan's conditions read, named with an @ before it, one for each that is
+    aggregated, with a # before it, and what CAUSAL needs."""
+    numbers = [*(f"@{name}" for name in _read(plan)), *(f"#{name}" for name in measured(count))]
+    clocks = [pa.field(VCLOCK, pa.list_(pa.int64()))] if plan.mode == "causal" else []
+    return pa.schema([*EVENT, *(pa.field(name, pa.float64()) for name in numbers), *clocks])
 
 
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
@@ -101,7 +113,13 @@ def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, 
     for name in _read(plan):
         numbers = _numbers(name, readings[source_of(name)])
         columns[f"@{name}"] = pa.array(numbers if at is None else numbers[row])
-    schema = schema_of(plan)
+    for name in measured(rule.count):
+        numbers = _numbers(name, readings[source_of(name)], texts=False)
+        columns[f"#{name}"] = pa.array(numbers if at is None else numbers[row])
+    schema = schema_of(plan, rule.count)
+    if plan.mode == "causal":
+        clocks = readings[VCLOCK].cast(schema.field(VCLOCK).type)
+        columns[VCLOCK] = clocks if at is None else clocks.take(at)
     return pa.table([columns[name] for name in schema.names], schema=schema), row
 
 
@@ -169,15 +187,16 @@ def codes(column: pa.DictionaryArray) -> Ints:
     return numbers
 
 
-def _numbers(name: str, column: pa.ChunkedArray) -> Floats:
-    """A column of a condition from the column it is made of."""
+def _numbers(name: str, column: pa.ChunkedArray, texts: bool = True) -> Floats:
+    """A column of a condition from the column it is made of; or with nan for texts, which have no sum."""
     encoded = encode(column)
     _, word = split_column(name)
     plain = source_of(name) in TEXTS
-    meant = [_number(x, word) for x in (encoded.dictionary.to_pylist() if plain else _scalars(encoded.dictionary))]
-    values = np.array([*meant, np.nan])
+    values = encoded.dictionary.to_pylist() if plain else _scalars(encoded.dictionary)
+    meant = [_number(x if texts or not isinstance(x, str) else None, word) for x in values]
+    numbers = np.array([*meant, np.nan])
     at = encoded.indices.fill_null(len(meant)).to_numpy(zero_copy_only=False)
-    found: Floats = values[at]
+    found: Floats = numbers[at]
     return found
 
 

@@ -26,20 +26,17 @@ class HeldClocks:
             raise ValueError(
                 "clocks: found none, expected the vector clocks of the events for a pattern in causal order"
             )
-        if len(clocks.vectors) != len(t_max) or (self.known and clocks.vectors.shape[1] != self.known.vectors.shape[1]):
-            raise ValueError(
-                f"clocks: found vectors of shape {clocks.vectors.shape}, expected {len(t_max)} of one length"
-            )
+        if clocks.vectors.ndim != 2 or any(len(column) != len(t_max) for column in clocks.columns):
+            raise ValueError(f"clocks: found vectors of shape {clocks.vectors.shape}, expected {len(t_max)} of them")
         if self.known is None:
             self.known, self.t_max = clocks, t_max
             return
         gone = int(np.argmax(np.append(self.t_max >= past, True)))
         self.base += gone
         self.t_max = np.concatenate([self.t_max[gone:], t_max])
-        held = self.known
-        self.known = Clocks(*(
-            np.concatenate([old[gone:], new])
-            for old, new in (
-                (held.vectors, clocks.vectors), (held.process, clocks.process), (held.seq, clocks.seq),
-            )
-        ))  # fmt: skip
+        self.known = self.known.take(slice(gone, None)).joined(clocks)
+
+    def cut(self, fed: int) -> None:
+        """Forgets those of events from index `fed` on, which were not taken in."""
+        if self.known is not None:
+            self.known, self.t_max = self.known.take(slice(0, fed - self.base)), self.t_max[: fed - self.base]

@@ -68,6 +68,12 @@ class Identities:
             return rows, np.zeros(len(rows), np.int64)
         return rows, self._key_numbers[new["key"]]
 
+    def drop_last(self, count: int) -> None:
+        """Take back the numbers that were given last, as if these events had not been added."""
+        if count:
+            self.next -= count
+            self._columns = {name: column[:-count] for name, column in self._columns.items()}
+
     def rows(self, indices: Ints) -> pa.Table:
         """The stored events with these numbers, with the columns of EVENT."""
         at = np.searchsorted(self._columns["index"], indices)
@@ -86,6 +92,10 @@ class Identities:
             **{name: pa.array(picked[name]) for name in ("seq", "t_min", "t_max")},
         }
         return pa.table([of[name] for name in EVENT.names], schema=EVENT)
+
+    def keys(self, numbers: Ints) -> pa.Array:
+        """The keys with these numbers, of stored events."""
+        return self._keys.take(pa.array(np.searchsorted(self._key_numbers, numbers)))
 
     def holds(self, indices: Ints) -> npt.NDArray[np.bool_]:
         """Which of these numbers are of stored events, -1 for none included."""

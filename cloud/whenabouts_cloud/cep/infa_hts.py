@@ -101,6 +101,16 @@ class Engine:
         return None if found == NEVER else found
 
     @property
+    def full(self) -> str:
+        """Which limit of what is held is reached, "" for none: then room for more comes only with the frontier."""
+        stored, waiting = int(self.state.meta[at.STORED]), int(self.state.meta[at.PENDING])
+        if stored >= STORED_EVENTS:
+            return f"stored events: found {stored}, expected at most {STORED_EVENTS}"
+        if waiting >= WAITING_MATCHES:
+            return f"waiting matches: found {waiting}, expected at most {WAITING_MATCHES}"
+        return ""
+
+    @property
     def counters(self) -> dict[str, int]:
         """What is held, and how many events were late."""
         self._fit()
@@ -299,16 +309,15 @@ class Engine:
         told = self._out(out, block, taken)
         meta[at.STOP] = 0
         if limit and taken < count:
+            self.clocks.cut(self.fed)
             raise LimitError(limit, taken, told)
         return told
 
     def _limit(self, wanted: int, out: Results) -> str:
         """What is at its limit, if anything."""
         meta = self.state.meta
-        if wanted == at.MORE_POOL and meta[at.STORED] >= STORED_EVENTS:
-            return f"stored events: found {meta[at.STORED]}, expected at most {STORED_EVENTS}"
-        if wanted == at.MORE_PENDING and meta[at.PENDING] >= WAITING_MATCHES:
-            return f"waiting matches: found {meta[at.PENDING]}, expected at most {WAITING_MATCHES}"
+        if wanted in (at.MORE_POOL, at.MORE_PENDING) and self.full:
+            return self.full
         rows = int(max(meta[at.TOLD], meta[at.CANDIDATES]))
         if wanted in (at.MORE_TOLD, at.MORE_CANDIDATES) and rows >= BLOCK_MATCHES:
             return f"matches of one block: found {rows}, expected at most {BLOCK_MATCHES}"
@@ -344,10 +353,13 @@ class Engine:
         )
         plans = self.compiled.plans
         which = _cut(out.told_which, told) if len(plans) > 1 else np.full(told, min(plans, default=0))
-        parts = [
-            (_cut(out.told, told), _cut(out.told_at, told), which),
-            (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back)),
-            *((rows[:, 2:], rows[:, 0], rows[:, 1]) for rows in (out.added[:added], out.removed[:removed])),
+        parts: list[tuple[Array, ...]] = [
+            (_cut(out.told, told), _cut(out.told_at, told), which, np.ones(told)),
+            (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back), np.ones(back)),
+            *(
+                (rows[:, 2:], rows[:, 0], rows[:, 1], np.ones(len(rows)))
+                for rows in (out.added[:added], out.removed[:removed])
+            ),
         ]
         late_ones = _cut(out.late, late)
         if self.offers:
@@ -356,12 +368,12 @@ class Engine:
         told_part, back_part, plus, minus = parts[0], parts[1], _sorted(*parts[2]), _sorted(*parts[3])
         meta[at.FED] += taken
         return Out(
-            told_part[0], back_part[0], late_ones, told_part[1], told_part[2], plus[0], minus[0], back_part[1],
-            back_part[2], plus[1], plus[2], minus[1], minus[2],
+            told_part[0], back_part[0], late_ones, told_part[1], told_part[2], plus[0], minus[0], told_part[3],
+            back_part[1], back_part[2], plus[1], plus[2], minus[1], minus[2],
         )  # fmt: skip
 
     def _decide(
-        self, out: Results, block: Block | None, taken: int, late: Index, parts: list[tuple[Array, Array, Array]]
+        self, out: Results, block: Block | None, taken: int, late: Index, parts: list[tuple[Array, ...]]
     ) -> None:
         """Adds to told, retracted, added and removed what is decided outside of the machine code."""
         meta, fed = self.state.meta, self.fed
@@ -376,8 +388,8 @@ class Engine:
         frontiers = np.empty(0, np.int64) if block is None else block.frontier[:taken]
         skipped = self.offered.skipped(int(meta[at.FRONTIER]), frontiers, fed)
         for n, more in enumerate((decided.told, decided.retracted, decided.added, decided.removed)):
-            parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more[:3], strict=True))  # type: ignore[assignment]
-        parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped[:3], strict=True))  # type: ignore[assignment]
+            parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more, strict=True))
+        parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped, strict=True))
         if len(self.offered.live) > 2 * int(meta[at.PENDING]) + LIVE:
             waiting = self.state.pending[: int(meta[at.PENDING_TOP])]
             self.offered.keep_live(waiting[waiting[:, at.P_NODE] >= 0, at.P_SERIAL])
@@ -397,7 +409,7 @@ def _cut(rows: Array, count: int) -> Array:
     return rows[:count] if count * 2 > len(rows) else rows[:count].copy()
 
 
-def _sorted(rows: Array, moment: Array, pattern: Array) -> tuple[Array, Array, Array]:
+def _sorted(rows: Array, moment: Array, pattern: Array, probability: Array) -> tuple[Array, ...]:
     """By moment, then lexicographic, then by pattern."""
     order = np.lexsort((pattern, *rows.T[::-1], moment))
-    return rows[order], moment[order], pattern[order]
+    return rows[order], moment[order], pattern[order], probability[order]

@@ -64,12 +64,14 @@ class Offered:
         for variant in np.unique(candidates[:, VARIANT]).tolist():
             at = np.flatnonzero(candidates[:, VARIANT] == variant)
             mine = candidates[at]
-            keep, probability = self._ask(variant, mine, _gather(negated, mine[:, NEGATED], end[at]), clocks, base)
             kind = mine[:, KIND]
+            events = _gather(negated, mine[:, NEGATED], end[at])
+            keep, probability = self._ask(variant, mine, events, clocks, base, kind == FIRST)
             if (kind == LATE_REMOVED).any():
                 late = np.flatnonzero((kind == LATE_REMOVED) & keep)
                 events = _gather(negated, mine[late, NEGATED], end[at[late]])
-                still, _ = self._ask(variant, mine[late], _with_late(events, mine[late], stamps), clocks, base)
+                events = _with_late(events, mine[late], stamps)
+                still, _ = self._ask(variant, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
                 keep[late[still]] = False
             rows = self._rows(variant, mine, probability)
             for which in (LATE_ADDED, LATE_REMOVED):
@@ -77,7 +79,7 @@ class Offered:
             told, back = self._course(mine, keep)
             number, _ = self.compiled.variants[variant]
             if number in self.skippers:
-                self._hold_back(number, variant, mine[told], rows.ids[told])
+                self._hold_back(number, variant, mine[told], _pick(rows, told))
             else:
                 found[FIRST].append(_pick(rows, told))
             found[AGAIN].append(_pick(rows, back))
@@ -87,12 +89,12 @@ class Offered:
         """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
         found = []
         for number, skipper in self.skippers.items():
-            reached, rows = skipper.decided(frontier)
+            reached, rows, probability = skipper.decided(frontier)
             place = np.searchsorted(frontiers, reached)
             ids = np.full((len(rows), self.compiled.width), -1, np.int64)
             ids[:, : rows.shape[1]] = rows
             moments = np.where(place < len(frontiers), fed + place, -1)
-            found.append(Rows(ids, moments, np.full(len(rows), number, np.int64), np.ones(len(rows))))
+            found.append(Rows(ids, moments, np.full(len(rows), number, np.int64), probability))
         return self._joined(found)
 
     def keep_live(self, waiting: Array) -> None:
@@ -100,8 +102,9 @@ class Offered:
         self.live &= set(waiting.tolist())
 
     def _ask(
-        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int
+        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int, exact: Array
     ) -> tuple[Array, Array]:
+        """Which are matches, and with what probability: exact where asked for, nan where the mode has none."""
         number, place = self.compiled.variants[variant]
         plan = self.compiled.plans[number]
         if plan.mode == "certain" or not len(rows):
@@ -115,8 +118,8 @@ class Offered:
             offsets = np.zeros(len(rows) + 1, np.int64)
             np.cumsum(np.bincount(owner[of], minlength=len(rows)), out=offsets[1:])
             gaps.append((offsets, *(np.ascontiguousarray(lists[of, c]) for c in (1, 2)), lists[of, 3] - base))
-        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks)
-        return np.array(keep), probability
+        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks, exact=exact)
+        return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
 
     def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
         """Which of the candidates are told, and which taken back."""
@@ -137,13 +140,13 @@ class Offered:
         ids[:, list(one.columns)] = _stamps(rows, len(one.classes))[2]
         return Rows(ids, rows[:, MOMENT], np.full(len(rows), number, np.int64), probability)
 
-    def _hold_back(self, number: int, variant: int, rows: Array, ids: Array) -> None:
+    def _hold_back(self, number: int, variant: int, rows: Array, told: Rows) -> None:
         """Hands matches to the skip."""
         plan = self.compiled.plans[number]
         one = plan.variants[self.compiled.variants[variant][1]]
         places = np.argsort(one.columns)
         t, t_max, index = (x[:, places] for x in _stamps(rows, len(one.classes)))
-        self.skippers[number].add(rows[:, KEY], t, t_max, index, ids[:, : plan.width])
+        self.skippers[number].add(rows[:, KEY], t, t_max, index, told.ids[:, : plan.width], told.probability)
 
     def _joined(self, parts: list[Rows]) -> Rows:
         if parts:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 _NONE = np.empty(0, np.int64)
 
 
@@ -17,8 +18,9 @@ class Out:
     `matches` (m, width) by told_at, then lexicographic; `told_at` (m,) is the event on whose arrival each was told, -1 when
     time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and hold no
     more. `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches
-    they would have added to and removed from what is still held (no rows from methods that do not look). For each row of
-    the last three, `..._by` is the event that took it back or was late, and `..._pattern` the pattern.
+    they would have added to and removed from what is still held (no rows from methods that do not look). `probability` (m,)
+    of matches is 1 in mode certain, that of the whole match in mode over, and nan in the others. For each row of the last
+    three of the rest, `..._by` is the event that took it back or was late, and `..._pattern` the pattern.
     """
 
     matches: Rows
@@ -28,6 +30,7 @@ class Out:
     pattern: Rows
     late_added: Rows
     late_removed: Rows
+    probability: Floats
     retracted_by: Rows = field(default_factory=lambda: _NONE)
     retracted_pattern: Rows = field(default_factory=lambda: _NONE)
     late_added_by: Rows = field(default_factory=lambda: _NONE)
@@ -50,4 +53,5 @@ class Out:
             np.zeros(len(matches), np.int64),
             none,
             none,
+            np.ones(len(matches)),
         )

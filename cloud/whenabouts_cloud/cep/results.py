@@ -5,7 +5,13 @@ gave them; t_min is the first of them, t_max the last. `result_id` is a hash of 
 identity at each place, so the same match has the same id in every run and driver. A row is "match" or, for ON ARRIVAL,
 "retracted": the match of this id that was told before holds no more.
 
-Cost: array operations; one hash a match.
+`probability` is 1 for CERTAIN and that of the whole match for OVER; it is null for POSSIBLE and CAUSAL, which have none, and
+in rows that are no match or none any more.
+
+A rule with COUNT tells rows of COUNT: the matches of a key whose last event lies in [t_min, t_max], both null where EVERY is
+not given; `exact` is false where there are that many or more. Its `result_id` is a hash of rule, key and t_min.
+
+Cost: array operations; one hash a row.
 """
 
 import hashlib
@@ -42,6 +48,19 @@ RESULT = pa.schema(
         ("events", pa.list_(PLACE)),
     ]
 )
+AGGREGATE = pa.struct([("name", pa.string()), ("value", pa.float64())])
+COUNT = pa.schema(
+    [
+        ("result_id", pa.string()),
+        ("rule", pa.string()),
+        ("key", pa.string()),
+        ("t_min", pa.int64()),
+        ("t_max", pa.int64()),
+        ("matches", pa.int64()),
+        ("exact", pa.bool_()),
+        ("aggregates", pa.list_(AGGREGATE)),
+    ]
+)
 _EMPTY_PLACE = "-"
 
 
@@ -68,12 +87,42 @@ def match_rows(
         "status": pa.repeat(pa.scalar(status), len(matches)),
         "t_min": pa.array(np.minimum.reduceat(stamps[0][chosen], starts[:-1])),
         "t_max": pa.array(np.maximum.reduceat(stamps[1][chosen], starts[:-1])),
-        "probability": pa.nulls(len(matches), pa.float64()) if probability is None else pa.array(probability),
+        "probability": pa.nulls(len(matches), pa.float64())
+        if probability is None
+        else pa.array(probability, from_pandas=True),
         "events": pa.ListArray.from_arrays(
             pa.array(starts, pa.int32()), _entries(rule, places, events.take(pa.array(chosen)))
         ),
     }
     return pa.table([of[name] for name in RESULT.names], schema=RESULT)
+
+
+def count_rows(
+    rule: CepRule, keys: pa.Array, begin_us: int | None, matches: Ints, exact: Any, aggregates: Floats
+) -> pa.Table:
+    """Rows of COUNT for the keys that have matches with a last event in the stretch from `begin_us` on."""
+    names = rule.count.names if rule.count else ()
+    every_us = rule.count.every_us if rule.count else None
+    ends = None if begin_us is None or every_us is None else begin_us + every_us - 1
+    flat = pa.StructArray.from_arrays(
+        [pa.array(list(names) * len(keys), pa.string()), pa.array(aggregates.reshape(-1), from_pandas=True)],
+        fields=list(AGGREGATE),
+    )
+    ids = [
+        hashlib.blake2b(f"{rule.name} {begin_us} {key}".encode(), digest_size=16).hexdigest()
+        for key in keys.to_pylist()
+    ]
+    of = {
+        "result_id": pa.array(ids, pa.string()),
+        "rule": pa.repeat(pa.scalar(rule.name), len(keys)),
+        "key": keys,
+        "t_min": pa.repeat(pa.scalar(begin_us, pa.int64()), len(keys)),
+        "t_max": pa.repeat(pa.scalar(ends, pa.int64()), len(keys)),
+        "matches": pa.array(matches),
+        "exact": pa.array(exact, pa.bool_()),
+        "aggregates": pa.ListArray.from_arrays(pa.array(np.arange(len(keys) + 1) * len(names), pa.int32()), flat),
+    }
+    return pa.table([of[name] for name in COUNT.names], schema=COUNT)
 
 
 def aside_rows(rule: CepRule, events: pa.Table) -> pa.Table:

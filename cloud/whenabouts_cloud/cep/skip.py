@@ -24,7 +24,8 @@ KEY, END, T, INDEX = 0, 1, 2, 3
 class Skipper:
     """Holds back the matches of one plan until they are decided.
 
-    `waiting` are rows as above; `past` are rows of key, ascending, and end of the last match that remained.
+    `waiting` are rows as above and `probability` how probable each is; `past` are rows of key, ascending, and end of the
+    last match that remained.
     """
 
     def __init__(self, plan: Plan, longest: int) -> None:
@@ -32,9 +33,10 @@ class Skipper:
         self.past_last = plan.skip == "past_last"
         self.most, self.width = max(len(one.classes) for one in plan.variants), plan.width
         self.waiting: Array = np.empty((0, T + 2 * self.most + self.width), np.int64)
+        self.probability: Array = np.empty(0, np.float64)
         self.past: Array = np.empty((0, 2), np.int64)
 
-    def add(self, key: Array, t: Array, t_max: Array, index: Array, rows: Array) -> None:
+    def add(self, key: Array, t: Array, t_max: Array, index: Array, rows: Array, probability: Array) -> None:
         """Matches that are sure: (m,) keys, (m, positives) stamps and indices in the order of places, (m, width) rows."""
         more = np.full((len(key), self.waiting.shape[1]), NEVER)
         more[:, KEY], more[:, END] = key, t_max[:, -1]
@@ -42,14 +44,15 @@ class Skipper:
         more[:, T:behind:2], more[:, INDEX:behind:2] = t, index
         more[:, T + 2 * self.most :] = rows
         self.waiting = np.concatenate([self.waiting, more])
+        self.probability = np.concatenate([self.probability, probability])
 
-    def decided(self, frontier: int) -> tuple[Array, Array]:
-        """(frontiers that decided them, rows) of all that are decided at this frontier and remain."""
+    def decided(self, frontier: int) -> tuple[Array, Array, Array]:
+        """(frontiers that decided them, rows, probabilities) of all that are decided at this frontier and remain."""
         is_due = self.waiting[:, T] + self.wait < frontier
-        due = self.waiting[is_due]
+        due, probability = self.waiting[is_due], self.probability[is_due]
         if not len(due):
-            return np.empty(0, np.int64), due[:, T + 2 * self.most :]
-        self.waiting = self.waiting[~is_due]
+            return np.empty(0, np.int64), due[:, T + 2 * self.most :], probability
+        self.waiting, self.probability = self.waiting[~is_due], self.probability[~is_due]
         order = np.lexsort((due[:, INDEX], due[:, T], due[:, KEY]))
         remains = np.zeros(len(due), np.bool_)
         _choose(due, order, self.most, self.past_last, self.past, remains)
@@ -59,7 +62,7 @@ class Skipper:
             ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
             latest = np.append(ends[1:, 0] != ends[:-1, 0], True)
             self.past = ends[latest & (ends[:, 1] + self.wait >= frontier)]
-        return kept[:, T] + self.wait + 1, kept[:, T + 2 * self.most :]
+        return kept[:, T] + self.wait + 1, kept[:, T + 2 * self.most :], probability[remains]
 
 
 @bare

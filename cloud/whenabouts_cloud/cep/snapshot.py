@@ -9,16 +9,18 @@ from whenabouts_cloud.cep.infa_hts import Engine
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
 from whenabouts_cloud.cep.running import Running
 
+CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
+
 
 def dump(engine: Engine) -> bytes:
     """The engine as bytes."""
     offered, clocks, running = engine.offered, engine.clocks, engine.running
     held = clocks.known
-    arrays = {} if held is None else {
-        "vectors": held.vectors, "process": held.process, "seq": held.seq, "clocks_t_max": clocks.t_max,
-    }  # fmt: skip
+    arrays = {} if held is None else dict(zip(CLOCKS, held.columns, strict=True)) | {"clocks_t_max": clocks.t_max}
     for n, skipper in offered.skippers.items():
-        arrays |= {f"waiting {n}": skipper.waiting, f"past {n}": skipper.past}
+        arrays |= {
+            f"waiting {n}": skipper.waiting, f"past {n}": skipper.past, f"probability {n}": skipper.probability,
+        }  # fmt: skip
     return store.dump(engine.state, arrays, {
         "plans": [[n, running.since[n], _plan_out(plan)] for n, plan in running.plans.items()],
         "held": list(running.held.items()), "following": running.following, "types": engine.type_names, "emit": engine.emit,
@@ -38,10 +40,11 @@ def load(blob: bytes) -> Engine:
     found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
     for n, skipper in found.offered.skippers.items():
         skipper.waiting, skipper.past = more[f"waiting {n}"], more[f"past {n}"]
+        skipper.probability = more[f"probability {n}"]
     found.offered.live = set(header["live"])
     if "vectors" in more:
         found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
-        found.clocks.known = Clocks(more["vectors"], more["process"], more["seq"])
+        found.clocks.known = Clocks(*(more[name] for name in CLOCKS))
     return found
 
 

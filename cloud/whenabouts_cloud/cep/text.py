@@ -1,4 +1,4 @@
-"""A match as one line for people."""
+"""A match, or a count of matches, as one line for people."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from whenabouts_cloud.times import date, headline, instant, shown
 
 
 def match_text(match: dict[str, Any]) -> str:
-    """When, what, which event at each place and how surely, from a row of `results.RESULT`.
+    """When, what, which event at each place and how surely if it is not certain, from a row of `results.RESULT`.
 
     >>> event = {"name": "a", "stream": "shelf/1", "site": "s", "gateway": "g", "t_min": 0, "t_max": 0}
     >>> row = {"key": "E1", "status": "match", "t_min": 0, "probability": None}
@@ -22,8 +22,25 @@ def match_text(match: dict[str, Any]) -> str:
         if event["t_max"] != event["t_min"]:
             span += f"..{instant(event['t_max'], day)}"
         parts.append(f"{event['name']} {shown(event['stream'])}@{event['site']}/{event['gateway']} {span}")
-    if match["probability"] is not None:
+    if match["probability"] is not None and match["probability"] < 1:
         parts.append(f"p={match['probability']:.4f}")
     if match["status"] != "match":
         parts.append(match["status"])
+    return "  ".join(parts)
+
+
+def count_text(count: dict[str, Any]) -> str:
+    """When, of which key, how many matches and their aggregates, from a row of `results.COUNT`.
+
+    >>> row = {"key": "E1", "t_min": 0, "matches": 3, "exact": True, "aggregates": [{"name": "SUM(a.value)", "value": 1.5}]}
+    >>> count_text(row)
+    '1970-01-01T00:00:00.000Z  E1  3 matches  SUM(a.value) 1.5'
+    >>> count_text(row | {"t_min": None, "exact": False, "aggregates": [{"name": "MAX(a.x)", "value": None}]})
+    'ever  E1  at least 3 matches  MAX(a.x) -'
+    """
+    least = "" if count["exact"] else "at least "
+    parts = ["ever" if count["t_min"] is None else headline(count["t_min"]), shown(count["key"])]
+    parts.append(f"{least}{count['matches']} matches")
+    for one in count["aggregates"]:
+        parts.append(f"{one['name']} {'-' if one['value'] is None else format(one['value'], '.12g')}")
     return "  ".join(parts)

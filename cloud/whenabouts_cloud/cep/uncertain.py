@@ -51,7 +51,7 @@ def refine(
     ids: Ints,
     clocks: Clocks | None = None,
     *,
-    exact: bool = False,
+    exact: bool | Bools = False,
     counters: Counters | None = None,
 ) -> tuple[Bools, Floats]:
     """Which of m candidates, tuples of n events as the variant lists them, are matches in the plan's mode.
@@ -61,8 +61,8 @@ def refine(
     not looked at. `clocks` are needed in causal mode only.
 
     Returns keep (m,) and probability (m,). In mode over the probability is exact where it was integrated; where bounds
-    decided it is the lower bound of a kept candidate and the upper bound of one not kept, unless `exact` is set: then all
-    kept ones are integrated. In the other modes it is 1 for kept ones and nan for the others.
+    decided it is the lower bound of a kept candidate and the upper bound of one not kept, unless `exact` is set, for all or
+    some of them: then the kept ones among these are integrated. In the other modes it is 1 for kept ones, nan for others.
 
     Raises:
         ValueError: causal mode without clocks, or a variant with too many orders or elements.
@@ -116,7 +116,7 @@ def _taken(found: Obstacles, rows: Ints) -> Obstacles:
 
 
 def _over(
-    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, found: Obstacles, exact: bool, counters: Counters
+    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, found: Obstacles, exact: bool | Bools, counters: Counters
 ) -> tuple[Bools, Floats]:
     structure = downsets(variant)
     threshold = float(Fraction(plan.probability))

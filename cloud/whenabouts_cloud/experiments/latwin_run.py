@@ -76,9 +76,8 @@ def told(office: Office, window: int, order: Order = "causal") -> dict[tuple[int
             detector.push(p, number, clock, holds, lo, hi)
         else:
             detector.evidence(p, clock, lo)
-        runs = detector.runs
-        if runs is not None and runs not in found:
-            found[runs] = at
+        for runs in detector.overlaps:
+            found.setdefault(runs, at)
     return found
 
 

@@ -43,6 +43,13 @@ A rule about an order of events; its types are streams:
     SKIP TO NEXT, SKIP PAST LAST     one match for each first event; none that overlaps one before
     WHEN SURE   (default) told once and for good; ON ARRIVAL: at once, and taken back if it proves wrong
 
+    COUNT       instead of the matches, how many each key has; COUNT, SUM(a.value), MIN(a.rssi), MAX(...), AVG(...) with
+                aggregates of numbers that the events of an element have; EVERY 1 h: apart by the hour (from 1970, UTC) of
+                the last event, as a job that goes on needs. Readings count as points, at the middle of their stamps
+
+A reading that two streams cover is an event of each: with SEQ(a, b) and streams that overlap it could be both a and b if its
+stamp allowed it, and !b forbids by readings of a too. Let patterns of streams overlap only where that is meant.
+
 A condition says nothing in a match without an element that it names (of another alternative, or a repetition that did not
 come). One on a negated element says which events are forbidden. What an event does not have compares as false.
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from lark import Token, Tree
 
+from whenabouts_cloud.rules.counts import read_count
 from whenabouts_cloud.rules.errors import Mistake
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.sequences import read_pattern
@@ -93,7 +94,7 @@ class Checker:
             self._notes.add(name, f"found a name of {len(name)} letters, expected at most {MAX_NAME}")
         body, place = rest[-1].children[0], rest[0] if len(rest) == 2 else None
         if body.data == "pattern":
-            return self._cep(str(name), place, body)
+            return self._cep(str(name), place, body, *rest[-1].children[1:])
         if body.data == "global_state":
             return self._latwin(str(name), place, body)
         return self._correlate(str(name), place, body)
@@ -127,15 +128,16 @@ class Checker:
             place=cast(Place, "auto" if place is None else place.lower()),
         )
 
-    def _cep(self, name: str, place: Token | None, body: Any) -> CepRule | None:
+    def _cep(self, name: str, place: Token | None, body: Any, counted: Any = None) -> CepRule | None:
         pattern = read_pattern(body, self._notes, self._known_stream, None)
+        count = None if pattern is None or counted is None else read_count(counted, pattern, self._notes)
         if place == "EDGE":
             self._notes.add(place, "found AT EDGE, expected AT CLOUD or nothing: a gateway runs CORRELATE rules only")
         streams = [] if pattern is None else [self._streams.get(x) for x in pattern.types]
         if pattern is None or None in streams:
             return None
         known = tuple(stream for stream in streams if stream is not None)
-        return CepRule(name, known, pattern, "auto" if place is None else "cloud")
+        return CepRule(name, known, pattern, "auto" if place is None else "cloud", count)
 
     def _latwin(self, name: str, place: Token | None, body: Any) -> LatwinRule | None:
         found = read_global_state(body, self._notes, self._known_stream)

@@ -55,6 +55,7 @@ class EventsExplained:
     keep_us: int
     variants: int
     tell: str
+    count: str | None
     gaps: tuple[GapExplained, ...]
     state_count: int | None
     states: tuple[StateExplained, ...]
@@ -77,6 +78,7 @@ def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules 
         pattern.window_us + rule.longest_us + rule.bound_us,
         len(variant_shapes(pattern)),
         pattern.tell,
+        None if rule.count is None else rule.count.text(),
         gaps(rule),
         None if found.states is None else len(found.states),
         _states(found),

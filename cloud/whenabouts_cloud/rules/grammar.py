@@ -18,7 +18,7 @@ Start = Literal["start", "pattern"]
 _SAY = {
     "NAME": "a name", "STRING": 'a name in quotes such as "dock/tags"', "NUMBER": "a number", "WORD": "a unit",
     "$END": "the end of the declaration", "PLACE": "CLOUD or EDGE", "SIGN": "`-`", "OPERATOR": "`=`",
-    "SUM_SIGN": "`+`", "PRODUCT_SIGN": "`*`",
+    "AGGREGATE": "SUM, MIN, MAX or AVG", "SUM_SIGN": "`+`", "PRODUCT_SIGN": "`*`",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from whenabouts_cloud.rules.predicate import Alternative, Predicate, alternative
 
 ResultKind = Literal["inner", "left", "anti"]
 Place = Literal["auto", "edge", "cloud"]
+Function = Literal["sum", "min", "max", "avg"]
 
 
 @dataclass(frozen=True)
@@ -89,16 +90,39 @@ class CorrelateRule:
 
 
 @dataclass(frozen=True)
+class Count:
+    """How many matches each key has, and aggregates over them; `every_us` long stretches of time apart, by the last event.
+
+    `aggregates` are (function, element, column), such as ("sum", "d", "value"): of numbers that events of this element have.
+    """
+
+    aggregates: tuple[tuple[Function, str, str], ...] = ()
+    every_us: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each aggregate is called, which is how it is written."""
+        return tuple(f"{function.upper()}({name}.{column})" for function, name, column in self.aggregates)
+
+    def text(self) -> str:
+        """In the rule language."""
+        every = "" if self.every_us is None else f" EVERY {self.every_us} us"
+        return ", ".join(["COUNT", *self.names]) + every
+
+
+@dataclass(frozen=True)
 class CepRule:
     """Events in an order, as a pattern says whose types are the names of `streams`, each once, in the pattern's order.
 
-    A reading is an event of every stream that covers it: of streams that overlap it is several events.
+    With `count` the matches are counted, not told. A reading is an event of every stream that covers it: of streams that
+    overlap it is several events, which may even be in one match.
     """
 
     name: str
     streams: tuple[Stream, ...]
     pattern: Pattern
     place: Place = "auto"
+    count: Count | None = None
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -131,7 +155,8 @@ class CepRule:
         """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
         place = "" if self.place == "auto" else f" AT {self.place.upper()}"
         streams = "\n".join(stream.text() for stream in self.streams)
-        return f"{streams}\nRULE {self.name}{place}\n  {self.pattern.text()}"
+        count = "" if self.count is None else f" {self.count.text()}"
+        return f"{streams}\nRULE {self.name}{place}\n  {self.pattern.text()}{count}"
 
 
 @dataclass(frozen=True)

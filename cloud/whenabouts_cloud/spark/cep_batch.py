@@ -3,7 +3,8 @@
 Events are divided into shards by key. A shard that is too large to be held at once is divided in time as well, into slabs
 of about equally many events, between quantiles: a match belongs to the slab in which its first event begins, and a slab
 gets every event that a match of it may have or a negation of it may forbid. Not divided in time are rules that no window
-bounds: those that skip after a match, as what is skipped depends on all before, and those that order by vector clocks.
+bounds: those that skip after a match, as what is skipped depends on all before, and those that order by vector clocks. Nor
+are those that count, whose keys have few numbers each.
 
 Cost: one scan, packed into one shuffle of few large rows (`packed`); for landings above GROUP_EVENTS rows a count before
 it, and quantiles of the shards that are too large. A group is held in memory whole, at about 200 bytes an event.
@@ -18,7 +19,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from whenabouts_cloud.cep.counted import counts_of
 from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
+from whenabouts_cloud.cep.results import COUNT, RESULT
+from whenabouts_cloud.cep.rule_frontier import gateways_of
+from whenabouts_cloud.cep.views import Views
 from whenabouts_cloud.cep.whole import matches_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.packed import (
@@ -30,6 +35,8 @@ from whenabouts_cloud.spark.packed import (
     packed_rows,
     readings_of,
     unpacked,
+    views_in,
+    views_of,
 )
 from whenabouts_cloud.spark.schema import INT64_MAX, INT64_MIN, LOOK_UP
 
@@ -57,9 +64,9 @@ def read_landing(spark: "SparkSession", landing: str) -> "DataFrame":
 def detect_landing(
     rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS
 ) -> "DataFrame":
-    """The matches of a rule in a landing, with the columns of RESULT; as `detect_packed`."""
+    """The matches of a rule in a landing, with the columns of RESULT, or its counts (COUNT); as `detect_packed`."""
     rows = unpacked(detect_packed(rule, landing, shards, group_events))
-    return rows.where("note is null").drop("note")
+    return rows.where("note is null").select((COUNT if rule.count else RESULT).names)
 
 
 def detect_packed(
@@ -67,15 +74,19 @@ def detect_packed(
 ) -> "DataFrame":
     """The same packed, as the sink takes it, with rows that tell what each group counted.
 
-    May run small jobs at once, to place slabs; the result itself is lazy like any frame.
+    May run small jobs at once, to place slabs and to learn views; the result itself is lazy like any frame.
     """
     readings = readings_of(rule, landing, shards)
     slabs = _slabs(rule, readings, group_events) if landing.count() > group_events else []
     groups = functools.partial(_into_slabs, slabs) if slabs else None
 
+    views = Views()
+    if rule.pattern.mode == "causal":
+        views.add(views_in(row.views for row in views_of(landing).collect()))
+
     # A function of its own: Spark wants to see its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in packed_rows(_group(rule, slabs, pa.Table.from_batches(batches))):
+        for row in packed_rows(_group(rule, slabs, views, pa.Table.from_batches(batches))):
             yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
     return packed(rule, readings, groups).groupBy("group").applyInArrow(work, PACKED_RESULT)
@@ -85,7 +96,7 @@ def _slabs(rule: CepRule, readings: "DataFrame", group_events: int) -> list[Slab
     """Slabs that cover all of time for every shard, one where it is small enough; none if all are."""
     sizes = dict(map(tuple, readings.groupBy("shard").count().collect()))
     large = [shard for shard, count in sizes.items() if count > group_events]
-    if not large or rule.pattern.skip != "none" or rule.pattern.mode == "causal":
+    if not large or rule.count or rule.pattern.skip != "none" or rule.pattern.mode == "causal":
         return []
     shares = [k / MAX_SLABS for k in range(1, MAX_SLABS)]
     length = F.max(F.least(F.try_subtract("t_max", "t_min"), F.lit(FURTHEST_US)))
@@ -124,10 +135,12 @@ def _into_slabs(slabs: list[Slab], rule: CepRule, events: pa.Table, shard: Ints)
     return pairs
 
 
-def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
+def _group(rule: CepRule, slabs: list[Slab], views: Views, rows: pa.Table) -> pa.Table:
     """The matches of one group and a row of counts. What lies in two slabs is counted in one of them."""
     events = events_in(rule, (blob.as_buffer() for blob in rows["events"]))
-    found = matches_of(rule, events)
+    if rule.count:
+        return _counted(rule, events)
+    found = matches_of(rule, events, views)
     matches = found.matches
     home = np.ones(events.num_rows, bool)
     if slabs:
@@ -141,5 +154,21 @@ def _group(rule: CepRule, slabs: list[Slab], rows: pa.Table) -> pa.Table:
         "repeats": int((home & found.within).sum() - home[found.once].sum()),
         "beyond_time": int((home & ~found.within).sum()),
         "matches": matches.num_rows,
+        "alone": len(found.alone),
+        "alone_at": gateways_of(events.take(pa.array(found.alone))),
     }
     return output_of(matches, counts)
+
+
+def _counted(rule: CepRule, events: pa.Table) -> pa.Table:
+    """The counts of one group and a row of what there was."""
+    found = counts_of(rule, events)
+    counts = {
+        "readings": len(found.once),
+        "repeats": int(found.within.sum()) - len(found.once),
+        "beyond_time": int((~found.within).sum()),
+        "counts": found.counts.num_rows,
+        "middles": found.middles,
+        "alone_at": [],
+    }
+    return output_of(found.counts, counts)

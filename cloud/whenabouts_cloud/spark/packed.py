@@ -6,23 +6,26 @@ In the same way an operator hands out its result, which the sink unpacks. Readin
 of a key computed, by Spark's own code before that.
 
     packed(...)     group int, events binary      one row for each group and Arrow batch
+    packed_each     group string, events binary   the same for several rules at once; groups are "number of the rule/shard"
     packed_rows     told binary                   a result, OUTPUT, in rows of at most PACKED_ROWS of its rows
     unpacked(...)   OUTPUT                        the same as rows of Spark's own
 """
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.cep.events import PLAIN, Ints, events_of, schema_of, sources_of
-from whenabouts_cloud.cep.results import RESULT
+from whenabouts_cloud.cep.parts import to_bytes
+from whenabouts_cloud.cep.results import COUNT, RESULT
+from whenabouts_cloud.cep.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.schema import belongs_to, counts_row
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -36,8 +39,10 @@ LANDING = StructType(
         StructField(name, LongType() if name in ("boot", "seq", "t_min", "t_max") else StringType())
         for name in (*PLAIN, "kind", "value", "unit", "attrs")
     ]
+    + [StructField("vclock", ArrayType(LongType()))]
 )
-OUTPUT = RESULT.append(pa.field("note", pa.string()))
+# Rows of matches, of counts, and notes.
+OUTPUT = pa.unify_schemas([RESULT, COUNT, pa.schema([("note", pa.string())])])
 PACKED = "group int, events binary"
 PACKED_RESULT = "told binary"
 PACKED_ROWS = 1000  # of a result in one row: some 100 kB. Spark's writer of Parquet looks at its memory every 100 rows
@@ -48,20 +53,32 @@ Groups = Callable[[CepRule, pa.Table, Ints], Iterable[tuple[Ints, Ints]]]
 
 def readings_of(rule: CepRule, landing: "DataFrame", shards: int) -> "DataFrame":
     """The readings of a rule's streams with `shard` and the columns of `events.events_of`."""
-    plan = rule.plan()
-    chosen = functools.reduce(lambda x, y: x | y, (belongs_to(stream) for stream in rule.streams))
+    rows = readings_of_all([rule], landing, shards)
+    return rows if rule.pattern.per_key else rows.withColumn("shard", F.lit(0))
+
+
+def readings_of_all(rules: Sequence[CepRule], landing: "DataFrame", shards: int) -> "DataFrame":
+    """The readings of any rule's streams, with the columns that some rule needs; `shard` is that of the key."""
+    streams = dict.fromkeys(stream for rule in rules for stream in rule.streams)
+    chosen = functools.reduce(lambda x, y: x | y, (belongs_to(stream) for stream in streams), F.lit(False))
     rows = landing.where(~F.col("kind").isin(*NO_EVENT_KINDS)).where(chosen)
-    if rule.pattern.per_key:
+    if all(rule.pattern.per_key for rule in rules):
         rows = rows.where(F.col("key").isNotNull())
-    sources = sources_of(plan)
+    sources = sorted({name for rule in rules for name in sources_of(rule.plan(), rule.count)})
     if any(name.startswith("attrs:") for name in sources):
         rows = rows.withColumn("parsed", F.try_parse_json("attrs"))
-    return rows.select(_shard(rule, shards).alias("shard"), *PLAIN, *(_source(name).alias(name) for name in sources))
+    shard = F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int").alias("shard")
+    return rows.select(shard, *PLAIN, *(_source(name).alias(name) for name in sources))
 
 
-def _shard(rule: CepRule, shards: int) -> "Column":
-    """Events of any keys are in one match of a rule ACROSS KEYS, so they are all in one shard."""
-    return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int") if rule.pattern.per_key else F.lit(0)
+def group_name(number: int, shard: int) -> str:
+    """The group of a shard of the rule with this number."""
+    return f"{number}/{shard}"
+
+
+def groups_of(number: int, rule: CepRule, shards: int) -> list[str]:
+    """All groups of a rule. Events of any keys are in one match of a rule ACROSS KEYS, so they are all in one shard."""
+    return [group_name(number, shard) for shard in range(shards if rule.pattern.per_key else 1)]
 
 
 def _source(name: str) -> "Column":
@@ -72,9 +89,20 @@ def _source(name: str) -> "Column":
     return F.to_json(F.try_variant_get("parsed", path, "variant"))
 
 
+def views_of(landing: "DataFrame") -> "DataFrame":
+    """Rows of one column `views`, an Arrow IPC stream each, in which state readings tell views (`views.RUN`)."""
+    told = landing.where((F.col("kind") == "state") & F.contains("attrs", F.lit(MARK)))
+    return told.select(*STATE).mapInArrow(_pack_views, "views binary")
+
+
 def packed(rule: CepRule, readings: "DataFrame", groups: Groups | None = None) -> "DataFrame":
     """PACKED rows of a frame of `readings_of`; without `groups` a shard is a group."""
     return readings.mapInArrow(functools.partial(_pack, rule, groups), PACKED)
+
+
+def packed_each(rules: Mapping[int, CepRule], readings: "DataFrame") -> "DataFrame":
+    """Packed rows of a frame of `readings_of_all`, for rules by number."""
+    return readings.mapInArrow(functools.partial(_pack_each, dict(rules)), "group string, events binary")
 
 
 def packed_rows(table: pa.Table) -> Iterator[bytes]:
@@ -91,22 +119,23 @@ def events_in(rule: CepRule, blobs: Iterable[bytes | memoryview]) -> pa.Table:
     """The events of packed rows."""
     parts = [pa.ipc.open_stream(blob).read_all() for blob in blobs]
     # Each part has dictionaries of its own; one for all, so that later steps need not look at parts.
-    return pa.concat_tables([schema_of(rule.plan()).empty_table(), *parts]).unify_dictionaries().combine_chunks()
-
-
-def to_bytes(table: pa.Table) -> bytes:
-    """A table as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return (
+        pa.concat_tables([schema_of(rule.plan(), rule.count).empty_table(), *parts])
+        .unify_dictionaries()
+        .combine_chunks()
+    )
 
 
 def output_of(told: pa.Table, counts: dict[str, Any], *aside: tuple[pa.Table, Any]) -> pa.Table:
     """Rows of a result, counts, and rows to set aside with the reason of each, as one table of OUTPUT."""
-    parts = [told.append_column("note", pa.nulls(told.num_rows, pa.string())), counts_row(counts, OUTPUT)]
-    return pa.concat_tables([*parts, *(rows.append_column("note", reason) for rows, reason in aside)])
+    parts = [_filled(told), counts_row(counts, OUTPUT)]
+    return pa.concat_tables([*parts, *(_filled(rows.append_column("note", reason)) for rows, reason in aside)])
+
+
+def _filled(rows: pa.Table) -> pa.Table:
+    """With null in the columns of OUTPUT that are not there."""
+    of = {name: rows[name] for name in rows.column_names}
+    return pa.table([of.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in OUTPUT], schema=OUTPUT)
 
 
 def _pack(rule: CepRule, groups: Groups | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,19 +146,44 @@ def _pack(rule: CepRule, groups: Groups | None, batches: Iterator[pa.RecordBatch
         shard = readings["shard"].to_numpy()[row]
         pairs = [(None, shard)] if groups is None else groups(rule, events, shard)
         for at, group in pairs:
-            yield from _grouped(events, at, group)
+            for number, blob in _grouped(events, at, group):
+                columns = [pa.array([number], pa.int32()), pa.array([blob], pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, ["group", "events"])
 
 
-def _grouped(events: pa.Table, at: Ints | None, group: Ints) -> Iterator[pa.RecordBatch]:
-    """PACKED rows of the events at these rows, all without them."""
+def _pack_each(rules: dict[int, CepRule], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        readings = pa.Table.from_batches([batch])
+        for number, rule in rules.items():
+            events, row = events_of(rule, rule.plan(), readings)
+            shard = readings["shard"].to_numpy()[row] if rule.pattern.per_key else np.zeros(len(row), np.int64)
+            for of_shard, blob in _grouped(events, None, shard):
+                columns = [pa.array([group_name(number, of_shard)]), pa.array([blob], pa.binary())]
+                yield pa.RecordBatch.from_arrays(columns, ["group", "events"])
+
+
+def _pack_views(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    views = Views()
+    for batch in batches:
+        views.add(runs_of(pa.Table.from_batches([batch])))
+    known = views.table()
+    if known.num_rows:
+        yield pa.RecordBatch.from_arrays([pa.array([to_bytes(known)], pa.binary())], ["views"])
+
+
+def views_in(blobs: Iterable[bytes | memoryview]) -> pa.Table:
+    """The views of rows of `views_of`."""
+    return pa.concat_tables([RUN.empty_table(), *(pa.ipc.open_stream(blob).read_all() for blob in blobs)])
+
+
+def _grouped(events: pa.Table, at: Ints | None, group: Ints) -> Iterator[tuple[int, bytes]]:
+    """(group, its events packed) of the events at these rows, all without them."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     events = events.take(pa.array(order if at is None else at[order]))
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     for begin, end in itertools.pairwise([0, *changes.tolist(), len(ordered)] if len(ordered) else []):
-        blob = to_bytes(events.slice(begin, end - begin))
-        columns = [pa.array([int(ordered[begin])], pa.int32()), pa.array([blob], pa.binary())]
-        yield pa.RecordBatch.from_arrays(columns, ["group", "events"])
+        yield int(ordered[begin]), to_bytes(events.slice(begin, end - begin))
 
 
 def _unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 """Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
 
-    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet or verdicts.parquet; --once has
-                                       only batch=00000000
+    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet, counts.parquet, verdicts.parquet;
+                                       --once has only batch=00000000
     OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE). Of pairs, `reason` is "late a" or
                                        "late b" for one that was still joined with what was left, "expired a" or "expired b"
                                        for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
@@ -9,7 +9,7 @@
     OUT/_late_effects/batch=00000012/matches.parquet    the matches that they would have added or removed: see `status`
     OUT/.tmp-12/                       being written; readers skip names that begin with a dot
     OUT/_checkpoint/                   Spark's offsets and state
-    OUT/_job.json                      which rule and mode OUT belongs to
+    OUT/_job.json                      which rules and mode OUT belongs to
 
 A micro-batch is written to a folder of its own and appears by one rename, its late readings by one before that. Spark
 repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
@@ -28,7 +28,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.cep.results import COUNT
 from whenabouts_cloud.cep.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
-MARKER_VERSION = 2
+MARKER_VERSION = 3
 ASIDE = {"_late": "readings.parquet", "_late_effects": "matches.parquet"}  # folders and the files in them
 LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
 
@@ -101,6 +102,7 @@ def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
 PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs, lambda rows: [pa.Table.from_batches([rows])])
 MATCHES = Format("matches.parquet", MATCH, _late_of_matches, _unpacked)
 VERDICTS = Format("verdicts.parquet", VERDICT, lambda aside: {}, _unpacked)  # what is late is counted, none set aside
+COUNTS = Format("counts.parquet", COUNT, _late_of_matches, _unpacked)
 
 
 class ResultSink:
@@ -237,15 +239,26 @@ def total(counts: list[dict[str, Any]]) -> Counter[str]:
     return summed
 
 
-def claim(out: Path, rule: Rule, mode: str, shards: int) -> None:
-    """Bind the output folder to a rule and a mode ("once" or "streaming"), or find that it is bound to them already.
+def claim(out: Path, rule: Rule | Sequence[Rule], mode: str, shards: int) -> None:
+    """Bind the output folder to rules and a mode ("once" or "streaming"), or find that it is bound to them already.
 
     Raises:
         WrongOutputError: it belongs to another rule, mode or number of shards, or holds something else.
     """
-    mine = {"version": MARKER_VERSION, "mode": mode, "rule": rule.text()}
+    rules = rule if isinstance(rule, Sequence) else [rule]
+    mine: dict[str, Any] = {"mode": mode, "rule": "\n".join(one.text() for one in rules)}
     if mode == "streaming":
         mine["shards"] = shards  # the state is divided by it
+    claimed(out, mine)
+
+
+def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Bind the output folder to these values, with others that may change (`rewrite`); what it is bound to.
+
+    Raises:
+        WrongOutputError: it is bound to other values, or holds something else.
+    """
+    mine = {"version": MARKER_VERSION, **mine}
     marker = out / MARKER
     if marker.exists():
         try:
@@ -261,20 +274,36 @@ def claim(out: Path, rule: Rule, mode: str, shards: int) -> None:
                     f"output {out}: found results of {name} {found.get(name)!r}, expected {value!r}; "
                     f"take another --out, or delete {out} to begin again"
                 )
-        return
+        return found
     if out.exists() and any(x for x in out.iterdir() if not x.name.startswith(".")):
         raise WrongOutputError(
             f"output {out}: found a folder with other content, expected an empty one or one of an earlier run; "
             "take another --out"
         )
     out.mkdir(parents=True, exist_ok=True)
+    rewrite(out, {**mine, **(more or {})})
+    return {**mine, **(more or {})}
+
+
+def rewrite(out: Path, values: dict[str, Any]) -> None:
+    """Put other values in the place of those that the folder is bound to, durably."""
     made = out / f".{MARKER}"
     with made.open("w", encoding="utf-8") as file:
-        json.dump(mine, file, indent=1)
+        json.dump(values, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
-    made.rename(marker)
+    made.rename(out / MARKER)
     _sync_folder(out)
+
+
+def unfinished(out: Path) -> bool:
+    """Whether a micro-batch has begun that is not committed: Spark repeats it first."""
+
+    def last(folder: str) -> int:
+        names = [file.name for file in (out / CHECKPOINT / folder).glob("*")]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    return last("offsets") > last("commits")
 
 
 def _results_of(

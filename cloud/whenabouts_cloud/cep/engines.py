@@ -13,6 +13,7 @@ from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.conservative import Conservative
 from whenabouts_cloud.cep.infa_hts import Emit, Engine, Index, LimitError, Order, column
 from whenabouts_cloud.cep.kslack import KSlack
+from whenabouts_cloud.cep.out import Floats
 from whenabouts_cloud.cep.out import Out as Out
 from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
 from whenabouts_cloud.cep.running import Running
@@ -86,6 +87,14 @@ def detect(
     t_max: Any = None, attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
 ) -> Index:  # fmt: skip
     """All matches among the events: rows of their places in the columns, in lexicographic order."""
+    return detected(pattern, type_names, type_code, key, t, t_max, attributes, clocks)[0]
+
+
+def detected(
+    pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, t_max: Any = None,
+    attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
+) -> tuple[Index, Floats]:  # fmt: skip
+    """The same with the probability of each, as `Out` says."""
     begin = column("t", t, None)
     end = begin if t_max is None else column("t_max", t_max, len(begin))
     longest = int((end - begin).max(initial=0))
@@ -93,11 +102,11 @@ def detect(
     one = engine(pattern, type_names, k=0, longest=longest)
     kinds, keys = column("type_code", type_code, len(begin)), column("key", key, len(begin))
     values = {name: np.asarray(column)[order] for name, column in (attributes or {}).items()}
-    parts: list[Index] = []
+    parts: list[Out] = []
     done = 0
     while done < len(order) or not parts:
         rest = order[done:]
-        some = None if clocks is None else Clocks(clocks.vectors[rest], clocks.process[rest], clocks.seq[rest])
+        some = None if clocks is None else clocks.take(rest)
         try:
             out = one.feed(
                 kinds[rest], keys[rest], begin[rest], None, None if t_max is None else end[rest],
@@ -107,7 +116,9 @@ def detect(
         except LimitError as met:
             out = met.out
             done += met.taken
-        parts.append(out.matches)
-    rows = np.concatenate([*parts, one.finish().matches])
+        parts.append(out)
+    parts.append(one.finish())
+    rows = np.concatenate([out.matches for out in parts])
     found: Index = np.append(order, -1)[rows]
-    return found[np.lexsort(found.T[::-1])]
+    sorting = np.lexsort(found.T[::-1])
+    return found[sorting], np.concatenate([out.probability for out in parts])[sorting]
