@@ -9,7 +9,7 @@ from property.strategies_latwin import cases
 from reference.latwin import by_brute_force, clocks_of, definitely, join, known_moves, meet, possibly
 from reference.latwin_paper import PaperLatWin
 from whenabouts_cloud.latwin import All, Any, AtLeast, LatWin, Local, Not, Related
-from whenabouts_cloud.latwin.layout import FOREVER
+from whenabouts_cloud.latwin.layout import FOREVER, ROW
 
 ROOM = 64  # more than any of these computations needs
 
@@ -117,8 +117,13 @@ def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
     before, withdrawn = set(), 0
     for index, checker in known_moves(case.computation, case.window):
         push(lattice, case.computation.events[index])
-        states = by_brute_force(checker.clocks(hybrid=True), checker.windows())
+        clocks = checker.clocks(hybrid=True)
+        states = by_brute_force(clocks, checker.windows())
         assert states_of(lattice) == states
+        for process, window in enumerate(checker.windows()):
+            for number in window:
+                known = lattice.ring.window[process, number % case.window[process], ROW:].tolist()
+                assert all(a <= b for a, b in zip(known, clocks[process, number], strict=True))
         assert lattice.possibly(predicate) == possibly(states, predicate)
         assert lattice.definitely_in_window(predicate) == definitely(states, predicate)
         kept = {s for s in before if all(x in w for x, w in zip(s, checker.windows(), strict=True))}

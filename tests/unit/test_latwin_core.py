@@ -276,6 +276,8 @@ def test_a_box_that_is_too_large_is_walked_instead():
         ((0, 0, (0, -1)), "expected 2 numbers of states"),
         ((0, 0, (0, 1 << 80)), "expected 2 numbers of states"),
         ((0, 0, (0, "x")), "expected 2 numbers of states"),
+        ((0, 0, (0.5, 0)), "expected 2 numbers of states"),
+        ((0, 0, np.array([0.5, 0])), "expected 2 numbers of states"),
         ((0, 0, (0, 0), 5, 4), "time: found 5 to 4"),
         ((0, 0, (0, 0), 0.5, 4), "time: found 0.5 to 4"),
         ((0, 0, (0, 0), 0, 1 << 80), "time: found 0 to"),

@@ -2,18 +2,20 @@
 
 import json
 import operator
+import struct
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin.layout import Ring, new_ring
 
 VERSION = 1
-Clock = Sequence[int]
+Clock = Sequence[int] | npt.NDArray[np.int64]
 
 
 class Group(ABC):
@@ -34,6 +36,8 @@ class Group(ABC):
         self.ring = new_ring(processes, window, order, patient, room)
         self._row = np.zeros(processes, np.int64)
         self._processes = range(processes)
+        self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
+        self._bytes = self._row.data.cast("B")
 
     @abstractmethod
     def _noted(self, process: int, number: int, lo: int) -> int:
@@ -105,15 +109,18 @@ class Group(ABC):
 
     def _clock(self, process: int, state: int | None, clock: Clock) -> int:
         """Puts a clock into `self._row`; the number of the state it says to be of."""
-        n = len(self._row)
-        if len(clock) != n:
-            raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process")
+        if isinstance(clock, np.ndarray) and clock.dtype == np.int64 and clock.shape == self._row.shape:
+            self._row[:] = clock
+        else:
+            try:
+                self._put(self._bytes, 0, *clock)
+            except (struct.error, TypeError):
+                n = len(self._row)
+                if len(clock) != n:
+                    raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process") from None
+                raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
         if operator.index(process) not in self._processes:
             raise self._error(at.BAD_PROCESS, process, state, clock, None, None)
-        try:
-            self._row[:] = clock
-        except (OverflowError, TypeError, ValueError):
-            raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
         return int(self._row[process]) if state is None else state
 
     def _state(self, state: int) -> int:

@@ -143,41 +143,59 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
     words, axes, leading = box.words, box.axes, box.facts[LEADING]
     if (true[word_at(box, low)] >> bit_at(box, low)) & 1 or (true[word_at(box, high)] >> bit_at(box, high)) & 1:
         return True
+    # Of leading processes their part of the index, and its begin; of packed ones the bits of the end, and those that wrap.
+    part, begin, wrap = box.path[0], box.path[1], box.path[2]
+    for i in range(len(low)):
+        if i < leading:
+            part[i] = begin[i] = low[i] % axes[i, WIDTH] * axes[i, STRIDE]
+        else:
+            begin[i] = along(box, i, high[i] % axes[i, WIDTH])
+            wrap[i] = along(box, i, axes[i, WIDTH] - 1)
     reached[:] = 0
-    reached[word_at(box, low)] = 1 << bit_at(box, low)
+    index = word_at(box, low)
+    reached[index] = 1 << bit_at(box, low)
     copy(low, numbers)
-    while True:
-        index = word_at(box, numbers)
-        here = reached[index]
+    i = 0
+    while i >= 0:
+        here = reached[index] & words[index] & ~true[index]
         if here:
-            here = flooded(box, low, high, here & words[index] & ~true[index], words[index] & ~true[index])
-            reached[index] = here
-        if here:
+            here = flooded(box, low, high, here, words[index] & ~true[index])
             for i in range(leading):
                 if numbers[i] < high[i]:
-                    place, stride = numbers[i] % axes[i, WIDTH], axes[i, STRIDE]
-                    onward = stride if place < axes[i, WIDTH] - 1 else -place * stride
+                    stride = axes[i, STRIDE]
+                    onward = stride if part[i] < stride * (axes[i, WIDTH] - 1) else -part[i]
                     reached[index + onward] |= here
-        if not following(low, high, numbers, 0, leading):
-            break
+        reached[index] = here
+        i = leading - 1
+        while i >= 0:
+            index -= part[i]
+            if numbers[i] < high[i]:
+                numbers[i] += 1
+                part[i] += axes[i, STRIDE]
+                if part[i] == axes[i, STRIDE] * axes[i, WIDTH]:
+                    part[i] = 0
+                index += part[i]
+                break
+            numbers[i], part[i] = low[i], begin[i]
+            index += part[i]
+            i -= 1
     return not (reached[word_at(box, high)] >> bit_at(box, high)) & 1
 
 
 @bare
 def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
-    """All of the open bits of a word that steps of packed processes reach from those here."""
+    """All of the open bits of a word that steps of packed processes reach from those here; ends and wraps as laid down."""
     n = len(low)
     while True:
         before = here
         for i in range(box.facts[LEADING], n):
-            width, within = box.axes[i, WIDTH], box.axes[i, WITHIN]
             if low[i] == high[i]:
                 continue
-            last = along(box, i, width - 1)
-            moving = here & ~along(box, i, high[i] % width)
+            within = box.axes[i, WITHIN]
+            moving, last = here & ~box.path[1, i], box.path[2, i]
             here |= ((moving & ~last) << within) & open_bits
-            back = within * (width - 1)
-            if back > 0:
+            back = within * (box.axes[i, WIDTH] - 1)
+            if moving & last and back > 0:
                 here |= (((moving & last) >> back) & ((1 << (64 - back)) - 1)) & open_bits
         if here == before:
             return here

@@ -1,0 +1,80 @@
+"""Parts of the lattice by themselves: rows and clocks, words and walks."""
+
+import numpy as np
+
+from whenabouts_cloud.latwin import AtLeast, Local
+from whenabouts_cloud.latwin.algebra import ADD, AT_LEAST, COUNT, PUSH
+from whenabouts_cloud.latwin.bound import Bound
+from whenabouts_cloud.latwin.box import bits_of, new_box, rebuild
+from whenabouts_cloud.latwin.effective import join
+from whenabouts_cloud.latwin.frame import greatest as greatest_walked
+from whenabouts_cloud.latwin.frame import least as least_walked
+from whenabouts_cloud.latwin.layout import CONTRADICTIONS, NO_ROOM, ROW, TAKEN, new_ring
+from whenabouts_cloud.latwin.ring import accept, release
+from whenabouts_cloud.latwin.stored import Stored
+from whenabouts_cloud.latwin.walk_box import greatest, least
+from whenabouts_cloud.latwin.walked import Walked, frame_of
+
+
+def filled(room=16):
+    """Three processes, four states each; state 3 of the last knows state 2 of the first."""
+    ring = new_ring(3, 3, "causal", room=room)
+    for number in range(4):
+        for process in range(3):
+            clock = np.zeros(3, np.int64)
+            clock[process] = number
+            clock[0] = max(clock[0], 2 if (process, number) == (2, 3) else 0)
+            assert accept(ring, process, number, clock, 0, 0, 0) == TAKEN
+            assert release(ring) == process
+            assert release(ring) == -1
+    return ring
+
+
+def test_a_clock_never_tells_a_state_of_its_own_end():
+    """Joining raises what is lower; the own entry stays, and that is counted."""
+    ring = new_ring(3, 3, "causal")
+    row = np.zeros(ROW + 3, np.int64)
+    row[ROW:] = 4, 5, 6
+    assert join(ring, row, np.array([5, 9, 1]), 1)
+    assert row[ROW:].tolist() == [5, 5, 6]
+    assert ring.meta[CONTRADICTIONS] == 1
+    assert not join(ring, row, np.array([5, 5, 1]), 1)
+
+
+def test_a_state_too_far_ahead_is_asked_for_again():
+    """`accept` makes room first; the same report fits after the releases."""
+    ring, clock = new_ring(1, 3, "causal", room=2), np.array([7])
+    assert accept(ring, 0, 7, clock, 0, 0, 0) == NO_ROOM
+    assert release(ring) == -1
+    assert accept(ring, 0, 7, clock, 0, 0, 0) == TAKEN
+    assert release(ring) == 0
+
+
+def test_kept_walked_and_rebuilt_are_one_lattice():
+    """Ends, size and CGSs of the box, of a box made anew, and of the walks."""
+    ring, low, high = filled(), np.zeros(3, np.int64), np.zeros(3, np.int64)
+    stored = Stored(ring)
+    stored.rebuild(ring)
+    box = new_box([3, 3, 3])
+    rebuild(ring, box)
+    assert box.words.tolist() == stored.box.words.tolist()
+    assert stored.size(ring) == Walked().size(ring) == sum(int(bits_of(word)) for word in box.words) == 24
+    assert stored.states(ring).tolist() == Walked().states(ring).tolist()
+    assert least(ring, low)
+    assert greatest(ring, high)
+    assert (tuple(low.tolist()), tuple(high.tolist())) == (
+        least_walked(frame_of(ring)),
+        greatest_walked(frame_of(ring)),
+    )
+
+
+def test_a_count_is_a_program_of_digits():
+    """Three parts need two digits; at least two of them hold in the cells that brute force says."""
+    ring, box = filled(), new_box([3, 3, 3])
+    rebuild(ring, box)
+    bound = Bound(AtLeast(2, [Local(p, {3}) for p in range(3)]), box)
+    assert [step[0] for step in bound.code.steps] == [COUNT, PUSH, ADD, PUSH, ADD, PUSH, ADD, AT_LEAST]
+    true = np.zeros_like(box.words)
+    assert bound.holds(ring, box, true)
+    rows = Walked().states(ring)
+    assert sum(int(bits_of(word)) for word in true & box.words) == ((rows == 3).sum(axis=1) >= 2).sum()
