@@ -28,7 +28,7 @@ def numbers(verdicts):
 
 def test_runs_that_began_before_each_others_ends_are_a_verdict():
     """a  |0 on (0)        |1 off (20)
-    b        |0 on (5)            |1 off (30)      b began after a did, so the end of a decides; a later run of b is too late"""
+    b        |0 on (5)            |1 off (30)      b began later: the end of a decides; the next run of b is too late"""
     runs = RunChoices((0, 1), (0, 0), causal=False)
     assert runs.take(report(0, 0, 0), True) == []
     assert runs.take(report(1, 0, 5), True) == []
