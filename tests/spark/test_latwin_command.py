@@ -81,7 +81,7 @@ def test_once_prints_a_line_for_every_verdict(folder):
     for n in range(2):
         land(folder / "landing", rows[n::2], n)
     promised(folder, 0, [])
-    process = Process(folder, "--once", command="latwin")
+    process = Process(folder, "--once", "--draw", str(folder / "windows.svg"), command="latwin")
     assert process.wait() == 0, "\n".join(process.err)
     wanted = choices(rows, 3)
     assert told(pq.read_table(folder / "out")) == wanted
@@ -89,6 +89,9 @@ def test_once_prints_a_line_for_every_verdict(folder):
     assert all("  office  definitely  s0 " in line and "@hall/g2 " in line for line in process.out)
     assert f" {len(wanted)} verdicts" in process.err[-1]
     assert sorted(x.name for x in (folder / "out").iterdir()) == ["_job.json", "batch=00000000"]
+    drawn = (folder / "windows.svg").read_text(encoding="utf-8")
+    assert "together: s0 AND s1 AND s2" in drawn
+    assert "when the latest verdict came to hold" in drawn
 
 
 def run(folder, *more):

@@ -125,12 +125,16 @@ class LatwinShard:
 
     def _promise(self, promises: Iterable[Promise], at_once: bool) -> None:
         """Lets those of the step before take effect, and notes these."""
-        for noted in range(1 + at_once):
-            for name, us in self._noted.items():
-                self._promised[name] = max(us, self._promised.get(name, us))
-            self._noted = {}
-            for name, us in promises if not noted else ():
-                self._noted[name] = max(us, self._noted.get(name, us))
+        self._take_effect()
+        for name, us in promises:
+            self._noted[name] = max(us, self._noted.get(name, us))
+        if at_once:
+            self._take_effect()
+
+    def _take_effect(self) -> None:
+        for name, us in self._noted.items():
+            self._promised[name] = max(us, self._promised.get(name, us))
+        self._noted = {}
 
     def _account(self, name: str, group: "_Group") -> None:
         counts = group.take_counts()

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin import predicate as tree
 from whenabouts_cloud.latwin.choices import Lasted, RunChoices
+from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
+from whenabouts_cloud.latwin.lattice import LatWin
 from whenabouts_cloud.latwin.report import Report, columns_of
 from whenabouts_cloud.latwin.verdict import Verdict, Witness
 from whenabouts_cloud.rules.model import LatwinRule
@@ -130,9 +132,6 @@ class InWindows:
     waits = False  # time decides nothing: nothing here waits for the end of a state
 
     def __init__(self, plan: Plan) -> None:
-        from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
-        from whenabouts_cloud.latwin.lattice import LatWin
-
         rule = plan.rule
         self._plan = plan
         self._definite = rule.modality == "definitely"
