@@ -39,6 +39,19 @@ def inlined(function: Function) -> Function:
     return found
 
 
+def entry(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
+    """A compiled function for arguments of the very types of these, called without looking at them again.
+
+    numba's own call takes 0.2 us longer for each array. Arrays of another type or layout would be misread, so this is for
+    arrays of one's own; whole numbers that do not fit are refused, fractions are cut off.
+    """
+    dispatcher: Any = function
+    signature = tuple(_numba.typeof(one) for one in like)
+    dispatcher.compile(signature)
+    found: Callable[..., Any] = dispatcher.overloads[signature].entry_point
+    return found
+
+
 def _kept(function: Function, options: dict[str, bool]) -> Function:
     try:
         found: Any = _numba.njit(cache=True, nogil=True, **options)(function)

@@ -4,7 +4,11 @@ After Yang, Huang, Cao, Ma, Lu, "Design of a Sliding Window over Asynchronous Ev
 """
 
 from whenabouts_cloud.latwin.box import LimitError
+from whenabouts_cloud.latwin.conjunction import ConjunctionDetector, Verdict, Verdicts
 from whenabouts_cloud.latwin.lattice import LatWin
 from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Local, Not, Predicate, Related
 
-__all__ = ["LatWin", "LimitError", "Local", "Related", "All", "Any", "Not", "AtLeast", "Predicate"]
+__all__ = [
+    "LatWin", "ConjunctionDetector", "Verdict", "Verdicts", "LimitError",
+    "Predicate", "Local", "Related", "All", "Any", "Not", "AtLeast",
+]  # fmt: skip

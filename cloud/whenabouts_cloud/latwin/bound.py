@@ -1,13 +1,13 @@
 """A predicate bound to one lattice: compiled to steps, its leaves filled in as states come.
 
-Each leaf is asked once about a state (or combination of states) that is new in the windows, never about one again.
+Each leaf is asked about a state, or combination of states, when it is new in the windows.
 """
 
 from itertools import product
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.compiled import Array, entry
 from whenabouts_cloud.latwin import algebra as of
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin.algebra import Code
@@ -16,6 +16,7 @@ from whenabouts_cloud.latwin.layout import Ring
 from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Not, Predicate, Related
 
 LEAF_WORDS = 1 << 20  # of a comparison over several processes: 8 MiB
+ALL = -1  # every bit of a word
 
 
 class Bound:
@@ -41,20 +42,26 @@ class Bound:
             total += leaf.size
         words = np.zeros(total, np.int64)
         for row, leaf in zip(table, self._leaves, strict=True):
-            leaf.words = words[row[0] : row[0] + leaf.size].view(np.uint64)
+            leaf.words = words[row[0] : row[0] + leaf.size]
         stack = np.zeros((depth, min(len(box.words), of.PIECE)), np.int64)
+        self._of = [[leaf for leaf in self._leaves if p in leaf.processes] for p in range(len(box.axes))]
         self.code = Code(table, np.array(steps, np.int64).reshape(-1, 2), words, stack)
+        self._evaluate = entry(of.evaluate, self.code, box, box.words)
 
-    def refresh(self, ring: Ring) -> Code:
-        """The code with the leaves filled in for the windows as they are."""
+    def holds(self, ring: Ring, box: Box, true: Array) -> bool:
+        """Sets the bits of `true` where the predicate holds (`algebra.evaluate`), for the windows as they are."""
         following = ring.heads[:, at.NEXT].tolist()
         if following != self._seen:
-            windows = [range(*pair) for pair in ring.heads[:, : at.NEXT + 1].tolist()]
-            new = [range(max(seen, w.start), w.stop) for seen, w in zip(self._seen, windows, strict=True)]
-            for leaf in self._leaves:
-                leaf.refresh(windows, new)
-            self._seen = following
-        return self.code
+            self._refresh(ring, following)
+        return bool(self._evaluate(self.code, box, true))
+
+    def _refresh(self, ring: Ring, following: list[int]) -> None:
+        for process, (seen, end) in enumerate(zip(self._seen, following, strict=True)):
+            if seen != end:
+                new = range(max(seen, int(ring.heads[process, at.FIRST])), end)
+                for leaf in self._of[process]:
+                    leaf.refresh(ring, process, new)
+        self._seen = following
 
     def _compile(self, node: Predicate, steps: list[tuple[int, int]], level: int) -> int:
         """Appends the steps that leave the node's cells at a level of the stack; how many levels they need."""
@@ -111,47 +118,46 @@ class _Leaf:
         n, first_packed = len(box.axes), int(box.facts[LEADING])
         if not all(0 <= process < n for process in node.processes):
             raise ValueError(f"predicate: found one of processes {list(node.processes)}, expected 0 to {n - 1}")
-        self._node, self._box = node, box
+        self.processes, self._function = node.processes, node.function
+        self._widths = [int(box.axes[p, WIDTH]) for p in node.processes]
         self.leading = [p for p in node.processes if p < first_packed]
         widths = [int(box.axes[p, WIDTH]) for p in self.leading]
         self.size = int(np.prod(np.array(widths, object)))
         if self.size > LEAF_WORDS:
             raise ValueError(
-                f"comparison: found one of {len(node.processes)} processes, expected windows of {LEAF_WORDS} choices"
+                f"comparison: found one over {self.size} choices of processes {list(node.processes)}, "
+                f"expected at most {LEAF_WORDS}"
             )
         self.steps = [int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
-        self._cylinders = {
-            p: [_cylinder(box, p, place) for place in range(int(box.axes[p, WIDTH]))]
-            for p in node.processes
-            if p >= first_packed
-        }
+        steps = iter(self.steps)
+        # Of each place along each of its processes: how far it moves in the words, and the bits it leaves.
+        self._places = [
+            [(place * step, ALL) for place in range(width)]
+            if p < first_packed and (step := next(steps))
+            else [(0, _cylinder(box, p, place)) for place in range(width)]
+            for p, width in zip(node.processes, self._widths, strict=True)
+        ]
 
-    def refresh(self, windows: list[range], new: list[range]) -> None:
-        """Asks about every combination with a state that is new."""
-        processes = self._node.processes
-        for i, changed in enumerate(processes):
-            if not new[changed]:
-                continue
-            ranges = [windows[p] for p in processes]
-            for j in range(i):  # those with a new state of an earlier process have been asked
-                ranges[j] = range(windows[processes[j]].start, min(windows[processes[j]].stop, new[processes[j]].start))
-            ranges[i] = new[changed]
-            for numbers in product(*ranges):
-                self._set(numbers)
+    def refresh(self, ring: Ring, process: int, new: range) -> None:
+        """Asks about every combination with a state of a process that is new."""
+        if len(self.processes) == 1:
+            for number in new:
+                self._set((number,))
+            return
+        windows = [new if p == process else range(*ring.heads[p, : at.NEXT + 1].tolist()) for p in self.processes]
+        for numbers in product(*windows):
+            self._set(numbers)
 
     def _set(self, numbers: tuple[int, ...]) -> None:
-        place, cells = 0, (1 << 64) - 1
-        steps = iter(self.steps)
-        for process, number in zip(self._node.processes, numbers, strict=True):
-            along = number % int(self._box.axes[process, WIDTH])
-            if process in self._cylinders:
-                cells &= self._cylinders[process][along]
-            else:
-                place += along * next(steps)
-        if self._node.function(*numbers):
-            self.words[place] |= np.uint64(cells)
+        word, cells = 0, ALL
+        for number, width, places in zip(numbers, self._widths, self._places, strict=True):
+            step, left = places[number % width]
+            word += step
+            cells &= left
+        if self._function(*numbers):
+            self.words[word] |= cells
         else:
-            self.words[place] &= np.uint64(~cells & (1 << 64) - 1)
+            self.words[word] &= ~cells
 
 
 def _cylinder(box: Box, process: int, place: int) -> int:
@@ -159,4 +165,5 @@ def _cylinder(box: Box, process: int, place: int) -> int:
     packed = box.axes[int(box.facts[LEADING]) :]
     cells = int(np.prod(packed[:, WIDTH]))
     within, width = int(box.axes[process, WITHIN]), int(box.axes[process, WIDTH])
-    return sum(1 << cell for cell in range(cells) if cell // within % width == place)
+    bits = sum(1 << cell for cell in range(cells) if cell // within % width == place)
+    return bits - (1 << 64) if bits >> 63 else bits

@@ -5,9 +5,9 @@ Event e comes before f, e => f, iff e happened before f, or the latest time of e
 process, and everything that holds of the windows of happened-before holds of those of => (all proofs use only that).
 
 The effective clock of a begin b joins: its own clock, that of its predecessor, of each other process the latest begin a
-with `hi(a) < lo(b)`, and the effective clocks of all so named. By induction over true time its entries are exactly what
-is before b in =>, as far as it has come and not left the window: the windows' CGSs need no more, a state outside knows
-less than each that is inside.
+with `hi(a) < lo(b)`, and the effective clocks of all so named. An entry 0 names nothing: it may also mean that nothing is
+known of a process. By induction over true time its entries are exactly what is before b in =>, as far as it has come and
+not left the window: the windows' CGSs need no more, a state outside knows less than each that is inside.
 
 Messages carry clocks along, time does not: a state c may come after b although `hi(c) < lo(b)`. Then b and the predecessor
 of c were taken for concurrent and are not.
@@ -26,15 +26,15 @@ from whenabouts_cloud.latwin.layout import Ring
 
 
 @bare
-def join(ring: Ring, row: Array, clock: Array, begin: int, own: int) -> Any:
-    """Raises the clock of a row of process `own` to that which begins at place `begin` of `clock`; whether it grew."""
+def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
+    """Raises the clock of a row of process `own` to another one; whether it grew."""
     grew = False
     for i in range(len(row) - at.ROW):
-        if clock[begin + i] > row[at.ROW + i]:
+        if clock[i] > row[at.ROW + i]:
             if i == own:
                 ring.meta[at.CONTRADICTIONS] += 1
             else:
-                row[at.ROW + i] = clock[begin + i]
+                row[at.ROW + i] = clock[i]
                 grew = True
     return grew
 
@@ -52,7 +52,9 @@ def fold(ring: Ring, process: int, row: Array) -> Any:
         number = heads[i, at.NEXT] - 1
         while number >= heads[i, at.FIRST] and window[i, number % heads[i, at.WIDTH], at.HI] >= row[at.LO]:
             number -= 1
-        if number < heads[i, at.FIRST]:
+        if number >= heads[i, at.FIRST]:
+            grew = join(ring, row, window[i, number % heads[i, at.WIDTH], at.ROW :], process) or grew
+        else:
             number = heads[i, at.GONE] if heads[i, at.GONE_HI] < row[at.LO] else -1
         if number > row[at.ROW + i]:
             row[at.ROW + i] = number
@@ -69,9 +71,9 @@ def join_named(ring: Ring, process: int, row: Array) -> Any:
         again = False
         for i in range(len(heads)):
             named = min(row[at.ROW + i], heads[i, at.NEXT] - 1)
-            if i != process and named >= heads[i, at.FIRST]:
+            if i != process and named >= heads[i, at.FIRST] and named > 0:
                 known = window[i, named % heads[i, at.WIDTH]]
-                again = join(ring, row, known, at.ROW, process) or again
+                again = join(ring, row, known[at.ROW :], process) or again
         if not again:
             return grew
         grew = True
@@ -88,7 +90,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
         for number in range(head[at.FIRST], head[at.NEXT]):
             place = number % head[at.WIDTH]
             other = ring.window[j, place]
-            grew = grew and join(ring, other, ring.window[j, before], at.ROW, j)
+            grew = grew and join(ring, other, ring.window[j, before, at.ROW :], j)
             grew = told(ring, other, j, process, row) or grew
             if grew:
                 raised(ring, other)
@@ -96,7 +98,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
             before = place
         other = ring.evidence[j, 0]
         if other[at.NUMBER] >= 0:
-            grew = grew and join(ring, other, ring.window[j, before], at.ROW, j)
+            grew = grew and join(ring, other, ring.window[j, before, at.ROW :], j)
             changed = told(ring, other, j, process, row) or grew or changed
     while changed:
         changed = settle(ring)
@@ -105,13 +107,9 @@ def spread(ring: Ring, process: int, row: Array) -> None:
 @bare
 def told(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
     """Raises a row of process `own` to a state of `process` and its clock, if it comes after it; whether it grew."""
-    grew = False
-    if other[at.ROW + process] < row[at.NUMBER]:
-        if other[at.LO] <= row[at.HI]:
-            return False
-        other[at.ROW + process] = row[at.NUMBER]
-        grew = True
-    return join(ring, other, row, at.ROW, own) or grew
+    if other[at.LO] <= row[at.HI] and not 0 < row[at.NUMBER] <= other[at.ROW + process]:
+        return False
+    return join(ring, other, row[at.ROW :], own)
 
 
 @bare
@@ -123,7 +121,7 @@ def settle(ring: Ring) -> Any:
         for number in range(head[at.FIRST], head[at.NEXT]):
             place = number % head[at.WIDTH]
             other = ring.window[j, place]
-            grew = before >= 0 and join(ring, other, ring.window[j, before], at.ROW, j)
+            grew = before >= 0 and join(ring, other, ring.window[j, before, at.ROW :], j)
             grew = join_named(ring, j, other) or grew
             if grew:
                 raised(ring, other)
@@ -131,7 +129,7 @@ def settle(ring: Ring) -> Any:
             before = place
         other = ring.evidence[j, 0]
         if other[at.NUMBER] >= 0 and before >= 0:
-            grew = join(ring, other, ring.window[j, before], at.ROW, j)
+            grew = join(ring, other, ring.window[j, before, at.ROW :], j)
             changed = join_named(ring, j, other) or grew or changed
     return changed
 

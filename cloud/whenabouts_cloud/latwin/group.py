@@ -33,6 +33,7 @@ class Group(ABC):
     ) -> None:  # fmt: skip
         self.ring = new_ring(processes, window, order, patient, room)
         self._row = np.zeros(processes, np.int64)
+        self._processes = range(processes)
 
     @abstractmethod
     def _noted(self, process: int, number: int, lo: int) -> int:
@@ -57,7 +58,9 @@ class Group(ABC):
             ValueError: there is no such process, or the clock is none of this group.
         """
         number = -1 if clock is None else self._clock(process, None, clock)
-        status = self._noted(process, number, at.NEVER if t is None else operator.index(t))
+        if clock is not None and number < 0:
+            raise self._error(at.BAD_ENTRY, process, None, clock, None, None)
+        status = self._noted(process, number, self._times(t, None)[0])
         if status < 0:
             raise self._error(status, process, number, clock, t, t)
 
@@ -105,13 +108,34 @@ class Group(ABC):
         n = len(self._row)
         if len(clock) != n:
             raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process")
-        if not 0 <= process < n:
+        if operator.index(process) not in self._processes:
             raise self._error(at.BAD_PROCESS, process, state, clock, None, None)
         try:
             self._row[:] = clock
         except (OverflowError, TypeError, ValueError):
             raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
         return int(self._row[process]) if state is None else state
+
+    def _state(self, state: int) -> int:
+        """The number as one that machine code takes."""
+        try:
+            number = operator.index(state)
+        except TypeError:
+            number = -1
+        if not 0 <= number < at.NUMBER_LIMIT:
+            raise self._error(at.BAD_STATE, None, state, None, None, None)
+        return number
+
+    def _times(self, t_min: int | None, t_max: int | None) -> tuple[int, int]:
+        """The bounds as machine code takes them, the widest where there are none."""
+        try:
+            lo = at.NEVER if t_min is None else operator.index(t_min)
+            hi = at.FOREVER if t_max is None else operator.index(t_max)
+        except TypeError:
+            lo, hi = 1, 0
+        if not at.NEVER <= lo <= hi <= at.FOREVER:
+            raise self._error(at.BAD_TIME, None, None, None, t_min, t_max)
+        return lo, hi
 
     def _error(self, status: int, process: Any, state: Any, clock: Any, t_min: Any, t_max: Any) -> ValueError:
         """The error for what a wrong report was answered with."""

@@ -190,7 +190,7 @@ def slide(ring: Ring, process: int) -> None:
     end, pending = ring.evidence[process, 0], ring.evidence[process, 1]
     if end[at.NUMBER] >= 0:
         row[at.LO] = max(row[at.LO], end[at.LO])
-        join(ring, row, end, at.ROW, process)
+        join(ring, row, end[at.ROW :], process)
     meta[at.NEWEST_LO] = max(meta[at.NEWEST_LO], row[at.LO])
     fold(ring, process, row)
     head[at.NEXT] = number + 1
@@ -198,7 +198,7 @@ def slide(ring: Ring, process: int) -> None:
         end[i] = row[i]
     if pending[at.NUMBER] == number:
         end[at.LO] = max(end[at.LO], pending[at.LO])
-        join(ring, end, pending, at.ROW, process)
+        join(ring, end, pending[at.ROW :], process)
         fold(ring, process, end)
         pending[at.NUMBER] = -1
     if meta[at.HYBRID]:
@@ -241,7 +241,7 @@ def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
         row[at.ROW + process] = number
     row[at.LO] = max(row[at.LO], lo)
     if with_clock:
-        join(ring, row, clock, 0, process)
+        join(ring, row, clock, process)
     if row[at.NUMBER] == head[at.NEXT] - 1:
         fold(ring, process, row)
     return at.TAKEN

@@ -1,0 +1,159 @@
+"""The lattice of a group's windows as it is kept: the box, and predicates bound to it."""
+
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, bare, entry
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.bound import Bound
+from whenabouts_cloud.latwin.box import SIZE, WITHDRAWN, Box, drop, new_box, rebuild, step
+from whenabouts_cloud.latwin.layout import Ring
+from whenabouts_cloud.latwin.predicate import Function, Predicate
+from whenabouts_cloud.latwin.ring import accept, note, release, renew
+from whenabouts_cloud.latwin.walk_box import greatest, least, listed, marked, meets, unavoidable
+
+KEPT = 16  # predicates whose leaves are kept from call to call; beyond, the one bound first is bound anew
+
+
+class Stored:
+    """All CGSs as a bit set over the box.
+
+    Raises:
+        LimitError: the box is too large.
+    """
+
+    def __init__(self, ring: Ring) -> None:
+        self.box = new_box([int(w) for w in ring.heads[:, at.WIDTH]])
+        n = len(ring.heads)
+        ends = np.zeros((3, n), np.int64)
+        self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and one that goes between them
+        self._true, self._reached = np.zeros((2, len(self.box.words)), np.int64)
+        self._bound: dict[int, tuple[Predicate, Bound]] = {}
+        self._marked: Any = None  # the predicate that `_true` is of, until the next change
+        self._push = entry(push, ring, self.box, 0, 0, ends[0], 0, 0)
+        self._avoids = entry(unavoidable_now, ring, self.box, *self._ends, self._true, self._reached)
+
+    def push(self, ring: Ring, process: int, state: int, clock: Array, lo: int, hi: int) -> int:
+        """A report, see `ring.accept`."""
+        self._marked = None
+        status: int = self._push(ring, self.box, process, state, clock, lo, hi)
+        return status
+
+    def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
+        """Evidence, see `ring.note`."""
+        self._marked = None
+        return int(take_note(ring, self.box, process, state, clock, lo))
+
+    def renew(self, ring: Ring, process: int, state: int) -> int:
+        """A renewal, see `ring.renew`."""
+        self._marked = None
+        return int(begin_anew(ring, self.box, process, state))
+
+    def rebuild(self, ring: Ring) -> None:
+        """Follows a restore of the ring."""
+        self._marked = None
+        self._bound.clear()
+        self.box.facts[WITHDRAWN] = 0
+        rebuild(ring, self.box)
+
+    def size(self, ring: Ring) -> int:
+        """How many CGSs there are."""
+        return int(self.box.facts[SIZE])
+
+    def withdrawn(self) -> int:
+        """How many CGSs the last report took back."""
+        return int(self.box.facts[WITHDRAWN])
+
+    def states(self, ring: Ring) -> Array:
+        """The CGSs in lexicographic order, (size, n) state numbers."""
+        rows = np.zeros((self.size(ring), len(self._ends[0])), np.int64)
+        if len(rows) and least(ring, self._ends[0]) and greatest(ring, self._ends[1]):
+            listed(self.box, *self._ends, rows)
+        return rows
+
+    def possibly(self, ring: Ring, predicate: Predicate | Function) -> bool:
+        """Pos."""
+        if not isinstance(predicate, Predicate):
+            return any(predicate(tuple(row)) for row in self.states(ring).tolist())
+        return self.size(ring) > 0 and self._mark(ring, predicate)
+
+    def definitely(self, ring: Ring, predicate: Predicate | Function) -> bool:
+        """Def over the window."""
+        if not self.size(ring) or not self._mark(ring, predicate):
+            return False
+        return bool(self._avoids(ring, self.box, *self._ends, self._true, self._reached))
+
+    def _mark(self, ring: Ring, predicate: Predicate | Function) -> bool:
+        """Sets the bits of `_true` where a predicate holds; whether it does in a CGS."""
+        if self._marked is not None and self._marked[0] is predicate:
+            return bool(self._marked[1])
+        if isinstance(predicate, Predicate):
+            found = self._bind(predicate).holds(ring, self.box, self._true)
+            self._marked = (predicate, found)
+            return found
+        rows = self.states(ring)
+        marked(self.box, rows, np.array([bool(predicate(tuple(row))) for row in rows.tolist()], bool), self._true)
+        self._marked = None  # a function may say something else next time
+        return bool(meets(self.box, self._true))
+
+    def _bind(self, predicate: Predicate) -> Bound:
+        key = id(predicate)
+        if key not in self._bound:
+            if len(self._bound) == KEPT:
+                del self._bound[next(iter(self._bound))]
+            self._bound[key] = predicate, Bound(predicate, self.box)  # held, so that its id stays its own
+        return self._bound[key][1]
+
+
+@bare
+def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int, hi: int) -> Any:
+    """One report, whole."""
+    status = accept(ring, process, number, clock, lo, hi, 0)
+    if status < 0:
+        return status
+    box.facts[WITHDRAWN] = 0
+    follow(ring, box)
+    while status == at.NO_ROOM:
+        status = accept(ring, process, number, clock, lo, hi, 0)
+        follow(ring, box)
+    return status
+
+
+@bare
+def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int) -> Any:
+    """Evidence, whole."""
+    status = note(ring, process, number, clock, lo)
+    if status >= 0:
+        box.facts[WITHDRAWN] = 0
+        follow(ring, box)
+    return status
+
+
+@bare
+def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
+    """A renewal, whole."""
+    status = renew(ring, process, number)
+    if status >= 0:
+        box.facts[WITHDRAWN] = 0
+        follow(ring, box)
+    return status
+
+
+@bare
+def follow(ring: Ring, box: Box) -> None:
+    """The lattice after what was taken in, release by release."""
+    if ring.meta[at.EMPTIED] >= 0:
+        drop(box, ring.meta[at.EMPTIED])
+    process = release(ring)
+    while process >= 0:
+        step(ring, box, process)
+        process = release(ring)
+
+
+@bare
+def unavoidable_now(ring: Ring, box: Box, low: Array, high: Array, numbers: Array, true: Array, reached: Array) -> bool:
+    """`walk_box.unavoidable` between the ends of the lattice as it is."""
+    least(ring, low)
+    greatest(ring, high)
+    return unavoidable(box, low, high, true, reached, numbers)

@@ -1,0 +1,129 @@
+"""The lattice of a group's windows when it is not kept: walked each time something is asked of it.
+
+For more processes or longer windows than the box may have. A predicate is asked about each state (or combination) of the
+windows once a question, and then for blocks of global states by table.
+"""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin import walk
+from whenabouts_cloud.latwin.frame import Frame
+from whenabouts_cloud.latwin.layout import Ring
+from whenabouts_cloud.latwin.predicate import All, AtLeast, Function, Not, Predicate, Related
+from whenabouts_cloud.latwin.predicate import Any as Either
+from whenabouts_cloud.latwin.ring import accept, note, release, renew
+
+
+class Walked:
+    """The CGSs of the windows, found when asked."""
+
+    def push(self, ring: Ring, process: int, state: int, clock: Array, lo: int, hi: int) -> int:
+        """A report, see `ring.accept`."""
+        return int(push(ring, process, state, clock, lo, hi))
+
+    def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
+        """Evidence, see `ring.note`."""
+        status = int(note(ring, process, state, clock, lo))
+        if status >= 0:
+            let_in(ring)
+        return status
+
+    def renew(self, ring: Ring, process: int, state: int) -> int:
+        """A renewal, see `ring.renew`."""
+        status = int(renew(ring, process, state))
+        if status >= 0:
+            let_in(ring)
+        return status
+
+    def rebuild(self, ring: Ring) -> None:
+        """Nothing is kept."""
+
+    def size(self, ring: Ring) -> int:
+        """How many CGSs there are."""
+        return walk.count(frame_of(ring))
+
+    def withdrawn(self) -> None:
+        """Not known: what was there before is not kept. The counter `cuts` tells that something was."""
+
+    def states(self, ring: Ring) -> Array:
+        """The CGSs in lexicographic order, (size, n) state numbers."""
+        return walk.states(frame_of(ring))
+
+    def possibly(self, ring: Ring, predicate: Predicate | Function) -> bool:
+        """Pos; stops at the first block of CGSs with a true one."""
+        window = frame_of(ring)
+        return walk.possibly(window, truth_of(predicate, window))
+
+    def definitely(self, ring: Ring, predicate: Predicate | Function) -> bool:
+        """Def over the window, level by level."""
+        window = frame_of(ring)
+        return walk.definitely_in_window(window, truth_of(predicate, window))
+
+
+def frame_of(ring: Ring) -> Frame:
+    """The windows as they are, each from its oldest state."""
+    first = ring.heads[:, at.FIRST].copy()
+    count = ring.heads[:, at.NEXT] - first
+    numbers = first[:, None] + np.arange(ring.window.shape[1])
+    places = numbers % ring.heads[:, at.WIDTH, None]
+    clocks = ring.window[np.arange(len(first))[:, None], places, at.ROW :]
+    return Frame(first, count, np.ascontiguousarray(clocks))
+
+
+def truth_of(predicate: Predicate | Function, window: Frame) -> walk.Truth:
+    """A predicate as one of blocks of rows of places."""
+    if not isinstance(predicate, Predicate):
+        return walk.each(window, predicate)
+    if isinstance(predicate, Related):
+        return _looked_up(predicate, window)
+    parts = [truth_of(part, window) for part in predicate.parts()]
+    if isinstance(predicate, Not):
+        return lambda rows: ~parts[0](rows)
+    least = predicate.least if isinstance(predicate, AtLeast) else len(parts) if isinstance(predicate, All) else 1
+    if not isinstance(predicate, AtLeast | All | Either):
+        raise ValueError(f"predicate: found {predicate!r}, expected Local, Related, All, Any, Not or AtLeast")
+
+    def enough(rows: walk.Rows) -> walk.Bools:
+        true = np.zeros(len(rows), np.int64)
+        for part in parts:
+            true += part(rows)
+        found: walk.Bools = true >= least
+        return found
+
+    return enough
+
+
+def _looked_up(leaf: Related, window: Frame) -> walk.Truth:
+    """A leaf by a table of the combinations of the states that it looks at."""
+    chosen = list(leaf.processes)
+    if not all(0 <= p < len(window.first) for p in chosen):
+        raise ValueError(f"predicate: found one of processes {chosen}, expected 0 to {len(window.first) - 1}")
+    numbers = [range(int(window.first[p]), int(window.first[p] + window.count[p])) for p in chosen]
+    table = np.array([bool(leaf.function(*one)) for one in product(*numbers)], bool)
+    table = table.reshape([len(one) for one in numbers])
+    return lambda rows: table[tuple(rows[:, p] for p in chosen)]
+
+
+@bare
+def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) -> Any:
+    """One report, whole."""
+    status = accept(ring, process, number, clock, lo, hi, 0)
+    if status < 0:
+        return status
+    let_in(ring)
+    while status == at.NO_ROOM:
+        status = accept(ring, process, number, clock, lo, hi, 0)
+        let_in(ring)
+    return status
+
+
+@bare
+def let_in(ring: Ring) -> None:
+    """All that is due."""
+    while release(ring) >= 0:
+        pass
