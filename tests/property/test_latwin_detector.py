@@ -80,11 +80,37 @@ def test_by_stamps_definitely_is_all_that_the_whole_lattice_says_while_nothing_i
 @given(cases(any_order=True, most_processes=5, most_steps=40), ORDERS, st.booleans())
 @settings(max_examples=200)
 def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
-    """The very runs it names truly overlapped; patient or not, late, doubled, out of order."""
+    """The very runs that it tells of truly overlapped, each once; patient or not, late, doubled, out of order."""
     one = detector(case, order, patient and order == "hybrid")
+    told = []
     for index in case.computation.arrivals:
-        if report(one, case.computation.events[index]).definitely:
-            assert runs_overlapped(case.computation, one.runs)
+        verdict = report(one, case.computation.events[index])
+        told += one.overlaps
+        assert told or not verdict.definitely
+        assert verdict.definitely or not one.overlaps
+    assert all(runs_overlapped(case.computation, firsts) for firsts in told)
+    assert len(told) == len(set(told))
+    for earlier, later in pairwise(told):
+        assert all(a <= b for a, b in zip(earlier, later, strict=True))
+
+
+@given(cases(most_processes=3, most_steps=18, most_window=4, any_order=True))
+@settings(max_examples=150)
+def test_every_overlap_that_is_sure_is_told_when_it_becomes_so(case):
+    """By causality all choices of runs in the window for which the whole lattice says definitely, not only the latest."""
+    one = detector(case)
+    sure, told = set(), set()
+    for index, checker, made in watch(case):
+        report(one, case.computation.events[index])
+        told |= set(one.overlaps)
+        if len(made) > 1:
+            told |= (found := checker.overlaps()) & set(one.overlaps)
+            sure |= found
+            assert sure <= told
+            sure |= told  # what was sure in the windows between
+        else:
+            sure |= checker.overlaps()
+            assert sure == told
 
 
 def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
@@ -106,10 +132,10 @@ def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
             computation.processes, random.choice([1, 2, 4]), order, order == "hybrid" and seed % 2
         )
         for index in computation.arrivals:
-            if report(one, computation.events[index]).definitely:
-                told += 1
-                assert runs_overlapped(computation, one.runs), f"seed {seed}"
-    assert told > 500
+            report(one, computation.events[index])
+            told += len(one.overlaps)
+            assert all(runs_overlapped(computation, firsts) for firsts in one.overlaps), f"seed {seed}"
+    assert told > 150
 
 
 @given(cases(any_order=True))
@@ -117,12 +143,11 @@ def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
 def test_a_finer_order_only_adds_to_definitely(case):
     """What causality makes sure stays sure with stamps; first states aside, whose begin time may prove late."""
     coarse, fine = detector(case), detector(case, "hybrid")
-    for index in case.computation.arrivals:
+    for index, checker, _ in watch(case):
         event = case.computation.events[index]
         sure, surer = report(coarse, event), report(fine, event)
-        if sure.definitely and all(run > 0 for run in coarse.runs):
-            assert surer.definitely
-            assert all(a >= b for a, b in zip(fine.runs, coarse.runs, strict=True))
+        if all(first > 0 for p in range(case.computation.processes) for first, _ in checker.runs(p)):
+            assert surer.definitely or not sure.definitely
 
 
 @given(cases(any_order=True))
@@ -164,7 +189,7 @@ def test_batches_and_restarts_change_nothing(case, order, data):
     """Columns fed in pieces, with a restart between them, give the verdicts of one report after the other."""
     events = [case.computation.events[i] for i in case.computation.arrivals if case.computation.events[i].begins]
     one, many = detector(case, order), detector(case, order)
-    singly = [(*report(one, event), one.runs or (-1,) * case.computation.processes) for event in events]
+    singly = [(*report(one, event), one.overlaps) for event in events]
     cuts = sorted({0, len(events), *data.draw(st.lists(st.integers(0, len(events)), max_size=3))})
     batched = []
     for begin, end in pairwise(cuts):
@@ -173,7 +198,9 @@ def test_batches_and_restarts_change_nothing(case, order, data):
             [e.process for e in part], [e.state for e in part], [e.clock for e in part], [e.holds for e in part],
             [e.lo for e in part], [e.hi for e in part],
         )  # fmt: skip
-        batched += [(*map(bool, row[:4]), tuple(row[4].tolist())) for row in zip(*columns, strict=True)]
+        told = [columns.overlaps[columns.overlap_row == row].tolist() for row in range(len(part))]
+        verdicts = zip(*columns[:4], told, strict=True)
+        batched += [(*map(bool, row[:4]), list(map(tuple, row[4]))) for row in verdicts]
         blob = many.snapshot()
         many = detector(case, order)
         many.restore(blob)

@@ -99,7 +99,8 @@ def simulate(
 
     Local changes, sends and receives at integer times; processes share moments. Messages overtake each other. `receives`
     says what a receive is: a reported "state", a clock-only report ("evidence"), "silent", or "mixed". With `joins_late`
-    some processes begin with the receipt of their first message. `error` bounds each end of the stamps, `delay` how long a
+    some processes begin with the receipt of a message that knows of a change; a first state that knows of none counts as
+    there from the beginning, so all others begin at time 0. `error` bounds each end of the stamps, `delay` how long a
     report is under way (0: reports arrive in true order).
     """
     late = [joins_late and p > 0 and random.random() < 0.5 for p in range(processes)]
@@ -127,7 +128,7 @@ def simulate(
             happens(p, True, True)
     while len(events) < steps:
         now += random.choice([0, 1, 1, 2, 5])
-        ready = [m for m in under_way if m[0] < now]
+        ready = [m for m in under_way if m[0] < now and (every[m[1]].joined or any(m[2]))]
         there = [p for p, one in enumerate(every) if one.joined]
         action = random.choice(["change", "send", "receive", "receive"])
         p = random.choice(there)
@@ -452,11 +453,17 @@ class Checker:
     def definitely(self, hybrid: bool = False) -> bool:
         """Def over that lattice of: every process is in a run that has a state in the window."""
         runs = [self.runs(p) for p in range(self.computation.processes)]
+        return all(runs) and definitely(self.certain_lattice(hybrid), _inside(runs))
 
-        def inside(state: Global) -> bool:
-            return all(any(a <= s <= b for a, b in found) for s, found in zip(state, runs, strict=True))
-
-        return all(runs) and definitely(self.certain_lattice(hybrid), inside)
+    def overlaps(self, hybrid: bool = False) -> set[Global]:
+        """Choices of such runs, one of each process, each by its first state, for which it is definitely so."""
+        runs = [self.runs(p) for p in range(self.computation.processes)]
+        lattice = self.certain_lattice(hybrid) if all(runs) else set()
+        return {
+            tuple(first for first, _ in chosen)
+            for chosen in itertools.product(*runs)
+            if definitely(lattice, _inside([[run] for run in chosen]))
+        }
 
     def truly(self) -> bool:
         """Whether in true time some moment lay in a run of every process, of those that have a state in the window.
@@ -471,6 +478,11 @@ class Checker:
         return any(
             max(begin for begin, _ in chosen) < min(end for _, end in chosen) for chosen in itertools.product(*spans)
         )
+
+
+def _inside(runs: Sequence[Sequence[tuple[int, int]]]) -> Callable[[Global], bool]:
+    """Whether the state of every process lies in one of its runs."""
+    return lambda state: all(any(a <= s <= b for a, b in found) for s, found in zip(state, runs, strict=True))
 
 
 def known_moves(

@@ -1,15 +1,17 @@
 """Detects a conjunction of local predicates over a group: possibly and definitely, with no lattice (see the kernel)."""
 
-import operator
 import struct
 from collections.abc import Sequence
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.compiled import entry
 from whenabouts_cloud.latwin import conjunction_kernel as kernel
 from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin import overlap_kernel as runs
 from whenabouts_cloud.latwin.group import Clock, Group
 
 
@@ -36,33 +38,40 @@ class Verdict(NamedTuple):
 Bools = npt.NDArray[np.bool_]
 _BITS = (kernel.POSSIBLY, kernel.DEFINITELY, kernel.IN_WINDOW, kernel.WITHDRAWN)
 _VERDICTS = tuple(Verdict(*(bool(code & bit) for bit in _BITS)) for code in range(sum(_BITS) + 1))
-_NO_CLOCK = (struct.error, TypeError)
 
 
 class Verdicts(NamedTuple):
-    """Columns of `Verdict`, one row per report fed; `runs` (rows, n) as `ConjunctionDetector.runs`, -1 where it is None."""
+    """Columns of `Verdict`, one row per report fed; all `overlaps` (.., n) that became sure, and by which row each."""
 
     possibly: Bools
     definitely: Bools
     definitely_in_window: Bools
     withdrawn: Bools
-    runs: npt.NDArray[np.int64]
+    overlaps: npt.NDArray[np.int64]
+    overlap_row: npt.NDArray[np.int64]
 
 
 class ConjunctionDetector(Group):
     """Tells after every report whether all local predicates of a group possibly and definitely held together.
 
-    Arguments as `Group`. Nothing is said as long as nothing has come of a process. Below a microsecond a report.
+    Arguments as `Group`. Nothing is said as long as nothing has come of a process. `evidence` and `renew` are reports too:
+    what they make of it is in `verdict` and `overlaps`. About a microsecond a report, in any order of arrival.
 
     >>> detector = ConjunctionDetector(processes=2, window=4)
     >>> detector.push(0, 0, (0, 0), True).possibly
     False
     >>> detector.push(1, 0, (0, 0), True)
     Verdict(possibly=True, definitely=True, definitely_in_window=True, withdrawn=False)
+    >>> detector.overlaps  # the runs, by their first states
+    [(0, 0)]
     >>> detector.push(1, 1, (0, 1), False).definitely
     True
-    >>> detector.push(1, 2, (0, 2), True), detector.runs
-    (Verdict(possibly=True, definitely=True, definitely_in_window=True, withdrawn=False), (0, 0))
+    >>> detector.overlaps
+    []
+    >>> detector.push(1, 2, (0, 2), True).definitely, detector.overlaps  # of the overlap from before
+    (True, [])
+    >>> detector.push(0, 1, (1, 2), False).definitely, detector.overlaps  # it knows that state 2 of process 1 had begun
+    (True, [(0, 2)])
     """
 
     def __init__(
@@ -71,9 +80,14 @@ class ConjunctionDetector(Group):
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self._hybrid = order == "hybrid"
-        self._work = np.zeros((kernel.WORK, processes), np.int64)
+        self._work = np.zeros((runs.WORK, processes), np.int64)
+        # One report closes a gap at most, and each state that enters adds one run: no more can become sure by it.
+        most = int((self.ring.heads[:, at.WIDTH] // 2 + 1).sum()) + self.ring.room.shape[1]
+        self._told = np.zeros((most, processes), np.int64)
+        self.ring.heads[:, [runs.NEWEST_RUN, runs.RUN]] = -1
         self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
         self._bytes = self._row.data.cast("B")
+        self._push = entry(kernel.push, self.ring, self._work, self._told, 0, 0, self._row, 0, 0, 0)
 
     def push(
         self, process: int, state: int, clock: Clock, holds: bool, t_min: int | None = None, t_max: int | None = None
@@ -86,16 +100,21 @@ class ConjunctionDetector(Group):
         Raises:
             ValueError: there is no such process, state or clock, or the times are in the wrong order; nothing has changed.
         """
-        process, state = operator.index(process), operator.index(state)
+        given = self._hybrid
+        lo = t_min if given and t_min is not None else at.NEVER
+        hi = t_max if given and t_max is not None else at.FOREVER
         try:
             self._put(self._bytes, 0, *clock)
-        except _NO_CLOCK:
-            self._clock(process, state, clock)
-        lo, hi = at.NEVER, at.FOREVER
-        if self._hybrid:
-            lo = lo if t_min is None else operator.index(t_min)
-            hi = hi if t_max is None else operator.index(t_max)
-        code: int = kernel.push_one(*self.ring, self._work, process, state, self._row, lo, hi, 1 if holds else 0)
+            code: int = self._push(
+                self.ring, self._work, self._told, index(process), index(state), self._row, index(lo), index(hi),
+                1 if holds else 0,
+            )  # fmt: skip
+        except (struct.error, TypeError, OverflowError):
+            state = self._clock(process, self._state(state), clock)
+            lo, hi = self._times(lo, hi)
+            code = self._push(
+                self.ring, self._work, self._told, process, state, self._row, lo, hi, 1 if holds else 0
+            )  # fmt: skip
         if code < 0:
             raise self._error(code, process, state, clock, t_min, t_max)
         verdict: Verdict = _VERDICTS[code]
@@ -128,10 +147,18 @@ class ConjunctionDetector(Group):
         if status < 0:
             found = (column[first] for column in (processes, states, clocks, lo, hi))
             raise ValueError(f"row {first}: {self._error(status, *found)}")
-        codes, runs = np.zeros(rows, np.int64), np.full((rows, n), -1)
-        kernel.feed(self.ring, self._work, processes, states, clocks, lo, hi, true, codes, runs)
+        codes, done, told = np.zeros(rows, np.int64), 0, 0
+        overlaps, overlap_row = np.zeros((2 * len(self._told), n), np.int64), np.zeros(2 * len(self._told), np.int64)
+        while True:
+            done, told = kernel.feed(
+                self.ring, self._work, self._told, processes, states, clocks, lo, hi, true, done, codes, overlaps,
+                overlap_row, told,
+            )  # fmt: skip
+            if done == rows:
+                break
+            overlaps, overlap_row = np.concatenate([overlaps] * 2), np.concatenate([overlap_row] * 2)
         possibly, definitely, in_window, withdrawn = (codes & bit != 0 for bit in _BITS)
-        return Verdicts(possibly, definitely, in_window, withdrawn, runs)
+        return Verdicts(possibly, definitely, in_window, withdrawn, overlaps[:told].copy(), overlap_row[:told].copy())
 
     @property
     def verdict(self) -> Verdict:
@@ -139,27 +166,26 @@ class ConjunctionDetector(Group):
         return _VERDICTS[int(self.ring.meta[at.CALLER])]
 
     @property
-    def runs(self) -> tuple[int, ...] | None:
-        """What `verdict.definitely` speaks of: the first state of each run, of the latest that overlap; else None.
+    def overlaps(self) -> list[tuple[int, ...]]:
+        """What has become sure by the last report: the first state of each run that overlapped, the earliest overlap first.
 
-        It changes exactly when a later overlap has become sure, and so names an occurrence.
+        Each is told once. (By times that came late an overlap may become sure after a later one: it is not told then.)
         """
-        if not self.verdict.definitely:
-            return None
-        return tuple(self.ring.heads[:, kernel.RUN].tolist())
+        count = int(self._work[runs.COUNT, 0])
+        return [tuple(row) for row in self._told[:count].tolist()]
 
     @property
     def witness(self) -> tuple[int, ...] | None:
         """What `verdict.possibly` speaks of: the least consistent global state with all true, of the latest such window."""
         if not self.verdict.possibly:
             return None
-        return tuple(self.ring.heads[:, kernel.WITNESS].tolist())
+        return tuple(self.ring.heads[:, runs.WITNESS].tolist())
 
     def _noted(self, process: int, number: int, lo: int) -> int:
-        return int(kernel.push_evidence(self.ring, self._work, process, number, self._row, lo))
+        return int(kernel.push_evidence(self.ring, self._work, self._told, process, number, self._row, lo))
 
     def _renewed(self, process: int, number: int) -> int:
-        return int(kernel.push_renewal(self.ring, self._work, process, number))
+        return int(kernel.push_renewal(self.ring, self._work, self._told, process, number))
 
     def _rebuilt(self) -> None:
         """The ring is all there is."""

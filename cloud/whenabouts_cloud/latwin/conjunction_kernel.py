@@ -4,17 +4,10 @@ Of a ring (`layout`) per process the states held, with their effective clocks an
 
 possibly            some CGS of the windows has all predicates true. The least such choice is found by moving on each process
                     that another is known to have left (Garg, Waldecker 1994).
-definitely          some run per process, each with a state in the window, so that every run began before every other ended.
-                    Every observer then sees a moment at which all hold, and it truly was (Garg, Waldecker 1996, over the
-                    whole computation). A run is a maximal block of true states; each state remembers the first of its run,
-                    which may have left the window long ago. Of a run that is still on, its end is known to come after all
-                    that its process is known to have known.
+definitely          some run of true states per process, each with a state in the window, so that all surely overlapped
+                    (`overlap_kernel`). Every observer then sees a moment at which all hold, and it truly was.
 in the window       Yang et al. (2011): every way from the least to the greatest CGS of the windows meets one with all true.
                     Runs are cut at the two. Not sound: what really happened need not pass through the windows' CGSs.
-
-That run i began before run j ended is told by the clock of the end of j, or by time: hi(begin of i) < lo(end of j). An entry
-of 0 in a clock says nothing of whether the process was there already. So the begin of a first state is known by an entry of
-1 or by time. It is taken as given only where it began with the group: it knew nothing of others, and no time says when.
 
 Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 """
@@ -24,82 +17,84 @@ from typing import Any
 from whenabouts_cloud.compiled import Array, bare
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin.layout import Ring
+from whenabouts_cloud.latwin.overlap_kernel import (
+    BEGIN,
+    BEGIN_HI,
+    CHOICE,
+    COUNT,
+    FROM,
+    GREATEST,
+    LEAST,
+    OPEN,
+    TO,
+    WITNESS,
+    entered,
+    next_true,
+    outlasts,
+    overlap,
+)
 from whenabouts_cloud.latwin.ring import accept, note, release, renew, wrong
-
-# heads, the detector's part
-NEWEST, NEWEST_RUN, NEWEST_RUN_HI = at.MINE, at.MINE + 1, at.MINE + 2  # of the state that entered last
-JOINED = at.MINE + 3  # the least entry that tells of the begin of the first state: 0 for all, or 1
-WITNESS = at.MINE + 4  # the least CGS of the last verdict in which all held
-RUN = at.MINE + 5  # first states of the latest runs that definitely overlapped
 
 # a verdict
 POSSIBLY, DEFINITELY, IN_WINDOW, WITHDRAWN = 1, 2, 4, 8
 
-# work
-LEAST, CHOICE, GREATEST, FROM, TO, BEGIN, BEGIN_HI, OLD, WORK = 0, 1, 2, 3, 4, 5, 6, 7, 8
-OPEN = 1 << 61  # the last state of a run that is still on
-
 
 @bare
-def push(ring: Ring, work: Array, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
+def push(
+    ring: Ring, work: Array, told: Array, process: int, number: int, clock: Array, lo: int, hi: int, holds: int
+) -> Any:
     """One report of a state: the verdict over all windows since the last call, or a negative number as `ring.accept`."""
     verdict, judged = 0, False
     while True:
         status = accept(ring, process, number, clock, lo, hi, holds)
         if status < 0:
             return status
+        if not judged:
+            work[COUNT, 0] = 0
         while True:
             k = release(ring)
             if k < 0:
                 break
             entered(ring, k)
             verdict |= withdrawn(ring, k)
-            verdict |= judge(ring, work)
+            verdict |= judge(ring, work, told)
             judged = True
         if status != at.NO_ROOM:
             break
     if not judged:
-        verdict = judge(ring, work)
+        verdict = judge(ring, work, told)
     ring.meta[at.CALLER] = verdict
     return verdict
 
 
 @bare
-def push_evidence(ring: Ring, work: Array, process: int, number: int, clock: Array, lo: int) -> Any:
+def push_evidence(ring: Ring, work: Array, told: Array, process: int, number: int, clock: Array, lo: int) -> Any:
     """One report without a state: as `push`, errors as `ring.note`."""
     status = note(ring, process, number, clock, lo)
-    return status if status < 0 else settle(ring, work)
+    return status if status < 0 else settle(ring, work, told)
 
 
 @bare
-def push_renewal(ring: Ring, work: Array, process: int, number: int) -> Any:
+def push_renewal(ring: Ring, work: Array, told: Array, process: int, number: int) -> Any:
     """A process begins anew: as `push`, errors as `ring.renew`."""
     status = renew(ring, process, number)
-    return status if status < 0 else settle(ring, work)
+    return status if status < 0 else settle(ring, work, told)
 
 
 @bare
-def settle(ring: Ring, work: Array) -> Any:
+def settle(ring: Ring, work: Array, told: Array) -> Any:
     """The verdict over the windows as they are now, and all that releases make of them."""
-    verdict = judge(ring, work)
+    work[COUNT, 0] = 0
+    verdict = judge(ring, work, told)
     while True:
         k = release(ring)
         if k < 0:
             break
         entered(ring, k)
         verdict |= withdrawn(ring, k)
-        verdict |= judge(ring, work)
+        verdict |= judge(ring, work, told)
     ring.meta[at.CALLER] = verdict
     return verdict
-
-
-@bare
-def push_one(
-    meta: Array, heads: Array, window: Array, room: Array, evidence: Array, work: Array, process: int, number: int,
-    clock: Array, lo: int, hi: int, holds: int,
-) -> Any:  # fmt: skip
-    """As `push`, the ring in its parts: handing over the tuple costs 2 us a call more."""
-    return push(Ring(meta, heads, window, room, evidence), work, process, number, clock, lo, hi, holds)
 
 
 @bare
@@ -116,35 +111,24 @@ def first_wrong(process: Array, number: Array, clock: Array, lo: Array, hi: Arra
 
 @bare
 def feed(
-    ring: Ring, work: Array, process: Array, number: Array, clock: Array, lo: Array, hi: Array, holds: Array,
-    codes: Array, runs: Array,
-) -> None:  # fmt: skip
-    """Many reports, none of them wrong: `codes` are verdicts, `runs` the first states of runs where one is definite."""
-    for i in range(len(process)):
-        codes[i] = push(ring, work, process[i], number[i], clock[i], lo[i], hi[i], holds[i])
-        if codes[i] & DEFINITELY:
+    ring: Ring, work: Array, told: Array, process: Array, number: Array, clock: Array, lo: Array, hi: Array, holds: Array,
+    begin: int, codes: Array, overlaps: Array, rows: Array, filled: int,
+) -> Any:  # fmt: skip
+    """Many reports from row `begin` on, none of them wrong: verdicts into `codes`, what is told into `overlaps` and `rows`.
+
+    Returns how many rows are done, less than all if there may be too little room for what the next one tells, and how many
+    overlaps are told.
+    """
+    for i in range(begin, len(process)):
+        if len(rows) - filled < len(told):
+            return i, filled
+        codes[i] = push(ring, work, told, process[i], number[i], clock[i], lo[i], hi[i], holds[i])
+        for one in range(work[COUNT, 0]):
             for p in range(len(ring.heads)):
-                runs[i, p] = ring.heads[p, RUN]
-
-
-@bare
-def entered(ring: Ring, k: int) -> None:
-    """Notes which run the newest state of process k belongs to."""
-    head = ring.heads[k]
-    number = head[at.NEXT] - 1
-    row = ring.window[k, number % head[at.WIDTH]]
-    if number == 0:
-        given = row[at.HI] == at.FOREVER
-        for i in range(len(ring.heads)):
-            given = given and (i == k or row[at.ROW + i] == 0)
-        head[JOINED] = 0 if given else 1
-    if not row[at.FLAG]:
-        row[at.RUN] = -1
-    elif head[NEWEST_RUN] >= 0 and head[NEWEST] == number - 1:
-        row[at.RUN], row[at.RUN_HI] = head[NEWEST_RUN], head[NEWEST_RUN_HI]
-    else:
-        row[at.RUN], row[at.RUN_HI] = number, row[at.HI]
-    head[NEWEST], head[NEWEST_RUN], head[NEWEST_RUN_HI] = number, row[at.RUN], row[at.RUN_HI]
+                overlaps[filled, p] = told[one, p]
+            rows[filled] = i
+            filled += 1
+    return len(process), filled
 
 
 @bare
@@ -165,7 +149,7 @@ def withdrawn(ring: Ring, k: int) -> Any:
 
 
 @bare
-def judge(ring: Ring, work: Array) -> Any:
+def judge(ring: Ring, work: Array, told: Array) -> Any:
     """The verdict over the windows as they are."""
     heads = ring.heads
     for p in range(len(heads)):
@@ -179,20 +163,9 @@ def judge(ring: Ring, work: Array) -> Any:
             heads[p, WITNESS] = work[CHOICE, p]
         if every_way(ring, work):
             verdict |= IN_WINDOW
-    if overlap(ring, work):
+    if overlap(ring, work, told):
         verdict |= DEFINITELY
     return verdict
-
-
-@bare
-def next_true(ring: Ring, p: int, number: int) -> Any:
-    """The first state of the window from `number` on in which the predicate holds, or -1."""
-    width, end = ring.heads[p, at.WIDTH], ring.heads[p, at.NEXT]
-    while number < end:
-        if ring.window[p, number % width, at.FLAG]:
-            return number
-        number += 1
-    return -1
 
 
 @bare
@@ -242,7 +215,7 @@ def descend(ring: Ring, work: Array, line: int) -> None:
 
 @bare
 def every_way(ring: Ring, work: Array) -> Any:
-    """The paper's Def, of windows that hold a CGS: runs cut at the least and the greatest."""
+    """The paper's Def, of windows that hold a CGS: runs cut at the least and the greatest, as `settle_runs` does it."""
     heads = ring.heads
     for p in range(len(heads)):
         work[LEAST, p], work[GREATEST, p] = heads[p, at.FIRST], heads[p, at.NEXT] - 1
@@ -251,7 +224,15 @@ def every_way(ring: Ring, work: Array) -> Any:
     for p in range(len(heads)):
         if not cut_run(ring, work, p, work[LEAST, p]):
             return False
-    return settle_runs(ring, work, True)
+    moved = True
+    while moved:
+        moved = False
+        for j in range(len(heads)):
+            while work[TO, j] != OPEN and not outlasts(ring, work, j):
+                if not cut_run(ring, work, j, work[TO, j] + 1):
+                    return False
+                moved = True
+    return True
 
 
 @bare
@@ -268,123 +249,3 @@ def cut_run(ring: Ring, work: Array, p: int, number: int) -> Any:
         number += 1
     work[TO, p] = number if number < work[GREATEST, p] else OPEN
     return True
-
-
-@bare
-def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
-    """The first run of process p from a state on, as it is known; False if there is none."""
-    number = next_true(ring, p, number)
-    if number < 0:
-        return False
-    head = ring.heads[p]
-    row = ring.window[p, number % head[at.WIDTH]]
-    work[FROM, p] = number
-    work[BEGIN, p], work[BEGIN_HI, p] = max(row[at.RUN], head[JOINED]), row[at.RUN_HI]
-    while number + 1 < head[at.NEXT] and ring.window[p, (number + 1) % head[at.WIDTH], at.FLAG]:
-        number += 1
-    work[TO, p] = number if number + 1 < head[at.NEXT] else OPEN
-    return True
-
-
-@bare
-def overlap(ring: Ring, work: Array) -> Any:
-    """The sound Def, of windows with a true state each. The latest runs that overlap are noted."""
-    heads = ring.heads
-    for p in range(len(heads)):
-        whole_run(ring, work, p, heads[p, at.FIRST])
-    if not settle_runs(ring, work, False):
-        return False
-    latest_runs(ring, work)
-    return True
-
-
-@bare
-def settle_runs(ring: Ring, work: Array, cut: bool) -> Any:
-    """Moves each process on to its next run until every run began before every other ended; False if runs give out.
-
-    A run that ended before another began can be in no choice with it, nor with a later one.
-    """
-    moved = True
-    while moved:
-        moved = False
-        for j in range(len(ring.heads)):
-            while not outlasts(ring, work, j, cut):
-                end = work[TO, j]
-                if end == OPEN:
-                    return False
-                if not (cut_run(ring, work, j, end + 1) if cut else whole_run(ring, work, j, end + 1)):
-                    return False
-                moved = True
-    return True
-
-
-@bare
-def outlasts(ring: Ring, work: Array, j: int, cut: bool) -> Any:
-    """Whether all other runs are known to have begun before that of process j ended."""
-    end = work[TO, j]
-    if end == OPEN:
-        if cut:
-            return True  # nothing between the CGSs ends it
-        row = ring.evidence[j, 0]
-    else:
-        row = ring.window[j, (end + 1) % ring.heads[j, at.WIDTH]]
-    lo = row[at.LO]
-    own = work[BEGIN, j]
-    work[BEGIN, j] = at.NEVER
-    failed = 0
-    for i in range(len(ring.heads)):
-        failed += (row[at.ROW + i] < work[BEGIN, i]) & (work[BEGIN_HI, i] >= lo)
-    work[BEGIN, j] = own
-    return failed == 0
-
-
-@bare
-def latest_runs(ring: Ring, work: Array) -> None:
-    """From the earliest choice of runs that overlap to the latest: each process tries its later runs from the newest down.
-
-    Choices are closed under taking the later run of each process, so there is one latest. A run is too late if another
-    ended before it began.
-    """
-    heads = ring.heads
-    n = len(heads)
-    for p in range(n):
-        heads[p, RUN] = -1
-        work[OLD, p] = work[FROM, p]
-        number = heads[p, at.NEXT] - 1
-        while not ring.window[p, number % heads[p, at.WIDTH], at.FLAG]:
-            number -= 1
-        back_to_run(ring, work, p, number)
-    moved = True
-    while moved:
-        moved = False
-        for i in range(n):
-            j = 0
-            while j < n:
-                if j != i and not begins_before_end(ring, work, i, j):
-                    before = work[FROM, i] - 1
-                    while not ring.window[i, before % heads[i, at.WIDTH], at.FLAG]:
-                        before -= 1
-                    back_to_run(ring, work, i, before)
-                    moved = True
-                    j = 0
-                else:
-                    j += 1
-    for p in range(n):
-        heads[p, RUN] = ring.window[p, work[FROM, p] % heads[p, at.WIDTH], at.RUN]
-
-
-@bare
-def back_to_run(ring: Ring, work: Array, p: int, number: int) -> None:
-    """Chooses the run that a true state belongs to."""
-    head = ring.heads[p]
-    while number > head[at.FIRST] and ring.window[p, (number - 1) % head[at.WIDTH], at.FLAG]:
-        number -= 1
-    whole_run(ring, work, p, number)
-
-
-@bare
-def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
-    """Whether the run of process i is known to have begun before that of j ended."""
-    end = work[TO, j]
-    row = ring.evidence[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, at.WIDTH]]
-    return row[at.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[at.LO]

@@ -1,0 +1,249 @@
+"""Which runs of true states surely overlapped, one of each process: the sound Def of a conjunction.
+
+A run is a maximal block of states in which the local predicate holds; each state remembers the first of its run, which may
+have left the window long ago. Runs overlapped for certain if each is known to have begun before every other ended: by the
+clock of the end, or by time, hi(begin of i) < lo(end of j). Of a run that is still on the end is known to come after all
+that its process is known to have known. After Garg, Waldecker (1996), over the whole computation, not over the windows.
+
+An entry of 0 in a clock says nothing of whether the process was there already. So the begin of a first state is known by an
+entry of 1 or by time. It is taken as given only where it began with the group: it knew nothing of others, and no time says
+when.
+
+Choices of runs that overlap are closed under the earlier and the later run of each process (the end of a later run knows
+more). What overlapped at two moments is even a chain, since no process turns back. So there is an earliest and a latest,
+and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for each overlap that is told.
+"""
+
+from typing import Any
+
+from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.latwin import layout as at
+from whenabouts_cloud.latwin.layout import Ring
+
+# heads, the detector's part
+NEWEST, NEWEST_RUN, NEWEST_RUN_HI = at.MINE, at.MINE + 1, at.MINE + 2  # of the state that entered last
+JOINED = at.MINE + 3  # the least entry that tells of the begin of the first state: 0 for all, or 1
+WITNESS = at.MINE + 4  # the least CGS of the last verdict in which all held
+RUN = at.MINE + 5  # first states of the latest overlap that was told
+
+# work: choices of states or runs, a row each; COUNT: how many overlaps have been told since the last report
+LEAST, CHOICE, GREATEST, FROM, TO, BEGIN, BEGIN_HI, ABOVE, BEST, COUNT, WORK = range(11)
+OPEN = 1 << 61  # the last state of a run that is still on
+
+
+@bare
+def entered(ring: Ring, k: int) -> None:
+    """Notes which run the newest state of process k belongs to."""
+    head = ring.heads[k]
+    number = head[at.NEXT] - 1
+    row = ring.window[k, number % head[at.WIDTH]]
+    if number == 0:
+        given = row[at.HI] == at.FOREVER
+        for i in range(len(ring.heads)):
+            given = given and (i == k or row[at.ROW + i] == 0)
+        head[JOINED] = 0 if given else 1
+    if not row[at.FLAG]:
+        row[at.RUN] = -1
+    elif head[NEWEST_RUN] >= 0 and head[NEWEST] == number - 1:
+        row[at.RUN], row[at.RUN_HI] = head[NEWEST_RUN], head[NEWEST_RUN_HI]
+    else:
+        row[at.RUN], row[at.RUN_HI] = number, row[at.HI]
+    head[NEWEST], head[NEWEST_RUN], head[NEWEST_RUN_HI] = number, row[at.RUN], row[at.RUN_HI]
+
+
+@bare
+def next_true(ring: Ring, p: int, number: int) -> Any:
+    """The first state of the window from `number` on in which the predicate holds, or -1."""
+    width, end = ring.heads[p, at.WIDTH], ring.heads[p, at.NEXT]
+    while number < end:
+        if ring.window[p, number % width, at.FLAG]:
+            return number
+        number += 1
+    return -1
+
+
+@bare
+def overlap(ring: Ring, work: Array, told: Array) -> Any:
+    """Whether runs with a state in the window surely overlapped, in windows with a true state each. New ones are told."""
+    heads = ring.heads
+    for p in range(len(heads)):
+        whole_run(ring, work, p, heads[p, at.FIRST])
+    if not settle_runs(ring, work):
+        return False
+    for p in range(len(heads)):
+        choose(ring, work, p, previous_true(ring, p, heads[p, at.NEXT] - 1))
+    descend_runs(ring, work, False)
+    for p in range(len(heads)):
+        if first_of(ring, work, p) > heads[p, RUN]:
+            tell(ring, work, told)
+            break
+    return True
+
+
+@bare
+def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
+    """The first run of process p from a state on, as it is known; False if there is none."""
+    number = next_true(ring, p, number)
+    if number < 0:
+        return False
+    head = ring.heads[p]
+    row = ring.window[p, number % head[at.WIDTH]]
+    work[FROM, p] = number
+    work[BEGIN, p], work[BEGIN_HI, p] = max(row[at.RUN], head[JOINED]), row[at.RUN_HI]
+    while number + 1 < head[at.NEXT] and ring.window[p, (number + 1) % head[at.WIDTH], at.FLAG]:
+        number += 1
+    work[TO, p] = number if number + 1 < head[at.NEXT] else OPEN
+    return True
+
+
+@bare
+def settle_runs(ring: Ring, work: Array) -> Any:
+    """Moves each process on to its next run until every run began before every other ended; False if runs give out.
+
+    A run that ended before another began can be in no choice with it, nor with a later one.
+    """
+    moved = True
+    while moved:
+        moved = False
+        for j in range(len(ring.heads)):
+            while not outlasts(ring, work, j):
+                end = work[TO, j]
+                if end == OPEN or not whole_run(ring, work, j, end + 1):
+                    return False
+                moved = True
+    return True
+
+
+@bare
+def outlasts(ring: Ring, work: Array, j: int) -> Any:
+    """Whether all other runs are known to have begun before that of process j ended."""
+    end = work[TO, j]
+    if end == OPEN:
+        row = ring.evidence[j, 0]
+    else:
+        row = ring.window[j, (end + 1) % ring.heads[j, at.WIDTH]]
+    lo = row[at.LO]
+    own = work[BEGIN, j]
+    work[BEGIN, j] = at.NEVER
+    failed = 0
+    for i in range(len(ring.heads)):
+        failed += (row[at.ROW + i] < work[BEGIN, i]) & (work[BEGIN_HI, i] >= lo)
+    work[BEGIN, j] = own
+    return failed == 0
+
+
+@bare
+def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
+    """Whether the run of process i is known to have begun before that of j ended."""
+    end = work[TO, j]
+    row = ring.evidence[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, at.WIDTH]]
+    return row[at.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[at.LO]
+
+
+@bare
+def previous_true(ring: Ring, p: int, number: int) -> Any:
+    """The last state of the window up to `number` in which the predicate holds, or -1."""
+    first, width = ring.heads[p, at.FIRST], ring.heads[p, at.WIDTH]
+    while number >= first:
+        if ring.window[p, number % width, at.FLAG]:
+            return number
+        number -= 1
+    return -1
+
+
+@bare
+def choose(ring: Ring, work: Array, p: int, number: int) -> None:
+    """Chooses the run that a true state belongs to."""
+    head = ring.heads[p]
+    while number > head[at.FIRST] and ring.window[p, (number - 1) % head[at.WIDTH], at.FLAG]:
+        number -= 1
+    whole_run(ring, work, p, number)
+
+
+@bare
+def first_of(ring: Ring, work: Array, p: int) -> Any:
+    """The number of the first state of the run chosen of a process."""
+    return ring.window[p, work[FROM, p] % ring.heads[p, at.WIDTH], at.RUN]
+
+
+@bare
+def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
+    """Moves a process back to the run before; False if the window has none, or `new` and it is older than the one told."""
+    number = previous_true(ring, p, work[FROM, p] - 1)
+    if number < 0:
+        return False
+    choose(ring, work, p, number)
+    return not new or first_of(ring, work, p) >= ring.heads[p, RUN]
+
+
+@bare
+def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
+    """Moves a choice of runs down to the latest overlap that is not later; False if there is none, or with `new` no new one.
+
+    A run that began after another ended can be in no choice with it, nor with an earlier one.
+    """
+    n = len(ring.heads)
+    moved = True
+    while moved:
+        moved = False
+        for i in range(n):
+            j = 0
+            while j < n:
+                if j == i or begins_before_end(ring, work, i, j):
+                    j += 1
+                    continue
+                if not back(ring, work, i, new):
+                    return False
+                moved, j = True, 0
+    return True
+
+
+@bare
+def tell(ring: Ring, work: Array, told: Array) -> None:
+    """Appends all overlaps later than the one told last, the earliest first, down from the latest, which is chosen."""
+    n = len(ring.heads)
+    begin = end = work[COUNT, 0]
+    while end < len(told):
+        for p in range(n):
+            told[end, p] = first_of(ring, work, p)
+        end += 1
+        if not step_down(ring, work):
+            break
+    for p in range(n):
+        ring.heads[p, RUN] = told[begin, p] if end > begin else ring.heads[p, RUN]
+    work[COUNT, 0] = end
+    end -= 1
+    while begin < end:
+        for p in range(n):
+            told[begin, p], told[end, p] = told[end, p], told[begin, p]
+        begin, end = begin + 1, end - 1
+
+
+@bare
+def step_down(ring: Ring, work: Array) -> Any:
+    """From the overlap chosen to the next earlier one that has not been told; False if there is none."""
+    heads = ring.heads
+    n = len(heads)
+    best = -1
+    for p in range(n):
+        work[ABOVE, p] = work[FROM, p]
+    for p in range(n):
+        for i in range(n):
+            whole_run(ring, work, i, work[ABOVE, i])
+        if first_of(ring, work, p) <= heads[p, RUN] or not back(ring, work, p, True):
+            continue
+        if not descend_runs(ring, work, True):
+            continue
+        total, later = 0, False
+        for i in range(n):
+            total += work[FROM, i]
+            later = later or first_of(ring, work, i) > heads[i, RUN]
+        if later and total > best:
+            best = total
+            for i in range(n):
+                work[BEST, i] = work[FROM, i]
+    if best < 0:
+        return False
+    for i in range(n):
+        whole_run(ring, work, i, work[BEST, i])
+    return True

@@ -1,0 +1,72 @@
+"""Detectors of conjunctions against true time over thousands of random computations: whatever is told must have been.
+
+    python tests/bench/soundness_latwin.py [--seeds 5000] [--first 0]
+
+Two to eight processes, windows of one to eight, both orders, patient or not, late joiners, doubled and overtaken reports,
+receipts as states, as clock-only reports or silent, clock errors from none to wide. Ends with an error and the seed if one
+overlap told is contradicted.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud", "tests")]
+
+from reference.latwin import simulate  # noqa: E402
+from support.latwin_checks import report, runs_overlapped  # noqa: E402
+from whenabouts_cloud.latwin.conjunction import ConjunctionDetector  # noqa: E402
+
+
+def watch(seed):
+    """Of one computation the mode, and how many reports there were, overlaps told, and possible verdicts withdrawn."""
+    random = Random(seed)
+    computation = simulate(
+        random,
+        random.choice([2, 2, 3, 3, 4, 5, 8]),
+        random.choice([40, 80, 160]),
+        error=random.choice([0, 1, 5, 50, 500]),
+        receives=random.choice(["state", "evidence", "silent", "mixed"]),
+        joins_late=random.random() < 0.5,
+        delay=random.choice([0, 5, 40, 200]),
+    )
+    mode = random.choice(["causal", "eager", "patient"])
+    window = random.choice([1, 2, 4, 8])
+    detector = ConjunctionDetector(
+        computation.processes, window, "causal" if mode == "causal" else "hybrid", mode == "patient"
+    )
+    reports = told = withdrawn = 0
+    for index in computation.arrivals:
+        withdrawn += report(detector, computation.events[index]).withdrawn
+        reports += 1
+        told += len(detector.overlaps)
+        for firsts in detector.overlaps:
+            if not runs_overlapped(computation, firsts):
+                sys.exit(f"seed {seed}: found runs {firsts} told by a {mode} detector, expected some that overlapped")
+    return mode, reports, told, withdrawn
+
+
+def main():
+    """Print what was checked."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--seeds", type=int, default=5000)
+    arguments.add_argument("--first", type=int, default=0)
+    options = arguments.parse_args()
+    total = Counter()
+    for seed in range(options.first, options.first + options.seeds):
+        mode, reports, told, withdrawn = watch(seed)
+        total += Counter(
+            {(mode, "runs"): 1, (mode, "reports"): reports, (mode, "told"): told, (mode, "withdrawn"): withdrawn}
+        )
+    print(f"{'':<8} {'computations':>13} {'reports':>9} {'told':>7} {'possible, withdrawn':>20}")
+    for mode in ("causal", "eager", "patient"):
+        runs, reports, told, withdrawn = (total[mode, name] for name in ("runs", "reports", "told", "withdrawn"))
+        print(f"{mode:<8} {runs:>13} {reports:>9} {told:>7} {withdrawn:>20}")
+    print("every overlap that was told truly was")
+
+
+if __name__ == "__main__":
+    main()
