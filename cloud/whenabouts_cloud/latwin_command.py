@@ -8,6 +8,7 @@ import click
 from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
 from whenabouts_cloud.latwin.text import verdict_text
 from whenabouts_cloud.rules import LatwinRule
+from whenabouts_protocol.group_state import KIND
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +32,12 @@ with mute.wa:
 
 @click.command("latwin", epilog=EXAMPLE)
 @job_options("verdicts")
-def latwin(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
+@click.option(
+    "--draw",
+    type=click.Path(path_type=Path),
+    help="At the end draw the global states in the windows, at the latest verdict, into this SVG file.",
+)
+def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: Any) -> None:
     """Tell when the gateways of a group possibly or definitely were in states together, as a rule says.
 
     Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
@@ -39,6 +45,30 @@ def latwin(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     """
     rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
     run(rule, _work(rule, options), options)
+    if draw is not None:
+        _draw(rule, options, draw)
+
+
+def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
+    """The picture of the windows at the latest verdict that stands, from the landing itself."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    from whenabouts_cloud.latwin.picture import NothingToDrawError, picture
+    from whenabouts_cloud.latwin.report import COLUMNS
+
+    landing = ds.dataset(options.landing, format="parquet", exclude_invalid_files=False)
+    readings = landing.to_table(columns=[*COLUMNS], filter=pc.field("kind") == KIND)
+    told: dict[str, dict[str, Any]] = {}
+    for row in ds.dataset(options.out, format="parquet").to_table().to_pylist():
+        told.setdefault(row["result_id"], row)
+        if row["status"] == "withdrawn":
+            told.pop(row["result_id"])
+    latest = max(told.values(), key=lambda row: (row["t_max"], row["result_id"]), default=None)
+    try:
+        file.write_text(picture(rule, readings, latest), encoding="utf-8")
+    except (NothingToDrawError, OSError) as error:
+        raise click.ClickException(f"--draw {file}: cannot draw ({error})") from None
 
 
 def _work(rule: LatwinRule, options: Options) -> Work:

@@ -146,6 +146,7 @@ class Agent:
     def _accept(self, name: str, batch: Batch) -> None:
         if self._group:
             self._group.stamp(batch.drafts)
+            self._rules.view = self._group.views
         drafts, derived = self._rules.through(batch.drafts)
         self._intake.accept(drafts)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
@@ -166,6 +167,9 @@ class Agent:
         self._intake.offer(self._group.advance(clear_us, self._sample))
         if self._group.view_changed():
             self._uplink.announce(self._birth())
+        if self._group.peer_came:
+            self._group.peer_came = False
+            self._uplink.tell_again()
 
     async def _append(self, drafts: Sequence[Draft]) -> Message:
         message = await self._in_db(self._spool.append, drafts)

@@ -105,8 +105,12 @@ class Uplink:
     def tell(self, state: bytes) -> None:
         """Publish a state for the peers, now if there is a connection; after every new one the newest again."""
         self._state = state
-        if self._client is not None and self.connected:
-            self._client.publish(self._topic("state"), state, qos=1)
+        self.tell_again()
+
+    def tell_again(self) -> None:
+        """Publish the newest state once more, for a peer that was away."""
+        if self._client is not None and self.connected and self._state is not None:
+            self._client.publish(self._topic("state"), self._state, qos=1)
 
     async def close(self, timeout_s: float = 2.0) -> None:
         """Say `stopped`, and disconnect so that the last will is not sent."""
@@ -180,11 +184,11 @@ class Uplink:
         self.connected, self.problem = True, ""
         self.connections += 1
         self.outbox.restart()
+        # Subscribed before the birth is out: peers answer it with their newest states.
+        client.subscribe([(name, 1) for name in (self._topic("ack"), self._topic("rules"), *self._listen)])
         client.publish(self._topic("birth"), encode_birth(self._birth), qos=1, retain=True)
         client.publish(self._topic("status"), self._status("online"), qos=1, retain=True)
-        client.subscribe([(name, 1) for name in (self._topic("ack"), self._topic("rules"), *self._listen)])
-        if self._state is not None:
-            client.publish(self._topic("state"), self._state, qos=1)
+        self.tell_again()
         log.info("broker %s:%d: connected", self._broker.host, self._broker.port)
         self._on_change()
 

@@ -7,9 +7,12 @@ from itertools import pairwise
 
 import pyarrow.dataset as ds
 import pytest
+from click.testing import CliRunner
 
+from e2e.test_agent_delivery import check_promises
 from support.edge_agent import witness
-from whenabouts_protocol import Reading, decode_batch, decode_birth, encode_batch, topic
+from whenabouts_edge.cli import status
+from whenabouts_protocol import Reading, decode_batch, decode_beat, decode_birth, encode_batch, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number
 from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
 from whenabouts_sim.pty_link import PtyLink
@@ -108,12 +111,20 @@ def office(tmp_path):
         for link in made.links.values():
             stack.enter_context(link)
         made.broker.start()
+        made.seen = stack.enter_context(witness(made.broker.port))
         made.start_ingest()
         for name in NAMES:
             made.configure(name)
             made.start_agent(name)
         made.wait("agents ready", lambda: all(made.agent_ready(name) for name in NAMES), 30)
         yield made
+
+
+def origin(leaf, payload, _retained):
+    """The gateway that a batch or beat is of; None for other messages."""
+    if leaf == "obs":
+        return decode_batch(payload)[0].gateway
+    return decode_beat(payload).gateway if leaf == "beat" else None
 
 
 def check_dense(states):
@@ -179,6 +190,11 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
         for gateway, _, s, _, _ in office.landed_states()
     ), 20)  # fmt: skip
 
+    shown = CliRunner().invoke(status, ["--config", str(office.folder / "config" / "wall.toml")])
+    assert (shown.exit_code, shown.output.splitlines()[-3:-1]) == (0, [
+        f"  group   meeting, view {view:012x}: phone, rfid, wall", "  state   2 of clock (2, 2, 2): present False",
+    ])  # fmt: skip
+
     office.parts["phone"].kill()
     office.start_agent("phone")
     office.wait(
@@ -195,52 +211,54 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
     )  # fmt: skip
     check_dense(office.landed_states())
 
-    assert office.parts["rfid"].stop() == 0
+    assert office.parts.pop("rfid").stop() == 0
     third = office.wait_view(["phone", "wall"])
     assert third not in (view, second)
     for name in ("phone", "wall"):
         assert office.parts[name].stop() == 0
         assert "Traceback" not in office.parts[name].tail(20_000)
     check_dense(office.landed_states())
+    for name in NAMES:
+        check_promises([m for m in office.seen.seen if origin(*m) == name])
 
 
 def test_lies_noise_and_lost_connections_do_no_harm(office):
     """What is not believed is counted; after the broker was away the newest state is told again; births name the view."""
     office.wait_view(NAMES)
-    with witness(office.broker.port) as seen:
-        seen.wait("births", lambda: len([1 for leaf, _, _ in list(seen.seen) if leaf == "birth"]) >= 3)
-        births = [decode_birth(payload) for leaf, payload, _ in list(seen.seen) if leaf == "birth"]
-        assert {(b.group, tuple(b.view)) for b in births} == {("meeting", tuple(NAMES))}
-        assert all((f"{b.gateway}/state", "state") in [s[:2] for s in b.streams] for b in births)
-        view = office.group("wall")["view"]
+    seen = office.seen
+    births = lambda: {(b := decode_birth(p)).gateway: b for leaf, p, _ in list(seen.seen) if leaf == "birth"}  # noqa: E731
+    seen.wait("births with the view", lambda: [b.view for b in births().values()] == [NAMES] * 3)
+    assert {b.group for b in births().values()} == {"meeting"}
+    assert all((f"{b.gateway}/state", "state") in [s[:2] for s in b.streams] for b in births().values())
+    view = office.group("wall")["view"]
 
-        def lie(clock, process=0, gateway="phone", boot=None, number=view):
-            return encode_batch([Reading(
-                site=SITES[gateway], gateway=gateway, boot=boot or office.boot(gateway), seq=1, stream="x", kind="state",
-                attrs=attrs_of("meeting", number, process, {}), t_min=0, t_max=1, vclock=clock,
-            )])  # fmt: skip
+    def lie(clock, process=0, gateway="phone", boot=None, number=view):
+        return encode_batch([Reading(
+            site=SITES[gateway], gateway=gateway, boot=boot or office.boot(gateway), seq=1, stream="x", kind="state",
+            attrs=attrs_of("meeting", number, process, {}), t_min=0, t_max=1, vclock=clock,
+        )])  # fmt: skip
 
-        noise = [b"\xff", b"", lie((1 << 50, 0, 0)), lie((1, 0, 7)), lie((5, 0, 0), process=1), lie((5, 0, 0), boot=77),
-                 lie((5, 0, 0), number=view ^ 1)]  # fmt: skip
-        for payload in noise:
-            seen.client.publish(topic("office", "phone", "state"), payload, qos=1).wait_for_publish(10)
-        group = office.wait_group("counted", "wall", lambda g: sum(g["refused"].values()) >= len(noise))
-        assert group["refused"] == {
-            "malformed": 2, "impossible": 2, "foreign": 2, "other_view": 1, "old_boots": 0, "messages": 0,
-        }  # fmt: skip
-        assert group["clock"][0] <= 2  # none of it was believed
+    noise = [b"\xff", b"", lie((1 << 50, 0, 0)), lie((5, 0, 0), process=1), lie((5, 0, 0), boot=77),
+             lie((5, 0, 0), number=view ^ 1)]  # fmt: skip
+    for payload in noise:
+        seen.client.publish(topic("office", "phone", "state"), payload, qos=1).wait_for_publish(10)
+    group = office.wait_group("counted", "wall", lambda g: sum(g["refused"].values()) >= len(noise))
+    assert group["refused"] == {
+        "malformed": 2, "impossible": 1, "foreign": 2, "other_view": 1, "old_boots": 0, "cut_off": 0, "messages": 0,
+    }  # fmt: skip
+    assert group["clock"][0] <= 2  # none of it was believed
 
-        office.broker.kill()
-        office.wait("away", lambda: not any(office.status(n)["broker"]["connected"] for n in NAMES), 20)
-        before = office.group("rfid")["state"]
-        office.badge("rfid", 3)
-        office.wait_group("state while away", "rfid", lambda g: g["state"] >= before + 2)
-        office.broker.start()
-        office.wait_group("told again", "wall", lambda g: g["clock"][1] >= before + 2, 60)
-        assert office.group("wall")["view"] == view  # a lost connection is no leave
-        office.wait("landed", lambda: any(
-            g == "rfid" and s.view == view and s.number == before + 2 for g, _, s, _, _ in office.landed_states()
-        ), 30)  # fmt: skip
+    office.broker.kill()
+    office.wait("away", lambda: not any(office.status(n)["broker"]["connected"] for n in NAMES), 20)
+    before = office.group("rfid")["state"]
+    office.badge("rfid", 3)
+    office.wait_group("state while away", "rfid", lambda g: g["state"] >= before + 2)
+    office.broker.start()
+    office.wait_group("told again", "wall", lambda g: g["clock"][1] >= before + 2, 60)
+    assert office.group("wall")["view"] == view  # a lost connection is no leave
+    office.wait("landed", lambda: any(
+        g == "rfid" and s.view == view and s.number == before + 2 for g, _, s, _, _ in office.landed_states()
+    ), 30)  # fmt: skip
     states = [decode_batch(payload) for leaf, payload, _ in seen.seen if leaf == "state" and payload not in noise]
     assert all(len(readings) == 1 and not state_of(readings[0]).evidence for readings in states)
     check_dense(office.landed_states())

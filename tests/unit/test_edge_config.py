@@ -339,6 +339,12 @@ def test_check_command_answers_people_and_machines(tmp_path):
         f"{good}: fine. Gateway warehouse/dock-1, broker localhost:1883.\n"
         "  reader dock: m6e on /dev/ttyUSB0, stream dock/tags\n"
     )
+    member = tmp_path / "member.toml"
+    member.write_text(FINE + GROUP_LINES)
+    assert command("check", "--config", member).stdout.splitlines()[-2:] == [
+        "  group office with warehouse/door-1, shop/till-1, stream dock-1/state",
+        "  state loaded: presence in dock/tags",
+    ]
     done = command("check", "--config", good, "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout) == {

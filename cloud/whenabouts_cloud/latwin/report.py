@@ -5,11 +5,11 @@ the vector clocks is that gateway's is known from its readings (`process`), so c
 only when every one of them has been heard (`view`). Of the values only those that the rule reads are kept, in the order of
 `columns_of`.
 
-Cost: some microseconds a reading, most of them for its JSON.
+Cost: some microseconds a reading; each different text of attributes is read once a block.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow as pa
 from whenabouts_cloud.cep.events import FURTHEST_US
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.predicate import Scalar, Value, values_of
-from whenabouts_protocol.group_state import state_of
+from whenabouts_protocol.group_state import KIND, state_of
 from whenabouts_protocol.reading import Reading
 
 REPORT = pa.schema(
@@ -37,6 +37,7 @@ REPORT = pa.schema(
         ("values", pa.string()),
     ]
 )
+MAX_SAID = 10_000  # different texts of attributes and values that are remembered at a time
 COLUMNS = ("site", "gateway", "boot", "seq", "stream", "kind", "value", "attrs", "t_min", "t_max", "vclock")
 
 
@@ -79,6 +80,17 @@ class Source(NamedTuple):
         return f"{self.site}/{self.gateway}"
 
 
+class _Said(NamedTuple):
+    """What a reading says beside its clock; `values` of each process as JSON; `mine`: of a group that the rule is about."""
+
+    group: str
+    view: int
+    process: int
+    evidence: bool
+    mine: bool
+    values: list[str]
+
+
 class _Landed(NamedTuple):
     """What `state_of` reads of a reading."""
 
@@ -99,41 +111,46 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
     are states and are none."""
     columns = columns_of(rule)
     covered: dict[tuple[str, str], list[int]] = {}
-    mine: dict[str, bool] = {}
-    rows: list[dict[str, Any]] = []
+    said: dict[tuple[str | None, str | None, int], _Said | None] = {}
+    found: dict[str, list[Any]] = {name: [] for name in REPORT.names}
     wrong = 0
-    for row in readings.select(COLUMNS).to_pylist():
-        where = row["site"], row["stream"]
-        slots = covered.get(where)
+    for row in zip(*(_plain(readings[name]) for name in COLUMNS), strict=True):
+        site, gateway, boot, seq, stream, kind, value, attrs, t_min, t_max, clock = row
+        slots = covered.get((site, stream))
         if slots is None:
-            slots = covered[where] = [n for n, stream in enumerate(rule.streams) if stream.matches(*where)]
-        if not slots or row["kind"] != "state":
+            slots = covered[site, stream] = [n for n, one in enumerate(rule.streams) if one.matches(site, stream)]
+        if not slots or kind != KIND:
             continue
-        state = _state(row)
-        if state is None:
+        text = attrs, value, len(clock or ())
+        if text not in said:
+            if len(said) >= MAX_SAID:
+                said.clear()
+            said[text] = _said(rule, columns, attrs, value, clock or ())
+        state = said[text]
+        if state is None or min(clock) < 0:
             wrong += 1
             continue
-        if mine.get(state.group) is None:
-            mine[state.group] = rule.covers(state.group)
-        if not mine[state.group]:
-            continue
-        kept = {name: row[name] for name in ("site", "gateway", "boot", "seq", "t_min", "t_max")}
-        kept |= {"group": state.group, "view": state.view, "process": state.process, "clock": state.clock}
-        for slot in slots:
-            values = [_scalar(state.values.get(value.name)) for value in columns[slot]]
-            rows.append({**kept, "slot": slot, "evidence": state.evidence, "values": json.dumps(values)})
-    return pa.Table.from_pylist(rows, schema=REPORT), wrong
+        for slot in slots if state.mine else ():
+            one = (
+                state.group, state.view, slot, site, gateway, boot, seq, state.process, state.evidence, clock, t_min, t_max,
+                state.values[slot],
+            )  # fmt: skip
+            for column, x in zip(found.values(), one, strict=True):
+                column.append(x)
+    return pa.table(found, schema=REPORT), wrong
 
 
 def rows_of(rule: LatwinRule, reports: pa.Table) -> Iterator[tuple[Source, Report]]:
     """Each row of a REPORT table with where it comes from."""
     offsets = [stream.offset_us for stream in rule.streams]
-    names = [*REPORT.names]
-    for row in zip(*(_plain(reports[name]) for name in names), strict=True):
+    known: dict[str, tuple[Scalar, ...]] = {}
+    for row in zip(*(_plain(reports[name]) for name in REPORT.names), strict=True):
         group, view, slot, site, gateway, boot, seq, process, evidence, clock, t_min, t_max, values = row
+        kept = known.get(values)
+        if kept is None:
+            kept = known[values] = tuple(json.loads(values))
         timed = -FURTHEST_US < t_min <= t_max < FURTHEST_US
         lo, hi = (t_min + offsets[slot], t_max + offsets[slot]) if timed else (-FURTHEST_US, FURTHEST_US)
-        kept = tuple(json.loads(values))
         report = Report(slot, clock[process], tuple(clock), lo, hi, evidence, boot, seq, t_min, t_max, kept)
         yield Source(group, view, site, gateway, process), report
 
@@ -143,17 +160,22 @@ def _plain(column: Any) -> Iterable[Any]:
     return plain
 
 
-def _state(row: dict[str, Any]) -> Any:
-    """The state of a landed reading, or None."""
+def _said(
+    rule: LatwinRule, columns: list[list[Value]], attrs: str | None, value: str | None, clock: Sequence[int]
+) -> _Said | None:
+    """What a landed reading says with these columns; None if it is no state."""
     try:
-        attrs = json.loads(row["attrs"] or "{}")
-        value = None if row["value"] is None else json.loads(row["value"])
+        named = json.loads(attrs or "{}")
+        own = None if value is None else json.loads(value)
     except ValueError:
         return None
-    clock = row["vclock"]
-    if not isinstance(attrs, dict) or clock is None:
+    if not isinstance(named, dict):
         return None
-    return state_of(cast(Reading, _Landed("state", value, attrs, tuple(clock))))
+    state = state_of(cast(Reading, _Landed(KIND, own, named, tuple(clock))))
+    if state is None:
+        return None
+    values = [json.dumps([_scalar(state.values.get(value.name)) for value in read]) for read in columns]
+    return _Said(state.group, state.view, state.process, state.evidence, rule.covers(state.group), values)
 
 
 def _scalar(value: Any) -> Scalar:

@@ -2,7 +2,7 @@
 
 Verdicts are defined on what has landed, not on how it came. The states of a view are taken in an order that depends on
 them alone (`release`), each when the frontier of its group has passed it (`view`). DEFINITELY tells every choice of runs of
-which each surely began before the end of each other (`overlaps`), the other rules what the windows of a checker show that
+which each surely began before the end of each other (`choices`), the other rules what the windows of a checker show that
 gets the states in this order (`watch`). So a stream of small steps tells what one batch of everything does, whatever file
 comes first, as long as nothing comes later than DELAY; what does is counted as late.
 

@@ -105,6 +105,17 @@ class View:
             told += self._look_ahead(rest)
         return told
 
+    def queues(self) -> list[list[Report]]:
+        """What waits, by process and number, with clocks of the rule's processes; each of them has been heard."""
+        process = self._process
+        return [
+            [
+                report._replace(clock=tuple([report.clock[p] for p in process]))
+                for report in sorted(one.values(), key=lambda r: (r.number, r.evidence, r.seq))
+            ]
+            for one in self._waiting
+        ]
+
     @property
     def waits(self) -> bool:
         """Whether time alone may change something."""
@@ -183,16 +194,8 @@ class View:
         return max(min(*ends, FURTHEST_US), NEVER_US)
 
     def _order(self) -> list[Taken]:
-        process = self._process
-        queues = [
-            [
-                report._replace(clock=tuple([report.clock[p] for p in process]))
-                for report in sorted(one.values(), key=lambda r: (r.number, r.evidence, r.seq))
-            ]
-            for one in self._waiting
-        ]
         delays = [stream.delay_us for stream in self._rule.streams]
-        return in_order(queues, self._following, delays, self._rule.causal)
+        return in_order(self.queues(), self._following, delays, self._rule.causal)
 
     def _due_now(self, order: list[Taken], everything: bool) -> int:
         """How many of the order are taken in this step."""

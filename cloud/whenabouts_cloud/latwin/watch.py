@@ -1,6 +1,6 @@
 """What a rule asks of the states of one view, given in the order of `release`: by runs, or over windows.
 
-    ByRuns      DEFINITELY: for each alternative of the predicate its `Overlaps`
+    ByRuns      DEFINITELY: for each alternative of the predicate its `RunChoices`
     InWindows   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or of a conjunction the detector
 
 A verdict over windows is told when a holding period begins: at a state after which it holds and before which it did not.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.latwin import layout as at
 from whenabouts_cloud.latwin import predicate as tree
-from whenabouts_cloud.latwin.overlaps import Lasted, Overlaps
+from whenabouts_cloud.latwin.choices import Lasted, RunChoices
 from whenabouts_cloud.latwin.report import Report, columns_of
 from whenabouts_cloud.latwin.verdict import Verdict, Witness
 from whenabouts_cloud.rules.model import LatwinRule
@@ -60,9 +60,9 @@ class Plan:
         """What decides the rule for one view."""
         return ByRuns(self) if self.engine == "runs" else InWindows(self)
 
-    def values(self, report: Report) -> dict[Value, Scalar]:
-        """The values of a report that the rule reads."""
-        return dict(zip(self.columns[report.slot], report.values, strict=True))
+    def values(self, slot: int, values: tuple[Scalar, ...]) -> dict[Value, Scalar]:
+        """The values of a report of a process by name."""
+        return dict(zip(self.columns[slot], values, strict=True))
 
 
 class ByRuns:
@@ -70,12 +70,12 @@ class ByRuns:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._parts = [Overlaps(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
+        self._parts = [RunChoices(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
 
     def take(self, report: Report) -> list[Verdict]:
         """The next report; what it makes sure."""
         found: list[Verdict] = []
-        values = self._plan.values(report)
+        values = self._plan.values(report.slot, report.values)
         for part, runs in zip(self._plan.parts, self._parts, strict=True):
             if report.slot in part.tests:
                 found += runs.take(report, part.tests[report.slot](values))
@@ -117,6 +117,13 @@ class ByRuns:
             part.restore(one)
 
 
+class Held(NamedTuple):
+    """A state in a window: how it is told, and its values."""
+
+    state: Witness
+    values: tuple[Scalar, ...]
+
+
 class InWindows:
     """The windows of a rule and whether its predicate holds over them now."""
 
@@ -133,7 +140,7 @@ class InWindows:
         self._tests = plan.parts[0].tests if plan.engine == "conjunction" else None
         engine = LatWin if self._tests is None else ConjunctionDetector
         self._engine: Any = engine(len(rule.streams), list(rule.windows), order)
-        self._held: list[dict[int, Report]] = [{} for _ in rule.streams]
+        self._held: list[dict[int, Held]] = [{} for _ in rule.streams]
         self._predicate = self._tree(rule.predicate)
         self._on = False
 
@@ -142,7 +149,7 @@ class InWindows:
         if report.evidence:
             return []
         held, slot = self._held[report.slot], report.slot
-        held[report.number] = report
+        held[report.number] = Held(Witness.of(report), report.values)
         if len(held) > self._plan.rule.windows[slot]:
             del held[min(held)]
         lo, hi = (report.lo, report.hi) if report.timed else (at.NEVER, at.FOREVER)
@@ -151,7 +158,7 @@ class InWindows:
             holds = self._engine.definitely_in_window if self._definite else self._engine.possibly
             on = bool(holds(self._predicate))
         else:
-            true = self._tests[slot](self._plan.values(report))
+            true = self._tests[slot](self._plan.values(slot, report.values))
             v = self._engine.push(slot, report.number, report.clock, true, lo, hi)
             on = bool(v.definitely_in_window if self._definite else v.possibly)
         began, self._on = on and not self._on, on
@@ -177,14 +184,14 @@ class InWindows:
 
     def snapshot(self) -> Any:
         """The state as JSON values: the ring, and the readings and values of the states in it."""
-        held = [list(one.values()) for one in self._held]
+        held = [[[*x.state[1:5], x.state.t_max - x.state.t_min, *x.values] for x in one.values()] for one in self._held]
         return [base64.b85encode(self._engine.snapshot()).decode(), held, self._on]
 
     def restore(self, state: Any) -> None:
         """Goes on from a snapshot."""
         ring, held, self._on = state
         self._engine.restore(base64.b85decode(ring))
-        self._held = [{row[1]: report_of(row) for row in rows} for rows in held]
+        self._held = [{row[0]: _held(slot, *row) for row in rows} for slot, rows in enumerate(held)]
 
     def _tree(self, predicate: Predicate) -> tree.Predicate:
         """The predicate as the lattice evaluates it: leaves are asked once of each state, or pair of states."""
@@ -203,7 +210,7 @@ class InWindows:
         def related(*numbers: int) -> bool:
             values: dict[Value, Scalar] = {}
             for slot, number in zip(slots, numbers, strict=True):
-                values |= self._plan.values(self._held[slot][int(number)])
+                values |= self._plan.values(slot, self._held[slot][int(number)].values)
             return holds(values)
 
         return tree.Related(slots, related)
@@ -211,14 +218,14 @@ class InWindows:
     def _satisfied(self, states: tuple[int, ...]) -> bool:
         """Whether the predicate holds in a global state."""
         values: dict[Value, Scalar] = {}
-        for held, number in zip(self._held, states, strict=True):
-            values |= self._plan.values(held[int(number)])
+        for slot, (held, number) in enumerate(zip(self._held, states, strict=True)):
+            values |= self._plan.values(slot, held[int(number)].values)
         return self._plan.holds(values)
 
     def _witness(self) -> tuple[Witness, ...]:
         """The least consistent global state in the windows that satisfies the predicate, in lexicographic order."""
         states = next(states for states in self._consistent(()) if self._satisfied(states))
-        return tuple(Witness.of(held[number]) for held, number in zip(self._held, states, strict=True))
+        return tuple(held[number].state for held, number in zip(self._held, states, strict=True))
 
     def _consistent(self, begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """The consistent global states that begin with these states."""
@@ -228,7 +235,9 @@ class InWindows:
             return
         clocks = [self._clock(n, number) for n, number in enumerate(begun)]
         for number in sorted(self._held[slot]):
-            if self._tests is not None and not self._tests[slot](self._plan.values(self._held[slot][number])):
+            if self._tests is not None and not self._tests[slot](
+                self._plan.values(slot, self._held[slot][number].values)
+            ):
                 continue
             clock = self._clock(slot, number)
             if all(known[slot] <= number and clock[n] <= begun[n] for n, known in enumerate(clocks)):
@@ -241,6 +250,10 @@ class InWindows:
 
 
 Watch = ByRuns | InWindows
+
+
+def _held(slot: int, number: int, boot: int, seq: int, t_min: int, length_us: int, *values: Scalar) -> Held:
+    return Held(Witness(slot, number, boot, seq, t_min, t_min + length_us), values)
 
 
 def report_of(row: Any) -> Report:

@@ -89,7 +89,9 @@ class Detection:
             touched.append([earliest_us, latest_us, {condition.name: value}, 1])
             for group in touched[1:]:
                 _unite(touched[0], group)
-            self._open = [*before, touched[0], *after]
+            before.append(touched[0])
+            before.extend(after)
+            self._open = before
             if len(self._open) > MAX_OPEN:
                 _unite(self._open[-2], self._open.pop())
 

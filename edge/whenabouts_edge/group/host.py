@@ -69,6 +69,7 @@ class GroupHost:
         self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, evidence_us)
         self._complained: set[tuple[str, str]] = set()
         self._announced = 0
+        self.peer_came = False  # a birth came since this was last looked at: that peer may have missed states
         self.refused = 0  # births and ends of peers that cannot be read
 
     @property
@@ -81,6 +82,11 @@ class GroupHost:
         """Names in the order of the clock; this gateway alone before the first view."""
         view = self._process.view
         return [self.gateway] if view is None else [gateway for gateway, _ in view.members]
+
+    @property
+    def views(self) -> int:
+        """How many there were."""
+        return self._process.views
 
     def heard(self, name: str, payload: bytes) -> None:
         """A message on one of the topics."""
@@ -148,6 +154,7 @@ class GroupHost:
             if (birth.site, birth.gateway) != (site, gateway):
                 raise WireError(f"found a birth of {birth.site}/{birth.gateway}")
             self._process.born(gateway, birth.boot, birth.group, now_us)
+            self.peer_came = True
         elif payload:
             status = decode_status(payload)
             if (status.site, status.gateway) == (site, gateway) and status.condition == "stopped":

@@ -2,6 +2,7 @@
 
 A gateway can say of itself what it likes, and that harms only what is concluded of it. Of others it can be believed a little
 more than is known here, since its message may have overtaken theirs; of this gateway's states nothing that has not begun.
+What goes beyond is cut off and the rest is believed: an honest gateway may repeat what a liar told it, and must stay heard.
 """
 
 from whenabouts_protocol.errors import WireError
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from whenabouts_protocol.group_state import LocalState
 
 MAX_STATE_BYTES = 8192  # of a state message: 64 counts and 28 values need less
-MAX_JUMP = 1000  # states of a third gateway that a peer can have heard of before this one did
+MAX_JUMP = 100  # states of a third gateway that a peer can have heard of before this one did
 MAX_STATES = 1 << 40  # of one gateway in one view: 34 years of a thousand a second
 
 
@@ -51,23 +52,18 @@ def decode_state(payload: bytes, site: str, gateway: str) -> "tuple[int, LocalSt
 
 
 def believed(gateway: str, boot: int, state: "LocalState", view: "View", clock: "DenseClock") -> "tuple[int, ...]":
-    """The clock to merge: of third gateways no more than MAX_JUMP states beyond what is known.
+    """The clock to merge: of third gateways no more than MAX_JUMP states beyond what is known, of this one none to come.
 
     Raises:
-        PeerError: the state is of no member of this view, under another's index, or says what cannot be.
+        PeerError: the state is of no member of this view, under another's index, or has a number that no state has.
     """
     members = view.members
     if len(state.clock) != len(members) or members[state.process] != (gateway, boot) or state.process == view.own:
         raise PeerError(
             "foreign", f"found process {state.process} of {len(state.clock)}, boot {boot}; not so in the view"
         )
-    known = clock.newest
-    if state.clock[view.own] > clock.number:
-        raise PeerError(
-            "impossible", f"found state {state.clock[view.own]} of this gateway, which is in {clock.number}"
-        )
-    if max(state.clock) >= MAX_STATES:
-        raise PeerError("impossible", f"found state number {max(state.clock)}, expected fewer than {MAX_STATES} states")
-    return tuple([
-        count if i == state.process else min(count, known[i] + MAX_JUMP) for i, count in enumerate(state.clock)
-    ])  # fmt: skip
+    if state.number >= MAX_STATES:
+        raise PeerError("impossible", f"found state number {state.number}, expected fewer than {MAX_STATES} states")
+    limits = [count + MAX_JUMP for count in clock.newest]
+    limits[view.own], limits[state.process] = clock.number, state.number
+    return tuple([min(count, limits[i]) for i, count in enumerate(state.clock)])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SETTLE_US = 1_000_000  # a change of members waits for more of them: births come one by one at the start
 MAX_HELD = 64  # messages of another view that are kept until the next view; the oldest goes
-REASONS = ("malformed", "foreign", "impossible", "other_view", "old_boots")
+REASONS = ("malformed", "foreign", "impossible", "other_view", "old_boots", "cut_off")
 
 
 class Report:
@@ -133,7 +133,10 @@ class GroupProcess:
 
     def _merge(self, now_us: int, gateway: str, boot: int, state: "LocalState") -> None:
         assert self.view is not None
-        if self.clock.received(now_us, believed(gateway, boot, state, self.view, self.clock)):
+        counts = believed(gateway, boot, state, self.view, self.clock)
+        if counts != state.clock:
+            self.counters["cut_off"] += 1
+        if self.clock.received(now_us, counts):
             self.merged += 1
 
     def _hold(self, now_us: int, gateway: str, boot: int, state: "LocalState") -> None:

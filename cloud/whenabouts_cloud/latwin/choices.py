@@ -53,7 +53,7 @@ class Choice(NamedTuple):
     due_us: int
 
 
-class Overlaps:
+class RunChoices:
     """One conjunction over some processes of a rule, given by their slots; reports come in the order of `release`.
 
     `lengths_us` are the longest stamps of their streams as far as they are promised; longer ones that come count as well.

@@ -1,0 +1,142 @@
+"""The streaming job ends with what the batch job tells, each verdict once, however files arrive and it is restarted."""
+
+import random
+
+import pyarrow.parquet as pq
+import pytest
+
+from reference.latwin import simulate
+from support.landing import EPOCH_US, land, promise
+from support.latwin_states import (
+    FOREVER_US,
+    MS,
+    choices,
+    definitely,
+    promises_of,
+    reports,
+    rule,
+    state,
+    states_of,
+    told,
+)
+from whenabouts_cloud.latwin.shard import LatwinShard
+from whenabouts_cloud.spark.latwin_streaming import start_query
+from whenabouts_cloud.spark.sink import total
+
+
+class Run:
+    """A query over a landing folder that can be stepped, stopped and started again."""
+
+    def __init__(self, spark, folder, job, shards=2):
+        self.spark, self.job, self.shards = spark, job, shards
+        self.landing, self.out = folder / "landing", folder / "out"
+        self.landing.mkdir()
+        self.counts, self.batches, self.query, self.promised = [], [], None, 0
+
+    def report(self, batch_id, published, counts):
+        self.batches.append((batch_id, published))
+        self.counts += counts
+
+    def start(self):
+        self.query = start_query(self.job, self.spark, self.landing, self.out, self.shards, 0.0, self.report)
+
+    def step(self):
+        """Let everything that has landed be worked on."""
+        self.query.processAllAvailable()
+
+    def promise(self, promises, site="hall"):
+        """Promises by gateway."""
+        promise(self.landing, {name.split("/")[1]: us for name, us in promises}, self.promised, site=site)
+        self.promised += 1
+
+    def rows(self):
+        return pq.read_table(self.out).to_pylist()
+
+
+@pytest.fixture
+def make_run(spark, tmp_path):
+    """Runs whose queries are stopped at the end."""
+    runs = []
+
+    def make(job, shards=2):
+        runs.append(Run(spark, tmp_path, job, shards))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        if run.query is not None:
+            run.query.stop()
+
+
+@pytest.mark.parametrize("body", ["DEFINITELY s0 AND s1 AND s2", "POSSIBLY 2 OF (s0, s1, s2)"])
+def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(make_run, body):
+    """Shuffled files, one landed twice, promises read one micro-batch before the readings they cover, a restart."""
+    rng = random.Random(11)
+    rows = states_of(simulate(rng, 3, 40))
+    job = rule(f"{body} WINDOW 4")
+    shuffled = rng.sample(rows, len(rows))
+    parts = [shuffled[n::4] for n in range(4)]
+    run = make_run(job)
+    run.start()
+    for n, part in enumerate(parts):
+        land(run.landing, part, n)
+        run.promise(promises_of([r for p in parts[n + 1 :] for r in p], 3))
+        if n == 2:
+            land(run.landing, parts[0], 9)
+        run.step()
+        if n == 1:
+            run.query.stop()
+            run.start()
+    for n in range(2):
+        run.promise(promises_of([], 3, FOREVER_US + n))
+        run.step()
+    batch = LatwinShard(job).step(reports(job, rows), [(f"hall/g{p}", FOREVER_US) for p in range(3)], everything=True)
+    assert len(told(batch)) > 0
+    assert told(run.rows()) == told(batch)
+    if body.startswith("DEF"):
+        assert told(run.rows()) == choices(rows, 3)
+    assert total(run.counts)["repeats"] > 0
+    assert run.counts[-1]["rows_kept"] == 0
+
+
+def test_a_run_that_goes_on_is_told_by_a_heartbeat(make_run):
+    """No state follows: only that the gateways promise a later time shows that both were on together."""
+    run = make_run(definitely(2), shards=1)
+    run.start()
+    land(run.landing, [state(p, 0, (0, 0), EPOCH_US + p, EPOCH_US + p, True) for p in range(2)], 0)
+    run.promise([(f"hall/g{p}", EPOCH_US) for p in range(2)])
+    run.step()
+    run.promise([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
+    run.step()
+    run.promise([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
+    run.step()
+    assert run.rows() == [], "g1 may have gone off since"
+    for n in range(2):
+        run.promise([(f"hall/g{p}", EPOCH_US + 9 * MS + n) for p in range(2)])
+        run.step()
+    assert told(run.rows()) == {(0, 0)}
+
+
+def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
+    """The checkpoint has lost a commit whose verdicts are out already, as after kill -9 between the two."""
+    rows = states_of(simulate(random.Random(5), 2, 40))
+    run = make_run(definitely(2))
+    run.start()
+    for n in range(3):
+        land(run.landing, rows[n::3], n)
+        run.promise(promises_of([r for m in range(n + 1, 3) for r in rows[m::3]], 2))
+        run.step()
+    run.promise(promises_of([], 2, FOREVER_US + 1))
+    run.step()
+    run.query.stop()
+    before = sorted(run.out.glob("batch=*/*"))
+    last = run.batches[-1][0]
+    for lost in (run.out / "_checkpoint/commits").glob(f"*{last}*"):
+        lost.unlink()
+    run.batches.clear()
+    run.start()
+    run.promise(promises_of([], 2, FOREVER_US + 2))
+    run.step()
+    assert run.batches[0] == (last, None), "the batch ran again and published nothing"
+    assert set(before) <= set(run.out.glob("batch=*/*"))
+    assert told(run.rows()) == choices(rows, 2)

@@ -1,0 +1,151 @@
+"""The agent's side of a group: topics, states as numbered readings for the spool and then for the peers, its own status."""
+
+import pytest
+
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.group.host import GroupHost, to_tell
+from whenabouts_edge.group.process import SETTLE_US
+from whenabouts_edge.link import Observed
+from whenabouts_edge.settings import GroupConfig, StateConfig
+from whenabouts_protocol import Birth, Interval, Status, decode_batch, encode_batch, encode_birth, encode_status, topic
+from whenabouts_protocol.group_state import attrs_of, state_of, view_number
+
+SAMPLE = ClockSample(0, 1_000_000, 50, "free-running")
+BOOT = 1 << 40
+
+
+def state(name="here", **more):
+    return StateConfig(
+        **{"name": name, "stream": "tags", "key": None, "reads": 1, "leave_ms": 1, "attr": None, "on_at": None,
+           "off_at": None, "hold_ms": 0, **more}
+    )  # fmt: skip
+
+
+class Bench:
+    """A host whose present is set by hand."""
+
+    def __init__(self, *states):
+        self.now_us = 0
+        config = GroupConfig("office", (("hall", "a"), ("lab", "c")), "b/state", states or (state(),))
+        self.host = GroupHost(config, "hall", "b", BOOT, 0, lambda: self.now_us)
+
+    def advance(self, clear_us, now_us=None):
+        self.now_us = clear_us if now_us is None else now_us
+        return self.host.advance(clear_us, SAMPLE)
+
+    def begin(self):
+        """The first view, with a as a member."""
+        self.born("a", 5)
+        self.advance(0)
+        [first] = self.advance(1, 2 * SETTLE_US)
+        return first
+
+    def born(self, gateway, boot, site="hall", on=None, group="office"):
+        payload = encode_birth(Birth(site, gateway, boot, [], group, []))
+        self.host.heard(topic(*(on or (site, gateway)), "birth"), payload)
+
+
+def observed(window_us, key="E1", attrs=None):
+    return Observed("hall", "b", "tags", key, attrs or {}, Interval(0, 1), "bounded", window_us)
+
+
+def test_it_listens_to_three_topics_of_each_peer():
+    """By name, without wildcards."""
+    assert Bench().host.topics == [
+        "wa/1/hall/a/birth", "wa/1/hall/a/status", "wa/1/hall/a/state",
+        "wa/1/lab/c/birth", "wa/1/lab/c/status", "wa/1/lab/c/state",
+    ]  # fmt: skip
+
+
+def test_a_state_is_a_reading_that_peers_are_told_when_it_has_its_number():
+    """Before, and in a look at what the spool refuses, there is nothing to tell; a clock-only report is never told."""
+    bench = Bench()
+    first = bench.begin()
+    reading = observed((10, 20))
+    bench.host.stamp([reading])
+    assert reading.vclock == (0, 0)
+    [found] = bench.advance(21)
+    drafts = [reading, first, found]
+    assert to_tell(drafts) == []
+    assert found(0, 0).stream == "b/state"
+    assert to_tell(drafts) == []
+    first(BOOT, 3), found(BOOT, 4)
+    told = [r for payload in to_tell(drafts) for r in decode_batch(payload)]
+    assert [(r.boot, r.seq, r.kind, r.value, r.t_min, r.t_max, r.clock_state) for r in told] == [
+        (BOOT, 3, "state", None, 999_950, 1_000_052, "free-running"),  # from 0 to 1 us, the bound of 50 us, and its growth
+        (BOOT, 4, "state", True, 1_000_010 - 51, 1_000_020 + 51, "free-running"),
+    ]  # fmt: skip
+    states = [state_of(r) for r in told]
+    assert [(s.group, s.process, s.clock, s.values) for s in states] == [
+        ("office", 1, (0, 0), {}), ("office", 1, (0, 1), {"here": True, "value": True}),
+    ]  # fmt: skip
+    assert states[0].view == view_number([("a", 5), ("b", BOOT)])
+    message = decode_batch(to_tell(drafts)[0])[0]
+    message.gateway, message.boot, message.vclock = "a", 5, (3, 0)
+    message.attrs = attrs_of("office", states[0].view, 0, {})
+    bench.now_us = 500
+    bench.host.heard(topic("hall", "a", "state"), encode_batch([message]))
+    [report] = bench.advance(600, 3 * SETTLE_US)
+    assert state_of(report(BOOT, 5)).evidence
+    assert to_tell([report]) == []
+
+
+def test_several_values_are_attributes_without_a_value_of_the_reading():
+    """The single value is that of one condition alone."""
+    bench = Bench(state("x"), state("y", attr="rssi", on_at=5, off_at=3))
+    bench.begin()
+    bench.host.stamp([observed((10, 10), attrs={"rssi": 7})])
+    readings = [draft(BOOT, n) for n, draft in enumerate(bench.advance(100))]
+    assert [(r.value, state_of(r).values) for r in readings] == [(None, {}), (None, {"x": True, "y": True})]
+
+
+def test_what_peers_say_of_themselves_is_checked(caplog):
+    """A birth on another's topic, noise, other sites; an end in order makes a new view, a lost connection does not."""
+    bench = Bench()
+    bench.begin()
+    bench.host.view_changed()
+    bench.born("c", 1, on=("hall", "a"), site="lab")
+    bench.host.heard(topic("hall", "a", "birth"), b"\xff")
+    bench.host.heard(topic("hall", "a", "status"), b"\xff")
+    assert bench.host.refused == 3
+    bench.born("c", 1, site="hall")  # the peer c is of another site
+    bench.host.heard("nonsense", b"")
+    bench.host.heard(topic("hall", "a", "state"), b"\xff")
+    bench.host.heard(topic("hall", "a", "state"), b"\xff")
+    assert caplog.text.count("not believed, malformed") == 1
+    bench.host.heard(topic("hall", "a", "status"), encode_status(Status("hall", "a", 5, "offline")))
+    bench.host.heard(topic("hall", "a", "status"), b"")
+    assert bench.advance(2, 9 * SETTLE_US) == []
+    assert not bench.host.view_changed()
+    bench.host.heard(topic("hall", "a", "status"), encode_status(Status("hall", "a", 5, "stopped")))
+    assert len(bench.advance(3, 20 * SETTLE_US)) == 1
+    assert bench.host.view_changed()
+    assert bench.host.members == ["b"]
+
+
+@pytest.mark.parametrize("way", ["removed", "other group"])
+def test_a_member_leaves_by_its_birth(way):
+    """An empty retained message takes it off the broker; a new boot may belong to another group."""
+    bench = Bench()
+    bench.begin()
+    if way == "removed":
+        bench.host.heard(topic("hall", "a", "birth"), b"")
+    else:
+        bench.born("a", 6, group="garage")
+    assert len(bench.advance(3, 20 * SETTLE_US)) == 1
+    assert bench.host.members == ["b"]
+
+
+def test_the_status_shows_group_view_clock_and_state():
+    """Before the first view there is none."""
+    bench = Bench()
+    assert bench.host.members == ["b"]
+    before = bench.host.status()
+    assert (before["view"], before["members"], before["state"], before["absent"]) == (None, [], None, ["a", "c"])
+    bench.begin()
+    bench.host.stamp([observed((10, 20))])
+    bench.advance(21)
+    found = bench.host.status()
+    assert (found["name"], found["members"], found["absent"]) == ("office", ["a", "b"], ["c"])
+    assert (found["clock"], found["state"], found["values"], found["views"]) == ([0, 1], 1, {"here": True}, 1)
+    assert set(found["refused"].values()) == {0}
