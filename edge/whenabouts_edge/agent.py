@@ -22,11 +22,12 @@ from whenabouts_edge.clock import ClockSource
 from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
-from whenabouts_edge.intake import Intake
+from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.link import Batch, LinkThread
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
+from whenabouts_edge.undated import Undated
 from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
@@ -35,6 +36,7 @@ from whenabouts_protocol.messages import MAX_BOOTS
 CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
 PROMISE_EVERY_S = 0.25
+DATE_EVERY_S = 0.1
 OVERDUE_EVERY_S = 1.0
 DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
 DELAY_US = 5_000_000  # told in the birth: readings arrive at most this late while the connection holds
@@ -67,6 +69,7 @@ class Agent:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
         self._group = None if config.group is None else self._join(config.group)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
+        self._undated = Undated()
         self._status_failed = False
         self._clear_us: dict[str, int] = {}
         self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
@@ -101,6 +104,7 @@ class Agent:
             self._uplink.run(),
             self._publish(),
             self._forget_landed(),
+            self._every(DATE_EVERY_S, self._date),
             self._every(PROMISE_EVERY_S, self._promise),
             self._every(self.config.beat_ms / 1000, self._beat),
             self._every(STATUS_EVERY_S, self._write_status),
@@ -128,6 +132,11 @@ class Agent:
         for link in self._links:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
+        await self._date()
+        while ready := self._undated.give_up():  # nobody told the time: better with unknown stamps than not at all
+            self._intake.offer(ready)
+            while self._intake.waiting > MAX_WAITING // 2:
+                await asyncio.sleep(0.01)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._promise(), DRAIN_S)
         await self._beat()
@@ -147,11 +156,25 @@ class Agent:
         if self._group:
             self._group.stamp(batch.drafts)
             self._rules.view = self._group.views
-        drafts, derived = self._rules.through(batch.drafts)
-        self._intake.accept(drafts)
+        drafts = batch.drafts
+        if self._undated or self._sample.bound_us is None:
+            self._undated.keep(drafts)
+            self._intake.release(len(drafts))
+            drafts = []
+        passed, derived = self._rules.through(drafts)
+        self._intake.accept(passed)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
         self._clear_us[name] = batch.clear_us
         self._detect()
+
+    async def _date(self) -> None:
+        """Let readings go on that waited for the clock to be known."""
+        while self._undated and self._intake.waiting < MAX_WAITING // 2:
+            ready = self._undated.released(self._sample, self._clock.host_us(time.monotonic_ns()))
+            if not ready:
+                break
+            for drafts in self._rules.through(ready):
+                self._intake.offer(drafts)
 
     def _join(self, group: GroupConfig) -> GroupHost:
         config, clock = self.config, self._clock
@@ -265,7 +288,7 @@ class Agent:
     def _clear_utc_us(self) -> int | None:
         """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
         host_us = self._clear_host_us()
-        if host_us is None or self._sample.bound_us is None:
+        if host_us is None or self._sample.bound_us is None or self._undated:
             return None
         return self._sample.to_utc(host_us, host_us).t_min
 
@@ -292,7 +315,8 @@ class Agent:
 
     def _birth(self) -> Birth:
         config, group = self.config, self._group
-        streams = [(name, "tag", None, DELAY_US, LENGTH_US_MAX) for name in sorted({r.stream for r in config.readers})]
+        read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
+        streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
         derived = [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in self._rules.streams]
         states = [(group.stream, STATE_KIND, None, DELAY_US, LENGTH_US_MAX)] if group else []
         return Birth(
@@ -340,8 +364,12 @@ class Agent:
             "clock": {
                 "state": sample.state,
                 "bound_us": sample.bound_us,
+                "source": sample.source,
                 "frontier_us": self._frontier_us,
                 "epoch": self._clock_epoch,
+                "undated": len(self._undated),
+                "dated_late": self._undated.dated,
+                "never_dated": self._undated.given_up,
             },
             "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
             "group": self._group.status() if self._group else None,

@@ -218,7 +218,8 @@ def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
     bound_us = state["clock"]["bound_us"]
     bound = "unknown" if bound_us is None else f"{bound_us / 1000:.1f} ms"
     click.echo(f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago")
-    click.echo(f"  clock   {state['clock']['state']}, bound {bound}")
+    by = f" by {state['clock']['source']}" if state["clock"].get("source") else ""
+    click.echo(f"  clock   {state['clock']['state']}{by}, bound {bound}")
     click.echo(f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}")
     click.echo(f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes")
     group = state["group"]

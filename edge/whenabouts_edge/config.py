@@ -25,6 +25,7 @@ from whenabouts_edge.settings import (
     BrokerConfig,
     Config,
     GroupConfig,
+    LineConfig,
     Option,
     ReaderConfig,
     StateConfig,
@@ -35,9 +36,11 @@ from whenabouts_protocol.topics import is_name
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
 
 _TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false", list: "a list", NUMBER: "a number"}
-_CLOCK_NEEDS = {"fixed": ("bound_us",), "chrony": (), "sim": ("epoch_us", "anchor_ns")}
+_CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
-_CLOCK_KEYS = {"fixed": ("bound_us",), "chrony": (), "sim": _SIM_KEYS}
+_CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
+_OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
+_OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
 SHOWN_CHARS = 80  # of a wrong value in a message
 MAX_READERS = 32  # one gateway: each is a port and a thread
 MAX_STATES = MAX_ATTRS - 4  # values of one gateway's state: they are attributes, beside the reserved ones
@@ -95,7 +98,7 @@ class _Checker:
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
         clock_keys = set(tables["clock"]) if isinstance(tables["clock"], dict) else set()
-        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], CLOCK)}):
+        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], ())}):
             self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
             if needed not in tables["clock"] and clock[needed] is None:
@@ -141,16 +144,33 @@ class _Checker:
             facts = READERS.get(values["kind"])
             if facts is None or values["name"] is None or values["port"] is None:
                 continue
-            for key in ("region", "read_power_cdbm"):
-                if values[key] is not None and values["kind"] != "m6e":
+            for key, kind in _OF_KIND.items():
+                if values[key] != READER[key].default and values["kind"] != kind:
                     self._mistake(
-                        ("reader", number, key), f"{key} belongs to readers of kind m6e, found {values['kind']}"
+                        ("reader", number, key), f"{key} belongs to readers of kind {kind}, found {values['kind']}"
                     )
-            values["stream"] = values["stream"] or f"{values['name']}/tags"
+            values["line"] = self._line(number, values)
+            values["stream"] = values["stream"] or f"{values['name']}/{'tags' if values['line'] is None else 'values'}"
             values["baud"] = facts.baud if values["baud"] is None else values["baud"]
             values["latency_us"] = facts.latency_us if values["latency_us"] is None else values["latency_us"]
             readers.append(ReaderConfig(**values))
         return tuple(readers)
+
+    def _line(self, number: int, values: dict[str, Any]) -> LineConfig | None:
+        """What is set about lines, taken out of the values; None for another kind of reader."""
+        line = {key: values.pop(key) for key in _OF_LINE}
+        line["columns"] = tuple(line["columns"] or ())
+        if values["kind"] != "line":
+            return None
+        for key in ("key_field", "value_field"):
+            if line["columns"] and line[key] is not None and line[key] not in line["columns"]:
+                found = (
+                    f"found {key} {line[key]!r}, expected one of the columns {', '.join(filter(None, line['columns']))}"
+                )
+                self._mistake(("reader", number, key), found)
+        if line["form"] == "csv" and not line["columns"]:
+            self._mistake(("reader", number, "columns"), "columns is missing: names of the values of a line")
+        return LineConfig(**line)
 
     def _group(
         self, given: Any, group: dict[str, Any], states: tuple[StateConfig, ...], general: dict[str, Any]

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whenabouts_edge.group.conditions import MAX_READS
+from whenabouts_hardware.line import COLUMNS_MAX, FORMS
 from whenabouts_hardware.readers import READERS
 from whenabouts_protocol.group_state import VALUE
 from whenabouts_protocol.reading import is_text
 from whenabouts_protocol.topics import is_name
 
 REQUIRED = object()
-CLOCK_SOURCES = ("fixed", "chrony", "sim")
+CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed", "sim")
 NUMBER = (int, float)
 MAX_THRESHOLD = 1e15
 
@@ -80,7 +81,11 @@ BROKER = {
 }
 CLOCK = {
     "source": Option(
-        str, "chrony", "Where the clock's bound comes from.", lambda v: v in CLOCK_SOURCES, "chrony, fixed or sim"
+        str,
+        "auto",
+        "Where the clock's bound comes from; auto takes the first that knows one.",
+        lambda v: v in CLOCK_SOURCES,
+        "one of " + ", ".join(CLOCK_SOURCES),
     ),
     "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most.", 100_000),
     "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns.", 1_749_993_600_000_000),
@@ -126,6 +131,28 @@ READER = {
         None, 0, 3000, "For m6e: power for reading in hundredths of dBm; an M6e Nano allows 2700.", 2200
     ),
     "listen_only": Option(bool, False, "Never write to the reader: another program commands it."),
+    "form": Option(
+        str,
+        "auto",
+        "For line: what a line is; auto goes by its looks.",
+        lambda v: v in FORMS,
+        "one of " + ", ".join(FORMS),
+    ),
+    "columns": Option(
+        list,
+        None,
+        "For line: names of comma-separated values, in order; an empty name skips one.",
+        lambda v: 0 < len(v) <= COLUMNS_MAX and all(type(name) is str for name in v) and any(v),
+        f"a list of 1 to {COLUMNS_MAX} texts, not all empty",
+        ["temperature", "", "probe"],
+    ),
+    "key_field": _text(None, "For line: field that is the key of the reading.", "probe"),
+    "value_field": _text(
+        None,
+        "For line: field that is the value; of NMEA the number of a value. Without it only a text has one.",
+        "temperature",
+    ),
+    "unit": Option(str, None, "For line: unit of the value.", is_text, "text of 1 to 256 bytes", "Cel"),
 }
 GROUP = {
     "name": _text(
@@ -166,6 +193,17 @@ TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT, "group
 
 
 @dataclass(frozen=True, slots=True)
+class LineConfig:
+    """What the lines of a sensor say."""
+
+    form: str = "auto"
+    columns: tuple[str, ...] = ()
+    key_field: str | None = None
+    value_field: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderConfig:
     """One reader on one port."""
 
@@ -179,6 +217,7 @@ class ReaderConfig:
     listen_only: bool
     region: int | None = None
     read_power_cdbm: int | None = None
+    line: LineConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

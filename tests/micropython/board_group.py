@@ -66,8 +66,8 @@ def keep(members, states):
             )  # fmt: skip
             now_us = 2000000 + number * 1000 + at
             process.receive("hall", names[at], wire.encode_batch([state]), now_us)
-            process.observe("tags", "E1", None, {}, now_us - 2000, now_us)
-            told += len(process.advance(now_us - 3000, now_us))
+            process.observe("tags", "E1", None, {}, now_us - 40, now_us)
+            told += len(process.advance(now_us - 50, now_us))
         gc.collect()
     gc.collect()
     return {"held": gc.mem_alloc() - before, "free": gc.mem_free(), "told": told, "merged": process.merged}

@@ -105,3 +105,31 @@ def test_no_message_raises_and_no_clock_claims_more_than_it_may(messages):
             assert all(x <= y for x, y in zip(clock, report.clock, strict=True))
             clock = report.clock
     assert sum(process.counters.values()) >= sum(isinstance(message, bytes) for message in messages)
+
+
+@given(news, st.lists(st.integers(0, 3), min_size=30, max_size=30))
+def test_states_are_numbered_from_0_without_gaps_in_each_view_and_no_view_is_there_twice(heard, reads):
+    """Members change while tags come and go: every report is of the newest view, and its values are those of the tags."""
+    detection = Detection([Presence("here", "tags", None, 1, 1000)])
+    process = GroupProcess("office", "b", 7, PEERS, detection, 0)
+    process.advance(0, 0)
+    now_us, last, views = 3_000_000, None, []
+    for (what, *arguments), count in zip([*heard, ("removed", "z")], reads, strict=False):
+        getattr(process, what)(*arguments, now_us)
+        for _ in range(count):
+            now_us += 700_000
+            process.observe("tags", "E", None, {}, now_us - 10, now_us)
+            reports = process.advance(now_us - 10, now_us) + process.advance(now_us + 600_000, now_us + 600_000)
+            for report in reports:
+                number = report.clock[report.process]
+                if last is None or report.view != last.view:
+                    assert report.view not in views
+                    views.append(report.view)
+                    assert set(report.clock) == {0}
+                else:
+                    assert number == last.clock[last.process] + 1
+                    assert report.values != last.values
+                assert report.earliest_us <= report.latest_us
+                last = report
+            assert last is None or last.values == {"here": False}
+    assert process.views == len(views)

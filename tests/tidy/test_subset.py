@@ -9,7 +9,13 @@ import pytest
 
 from support.sources import modules, run_time_imports
 
-STANDARD = {"struct", "binascii", "collections", "hashlib"}  # of collections only namedtuple, which every board has
+STANDARD = {
+    "struct",
+    "binascii",
+    "collections",
+    "hashlib",
+    "json",
+}  # of collections only namedtuple, which every board has
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.
 REPLACED = {"whenabouts_protocol.eager": {"bisect"}}

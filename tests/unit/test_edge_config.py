@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.paths import REPOSITORY
 from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
 from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
 
@@ -42,7 +44,7 @@ def test_smallest_file_gets_every_default():
     """Site, gateway and one reader are enough; the reader's facts fill in the rest."""
     config = parse(FINE)
     assert isinstance(config, Config)
-    assert (config.broker.host, config.broker.port, config.clock["source"]) == ("localhost", 1883, "chrony")
+    assert (config.broker.host, config.broker.port, config.clock["source"]) == ("localhost", 1883, "auto")
     assert (config.spool_limit_bytes, config.commit_ms, config.beat_ms) == (256 << 20, 50, 1000)
     [reader] = config.readers
     assert (reader.stream, reader.baud, reader.latency_us) == ("dock/tags", 115200, 1_000_000)
@@ -59,7 +61,7 @@ TABLE = [
     ),
     (
         ('"m6e"', '"m6"'),
-        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, m6e, rdm6300"],
+        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
         "edge.toml:3: [reader] kind is missing: Protocol it speaks.",
@@ -86,7 +88,8 @@ TABLE = [
         "edge.toml:5: [clock] bound_us: found -1, expected a whole number from 0 to 1000000000000",
     ]),
     (("[[reader]]", '[clock]\nsource = "ntp"\n[[reader]]'), [
-        "edge.toml:4: [clock] source: found 'ntp', expected chrony, fixed or sim",
+        "edge.toml:4: [clock] source: found 'ntp', expected one of auto, clockbound, chrony, timesyncd, adjtimex, fixed, "
+        "sim",
     ]),
     (("[[reader]]", '[broker]\ncert_file = "a.pem"\npassword_file = "p"\n[[reader]]'), [
         "edge.toml:4: [broker] found one of cert_file and key_file, expected both or none",
@@ -228,6 +231,7 @@ def test_sample_is_valid_and_mentions_every_option():
     uncommented = "\n".join(line[1:] if line.startswith("#") and not line.startswith("# ") else line for line in lines)
     document = tomllib.loads(uncommented)
     foreign = tuple(key for key in CLOCK if key != "source")  # each belongs to another source than the default one
+    foreign += "columns", "key_field", "value_field", "unit"  # of a reader of lines
     foreign += "attr", "on_at", "off_at", "hold_ms"  # these make a measure of the presence
     of_chrony = "\n".join(line for line in uncommented.split("\n") if not line.startswith(foreign))
     assert parse(of_chrony).readers[0].stream == "dock/tags"
@@ -357,7 +361,7 @@ def test_check_command_answers_people_and_machines(tmp_path):
     assert done.stderr.splitlines() == [
         f"{bad}:1: site is missing: Place this gateway stands at; first level of its topics.",
         f"{bad}:1: unknown key sit; did you mean site?",
-        f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, m6e, rdm6300",
+        f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100",
     ]
     done = command("check", "--config", bad, "--json")
     assert done.returncode == 2
@@ -385,3 +389,15 @@ def test_commands_without_their_files_say_what_to_do(tmp_path):
     assert done.returncode == 1
     assert "restart the agent" in done.stderr
     assert tomllib.loads(command("sample-config").stdout)["site"] == "warehouse"
+
+
+def test_the_configuration_in_the_page_about_groups_is_valid():
+    """A reader of docs/groups.md can copy it."""
+    [text] = re.findall(r"```toml\n(.*?)```", (REPOSITORY / "docs" / "groups.md").read_text(), re.S)
+    group = parse(text).group
+    assert (group.name, group.peers, group.stream) == (
+        "meeting", (("office", "phone"), ("lab", "projector")), "rfid/state",
+    )  # fmt: skip
+    assert [(s.name, s.key, s.reads, s.leave_ms) for s in group.states] == [
+        ("speaker", "0000C0FFEE", 1, 3000), ("anybody", None, 2, 5000),
+    ]  # fmt: skip

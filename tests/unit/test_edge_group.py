@@ -233,6 +233,15 @@ def test_time_does_not_go_back():
     assert len(found.advance(100)) == 1
     assert found.advance(50) == []
     assert found.sure_until() == 100
+    assert found.late == 0
+    found.observe("tags", "A", None, {}, 99, 110)
+    assert found.late == 1
+    whole = process()
+    settled(whole)
+    whole.advance(1000, 20 * SETTLE_US)
+    whole.born("a", 5, "office", 20 * SETTLE_US)
+    [report] = whole.advance(500, 30 * SETTLE_US)
+    assert (report.earliest_us, report.latest_us) == (1000, 1000)
 
 
 # The dense clock.

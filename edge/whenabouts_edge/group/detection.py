@@ -30,15 +30,18 @@ class Detection:
         self._open: list[
             list[Any]
         ] = []  # [earliest, latest, values by name, how many changes], apart, in order of time
-        self._clear_us: int | None = None
+        self.clear_us: int | None = None  # the newest moment of `advance`
         self.values: dict[str, bool] = {}
         self.hurried = 0
+        self.late = 0  # readings that may have happened before a moment after which all were promised to be
         self.unsure = 0  # states that are told to be of an unknown kind
 
     def observe(
         self, stream: str, key: "str | None", value: "Any", attrs: "dict[str, Any]", earliest_us: int, latest_us: int
     ) -> None:
         """A reading of this gateway, its stamp in host time."""
+        if self.clear_us is not None and earliest_us < self.clear_us:
+            self.late += 1
         for condition in self._conditions:
             if not condition.wants(stream, key):
                 continue
@@ -52,12 +55,12 @@ class Detection:
 
     def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
         """The states that began before this moment, at or after which every later reading happens."""
-        if self._clear_us is None:
+        if self.clear_us is None:
             for condition in self._conditions:
                 condition.start(clear_us)
-        if self._clear_us is not None and clear_us < self._clear_us:
-            clear_us = self._clear_us
-        self._clear_us = clear_us
+        elif clear_us < self.clear_us:
+            clear_us = self.clear_us
+        self.clear_us = clear_us
         count = 0
         while count < len(self._waiting) and self._waiting[count][0] < clear_us:
             count += 1
@@ -68,7 +71,7 @@ class Detection:
 
     def sure_until(self) -> "int | None":
         """The moment up to which `values` hold, whatever comes; None before the first advance."""
-        sure_us = self._clear_us
+        sure_us = self.clear_us
         for earliest_us in self._undecided():
             if sure_us is not None and earliest_us < sure_us:
                 sure_us = earliest_us

@@ -111,7 +111,7 @@ class GroupHost:
     def stamp(self, drafts: Sequence[Observed]) -> None:
         """Let the detection see these readings, and give them the clock that they carry."""
         for draft in drafts:
-            draft.vclock = self._process.observe(draft.stream, draft.key, None, draft.attrs, *draft.window_us)
+            draft.vclock = self._process.observe(draft.stream, draft.key, draft.value, draft.attrs, *draft.window_us)
 
     def advance(self, clear_us: int, sample: ClockSample) -> list[StateDraft]:
         """The states and clock-only reports that are certain when all ports are known up to clear_us."""
@@ -141,6 +141,7 @@ class GroupHost:
             "views": process.views,
             "merged": process.merged,
             "hurried": self._detection.hurried,
+            "late": self._detection.late,
             "unsure": self._detection.unsure,
             "refused": {**process.counters, "messages": self.refused},
         }

@@ -96,6 +96,7 @@ class GroupProcess:
         """What is certain when every later reading happens at or after clear_us; now_us is the present."""
         reports = []
         begun = self._detection.advance(clear_us)
+        clear_us = max(clear_us, self._detection.clear_us or clear_us)
         sure_us = self._detection.sure_until()
         sure_us = clear_us if sure_us is None else sure_us
         view = self.view
