@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from whenabouts_sim.clocks import plausible_clock
 from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.world import SECOND_US, Sighting, SimReader, World
+from whenabouts_sim.world import RDM_REPEAT_US, SECOND_US, Sighting, SimReader, World
 
 LEAVE_US = SECOND_US
-REPEAT_US = 130_000  # between two reads of a badge that lies on its reader
 LIES_US = (800_000, 1_400_000)
 MEETS_US = (1_500_000, 2_000_000)  # all are present for at least that long, more than the clocks leave open
 MISSES_US = (15_000, 60_000)  # between the going of the first and the coming of the last
@@ -107,7 +106,7 @@ def _miss(random: Random, at_us: int, order: Sequence[Post]) -> dict[Post, list[
 
 def _lying(begin_us: int, end_us: int) -> list[int]:
     """The reads of a badge that lies there from the one moment to the other, at least one."""
-    return list(range(begin_us, max(end_us, begin_us + 1), REPEAT_US))
+    return list(range(begin_us, max(end_us, begin_us + 1), RDM_REPEAT_US))
 
 
 class Presence(NamedTuple):

@@ -50,7 +50,8 @@ def test_the_demonstration_keeps_every_promise_and_beats_the_plain_join():
     assert [staff[promise] for promise in ("violations", "repeated", "absent")] == [0, 0, 0]
     assert staff["job"]["false"] == 0
     assert staff["job"]["found"] >= 2
-    assert staff["by_stamp"]["false"] == len(staff["misjudged"]) >= 1  # by clocks 165 ms apart, a miss of less
+    assert staff["by_stamp"]["false"] == len(staff["misjudged"])
+    assert staff["misjudged"] or summary["damaged"]  # clocks 165 ms apart; a lost last read makes a miss wider
 
 
 @pytest.mark.timeout(400)

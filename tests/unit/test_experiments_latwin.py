@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from whenabouts_cloud.experiments.latwin import QUICK, figures
+from whenabouts_cloud.experiments.latwin_hybrid import hybrid_sizes
 from whenabouts_cloud.experiments.latwin_run import told, verdicts, windows
 from whenabouts_cloud.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.experiments.office import (
@@ -251,6 +252,14 @@ def test_bounded_clocks_and_reports_make_windows_small(quick):
     assert line["1 ms"] < line["clocks alone"]
     assert line["reports, 100 ms"] <= line["reports, clocks alone"] < line["clocks alone"]
     assert line["no messages, 100 ms"] < line["1 ms"]
+
+
+def test_more_processes_have_larger_windows_and_bounded_clocks_fewer_of_them():
+    """By clocks alone sizes grow exponentially with the processes; ordered by good stamps they hardly do."""
+    figure = hybrid_sizes((3, 5), 10, 2, lambda text: None)
+    alone, stamped = figure.series["clocks alone"], figure.series["1 ms"]
+    assert alone[1] > 4 * alone[0]
+    assert stamped[1] < 3 * stamped[0]
 
 
 def test_the_detector_and_the_lattice_say_the_same():

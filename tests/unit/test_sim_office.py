@@ -20,7 +20,7 @@ from whenabouts_sim.office_run import RULE, office_world
 from whenabouts_sim.posts import LEAVE_US, MEETS_US, MISSES_US, Post, Presence, together, true_presences, with_posts
 from whenabouts_sim.together import LandedState, Misjudged, summarise_together
 from whenabouts_sim.truth import PairScore
-from whenabouts_sim.world import SECOND_US, SimReader, World
+from whenabouts_sim.world import RDM_REPEAT_US, SECOND_US, SimReader, World
 
 A = Post("a", SimReader("a-1", "here", "gate-a", "a/badges", "rdm6300"), "0A00000001")
 B = Post("b", SimReader("b-1", "there", "gate-b", "b/badges", "rdm6300"), "0A00000002")
@@ -84,7 +84,7 @@ def test_posts_meet_and_miss_each_other_in_turn(posts, duration_s, seed):
         gap = max(one.begin_us for one in cycle) - min(one.end_us for one in cycle)
         if n % 2 == 0:
             assert (n,) * len(posts) in meetings
-            assert -gap >= MEETS_US[0] - 130_000
+            assert -gap >= MEETS_US[0] - RDM_REPEAT_US
         else:
             assert MISSES_US[0] <= gap <= MISSES_US[1]
     assert len(meetings) == (len(presences[0]) + 1) // 2
