@@ -173,7 +173,7 @@ def test_a_snapshot_is_as_small_as_what_is_stored_and_goes_on_the_same():
         out = one.feed(*(column[part * 2000 : part * 2000 + 2000] for column in events))
         told.append(np.column_stack([out.told_at, out.matches]))
         blob = one.snapshot()
-        assert len(blob) < 40_000 + 60 * one.counters["stored_events"]
+        assert len(blob) < 20_000 + 24 * one.counters["stored_events"]
         one = engine.restore(blob)
     assert np.array_equal(np.concatenate(told), np.column_stack([expected.told_at, expected.matches]))
     assert engine.restore(blob).snapshot() == blob
@@ -195,6 +195,7 @@ def test_a_million_idle_keys_leave_nothing_behind():
     assert one.counters["keys"] == 0
     assert one.counters["stored_events"] == 0
     assert one.counters["waiting_matches"] == 0
+    assert len(one.snapshot()) < 5000
 
 
 def test_state_stays_within_forty_bytes_a_stored_event():

@@ -24,6 +24,10 @@ def chain_completes(
     For those before it S_END is one past the last place; for those after it S_BOUND is the first place. S_BOUND of the first
     positive is where the window begins.
     """
+    for i in range(count):  # by the main node alone, which is at hand: chains lie elsewhere
+        last = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.LAST]
+        if (i > position and last <= t) or last < t - window:
+            return False
     latest = t
     for i in range(position + 1, count):
         span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]

@@ -12,7 +12,8 @@ from whenabouts_cloud.cep.layout import Results, Scratch, State
 from whenabouts_cloud.compiled import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
-POOL_GROWTH = 1.2  # little, so that the room behind the top stays small beside what is stored
+POOL_GROWTH = 1.1  # little, so that the room behind the top stays small beside what is stored
+NODE_GROWTH = 1.25
 VERSION = 2
 
 
@@ -61,8 +62,8 @@ def larger(array: Array, factor: float = 2.0) -> Array:
 
 
 def more_nodes(state: State) -> State:
-    """Twice the room for main nodes, and a hash table that is less than half full."""
-    nodes = larger(state.nodes, 1.5)
+    """More room for main nodes, and a hash table that is less than half full."""
+    nodes = larger(state.nodes, NODE_GROWTH)
     slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), 2), np.int64)
     rehash(slots, nodes, int(state.meta[at.NODE_TOP]))
     return state._replace(slots=slots, nodes=nodes)
@@ -110,7 +111,7 @@ def state_bytes(state: State) -> int:
 
 def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     """The state as bytes: a line of JSON that says what follows, then the arrays, as far as they are filled."""
-    packed = more_pool(state._replace(nodes=state.nodes.copy(), meta=state.meta.copy()))
+    packed = more_pool(_without_empty(state))
     meta = packed.meta
     parts = {
         "nodes": packed.nodes[: meta[at.NODE_TOP]], "pool": packed.pool[: meta[at.POOL_TOP]],
@@ -121,6 +122,20 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
     line = json.dumps({**header, "version": VERSION, "arrays": shapes}).encode() + b"\n"
     return line + b"".join(np.ascontiguousarray(part).tobytes() for part in parts.values())
+
+
+def _without_empty(state: State) -> State:
+    """A copy without main nodes that hold nothing; the others move up."""
+    meta, pending = state.meta.copy(), state.pending.copy()
+    nodes = state.nodes[: int(meta[at.NODE_TOP])]
+    held = (nodes[:, at.COUNT] > 0) | ((nodes[:, at.COUNT] == 0) & (nodes[:, at.MATCHES] != 0))
+    held[: at.EMPTY_NODE + 1] = True
+    waiting = pending[: int(meta[at.PENDING_TOP])]
+    mine = waiting[:, at.P_NODE] >= 0
+    waiting[mine, at.P_NODE] = (np.cumsum(held) - 1)[waiting[mine, at.P_NODE]]
+    kept = nodes[held]
+    meta[[at.NODE_TOP, at.NODES, at.NODE_FREE]] = len(kept), len(kept) - at.EMPTY_NODE - 1, 0
+    return state._replace(nodes=kept, meta=meta, pending=pending)
 
 
 def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
