@@ -1,4 +1,4 @@
-"""The agent of one gateway: readers -> stamps -> rules -> spool -> broker, and the promise that goes with every heartbeat.
+"""The agent of one gateway: readers -> stamps -> group, rules -> spool -> broker, and the promise that goes with each beat.
 
 One event loop; reader threads hand batches to it, one worker thread owns the spool. The promise of a beat, "everything
 with t_max < f has been published", is made like this: at one moment take the host time up to which every port is known,
@@ -21,18 +21,22 @@ from typing import Any, TypeVar
 from whenabouts_edge.clock import ClockSource
 from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
-from whenabouts_edge.intake import Intake
+from whenabouts_edge.group.host import GroupHost, to_tell
+from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.link import Batch, LinkThread
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
-from whenabouts_edge.settings import Config
+from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
+from whenabouts_edge.undated import Undated
 from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
+from whenabouts_protocol.group_state import KIND as STATE_KIND
 from whenabouts_protocol.messages import MAX_BOOTS
 
 CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
 PROMISE_EVERY_S = 0.25
+DATE_EVERY_S = 0.1
 OVERDUE_EVERY_S = 1.0
 DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
 DELAY_US = 5_000_000  # told in the birth: readings arrive at most this late while the connection holds
@@ -63,7 +67,9 @@ class Agent:
         self._spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
         if self._spool.quarantined:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
+        self._group = None if config.group is None else self._join(config.group)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
+        self._undated = Undated()
         self._status_failed = False
         self._clear_us: dict[str, int] = {}
         self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
@@ -74,7 +80,14 @@ class Agent:
             LinkThread(r, config.site, config.gateway, clock.host_us, lambda: self._sample, self._deliverer(r.name))
             for r in config.readers
         ]
-        self._uplink = Uplink(config.broker, self._birth(), self._on_ack, self._work.set, self._on_rules)
+        self._uplink = Uplink(
+            config.broker,
+            self._birth(),
+            self._on_ack,
+            self._work.set,
+            self._on_rules,
+            *((self._group.topics, self._group.heard) if self._group else ()),
+        )
 
     def stop(self) -> None:
         """Begin an orderly end."""
@@ -91,6 +104,7 @@ class Agent:
             self._uplink.run(),
             self._publish(),
             self._forget_landed(),
+            self._every(DATE_EVERY_S, self._date),
             self._every(PROMISE_EVERY_S, self._promise),
             self._every(self.config.beat_ms / 1000, self._beat),
             self._every(STATUS_EVERY_S, self._write_status),
@@ -118,6 +132,11 @@ class Agent:
         for link in self._links:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
+        await self._date()
+        while ready := self._undated.give_up():  # nobody told the time: better with unknown stamps than not at all
+            self._intake.offer(ready)
+            while self._intake.waiting > MAX_WAITING // 2:
+                await asyncio.sleep(0.01)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._promise(), DRAIN_S)
         await self._beat()
@@ -134,13 +153,52 @@ class Agent:
         return deliver
 
     def _accept(self, name: str, batch: Batch) -> None:
-        drafts, derived = self._rules.through(batch.drafts)
-        self._intake.accept(drafts)
+        if self._group:
+            self._group.stamp(batch.drafts)
+            self._rules.view = self._group.views
+        drafts = batch.drafts
+        if self._undated or self._sample.bound_us is None:
+            self._undated.keep(drafts)
+            self._intake.release(len(drafts))
+            drafts = []
+        passed, derived = self._rules.through(drafts)
+        self._intake.accept(passed)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
         self._clear_us[name] = batch.clear_us
+        self._detect()
+
+    async def _date(self) -> None:
+        """Let readings go on that waited for the clock to be known."""
+        while self._undated and self._intake.waiting < MAX_WAITING // 2:
+            ready = self._undated.released(self._sample, self._clock.host_us(time.monotonic_ns()))
+            if not ready:
+                break
+            for drafts in self._rules.through(ready):
+                self._intake.offer(drafts)
+
+    def _join(self, group: GroupConfig) -> GroupHost:
+        config, clock = self.config, self._clock
+        evidence_us = config.commit_ms * 1000
+        return GroupHost(group, config.site, config.gateway, self._spool.boot, evidence_us,
+                         lambda: clock.host_us(time.monotonic_ns()))  # fmt: skip
+
+    def _detect(self) -> None:
+        """Take up the states that are certain by now, before anything is promised for a later time."""
+        clear_us = self._clear_host_us()
+        if self._group is None or clear_us is None:
+            return
+        self._intake.offer(self._group.advance(clear_us, self._sample))
+        if self._group.view_changed():
+            self._uplink.announce(self._birth())
+        if self._group.peer_came:
+            self._group.peer_came = False
+            self._uplink.tell_again()
 
     async def _append(self, drafts: Sequence[Draft]) -> Message:
-        return await self._in_db(self._spool.append, drafts)
+        message = await self._in_db(self._spool.append, drafts)
+        for state in to_tell(drafts):
+            self._uplink.tell(state)
+        return message
 
     async def _in_db(self, call: Callable[..., T], *args: Any) -> T:
         return await self._loop.run_in_executor(self._db, call, *args)
@@ -209,6 +267,7 @@ class Agent:
 
     async def _promise(self) -> None:
         """Renew what the beat may promise; keeps the last promise while it cannot be renewed."""
+        self._detect()
         frontier_us = self._clear_utc_us()
         self._rules.running.advance(frontier_us)
         accepted = self._intake.accepted
@@ -228,10 +287,16 @@ class Agent:
 
     def _clear_utc_us(self) -> int | None:
         """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
-        if len(self._clear_us) < len(self._links) or self._sample.bound_us is None:
+        host_us = self._clear_host_us()
+        if host_us is None or self._sample.bound_us is None or self._undated:
             return None
-        host_us = min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
         return self._sample.to_utc(host_us, host_us).t_min
+
+    def _clear_host_us(self) -> int | None:
+        """The same in host time: every reading that is accepted later has a stamp that begins then or later."""
+        if len(self._clear_us) < len(self._links):
+            return None
+        return min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
 
     async def _beat(self) -> None:
         state, sample, config = self._spool.state, self._sample, self.config
@@ -249,16 +314,18 @@ class Agent:
         self._uplink.beat(encode_beat(beat))
 
     def _birth(self) -> Birth:
-        config = self.config
-        streams = [(name, "tag", None, DELAY_US, LENGTH_US_MAX) for name in sorted({r.stream for r in config.readers})]
+        config, group = self.config, self._group
+        read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
+        streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
         derived = [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in self._rules.streams]
+        states = [(group.stream, STATE_KIND, None, DELAY_US, LENGTH_US_MAX)] if group else []
         return Birth(
             config.site,
             config.gateway,
             self._spool.boot,
-            [*streams, *derived],
-            None,
-            [config.gateway],
+            [*streams, *derived, *states],
+            group.group if group else None,
+            group.members if group else [config.gateway],
             f"whenabouts {_version()}",
         )
 
@@ -297,10 +364,15 @@ class Agent:
             "clock": {
                 "state": sample.state,
                 "bound_us": sample.bound_us,
+                "source": sample.source,
                 "frontier_us": self._frontier_us,
                 "epoch": self._clock_epoch,
+                "undated": len(self._undated),
+                "dated_late": self._undated.dated,
+                "never_dated": self._undated.given_up,
             },
             "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
+            "group": self._group.status() if self._group else None,
             "readers": {
                 link.reader.name: {
                     "state": link.link_state.state,

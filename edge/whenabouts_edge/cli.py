@@ -105,13 +105,23 @@ def check(config_file: Path, as_json: bool) -> None:
                 click.echo(mistake, err=True)
         sys.exit(2)
     readers = [{"name": r.name, "kind": r.kind, "port": r.port, "stream": r.stream} for r in config.readers]
+    group = config.group
     if as_json:
-        click.echo(json.dumps({"ok": True, "site": config.site, "gateway": config.gateway, "readers": readers}))
+        told = {"name": group.name, "members": ["/".join(p) for p in group.peers]} if group else None
+        click.echo(
+            json.dumps({"ok": True, "site": config.site, "gateway": config.gateway, "readers": readers, "group": told})
+        )
         return
     broker = config.broker
     click.echo(f"{config_file}: fine. Gateway {config.site}/{config.gateway}, broker {broker.host}:{broker.port}.")
     for reader in readers:
         click.echo(f"  reader {reader['name']}: {reader['kind']} on {reader['port']}, stream {reader['stream']}")
+    if group:
+        click.echo(
+            f"  group {group.name} with {', '.join('/'.join(peer) for peer in group.peers)}, stream {group.stream}"
+        )
+        for state in group.states:
+            click.echo(f"  state {state.name}: {'presence' if state.on_at is None else 'measure'} in {state.stream}")
 
 
 @main.command()
@@ -182,6 +192,11 @@ def _problems(state: dict[str, Any], age_s: float) -> list[str]:
         problems.append(f"clock: {state['clock']['state']}; see that time synchronisation runs")
     if state["refused"]:
         problems.append(f"spool: {state['refused']} readings refused, it was full")
+    group = state["group"]
+    if group and group["absent"] and state["broker"]["connected"]:
+        problems.append(
+            f"group {group['name']}: not in the view: {', '.join(group['absent'])}; are their agents running?"
+        )
     for name, reader in state["readers"].items():
         if reader["state"] not in ("reading", "finished") or (reader["state"] == "reading" and reader["problem"]):
             problems.append(f"reader {name}: {reader['state']}: {reader['problem']}")
@@ -203,9 +218,16 @@ def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
     bound_us = state["clock"]["bound_us"]
     bound = "unknown" if bound_us is None else f"{bound_us / 1000:.1f} ms"
     click.echo(f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago")
-    click.echo(f"  clock   {state['clock']['state']}, bound {bound}")
+    by = f" by {state['clock']['source']}" if state["clock"].get("source") else ""
+    click.echo(f"  clock   {state['clock']['state']}{by}, bound {bound}")
     click.echo(f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}")
     click.echo(f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes")
+    group = state["group"]
+    if group:
+        view = f"view {group['view']:012x}: {', '.join(group['members'])}" if group["members"] else "no view yet"
+        values = ", ".join(f"{name} {value}" for name, value in sorted(group["values"].items())) or "nothing known"
+        click.echo(f"  group   {group['name']}, {view}")
+        click.echo(f"  state   {group['state']} of clock {tuple(group['clock'])}: {values}")
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
         click.echo(f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames")

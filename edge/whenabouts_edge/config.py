@@ -15,23 +15,36 @@ from whenabouts_edge.settings import (
     BROKER,
     CLOCK,
     GENERAL,
+    GROUP,
+    NUMBER,
     READER,
     REQUIRED,
     SPOOL,
+    STATE,
     TABLES,
     BrokerConfig,
     Config,
+    GroupConfig,
+    LineConfig,
     Option,
     ReaderConfig,
+    StateConfig,
 )  # fmt: skip
 from whenabouts_hardware.readers import READERS
+from whenabouts_protocol.reading import MAX_ATTRS
+from whenabouts_protocol.topics import is_name
+from whenabouts_protocol.vector_clock import MAX_PROCESSES
 
-_TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false"}
-_CLOCK_NEEDS = {"fixed": ("bound_us",), "chrony": (), "sim": ("epoch_us", "anchor_ns")}
+_TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false", list: "a list", NUMBER: "a number"}
+_CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
-_CLOCK_KEYS = {"fixed": ("bound_us",), "chrony": (), "sim": _SIM_KEYS}
+_CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
+_OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
+_OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
 SHOWN_CHARS = 80  # of a wrong value in a message
 MAX_READERS = 32  # one gateway: each is a port and a thread
+MAX_STATES = MAX_ATTRS - 4  # values of one gateway's state: they are attributes, beside the reserved ones
+_OF_PRESENCE, _OF_MEASURE = ("reads", "leave_ms"), ("attr", "on_at", "off_at", "hold_ms")
 
 
 class ConfigError(Exception):
@@ -77,14 +90,15 @@ class _Checker:
     def check(self, document: dict[str, Any]) -> Config:
         tables = {name: document.pop(name, {}) for name in TABLES}
         readers = document.pop("reader", [])
-        known_at_top = [*GENERAL, *TABLES, "reader"]
+        states = document.pop("state", [])
+        known_at_top = [*GENERAL, *TABLES, "reader", "state"]
         general = self._table("", 0, document, GENERAL, known_at_top)
         broker = self._table("broker", 0, tables["broker"], BROKER)
         clock = self._table("clock", 0, tables["clock"], CLOCK)
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
         clock_keys = set(tables["clock"]) if isinstance(tables["clock"], dict) else set()
-        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], CLOCK)}):
+        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], ())}):
             self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
             if needed not in tables["clock"] and clock[needed] is None:
@@ -93,6 +107,8 @@ class _Checker:
             self._mistake(("broker", 0, "cert_file"), "found one of cert_file and key_file, expected both or none")
         if broker["password_file"] and not broker["username"]:
             self._mistake(("broker", 0, "password_file"), "found password_file without username, expected both")
+        group = self._table("group", 0, tables["group"], GROUP)
+        read = self._readers(readers)
         return Config(
             site=general["site"],
             gateway=general["gateway"],
@@ -103,7 +119,8 @@ class _Checker:
             spool_limit_bytes=(spool["limit_mib"] or 0) << 20,
             commit_ms=spool["commit_ms"],
             beat_ms=beat["every_ms"],
-            readers=self._readers(readers),
+            readers=read,
+            group=self._group(tables["group"], group, self._states(states, read), general),
         )
 
     def _readers(self, tables: Any) -> tuple[ReaderConfig, ...]:
@@ -127,16 +144,102 @@ class _Checker:
             facts = READERS.get(values["kind"])
             if facts is None or values["name"] is None or values["port"] is None:
                 continue
-            for key in ("region", "read_power_cdbm"):
-                if values[key] is not None and values["kind"] != "m6e":
+            for key, kind in _OF_KIND.items():
+                if values[key] != READER[key].default and values["kind"] != kind:
                     self._mistake(
-                        ("reader", number, key), f"{key} belongs to readers of kind m6e, found {values['kind']}"
+                        ("reader", number, key), f"{key} belongs to readers of kind {kind}, found {values['kind']}"
                     )
-            values["stream"] = values["stream"] or f"{values['name']}/tags"
+            values["line"] = self._line(number, values)
+            values["stream"] = values["stream"] or f"{values['name']}/{'tags' if values['line'] is None else 'values'}"
             values["baud"] = facts.baud if values["baud"] is None else values["baud"]
             values["latency_us"] = facts.latency_us if values["latency_us"] is None else values["latency_us"]
             readers.append(ReaderConfig(**values))
         return tuple(readers)
+
+    def _line(self, number: int, values: dict[str, Any]) -> LineConfig | None:
+        """What is set about lines, taken out of the values; None for another kind of reader."""
+        line = {key: values.pop(key) for key in _OF_LINE}
+        line["columns"] = tuple(line["columns"] or ())
+        if values["kind"] != "line":
+            return None
+        for key in ("key_field", "value_field"):
+            if line["columns"] and line[key] is not None and line[key] not in line["columns"]:
+                found = (
+                    f"found {key} {line[key]!r}, expected one of the columns {', '.join(filter(None, line['columns']))}"
+                )
+                self._mistake(("reader", number, key), found)
+        if line["form"] == "csv" and not line["columns"]:
+            self._mistake(("reader", number, "columns"), "columns is missing: names of the values of a line")
+        return LineConfig(**line)
+
+    def _group(
+        self, given: Any, group: dict[str, Any], states: tuple[StateConfig, ...], general: dict[str, Any]
+    ) -> GroupConfig | None:
+        if group["name"] is None:
+            if states:
+                self._mistake(("state", 0, ""), "found states but no group; set name and members in [group]")
+            if group["members"] or group["stream"]:
+                self._mistake(("group", 0, ""), "name is missing: the group that this gateway is a member of")
+            return None
+        unusable = group["members"] is None and "members" in given  # a mistake that is told already
+        own = general["site"], general["gateway"]
+        peers: dict[str, tuple[str, str]] = {}
+        for member in group["members"] or ():
+            site, _, gateway = member.rpartition("/")
+            place = site or own[0], gateway
+            if not all(is_name(part) for part in place if part is not None):
+                self._mistake(
+                    ("group", 0, "members"), f"found member {_shown(member)}, expected gateway or site/gateway"
+                )
+            elif place == own:
+                continue
+            elif gateway == own[1] or gateway in peers:
+                self._mistake(("group", 0, "members"), f"found two members named {gateway}, expected unique names")
+            else:
+                peers[gateway] = place
+        if not 0 < len(peers) < MAX_PROCESSES and not unusable:
+            self._mistake(
+                ("group", 0, "members"), f"found {len(peers)} other members, expected 1 to {MAX_PROCESSES - 1} of them"
+            )
+        return GroupConfig(group["name"], tuple(peers.values()), group["stream"] or f"{own[1]}/state", states)
+
+    def _states(self, tables: Any, readers: tuple[ReaderConfig, ...]) -> tuple[StateConfig, ...]:
+        if not isinstance(tables, list) or len(tables) > MAX_STATES:
+            found = f"{len(tables)} states" if isinstance(tables, list) else _shown(tables)
+            self._mistake(
+                ("state", 0, ""),
+                f"found {found}, expected at most {MAX_STATES} tables that begin with [[state]] in double brackets",
+            )
+            return ()
+        streams = sorted({reader.stream for reader in readers})
+        states, seen = [], set()
+        for number, table in enumerate(tables):
+            values = self._table("state", number, table, STATE)
+            name, stream = values["name"], values["stream"]
+            if name in seen:
+                self._mistake(("state", number, "name"), f"name {name!r} is already that of another state")
+            if stream is not None and streams and stream not in streams:
+                known = ", ".join(streams)
+                self._mistake(("state", number, "stream"), f"found stream {_shown(stream)}, expected one of {known}")
+            if isinstance(table, dict):
+                self._check_kind(number, table, values)
+            if name is not None:
+                seen.add(name)
+                states.append(StateConfig(**values))
+        return tuple(states)
+
+    def _check_kind(self, number: int, table: dict[str, Any], values: dict[str, Any]) -> None:
+        """A state is a presence or a measure, not both, and a measure has two thresholds."""
+        if not any(key in table for key in _OF_MEASURE):
+            return
+        for key in _OF_PRESENCE:
+            if key in table:
+                self._mistake(("state", number, key), f"{key} belongs to a presence, found thresholds of a measure")
+        for key in ("on_at", "off_at"):
+            if key not in table:
+                self._mistake(("state", number, ""), f"{key} is missing: a measure has two thresholds")
+        if values["on_at"] is not None and values["on_at"] == values["off_at"]:
+            self._mistake(("state", number, "off_at"), "found on_at equal to off_at, expected different thresholds")
 
     def _table(
         self, name: str, number: int, table: Any, options: dict[str, Option], known: list[str] | None = None
@@ -151,7 +254,7 @@ class _Checker:
                 near = difflib.get_close_matches(key, known or list(options), 1)
                 hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known or options)}"
                 self._mistake((name, number, key), f"unknown key {_shown(key)[1:-1]}{hint}")
-            elif type(value) is not option.kind:
+            elif type(value) not in (option.kind if isinstance(option.kind, tuple) else (option.kind,)):
                 self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {_TYPE_NAMES[option.kind]}")
             elif option.test and not option.test(value):
                 self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {option.expected}")

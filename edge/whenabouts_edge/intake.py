@@ -44,6 +44,15 @@ class Intake:
             for _ in range(count):
                 self._room.acquire()
 
+    def release(self, count: int) -> None:
+        """Give back room that was reserved for drafts which are not handed over now."""
+        self._room.release(count)
+
+    @property
+    def waiting(self) -> int:
+        """Drafts accepted and not yet settled."""
+        return self.accepted - self.settled
+
     def accept(self, drafts: Sequence[Draft]) -> None:
         """Take drafts for which room was reserved; belongs to the event loop's thread."""
         if drafts:

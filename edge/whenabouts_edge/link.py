@@ -9,15 +9,16 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.port import Chunk, Port, PortError, open_port
 from whenabouts_edge.settings import ReaderConfig
-from whenabouts_edge.spool import Draft
-from whenabouts_edge.stamp import Stamper, wire_us
-from whenabouts_hardware import Frame, decoder
+from whenabouts_edge.stamp import Stamper, after_question, wire_us
+from whenabouts_hardware import Decoder, Frame, decoder
+from whenabouts_hardware.dialogue import Dialogue, Start
 from whenabouts_hardware.m6e_frames import set_read_power, set_region
+from whenabouts_hardware.observed import observed
 from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
 from whenabouts_protocol import Interval, Reading
 
@@ -27,7 +28,6 @@ CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
 # a timed search lasts about a second by convention, and fetching follows it.
 BUFFERED_US = 2_000_000
 CLOSED_CLEAR_NS = 500_000_000  # the same while the port is closed
-LONGEST_FRAME = 262  # bytes; of an M6e, the longest of all readers here
 
 log = logging.getLogger("whenabouts.edge")
 
@@ -45,11 +45,50 @@ class LinkState:
     counters: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Observed:
+    """A reading of a port that waits for its number: a draft, called with boot and seq.
+
+    window_us: its stamp in host time, by which the group dates it; vclock is the group's to set.
+    """
+
+    site: str
+    gateway: str
+    stream: str
+    key: str | None
+    attrs: dict[str, int | float | str | bool]
+    stamp: Interval
+    clock_state: str
+    window_us: tuple[int, int]
+    vclock: tuple[int, ...] = (0,)  # of a gateway in no group: one process, in its initial state
+    kind: str = "tag"
+    value: int | float | str | bool | None = None
+    unit: str | None = None
+
+    def __call__(self, boot: int, seq: int) -> Reading:
+        return Reading(
+            site=self.site,
+            gateway=self.gateway,
+            boot=boot,
+            seq=seq,
+            stream=self.stream,
+            kind=self.kind,
+            key=self.key,
+            value=self.value,
+            unit=self.unit,
+            attrs=self.attrs,
+            t_min=self.stamp.t_min,
+            t_max=self.stamp.t_max,
+            clock_state=self.clock_state,
+            vclock=self.vclock,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What one look at the port gave: readings without numbers, and the host time up to which the port is known."""
 
-    drafts: list[Draft]
+    drafts: list[Observed]
     clear_us: int
 
 
@@ -57,10 +96,10 @@ class Link:
     """Decodes and stamps the bytes of one opened port."""
 
     def __init__(self, reader: ReaderConfig, site: str, gateway: str, host_us: Callable[[int], int]) -> None:
-        facts = READERS[reader.kind]
         self.reader = reader
         self._site, self._gateway, self._host_us = site, gateway, host_us
-        self._decoder = decoder(facts.decoder, **facts.options)
+        self.dialogue = _dialogue(reader)
+        self._decoder = _decoder(reader)
         cycle_us = CYCLE_US if reader.kind == "m6e" else 0
         self._stamper = Stamper(reader.baud, reader.latency_us, reader.adapter_us, cycle_us)
         self._fed = 0
@@ -72,7 +111,7 @@ class Link:
         """Frames, damage by reason and reader times that were not believed."""
         return {**self._decoder.counters, "reader_time_refused": self._stamper.reader_time_refused}
 
-    def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Draft], bool]:
+    def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
         after_us, before_us = self._host_us(chunk.after_ns), self._host_us(chunk.before_ns) + 1
         self._stamper.arrived(len(chunk.data), after_us, before_us)
@@ -80,7 +119,7 @@ class Link:
         self._last_byte_us = before_us
         return self._readings(self._decoder.feed(chunk.data), clock)
 
-    def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Draft], bool]:
+    def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
         if self._last_byte_us is None or empty_us - self._last_byte_us < GAP_US:
             return [], False
@@ -92,10 +131,12 @@ class Link:
         pending_since = self._stamper.pending_since()
         return empty_us if pending_since is None else min(empty_us, pending_since)
 
-    def _readings(self, frames: list[Frame], clock: ClockSample) -> tuple[list[Draft], bool]:
-        drafts: list[Draft] = []
+    def _readings(self, frames: list[Frame], clock: ClockSample) -> tuple[list[Observed], bool]:
+        drafts: list[Observed] = []
         good = False
         for frame in frames:
+            asked_us = self.dialogue.asked_us
+            self.dialogue.heard(frame, self._last_byte_us or 0)
             if not frame.ok:
                 continue
             if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
@@ -104,37 +145,55 @@ class Link:
             good = True
             if is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
-            for sighting in sightings(self.reader.kind, frame):
-                window = self._stamper.window(frame.start, frame.end)
-                if frame.kind == "tags":  # counted from a search that no keep-alive announced
-                    window = (window[0] - BUFFERED_US, window[1])
-                elif sighting.ts_ms is not None and sighting.read_count == 1:
-                    window = self._stamper.narrowed(window, sighting.ts_ms)
-                stamp = clock.to_utc(*window)
-                drafts.append(self._draft(sighting.key, dict(sighting.attrs), stamp, clock.state))
+            drafts += self._measured(frame, clock) if self.reader.line else self._seen(frame, asked_us, clock)
         self._stamper.forget(self._fed - len(self._decoder.pending))
         return drafts, good
 
-    def _draft(self, key: str, attrs: dict[str, int | float | str | bool], stamp: Interval, clock_state: str) -> Draft:
-        site, gateway, stream = self._site, self._gateway, self.reader.stream
+    def _seen(self, frame: Frame, asked_us: int | None, clock: ClockSample) -> list[Observed]:
+        """The tags that a frame reports."""
+        drafts = []
+        for sighting in sightings(self.reader.kind, frame):
+            window = after_question(self._stamper.window(frame.start, frame.end), asked_us)
+            if frame.kind == "tags" and self.reader.kind == "m6e":  # counted from a search that no keep-alive announced
+                window = (window[0] - BUFFERED_US, window[1])
+            elif sighting.ts_ms is not None and sighting.read_count == 1:
+                window = self._stamper.narrowed(window, sighting.ts_ms)
+            drafts.append(self._observed(sighting.key, dict(sighting.attrs), window, clock))
+        return drafts
 
-        def numbered(boot: int, seq: int) -> Reading:
-            return Reading(
-                site=site,
-                gateway=gateway,
-                boot=boot,
-                seq=seq,
-                stream=stream,
-                kind="tag",
-                key=key,
-                attrs=attrs,
-                t_min=stamp.t_min,
-                t_max=stamp.t_max,
-                clock_state=clock_state,
-                vclock=(0,),  # a gateway in no group: one process, in its initial state
-            )
+    def _measured(self, frame: Frame, clock: ClockSample) -> list[Observed]:
+        """What a line of a sensor observed."""
+        line = self.reader.line
+        assert line is not None
+        found = observed(frame, line.key_field, line.value_field)
+        if found is None:
+            self.complaint = f"a line without {line.value_field or line.key_field}"
+            return []
+        attrs = {name: value for name, value in found.attrs.items() if isinstance(value, int | float | str)}
+        window = self._stamper.window(frame.start, frame.end)
+        return [
+            replace(self._observed(found.key, attrs, window, clock), kind="measure", value=found.value, unit=line.unit)
+        ]
 
-        return numbered
+    def _observed(
+        self, key: str | None, attrs: dict[str, int | float | str | bool], window: tuple[int, int], clock: ClockSample
+    ) -> Observed:
+        stamp = clock.to_utc(*window)
+        return Observed(self._site, self._gateway, self.reader.stream, key, attrs, stamp, clock.state, window)
+
+
+def _decoder(reader: ReaderConfig) -> Decoder:
+    facts = READERS[reader.kind]
+    if reader.line is None:
+        return decoder(facts.decoder, **facts.options)
+    return decoder(facts.decoder, **facts.options, form=reader.line.form, columns=reader.line.columns)
+
+
+def _dialogue(reader: ReaderConfig) -> Dialogue:
+    """What drives the reader: nothing when another program does."""
+    if reader.listen_only:
+        return Start((), None)
+    return READERS[reader.kind].dialogue(_start_commands(reader))
 
 
 class LinkThread(threading.Thread):
@@ -158,10 +217,8 @@ class LinkThread(threading.Thread):
         self.link_state = LinkState()
         self._place = site, gateway
         self._host_us, self._clock, self._deliver = host_us, clock, deliver
+        self._frame_bytes_max = _decoder(reader).FRAME_BYTES_MAX
         self._stopping = threading.Event()
-        self._start_commands = () if reader.listen_only else _start_commands(reader)
-        silence_us = READERS[reader.kind].silence_us
-        self._silence_ns = None if silence_us is None or reader.listen_only else silence_us * 1000
 
     def stop(self) -> None:
         """Ask the thread to end; it does within a poll period."""
@@ -171,7 +228,7 @@ class LinkThread(threading.Thread):
         """How much earlier than its first byte's arrival the event of a frame can be stamped at most."""
         reader = self.reader
         buffered_us = BUFFERED_US if reader.listen_only else 0  # the agent itself never starts a timed search
-        return reader.latency_us + buffered_us + reader.adapter_us + wire_us(LONGEST_FRAME, reader.baud) + 2
+        return reader.latency_us + buffered_us + reader.adapter_us + wire_us(self._frame_bytes_max, reader.baud) + 2
 
     def run(self) -> None:
         pause_s = REOPEN_S_MIN
@@ -204,9 +261,11 @@ class LinkThread(threading.Thread):
 
     def _read(self, port: Port) -> None:
         link = Link(self.reader, *self._place, self._host_us)
-        self._start_reader(port)
-        heard_ns = told_ns = time.monotonic_ns()
+        restarts = self.link_state.restarts
+        told_ns = 0
         while not self._stopping.is_set():
+            while command := link.dialogue.due(self._host_us(time.monotonic_ns())):
+                port.write(command)
             chunk = port.read()
             now_ns = time.monotonic_ns()
             empty_us = self._host_us(port.empty_ns)
@@ -214,15 +273,11 @@ class LinkThread(threading.Thread):
                 drafts, good = link.silent(empty_us, self._clock())
             else:
                 drafts, good = link.take(chunk, self._clock())
-            if good:
-                heard_ns = now_ns
-                if self.link_state.problem and self.link_state.state == "reading":
-                    self._say("reading", "")
-            elif self._silence_ns is not None and now_ns - heard_ns > self._silence_ns:
-                heard_ns = now_ns
-                self.link_state.restarts += 1
+            if good and self.link_state.problem and self.link_state.state == "reading":
+                self._say("reading", "")
+            if restarts + link.dialogue.restarts > self.link_state.restarts:
+                self.link_state.restarts = restarts + link.dialogue.restarts
                 self._say("reading", f"started again, it sent nothing good; it says: {link.complaint or 'nothing'}")
-                self._start_reader(port)
             if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
                 self.link_state.readings += len(drafts)
@@ -230,10 +285,6 @@ class LinkThread(threading.Thread):
                 self._deliver(Batch(drafts, link.clear_us(empty_us)))
             if port.replay_finished and chunk is None and self.link_state.state == "reading":
                 self._say("finished", "the replay is at its end")
-
-    def _start_reader(self, port: Port) -> None:
-        for command in self._start_commands:
-            port.write(command)
 
     def _say(self, state: str, problem: str) -> None:
         if (state, problem) != (self.link_state.state, self.link_state.problem):
@@ -249,5 +300,5 @@ def _start_commands(reader: ReaderConfig) -> tuple[bytes, ...]:
         settings.append(set_region(reader.region))
     if reader.read_power_cdbm is not None:
         settings.append(set_read_power(reader.read_power_cdbm))
-    first, *rest = READERS[reader.kind].start or (b"",)
-    return (first, *settings, *rest) if first else ()
+    start = READERS[reader.kind].start
+    return start[:1] + tuple(settings) + start[1:]

@@ -6,19 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from whenabouts_edge.group.conditions import MAX_READS
+from whenabouts_hardware.line import COLUMNS_MAX, FORMS
 from whenabouts_hardware.readers import READERS
+from whenabouts_protocol.group_state import VALUE
 from whenabouts_protocol.reading import is_text
 from whenabouts_protocol.topics import is_name
 
 REQUIRED = object()
-CLOCK_SOURCES = ("fixed", "chrony", "sim")
+CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed", "sim")
+NUMBER = (int, float)
+MAX_THRESHOLD = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """One key of a table: its type, default, sentence, and what else it must satisfy as (test, expectation)."""
 
-    kind: type
+    kind: type | tuple[type, ...]
     default: Any
     about: str
     test: Callable[[Any], bool] | None = None
@@ -30,6 +35,11 @@ def _number(default: Any, low: int, high: int, about: str, example: Any = None) 
     return Option(int, default, about, lambda v: low <= v <= high, f"a whole number from {low} to {high}", example)
 
 
+def _threshold(about: str, example: int) -> Option:
+    expected = f"a number from -{MAX_THRESHOLD:g} to {MAX_THRESHOLD:g}"
+    return Option(NUMBER, None, about, lambda v: -MAX_THRESHOLD <= v <= MAX_THRESHOLD, expected, example)
+
+
 def _name(about: str, example: str) -> Option:
     expected = "1 to 64 bytes without space / + #, not beginning with $ or ."
     return Option(str, REQUIRED, about, is_name, expected, example)
@@ -37,6 +47,11 @@ def _name(about: str, example: str) -> Option:
 
 def _text(default: Any, about: str, example: Any = None) -> Option:
     return Option(str, default, about, lambda v: bool(v) and "\0" not in v, "text that is not empty", example)
+
+
+def is_value_name(text: str) -> bool:
+    """Whether a value of a state can have this name: one that rules can write, and that is not reserved."""
+    return text.isidentifier() and is_text(text) and text != VALUE
 
 
 GENERAL = {
@@ -66,7 +81,11 @@ BROKER = {
 }
 CLOCK = {
     "source": Option(
-        str, "chrony", "Where the clock's bound comes from.", lambda v: v in CLOCK_SOURCES, "chrony, fixed or sim"
+        str,
+        "auto",
+        "Where the clock's bound comes from; auto takes the first that knows one.",
+        lambda v: v in CLOCK_SOURCES,
+        "one of " + ", ".join(CLOCK_SOURCES),
     ),
     "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most.", 100_000),
     "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns.", 1_749_993_600_000_000),
@@ -112,8 +131,76 @@ READER = {
         None, 0, 3000, "For m6e: power for reading in hundredths of dBm; an M6e Nano allows 2700.", 2200
     ),
     "listen_only": Option(bool, False, "Never write to the reader: another program commands it."),
+    "form": Option(
+        str,
+        "auto",
+        "For line: what a line is; auto goes by its looks.",
+        lambda v: v in FORMS,
+        "one of " + ", ".join(FORMS),
+    ),
+    "columns": Option(
+        list,
+        None,
+        "For line: names of comma-separated values, in order; an empty name skips one.",
+        lambda v: 0 < len(v) <= COLUMNS_MAX and all(type(name) is str for name in v) and any(v),
+        f"a list of 1 to {COLUMNS_MAX} texts, not all empty",
+        ["temperature", "", "probe"],
+    ),
+    "key_field": _text(None, "For line: field that is the key of the reading.", "probe"),
+    "value_field": _text(
+        None,
+        "For line: field that is the value; of NMEA the number of a value. Without it only a text has one.",
+        "temperature",
+    ),
+    "unit": Option(str, None, "For line: unit of the value.", is_text, "text of 1 to 256 bytes", "Cel"),
 }
-TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT}
+GROUP = {
+    "name": _text(
+        None, "Group whose members' local states are compared; setting it makes this gateway a member.", "office"
+    ),
+    "members": Option(
+        list,
+        None,
+        'Gateways that may be members: a name, or "site/name" for one of another site.',
+        lambda v: all(type(member) is str for member in v),
+        "a list of texts",
+        ["dock-1", "office/projector"],
+    ),
+    "stream": Option(
+        str,
+        None,
+        'Stream of this gateway\'s states; default "<gateway>/state".',
+        is_text,
+        "text of 1 to 256 bytes",
+        "dock-1/state",
+    ),
+}
+STATE = {
+    "name": Option(
+        str, REQUIRED, "Name of the value in the state.", is_value_name, "letters, digits and _, not beginning with a digit",
+        "loaded",
+    ),
+    "stream": _text(REQUIRED, "Stream of a reader of this gateway that decides it.", "dock/tags"),
+    "key": _text(None, "Only readings of this tag count; without it those of any.", "30395DFA8101C3400000162A"),
+    "reads": _number(1, 1, MAX_READS, "For presence: it begins with so many reads without a pause of leave_ms."),
+    "leave_ms": _number(5000, 1, 86_400_000, "For presence: it ends so long after the last read."),
+    "attr": _text(None, "For a measure: attribute that is compared; without it the value of the reading.", "rssi"),
+    "on_at": _threshold("For a measure: true from here on, upwards if above off_at, else downwards.", -50),
+    "off_at": _threshold("For a measure: false from here on.", -60),
+    "hold_ms": _number(0, 0, 86_400_000, "For a measure: least time beyond a threshold before it counts."),
+}  # fmt: skip
+TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT, "group": GROUP}
+
+
+@dataclass(frozen=True, slots=True)
+class LineConfig:
+    """What the lines of a sensor say."""
+
+    form: str = "auto"
+    columns: tuple[str, ...] = ()
+    key_field: str | None = None
+    value_field: str | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +217,7 @@ class ReaderConfig:
     listen_only: bool
     region: int | None = None
     read_power_cdbm: int | None = None
+    line: LineConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +236,31 @@ class BrokerConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class StateConfig:
+    """One value of the local state: a presence, or a measure when the thresholds are given."""
+
+    name: str
+    stream: str
+    key: str | None
+    reads: int
+    leave_ms: int
+    attr: str | None
+    on_at: float | None
+    off_at: float | None
+    hold_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """The group, its other members as (site, gateway), and what makes the states of this one."""
+
+    name: str
+    peers: tuple[tuple[str, str], ...]
+    stream: str
+    states: tuple[StateConfig, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration, every default filled in."""
 
@@ -161,6 +274,7 @@ class Config:
     commit_ms: int
     beat_ms: int
     readers: tuple[ReaderConfig, ...] = field(default_factory=tuple)
+    group: GroupConfig | None = None
 
 
 def sample() -> str:
@@ -171,11 +285,11 @@ def sample() -> str:
         "",
     ]
 
-    def table(options: dict[str, Option]) -> None:
+    def table(options: dict[str, Option], shown: bool = True) -> None:
         for key, option in options.items():
             lines.append(f"# {option.about}")
             if option.default is REQUIRED:
-                lines.append(f"{key} = {_toml(option.example)}")
+                lines.append(f"{'' if shown else '#'}{key} = {_toml(option.example)}")
             elif option.default is None:
                 lines.append(f"#{key} = {_toml(option.example)}  # example")
             else:
@@ -189,10 +303,17 @@ def sample() -> str:
     lines.append("# One table a reader.")
     lines.append("[[reader]]")
     table(READER)
+    lines.append(
+        "# One table a value of the local state; needs [group]. Presence of a tag, or a measure beyond thresholds."
+    )
+    lines.append("#[[state]]")
+    table(STATE, shown=False)
     return "\n".join(lines)
 
 
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     return f'"{value}"' if isinstance(value, str) else str(value)

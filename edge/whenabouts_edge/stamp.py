@@ -28,6 +28,17 @@ def wire_us(length: int, baud: int) -> int:
     return length * 10_000_000 // baud if baud else 0
 
 
+def after_question(window: "tuple[int, int]", asked_us: "int | None") -> "tuple[int, int]":
+    """The window of what a reader answered, if the question that may be meant went out at asked_us.
+
+    A frame that was recognised late, with damage before it, may be older than the question that is open by then: such a
+    question says nothing.
+    """
+    if asked_us is None or asked_us > window[1]:
+        return window
+    return max(window[0], asked_us), window[1]
+
+
 class Stamper:
     """Bounds the event of each frame of one reader.
 

@@ -1,4 +1,4 @@
-"""The connection to the broker: birth, status, beats and batches out, acknowledgements and rules in.
+"""The connection to the broker: birth, status, beats, batches and states out, acknowledgements, rules and peers in.
 
 MQTT 3.1.1 at QoS 1, so that every broker will do. paho's network loop runs in a thread of its own; each connection is a
 fresh client, because the spool, not the client, remembers what must be sent again. Reconnects with growing, jittered
@@ -12,7 +12,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Uplink:
     """One gateway's way to the broker. All methods belong to the event loop's thread.
 
     on_ack is called with each acknowledgement from the cloud, on_rules with each message of rules as it came (empty when
-    they are withdrawn), on_change whenever more may be sent.
+    they are withdrawn), on_change whenever more may be sent, on_heard with topic and payload of what came on `listen`.
     """
 
     def __init__(
@@ -44,10 +44,14 @@ class Uplink:
         on_ack: Callable[[Ack], None],
         on_change: Callable[[], None],
         on_rules: Callable[[bytes], None],
+        listen: Sequence[str] = (),
+        on_heard: Callable[[str, bytes], None] = lambda topic, payload: None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._broker, self._birth = broker, birth
         self._on_ack, self._on_change, self._on_rules, self._now_s = on_ack, on_change, on_rules, now_s
+        self._listen, self._on_heard = list(listen), on_heard
+        self._state: bytes | None = None
         self._loop = asyncio.get_running_loop()
         self._client: mqtt.Client | None = None
         self._on_way: dict[int, Position] = {}
@@ -98,6 +102,16 @@ class Uplink:
         if self._client is not None and self.connected:
             self._client.publish(self._topic("birth"), encode_birth(birth), qos=1, retain=True)
 
+    def tell(self, state: bytes) -> None:
+        """Publish a state for the peers, now if there is a connection; after every new one the newest again."""
+        self._state = state
+        self.tell_again()
+
+    def tell_again(self) -> None:
+        """Publish the newest state once more, for a peer that was away."""
+        if self._client is not None and self.connected and self._state is not None:
+            self._client.publish(self._topic("state"), self._state, qos=1)
+
     async def close(self, timeout_s: float = 2.0) -> None:
         """Say `stopped`, and disconnect so that the last will is not sent."""
         client = self._client
@@ -129,8 +143,12 @@ class Uplink:
             self._soon(self._taken, client, mid)
 
         def on_message(_c: Any, _u: Any, message: mqtt.MQTTMessage) -> None:
-            taken = self._ruled if message.topic == self._topic("rules") else self._acknowledged
-            self._soon(taken, client, bytes(message.payload))
+            if message.topic == self._topic("rules"):
+                self._soon(self._ruled, client, bytes(message.payload))
+            elif message.topic == self._topic("ack"):
+                self._soon(self._acknowledged, client, bytes(message.payload))
+            else:
+                self._soon(self._heard, client, message.topic, bytes(message.payload))
 
         client.on_connect, client.on_disconnect = on_connect, on_disconnect
         client.on_publish, client.on_message = on_publish, on_message
@@ -166,9 +184,11 @@ class Uplink:
         self.connected, self.problem = True, ""
         self.connections += 1
         self.outbox.restart()
+        # Subscribed before the birth is out: peers answer it with their newest states.
+        client.subscribe([(name, 1) for name in (self._topic("ack"), self._topic("rules"), *self._listen)])
         client.publish(self._topic("birth"), encode_birth(self._birth), qos=1, retain=True)
         client.publish(self._topic("status"), self._status("online"), qos=1, retain=True)
-        client.subscribe([(self._topic("ack"), 1), (self._topic("rules"), 1)])
+        self.tell_again()
         log.info("broker %s:%d: connected", self._broker.host, self._broker.port)
         self._on_change()
 
@@ -200,6 +220,10 @@ class Uplink:
     def _ruled(self, client: mqtt.Client, payload: bytes) -> None:
         if client is self._client:
             self._on_rules(payload)
+
+    def _heard(self, client: mqtt.Client, name: str, payload: bytes) -> None:
+        if client is self._client:
+            self._on_heard(name, payload)
 
     async def _forget_client(self) -> None:
         client, self._client, self.connected = self._client, None, False

@@ -64,6 +64,11 @@ class Decoder:
             self._damaged = None
         return frames
 
+    def _next(self, held: bytearray, at: int) -> int:
+        """The first place from `at` on where a frame may begin, or the end."""
+        start = held.find(self._start, at)
+        return len(held) if start < 0 else start
+
     def _decode(self, held: bytearray, at: int, final: bool) -> "tuple[Frame | None, bool] | None":
         """What begins with the start byte at `at`.
 
@@ -78,9 +83,7 @@ class Decoder:
         held = self._held
         at = 0
         while at < len(held):
-            start = held.find(self._start, at)
-            if start < 0:
-                start = len(held)
+            start = self._next(held, at)
             self._pass(frames, at, start)
             at = start
             if at == len(held):

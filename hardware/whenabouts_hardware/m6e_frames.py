@@ -1,10 +1,12 @@
-"""Frames of the ThingMagic / JADAK Mercury serial protocol (M6e Nano, M7E Hecto): checksums and builders.
+"""Frames of the ThingMagic / JADAK Mercury serial protocol (M6e Nano, M7E Hecto): checksum and builders.
 
 Host to reader `FF LEN OP data CRC`, reader to host `FF LEN OP STATUS data CRC`, LEN counts the data alone. The agent
-sends the commands, simulators send the answers, and the decoder (`m6e`) shares the two checksums. Layout after the
-vendor's SDK 1.35 and the SparkFun library; every constant here was compared with captured frames.
+sends the commands, simulators send the answers. Layout after the vendor's SDK 1.35 and
+the SparkFun library; every constant here was compared with captured frames.
 Cost: the CRC takes two table steps a byte, from a table of 16 entries that a board can spare.
 """
+
+from whenabouts_hardware.crc16 import TABLE_1021, epc_crc
 
 START = 0xFF  # first byte of every frame; not escaped inside one
 COMMAND_DATA_BYTES_MAX = 250  # largest LEN of a command
@@ -57,20 +59,6 @@ CYCLE_MS = 1000  # search cycle of START_CONTINUOUS
 EPC_BYTES_MAX = 62  # the five length bits of the protocol control word count 31 words
 
 
-def _nibble_table() -> tuple[int, ...]:
-    """Remainders of the 16 possible top nibbles under the polynomial 1021."""
-    table = []
-    for nibble in range(16):
-        remainder = nibble << 12
-        for _ in range(4):
-            remainder = (remainder << 1) ^ (0x1021 if remainder & 0x8000 else 0)
-        table.append(remainder & 0xFFFF)
-    return tuple(table)
-
-
-_TABLE = _nibble_table()
-
-
 def crc(data: bytes, value: int = 0xFFFF) -> int:
     """Frame checksum over LEN up to the last data byte (the FF is left out); high byte first on the wire.
 
@@ -80,25 +68,11 @@ def crc(data: bytes, value: int = 0xFFFF) -> int:
     >>> hex(crc(bytes([0x00, 0x03])))
     '0x1d0c'
     """
-    table = _TABLE
+    table = TABLE_1021
     for byte in data:
         value = ((value << 4 | byte >> 4) & 0xFFFF) ^ table[value >> 12]
         value = ((value << 4 | byte & 15) & 0xFFFF) ^ table[value >> 12]
     return value
-
-
-def epc_crc(data: bytes) -> int:
-    """The tag's own checksum (Gen2: CRC-16, polynomial 1021, start FFFF, inverted) over PC, XPC words and EPC.
-
-    >>> hex(epc_crc(bytes.fromhex("3000000000000000000000001545")))
-    '0xe94a'
-    """
-    table = _TABLE
-    value = 0xFFFF
-    for byte in data:
-        value = (value << 4 & 0xFFFF) ^ table[value >> 12 ^ byte >> 4]
-        value = (value << 4 & 0xFFFF) ^ table[value >> 12 ^ byte & 15]
-    return value ^ 0xFFFF
 
 
 def _uint(name: str, value: int, size: int) -> bytes:

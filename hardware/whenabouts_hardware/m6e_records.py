@@ -6,6 +6,7 @@ the first. Order after the vendor's SDK 1.35; a widespread library puts the EPC 
 byte reserved, but only this order makes the checksums of all captured records fit.
 """
 
+from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.m6e_frames import (
     META_ANTENNA,
     META_BRAND,
@@ -22,7 +23,6 @@ from whenabouts_hardware.m6e_frames import (
     META_TARGET,
     META_TIMESTAMP,
     PROTOCOL_GEN2,
-    epc_crc,
 )
 
 _DATA_FAILED_BITS = 0x8000  # stands where the length would: the embedded operation failed, an error word follows

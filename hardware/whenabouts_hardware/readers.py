@@ -1,4 +1,4 @@
-"""What an agent must know about each reader: line speed, decoder, how to start it, and what its frames say about time.
+"""What an agent must know about each reader: line speed, decoder, how to drive it, and what its frames say about time.
 
 `latency_us` bounds the time from a sighting on air to the first byte of its frame; a stamp is widened downwards by it.
 It is the least certain number here, so each record says where it comes from. A Mercury reader's own timestamp narrows
@@ -7,6 +7,7 @@ the stamp: milliseconds into the search cycle, and `is_anchor` names the frame t
 
 from collections import namedtuple
 
+from whenabouts_hardware.dialogue import Dialogue, Poll, Question, Start
 from whenabouts_hardware.frame import Frame
 from whenabouts_hardware.m6e_frames import (
     ANTENNA_SEARCH_1_1,
@@ -16,12 +17,25 @@ from whenabouts_hardware.m6e_frames import (
     START_CONTINUOUS,
     STOP,
 )
+from whenabouts_hardware.pn532_frames import ACK, LIST_ONE_106A, SAM_NORMAL, WAKEUP
+from whenabouts_hardware.uhfreader18 import INVENTORY
+from whenabouts_hardware.yrm100 import INVENTORY_ENDLESS
+from whenabouts_hardware.yrm100 import STOP as STOP_INVENTORY
 
 CYCLE_US = 1000 * CYCLE_MS  # one search cycle of START_CONTINUOUS
 # A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
 # nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
 # keep-alive.
 GAP_US = 200_000
+PN532_WAIT_US = 250_000  # chosen: how long one question waits for a card; a stamp is up to twice as wide
+PN532_PAUSE_US = 20_000  # chosen
+UHF18_SCAN_US = 1_075_000
+UHF18_GAP_US = 15_000  # between frames, and after two that met on the line (manual 2.0)
+# Tags of one inventory leave one by one behind its scan: 3.5 ms for each of the largest number seen at once, assumed 64.
+UHF18_LATENCY_US = UHF18_SCAN_US + 225_000
+# Every round without a tag is answered; three seconds without an answer mean that the rounds are over or the reader is off.
+YRM100_SILENCE_US = 3_000_000
+LINE_LATENCY_US = 1_000_000
 FIELD_SCAN_US = 100_000  # assumed: sources say tens of milliseconds, none measured it
 
 # One tag seen by a reader. key: EPC or card in upper-case hex. attrs: integers by name. ts_ms: milliseconds into the
@@ -37,19 +51,22 @@ class Reader:
     latency_us, latency_source: longest time from air to the frame's first byte, and where the number comes from.
     start: commands to send, in order, when the line is opened and after `silence_us` without a good frame (None: the
     reader sends nothing while it sees nothing, silence means nothing).
+    question: asked again and again, as `Poll` says, of a reader that speaks only when asked; a tag in the answer was seen
+    after the question went out.
     """
 
-    __slots__ = ("baud", "decoder", "latency_source", "latency_us", "options", "silence_us", "start")
+    __slots__ = ("baud", "decoder", "latency_source", "latency_us", "options", "question", "silence_us", "start")
 
     def __init__(
         self,
         baud: int,
         decoder: str,
-        options: "dict[str, str]",
+        options: "dict[str, object]",
         latency_us: int,
         latency_source: str,
         start: "tuple[bytes, ...]" = (),
         silence_us: "int | None" = None,
+        question: "Question | None" = None,
     ) -> None:
         self.baud = baud
         self.decoder = decoder
@@ -58,6 +75,14 @@ class Reader:
         self.latency_source = latency_source
         self.start = start
         self.silence_us = silence_us
+        self.question = question
+
+    def dialogue(self, start: "tuple[bytes, ...] | None" = None) -> Dialogue:
+        """What drives one reader of this kind; `start` replaces the commands of the kind by an operator's."""
+        commands = self.start if start is None else start
+        if self.question is not None:
+            return Poll(commands, self.question)
+        return Start(commands, self.silence_us)
 
 
 _FIELD_SCAN_SOURCE = "assumed field scan; no source gives it"
@@ -75,26 +100,66 @@ READERS = {
         (STOP, PROTOCOL_GEN2_ONLY, ANTENNA_SEARCH_1_1, READ_FILTER_OFF, START_CONTINUOUS),
         3 * CYCLE_US,  # it reports every cycle, tags or none: three missing ones are no chance
     ),
+    "pn532": Reader(
+        115200,
+        "pn532",
+        {},
+        2 * PN532_WAIT_US,
+        "a card is reported by the question that runs, or by the one before it that was broken off as the card came",
+        (WAKEUP + SAM_NORMAL,),
+        question=Question(LIST_ONE_106A, ("targets",), PN532_WAIT_US, PN532_PAUSE_US, abort=ACK),
+    ),
+    "uhfreader18": Reader(
+        57600,
+        "uhfreader18",
+        {},
+        UHF18_LATENCY_US,
+        "scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0), and 64 frames of answer",
+        question=Question(INVENTORY, ("tags", "no_tag"), UHF18_LATENCY_US, UHF18_GAP_US, parts=("more_tags",)),
+    ),
+    "yrm100": Reader(
+        115200,
+        "yrm100",
+        {},
+        FIELD_SCAN_US,
+        _FIELD_SCAN_SOURCE,
+        (STOP_INVENTORY, INVENTORY_ENDLESS),
+        YRM100_SILENCE_US,
+    ),
+    "line": Reader(
+        9600,
+        "line",
+        {"midway": True},
+        LINE_LATENCY_US,
+        "assumed; the sensor's data sheet knows it: set latency_us",
+    ),
 }
 
 _ATTRS = ("freq_khz", "gpio", "phase", "rssi")
+_ANTENNA_OF = {1: 1, 2: 2, 4: 3, 8: 4}  # of an antenna mask with one bit
 
 
 def sightings(kind: str, frame: Frame) -> "list[Sighting]":
     """The tags that a frame of this kind of reader reports; none if it is damaged or speaks of something else.
 
-    Attributes of a UHF tag: rssi (dBm), antenna (transmitting port), freq_khz, phase (degrees), gpio, as far as the
-    reader sent them; of a 125 kHz card none. Its key is version and id, ten digits.
+    Attributes of a UHF tag: rssi (dBm), antenna (transmitting port), freq_khz, phase (degrees), gpio, rssi_raw (of a
+    UHFReader288, which names no unit), as far as the reader sent them; of a card none. The key of a 125 kHz card is version
+    and id, ten digits, of a 13.56 MHz card its identifier. A sensor that sends lines has none (`observed`).
 
     Raises:
         ValueError: unknown kind.
     """
     if kind not in READERS:
         raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(sorted(READERS))))
-    if not frame.ok:
+    if not frame.ok or kind == "line":
         return []
-    if kind != "m6e":
+    if READERS[kind].decoder in ("rdm6300", "id12la"):
         return [Sighting(frame.raw[1:11].decode().upper(), {}, None, 1)]
+    if kind == "pn532":
+        targets = frame.fields.get("targets")
+        return [_sighting(one["uid"]) for one in targets if "uid" in one] if isinstance(targets, list) else []
+    if kind == "uhfreader18":
+        return _of_inventory(frame)
     if frame.kind == "tag":
         return [_uhf(frame.fields)]
     records = frame.fields["tags"] if frame.kind == "tags" else ()
@@ -107,6 +172,28 @@ def _uhf(record: "dict[str, object]") -> Sighting:
     if isinstance(antenna, str):
         attrs["antenna"] = int(antenna.split("/")[0])
     return Sighting(str(record["epc"]).upper(), attrs, record.get("ts_ms"), record.get("read_count", 1))
+
+
+def _of_inventory(frame: Frame) -> "list[Sighting]":
+    if frame.kind == "active":
+        return [_sighting(frame.fields["epc"])]
+    records = frame.fields.get("tags")
+    if not isinstance(records, list):
+        return []
+    mask = frame.fields.get("antenna_mask")
+    found = []
+    for record in records:
+        attrs: dict[str, object] = {}
+        if "rssi" in record:
+            attrs["rssi_raw"] = record["rssi"]
+        if mask in _ANTENNA_OF:
+            attrs["antenna"] = _ANTENNA_OF[mask]
+        found.append(_sighting(record["epc"], attrs))
+    return found
+
+
+def _sighting(key: object, attrs: "dict[str, object] | None" = None) -> Sighting:
+    return Sighting(str(key).upper(), attrs or {}, None, 1)
 
 
 def is_anchor(frame: Frame) -> bool:

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from support.paths import REPOSITORY, shared_dir
+from support.paths import REPOSITORY
+from support.reader_frames import published
 from whenabouts_hardware import DECODERS
 from whenabouts_hardware.em4100 import encode
 from whenabouts_hardware.m6e_frames import KEEPALIVE, START_CONTINUOUS, VERSION, answer, tag_notice
+from whenabouts_hardware.pn532_frames import ACK, TO_HOST, framed, target_106a
+from whenabouts_hardware.uhfreader18 import inventory_answer
+from whenabouts_hardware.yrm100 import tag_notice as yrm100_notice
 
 SCRIPT = Path(__file__).parent / "hardware_decode.py"
 MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))
@@ -57,16 +61,15 @@ def _case(name: str, stream: bytes, mode: str | None = None, cuts: tuple[int, ..
 
 def test_published_frames_on_the_board(tmp_path):
     """Every vector, whole and byte by byte, has on the VM the fields and validity its source gives."""
-    vectors = json.loads((shared_dir() / "facts" / "rfid-vectors.json").read_text())
-    vectors = [vector for vector in vectors if vector["protocol"] in DECODERS]
-    assert len(vectors) == 26
+    vectors = published()
+    assert {vector["protocol"] for vector in vectors} == set(DECODERS)
     streams = [(vector["protocol"], bytes.fromhex(vector["hex"])) for vector in vectors]
     whole = _on_board([_case(name, raw) for name, raw in streams], tmp_path)
     bytewise = _on_board([_case(name, raw, cuts=(1,) * len(raw)) for name, raw in streams], tmp_path)
     assert whole == bytewise
     assert len(whole) == len(vectors)
     for vector, result in zip(vectors, whole, strict=True):
-        [[_, fields, ok, error, _, start, end, raw, _]] = result["frames"]
+        [[_, fields, ok, error, _, start, end, raw, _]] = result["frames"]  # the whole, and nothing beside it
         assert ok is vector["valid"] is (error is None), vector["name"]
         assert {name: fields.get(name) for name in vector["fields"]} == vector["fields"], vector["name"]
         assert (start, end, raw) == (0, vector["bytes"], vector["hex"].replace(" ", ""))
@@ -83,8 +86,11 @@ def _piece(chance: random.Random) -> bytes:
         gpio=chance.randrange(256),
     )
     buffer = answer(0x29, 0, bytes.fromhex("01ff0002") + notice[11:-2] + notice[11:-2])
+    inventory = inventory_answer([chance.randbytes(12) for _ in range(chance.randrange(3))])
+    target = framed(TO_HOST, b"\x4b\x01" + target_106a(1, chance.randbytes(7)))
+    others = [inventory, target, ACK, yrm100_notice(chance.randbytes(12), -40), b'{"t": 21.5}\n', b"$GPGLL,1,N*1A\r\n"]
     card = encode(chance.randrange(256), chance.randrange(2**32), chance.random() < 0.5)
-    raw = chance.choice([notice, buffer, card, KEEPALIVE, VERSION, START_CONTINUOUS, chance.randbytes(20)])
+    raw = chance.choice([*others, notice, buffer, card, KEEPALIVE, VERSION, START_CONTINUOUS, chance.randbytes(20)])
     if chance.random() < 0.3:
         at = chance.randrange(len(raw))
         raw = raw[:at] + chance.choice([b"", b"\xff", b"\x02", chance.randbytes(1)]) + raw[at + 1 :]
@@ -95,8 +101,9 @@ def test_damaged_streams_on_the_board(tmp_path):
     """Frames, damage and noise in any mixture and split give on the VM exactly what they give here."""
     chance = random.Random(20)
     variants = [("rdm6300", None), ("id12la", None), ("m6e", "reader"), ("m6e", "host"), ("m6e", "both")]
+    variants += [(name, None) for name in ("pn532", "uhfreader18", "yrm100", "line")]
     cases = []
-    for i in range(100):
+    for i in range(135):
         name, mode = variants[i % len(variants)]
         stream = b"".join(_piece(chance) for _ in range(12))
         cuts = tuple(chance.randrange(1, 64) for _ in range(20))
@@ -104,7 +111,7 @@ def test_damaged_streams_on_the_board(tmp_path):
     expected = _here(cases)
     assert _on_board(cases, tmp_path) == expected
     kinds = {frame[0] for result in expected for frame in result["frames"]}
-    assert kinds >= {"tag", "tags", "keepalive", "command", "damaged"}
+    assert kinds >= {"tag", "tags", "keepalive", "command", "damaged", "targets", "no_tag", "ack", "json", "nmea"}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)

@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whenabouts_hardware import Frame, decoder
+from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.em4100 import encode
 from whenabouts_hardware.m6e_frames import (
     KEEPALIVE,
@@ -17,7 +18,6 @@ from whenabouts_hardware.m6e_frames import (
     answer,
     command,
     crc,
-    epc_crc,
     tag_notice,
 )
 from whenabouts_hardware.readers import sightings

@@ -14,6 +14,7 @@ from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing
 from whenabouts_cloud.spark.native import timing_join
 from whenabouts_cloud.spark.ordered import DisorderError, correlate_files
+from whenabouts_cloud.spark.schema import belongs_to
 from whenabouts_cloud.spark.sink import total
 from whenabouts_cloud.spark.streaming import start_query
 
@@ -46,6 +47,19 @@ def moved(rows, some):
         r | {"t_min": r["t_min"] - shift, "t_max": r["t_max"] - shift} if r["stream"].startswith("shelf") else r
         for r in rows
     ]
+
+
+@pytest.mark.parametrize("pattern", ["shelf/1", "shelf/+", "shelf/#", "+/tags", "#"])
+def test_spark_and_the_rule_agree_on_which_readings_belong_to_a_stream(spark, pattern):
+    """Wildcards, line ends and derived streams, with and without a site."""
+    names = [*STREAMS, "shelf/1\n", "shelf/1/2", "$rule/tags", "Shelf/1", "", "shelf.1"]
+    rows = spark.createDataFrame(
+        [(site, name) for site in ("hall", "shop") for name in names], "site string, stream string"
+    )
+    for site in (None, "hall"):
+        stream = dataclasses.replace(rule("keyed").a, pattern=pattern, site=site)
+        chosen = [tuple(row) for row in rows.where(belongs_to(stream)).collect()]
+        assert chosen == [(s, n) for s in ("hall", "shop") for n in names if stream.matches(s, n)]
 
 
 @pytest.mark.parametrize("name", sorted(JOBS))

@@ -9,14 +9,24 @@ import pytest
 
 from support.sources import modules, run_time_imports
 
-STANDARD = {"struct", "binascii", "collections"}  # of collections only namedtuple, which every board has
+STANDARD = {
+    "struct",
+    "binascii",
+    "collections",
+    "hashlib",
+    "json",
+}  # of collections only namedtuple, which every board has
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.
 REPLACED = {"whenabouts_protocol.eager": {"bisect"}}
 # Drivers and tables of the hardware package that only CPython imports.
 CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
 # Of the edge package only its cores run on boards.
-EDGE_CORES = ("whenabouts_edge.stamp", "whenabouts_edge.eager", "whenabouts_edge.eager.rules")
+EDGE_CORES = (
+    "whenabouts_edge.stamp", "whenabouts_edge.eager", "whenabouts_edge.eager.rules", "whenabouts_edge.group",
+    "whenabouts_edge.group.conditions", "whenabouts_edge.group.dense_clock", "whenabouts_edge.group.detection",
+    "whenabouts_edge.group.membership", "whenabouts_edge.group.peers", "whenabouts_edge.group.process",
+)  # fmt: skip
 SHARED = {
     name: path
     for name, path in modules().items()
@@ -104,6 +114,7 @@ def test_shared_modules_import_what_boards_have(name):
     """struct and binascii, and each other."""
     names = run_time_imports(SHARED[name])
     assert not [n for n in names if n.startswith("collections.") and n != "collections.namedtuple"]
+    names = {n for n in names if not n.startswith(EDGE_CORES)}
     outside = {n.split(".")[0] for n in names} - STANDARD - set(OURS) - REPLACED.get(name, set())
     assert outside == set()
 

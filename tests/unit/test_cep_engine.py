@@ -217,8 +217,8 @@ def test_state_stays_within_forty_bytes_a_stored_event():
 def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, limit, monkeypatch):
     """What the events before told is in the error; the rest can be fed again, and all comes out as without the limit."""
     events = workload(30_000, 8, 0.5)
-    text = "SEQ(A, B, D) WITHIN 40" if name == "BLOCK_MATCHES" else "SEQ(A, B, !C) WITHIN 40"
-    plan = Pattern.parse(text, unit_us=UNIT)
+    query = "SEQ(A, B, D) WITHIN 40" if name == "BLOCK_MATCHES" else "SEQ(A, B, !C) WITHIN 40"
+    plan = Pattern.parse(query, unit_us=UNIT)
     expected = engine(plan, NAMES, k=SLACK).feed(*events)
     monkeypatch.setattr(infa_hts, name, 30)
     one = engine(plan, NAMES, k=SLACK)

@@ -13,6 +13,7 @@ from whenabouts_cloud.cep import Pattern, engine, snapshot
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.conditions import of_columns
+from whenabouts_cloud.cep.hashing import home
 from whenabouts_cloud.cep.held_clocks import HeldClocks
 from whenabouts_cloud.cep.hts import insert, sweep
 from whenabouts_cloud.cep.infa import chain_completes
@@ -172,6 +173,15 @@ def test_candidates_without_a_skip_or_doubt_are_told_as_they_are():
     offered = Offered(compile_plans([chain_plan(2, 5)], 2))
     decided = offered.decide(np.empty((0, 12), np.int64), np.empty((0, 4), np.int64), {}, None, 0)
     assert [part.ids.shape for part in decided] == [(0, 2)] * 4
+
+
+@pytest.mark.parametrize("step", [1, 1000, 1 << 32, 1 << 52])
+def test_keys_that_differ_anywhere_are_spread_over_a_table(step):
+    """A thousand keys, alike but for low or for high bits, take at least 400 of 1024 places (at random: 647)."""
+    places = [home(np.int64(n * step), 1024) for n in range(1024)]
+    assert min(places) >= 0
+    assert max(places) < 1024
+    assert len(set(places)) >= 400
 
 
 def clocks(first, count):

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, UNBOUNDED_US, ClockSample
 from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.clock.clockbound import ClockBoundClock
+from whenabouts_edge.clock.first import FirstClock
+from whenabouts_edge.clock.kernel import KernelClock
 from whenabouts_edge.clock.simulated import SimulatedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock, ask_chronyc, parse_tracking, read_clocks
+from whenabouts_edge.clock.timesyncd import TimesyncdClock
 from whenabouts_sim.clocks import GatewayClock, SimClock
 
 # `chronyc -c tracking` of a gateway 12.5 s after an update: correction 31 us, delay 2.4 ms, dispersion 0.41 ms.
@@ -87,7 +91,7 @@ def test_chrony_source_asks_and_samples():
     """The sample carries the system's offset; its bound adds by how much the two clocks can be apart."""
     clock = ChronyClock(ask=lambda: TRACKING, clocks=lambda: (AT_US, 7_000_123_999, 3))
     bound_us, _ = parse_tracking(TRACKING, AT_US)
-    assert clock.sample() == ClockSample(7_000_123, AT_US - 7_000_123, bound_us + 3, "bounded")
+    assert clock.sample() == ClockSample(7_000_123, AT_US - 7_000_123, bound_us + 3, "bounded", "chrony")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +207,15 @@ def test_simulated_clock_is_the_simulators_gateway_clock(
 
 
 @pytest.mark.parametrize(
-    ("table", "kind"), [({"source": "fixed", "bound_us": 5}, FixedClock), ({"source": "chrony"}, ChronyClock)]
+    ("table", "kind"),
+    [
+        ({"source": "fixed", "bound_us": 5}, FixedClock),
+        ({"source": "chrony"}, ChronyClock),
+        ({"source": "auto"}, FirstClock),
+        ({"source": "clockbound"}, ClockBoundClock),
+        ({"source": "timesyncd"}, TimesyncdClock),
+        ({"source": "adjtimex"}, KernelClock),
+    ],
 )
 def test_configuration_chooses_the_source(table, kind):
     """The name in [clock] decides."""

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
-from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, TABLES, Config, sample
+from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
 
 FINE = """\
 site = "warehouse"
@@ -42,7 +42,7 @@ def test_smallest_file_gets_every_default():
     """Site, gateway and one reader are enough; the reader's facts fill in the rest."""
     config = parse(FINE)
     assert isinstance(config, Config)
-    assert (config.broker.host, config.broker.port, config.clock["source"]) == ("localhost", 1883, "chrony")
+    assert (config.broker.host, config.broker.port, config.clock["source"]) == ("localhost", 1883, "auto")
     assert (config.spool_limit_bytes, config.commit_ms, config.beat_ms) == (256 << 20, 50, 1000)
     [reader] = config.readers
     assert (reader.stream, reader.baud, reader.latency_us) == ("dock/tags", 115200, 1_000_000)
@@ -59,7 +59,7 @@ TABLE = [
     ),
     (
         ('"m6e"', '"m6"'),
-        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, m6e, rdm6300"],
+        ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
         "edge.toml:3: [reader] kind is missing: Protocol it speaks.",
@@ -86,7 +86,8 @@ TABLE = [
         "edge.toml:5: [clock] bound_us: found -1, expected a whole number from 0 to 1000000000000",
     ]),
     (("[[reader]]", '[clock]\nsource = "ntp"\n[[reader]]'), [
-        "edge.toml:4: [clock] source: found 'ntp', expected chrony, fixed or sim",
+        "edge.toml:4: [clock] source: found 'ntp', expected one of auto, clockbound, chrony, timesyncd, adjtimex, fixed, "
+        "sim",
     ]),
     (("[[reader]]", '[broker]\ncert_file = "a.pem"\npassword_file = "p"\n[[reader]]'), [
         "edge.toml:4: [broker] found one of cert_file and key_file, expected both or none",
@@ -132,6 +133,82 @@ def test_all_mistakes_come_at_once_in_the_order_of_lines():
     assert "edge.toml:1: unknown key gatewy; did you mean gateway?" in found
 
 
+GROUP_LINES = """\
+[group]
+name = "office"
+members = ["dock-1", "door-1", "shop/till-1"]
+[[state]]
+name = "loaded"
+stream = "dock/tags"
+"""
+
+
+def test_a_group_has_members_of_any_site_and_states_with_defaults():
+    """The gateway itself may stand in the list; a measure has its thresholds."""
+    measure = '[[state]]\nname = "near"\nstream = "dock/tags"\nattr = "rssi"\non_at = -50\noff_at = -60.5\n'
+    group = parse(FINE + GROUP_LINES + measure).group
+    assert (group.name, group.peers, group.stream) == (
+        "office", (("warehouse", "door-1"), ("shop", "till-1")), "dock-1/state",
+    )  # fmt: skip
+    loaded, near = group.states
+    assert (loaded.key, loaded.reads, loaded.leave_ms, loaded.on_at) == (None, 1, 5000, None)
+    assert (near.attr, near.on_at, near.off_at, near.hold_ms) == ("rssi", -50, -60.5, 0)
+    assert parse(FINE).group is None
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (('name = "office"\n', ""), [
+            "edge.toml:7: [group] name is missing: the group that this gateway is a member of",
+            "edge.toml:9: [state] found states but no group; set name and members in [group]",
+        ]),
+        (('["dock-1", "door-1", "shop/till-1"]', '["dock-1"]'),
+         ["edge.toml:9: [group] found 0 other members, expected 1 to 63 of them"]),
+        (('"door-1"', '"a/b/c"'),
+         ["edge.toml:9: [group] found member 'a/b/c', expected gateway or site/gateway"]),
+        (('"door-1"', '"till-1"'), ["edge.toml:9: [group] found two members named till-1, expected unique names"]),
+        (('"shop/till-1"', '"shop/dock-1"'),
+         ["edge.toml:9: [group] found two members named dock-1, expected unique names"]),
+        (('"shop/till-1"', "3"), [
+            "edge.toml:9: [group] members: found ['dock-1', 'door-1', 3], expected a list of texts",
+        ]),
+        (('name = "loaded"', 'name = "2nd"'),
+         ["edge.toml:11: [state] name: found '2nd', expected letters, digits and _, not beginning with a digit"]),
+        (('name = "loaded"', 'name = "value"'),
+         ["edge.toml:11: [state] name: found 'value', expected letters, digits and _, not beginning with a digit"]),
+        (('stream = "dock/tags"', 'stream = "door/tags"'),
+         ["edge.toml:12: [state] found stream 'door/tags', expected one of dock/tags"]),
+        (('stream = "dock/tags"', 'stream = "dock/tags"\non_at = 5\nreads = 2'), [
+            "edge.toml:10: [state] off_at is missing: a measure has two thresholds",
+            "edge.toml:14: [state] reads belongs to a presence, found thresholds of a measure",
+        ]),
+        (('stream = "dock/tags"', 'stream = "dock/tags"\non_at = 5\noff_at = 5.0'),
+         ["edge.toml:14: [state] found on_at equal to off_at, expected different thresholds"]),
+        (('stream = "dock/tags"', 'stream = "dock/tags"\non_at = nan\noff_at = 5.0'),
+         ["edge.toml:13: [state] on_at: found nan, expected a number from -1e+15 to 1e+15"]),
+        (('[[state]]', '[[state]]\nname = "loaded"\nstream = "dock/tags"\n[[state]]'),
+         ["edge.toml:14: [state] name 'loaded' is already that of another state"]),
+        (("[[state]]", "[state]"),
+         ["edge.toml:10: [state] found {'name': 'loaded', 'stream': 'dock/tags'}, expected at most 28 tables that begin"
+          " with [[state]] in double brackets"]),
+    ],
+)  # fmt: skip
+def test_mistakes_in_group_and_states_are_told_with_their_lines(change, expected):
+    """What was found, what was expected, and where."""
+    assert mistakes(FINE + GROUP_LINES.replace(*change, 1)) == expected
+
+
+def test_a_group_has_at_most_64_members():
+    """As many as a clock has entries; one more is refused."""
+    others = [f"g{i}" for i in range(64)]
+    text = FINE + GROUP_LINES
+    shown = '["dock-1", "door-1", "shop/till-1"]'
+    assert len(parse(text.replace(shown, json.dumps(others[:63]))).group.peers) == 63
+    [found] = mistakes(text.replace(shown, json.dumps(others)))
+    assert found.endswith("found 64 other members, expected 1 to 63 of them")
+
+
 def test_no_or_too_many_readers():
     """A gateway has 1 to MAX_READERS of them."""
     head = FINE[: FINE.index("[[")]
@@ -152,10 +229,13 @@ def test_sample_is_valid_and_mentions_every_option():
     uncommented = "\n".join(line[1:] if line.startswith("#") and not line.startswith("# ") else line for line in lines)
     document = tomllib.loads(uncommented)
     foreign = tuple(key for key in CLOCK if key != "source")  # each belongs to another source than the default one
+    foreign += "columns", "key_field", "value_field", "unit"  # of a reader of lines
+    foreign += "attr", "on_at", "off_at", "hold_ms"  # these make a measure of the presence
     of_chrony = "\n".join(line for line in uncommented.split("\n") if not line.startswith(foreign))
     assert parse(of_chrony).readers[0].stream == "dock/tags"
-    document["reader"] = document["reader"][0]
-    for name, options in [("", GENERAL), *TABLES.items(), ("reader", READER)]:
+    assert [state.name for state in parse(of_chrony).group.states] == ["loaded"]
+    document["reader"], document["state"] = document["reader"][0], document["state"][0]
+    for name, options in [("", GENERAL), *TABLES.items(), ("reader", READER), ("state", STATE)]:
         table = document if not name else document[name]
         for key, option in options.items():
             assert key in table, f"[{name}] {key}"
@@ -171,7 +251,9 @@ scalars = st.one_of(
     st.datetimes(), st.dates(), st.times(),
 )  # fmt: skip
 names = st.one_of(
-    st.sampled_from(["site", "gateway", "reader", *TABLES, *READER, *(k for t in TABLES.values() for k in t)]),
+    st.sampled_from(
+        ["site", "gateway", "reader", "state", *TABLES, *READER, *STATE, *(k for t in TABLES.values() for k in t)]
+    ),
     st.text(max_size=8),
 )
 values = st.recursive(
@@ -264,13 +346,14 @@ def test_check_command_answers_people_and_machines(tmp_path):
     assert json.loads(done.stdout) == {
         "ok": True, "site": "warehouse", "gateway": "dock-1",
         "readers": [{"name": "dock", "kind": "m6e", "port": "/dev/ttyUSB0", "stream": "dock/tags"}],
+        "group": None,
     }  # fmt: skip
     done = command("check", "--config", bad)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         f"{bad}:1: site is missing: Place this gateway stands at; first level of its topics.",
         f"{bad}:1: unknown key sit; did you mean site?",
-        f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, m6e, rdm6300",
+        f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100",
     ]
     done = command("check", "--config", bad, "--json")
     assert done.returncode == 2

@@ -65,6 +65,16 @@ def test_a_pair_becomes_a_reading_of_the_derived_stream():
     )  # fmt: skip
 
 
+def test_clocks_of_different_views_of_the_group_are_not_merged():
+    """A derived reading of two views carries the clock of the later view, whichever side it is of."""
+    for first, second in (("dock", "shelf/1"), ("shelf/1", "dock")):
+        rules = host(rule())
+        passed, _ = rules.through([draft(first, 0, 10, vclock=(9, 9))])
+        rules.view += 1
+        more, derived = rules.through([draft(second, 0, 10, vclock=(0, 1))])
+        assert [r.vclock for r in numbered([*passed, *more, *derived])] == [(9, 9), (0, 1), (0, 1)]
+
+
 def test_the_key_is_told_when_both_have_it():
     """With and without equality asked for."""
     drafts = [draft("dock", 0, 10, "E1"), draft("shelf/1", 0, 10, "E1"), draft("shelf/1", 0, 10, "E2")]

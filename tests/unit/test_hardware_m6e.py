@@ -3,6 +3,7 @@
 import pytest
 
 from whenabouts_hardware import Frame, decoder
+from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.m6e_frames import (
     KEEPALIVE,
     META_BRAND,
@@ -10,7 +11,6 @@ from whenabouts_hardware.m6e_frames import (
     START_CONTINUOUS,
     answer,
     command,
-    epc_crc,
     set_read_power,
     set_region,
     start_continuous,

@@ -87,14 +87,17 @@ def test_anchor():
 
 def test_unknown_names_are_refused_with_the_known_ones():
     """The error lists what could have been meant."""
-    with pytest.raises(ValueError, match="found 'pn532', expected one of id12la, m6e, rdm6300"):
-        decoder("pn532")
-    with pytest.raises(ValueError, match="found 'pn532', expected one of id12la, m6e, rdm6300"):
-        sightings("pn532", one("m6e", KEEPALIVE))
+    known = "expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"
+    with pytest.raises(ValueError, match=f"found 'pn533', {known}"):
+        decoder("pn533")
+    with pytest.raises(ValueError, match=f"found 'pn533', {known}"):
+        sightings("pn533", one("m6e", KEEPALIVE))
     with pytest.raises(ValueError, match="found 'duplex', expected one of reader, host, both"):
         decoder("m6e", mode="duplex")
-    with pytest.raises(ValueError, match="rdm6300: found mode 'host', expected none"):
+    with pytest.raises(ValueError, match="rdm6300: found option 'mode', expected none"):
         decoder("rdm6300", mode="host")
+    with pytest.raises(ValueError, match="found 'xml', expected one of auto, json, csv, nmea, text"):
+        decoder("line", form="xml")
 
 
 def test_frames_compare_by_all_they_say():

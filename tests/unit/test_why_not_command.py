@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from support.landing import EPOCH_US, land, promise, reading
-from whenabouts_cloud.cli import main
+from whenabouts_cloud.why_not_command import why_not_command
 
 S = 1_000_000
 RULES = """
@@ -35,8 +35,8 @@ def run(tmp_path):
         for number, some in enumerate(rows):
             land(landing, some, number)
         promise(landing, {"g1": EPOCH_US}, 1)
-        command = ["why-not", "--landing", str(landing), "--rule", str(rules), *map(str, arguments)]
-        return CliRunner().invoke(main, command)
+        command = ["--landing", str(landing), "--rule", str(rules), *map(str, arguments)]
+        return CliRunner().invoke(why_not_command, command)
 
     return call
 

@@ -25,6 +25,7 @@ class ClockSample:
     offset_us: int
     bound_us: int | None
     state: str  # one of whenabouts_protocol.reading.CLOCK_STATES
+    source: str = ""  # whose bound it is, for people
 
     def bound_at(self, host_us: int) -> int:
         """The bound at another moment: it grows by the assumed drift on either side of the sample, rounded up."""

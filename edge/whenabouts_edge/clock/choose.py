@@ -1,14 +1,27 @@
 """The clock source that a configuration names."""
 
+from collections.abc import Callable
 from typing import Any
 
 from whenabouts_edge.clock import ClockSource
+from whenabouts_edge.clock.clockbound import ClockBoundClock
+from whenabouts_edge.clock.first import FirstClock
+from whenabouts_edge.clock.kernel import KernelClock
 from whenabouts_edge.clock.simulated import SimulatedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock
+from whenabouts_edge.clock.timesyncd import TimesyncdClock
 
 _SIMULATED = (
     "epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm",
 )  # fmt: skip
+
+# In the order in which `auto` asks them: the one that says most about its bound first.
+_BOUNDS: dict[str, Callable[[], ClockSource]] = {
+    "clockbound": ClockBoundClock,
+    "chrony": ChronyClock,
+    "timesyncd": TimesyncdClock,
+    "adjtimex": KernelClock,
+}
 
 
 def clock_source(clock: dict[str, Any]) -> ClockSource:
@@ -17,4 +30,6 @@ def clock_source(clock: dict[str, Any]) -> ClockSource:
         return FixedClock(clock["bound_us"])
     if clock["source"] == "sim":
         return SimulatedClock(**{name: clock[name] for name in _SIMULATED})
-    return ChronyClock()
+    if clock["source"] == "auto":
+        return FirstClock([make() for make in _BOUNDS.values()])
+    return _BOUNDS[clock["source"]]()

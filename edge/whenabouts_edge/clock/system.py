@@ -37,13 +37,14 @@ def read_clocks() -> tuple[int, int, int]:
     return utc_us, monotonic_ns, apart_ns // 1000 + 2  # two for the microseconds that are cut off
 
 
-def _sampled(
-    clocks: Callable[[], tuple[int, int, int]], bound_us: Callable[[int], tuple[int | None, str]]
+def sampled(
+    clocks: Callable[[], tuple[int, int, int]], bound_us: Callable[[int], tuple[int | None, str]], source: str
 ) -> ClockSample:
+    """UTC now by the system clock, with the (bound, state) that `bound_us` gives for that moment."""
     utc_us, monotonic_ns, apart_us = clocks()
     host_us = monotonic_ns // 1000
     bound, state = bound_us(utc_us)
-    return ClockSample(host_us, utc_us - host_us, None if bound is None else bound + apart_us, state)
+    return ClockSample(host_us, utc_us - host_us, None if bound is None else bound + apart_us, state, source)
 
 
 class FixedClock:
@@ -57,7 +58,7 @@ class FixedClock:
         return monotonic_ns // 1000
 
     def sample(self) -> ClockSample:
-        return _sampled(self._clocks, lambda _: (self._bound_us, "bounded"))
+        return sampled(self._clocks, lambda _: (self._bound_us, "bounded"), "fixed")
 
 
 class ChronyClock:
@@ -74,7 +75,7 @@ class ChronyClock:
 
     def sample(self) -> ClockSample:
         report = self._ask()
-        return _sampled(self._clocks, lambda utc_us: parse_tracking(report, utc_us))
+        return sampled(self._clocks, lambda utc_us: parse_tracking(report, utc_us), "chrony")
 
 
 def ask_chronyc() -> str:

@@ -30,6 +30,7 @@ class RuleHost:
     def __init__(self, site: str, gateway: str, file: str | None) -> None:
         self._site, self._gateway = site, gateway
         self.refused = 0
+        self.view = 0  # of the group, counted; set by the agent
         self._from_file = [] if file is None else self._load(Path(file))
         self.running = EdgeRules(self._from_file)
 
@@ -66,7 +67,7 @@ class RuleHost:
             if not self.running.wants(r.stream):
                 passed.append(draft)
                 continue
-            source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock)
+            source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
             passed.append(_telling(draft, source))
             derived += [self._draft(pair) for pair in self.running.push(r.stream, source)]
         return passed, derived

@@ -20,12 +20,18 @@ MAX_TOLD = 256  # pairs that one reading and rule make derived readings of; more
 
 
 class Source:
-    """What rules keep of a reading; boot and seq are filled in when it is numbered, and stay None if it never is."""
+    """What rules keep of a reading; boot and seq are filled in when it is numbered, and stay None if it never is.
 
-    __slots__ = ("boot", "clock_state", "key", "seq", "t_max", "t_min", "vclock")
+    view: how many views of its group the gateway had by then; clocks of different views say nothing of each other.
+    """
 
-    def __init__(self, t_min: int, t_max: int, key: "str | None", clock_state: str, vclock: "tuple[int, ...]") -> None:
+    __slots__ = ("boot", "clock_state", "key", "seq", "t_max", "t_min", "vclock", "view")
+
+    def __init__(
+        self, t_min: int, t_max: int, key: "str | None", clock_state: str, vclock: "tuple[int, ...]", view: int = 0
+    ) -> None:
         self.t_min, self.t_max, self.key, self.clock_state, self.vclock = t_min, t_max, key, clock_state, vclock
+        self.view = view
         self.boot: int | None = None
         self.seq: int | None = None
 
@@ -42,7 +48,7 @@ class Derived:
         self.ppm = num * PPM // den
         self.t_min, self.t_max = max(a.t_min, b.t_min), max(a.t_max, b.t_max)
         self.clock_state = a.clock_state if _rank(a) >= _rank(b) else b.clock_state
-        self.vclock = merged(a.vclock, b.vclock)
+        self.vclock = merged(a.vclock, b.vclock) if a.view == b.view else (a if a.view > b.view else b).vclock
         self.a, self.b = a, b
 
     def attrs(self) -> "dict[str, int]":
@@ -115,7 +121,7 @@ class EdgeRules:
 
 
 def merged(a: "tuple[int, ...]", b: "tuple[int, ...]") -> "tuple[int, ...]":
-    """What was known after both: the maximum in each place; of clocks of different groups the longer one."""
+    """What was known after both: the maximum in each place; of clocks of different length the longer one."""
     if len(a) != len(b):
         return a if len(a) > len(b) else b
     return tuple([max(a[n], b[n]) for n in range(len(a))])

@@ -1,0 +1,44 @@
+"""The first of several sources that knows a bound, asked anew each time: what a gateway takes unless told otherwise.
+
+clock-bound's shared memory, chrony, systemd-timesyncd, the kernel's figure under chrony. A source that knows nothing costs
+one look at a file or one short process a second; after a while those that never knew anything are asked once a minute.
+"""
+
+from collections.abc import Sequence
+
+from whenabouts_edge.clock import ClockSample, ClockSource
+
+PATIENCE = 10  # samples in a row without a bound, then a source is asked only every RARELY samples
+RARELY = 60
+
+
+class FirstClock:
+    """Asks the sources in order.
+
+    Raises:
+        ValueError: there are none.
+    """
+
+    def __init__(self, sources: Sequence[ClockSource]) -> None:
+        if not sources:
+            raise ValueError("clock sources: found none, expected at least one")
+        self._sources = tuple(sources)
+        self._silent = [0] * len(self._sources)
+
+    def host_us(self, monotonic_ns: int) -> int:
+        return self._sources[0].host_us(monotonic_ns)
+
+    def sample(self) -> ClockSample:
+        found = None
+        for n, source in enumerate(self._sources):
+            last = n == len(self._sources) - 1 and found is None
+            if self._silent[n] >= PATIENCE and self._silent[n] % RARELY and not last:
+                self._silent[n] += 1
+                continue
+            found = source.sample()
+            if found.bound_us is not None:
+                self._silent[n] = 0
+                return found
+            self._silent[n] += 1
+        assert found is not None  # the last source is always asked
+        return found

@@ -1,0 +1,76 @@
+"""The kernel's own figure of how wrong its clock is (adjtimex), which is only what a time service tells it.
+
+chronyd tells it root delay / 2 + root dispersion and the kernel adds 500 ppm of the time since; what is still to be
+corrected is not in it, so a margin comes on top. systemd-timesyncd tells it 0 at every correction, which is no bound: so
+the figure counts only while chronyd runs. Without news the kernel's figure ends at 16 s, which means that nobody knows.
+After adjtimex(2).
+"""
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.clock.system import read_clocks, sampled
+
+CHRONYD_PIDS = (Path("/run/chrony/chronyd.pid"), Path("/run/chronyd.pid"), Path("/var/run/chrony/chronyd.pid"))
+NOBODY_KNOWS_US = 16_000_000
+# Assumed: what chronyd still has to correct; it steps or speeds up for more than that.
+MARGIN_US = 10_000
+
+
+class _Timex(ctypes.Structure):
+    """The beginning of struct timex; the whole has 208 bytes on 64-bit machines, and never more than 256."""
+
+    _fields_ = [
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("rest", ctypes.c_byte * 256),
+    ]
+
+
+class KernelClock:
+    """The system clock with the kernel's figure, while chronyd keeps it."""
+
+    def __init__(
+        self,
+        maxerror_us: Callable[[], int | None] | None = None,
+        clocks: Callable[[], tuple[int, int, int]] = read_clocks,
+    ) -> None:
+        self._maxerror_us = maxerror_us or chronys_maxerror_us
+        self._clocks = clocks
+
+    def host_us(self, monotonic_ns: int) -> int:
+        return monotonic_ns // 1000
+
+    def sample(self) -> ClockSample:
+        return sampled(self._clocks, lambda _: bound_of(self._maxerror_us()), "adjtimex")
+
+
+def bound_of(maxerror_us: int | None) -> tuple[int | None, str]:
+    """(bound in us or None, clock state) for the kernel's figure."""
+    if maxerror_us is None or not 0 < maxerror_us < NOBODY_KNOWS_US:
+        return None, "unbounded"
+    return maxerror_us + MARGIN_US, "bounded"
+
+
+def chronys_maxerror_us() -> int | None:
+    """The kernel's figure, or None when chronyd does not run or the kernel cannot be asked."""
+    if not any(_runs(path) for path in CHRONYD_PIDS):
+        return None
+    timex = _Timex()
+    try:
+        failed = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex)) < 0
+    except (OSError, AttributeError):
+        return None
+    return None if failed else int(timex.maxerror)
+
+
+def _runs(pid_file: Path) -> bool:
+    try:
+        return Path(f"/proc/{int(pid_file.read_text())}").exists()
+    except (OSError, ValueError):
+        return False

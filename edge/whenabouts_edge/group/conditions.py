@@ -1,0 +1,163 @@
+"""The predicates that make a gateway's local state, each a small machine with hysteresis over the readings of one stream.
+
+A condition is a function of when its readings truly happened; each of its changes has a moment, and comes with an interval
+[earliest, latest] that surely contains it. Where the stamps leave open whether there was a change, there was none: a tag has
+left when it is sure that it was not read for so long, a threshold was passed when it is sure that no reading contradicts.
+
+Readings must be fed in the order of their earliest moments, and `advance` says that every later one begins at or after a
+moment. At first a condition is unknown (None). Integer microseconds of the host's clock; the same on boards.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Change = tuple[int, int, bool]  # earliest, latest, the new value
+
+MAX_READS = 1000  # that can be asked for before a tag counts as present
+
+
+class Presence:
+    """Whether a tag is present: from the reads-th read without a pause until leave_us after the last one.
+
+    key: the tag, or None for any. A pause is a time of more than leave_us without a read. It is unknown from the start until
+    one of both is sure.
+
+    Raises:
+        ValueError: reads or leave_us out of range.
+    """
+
+    def __init__(
+        self, name: str, stream: str, key: "str | None", reads: int, leave_us: int, started_us: int = 0
+    ) -> None:
+        if not 1 <= reads <= MAX_READS or leave_us < 1:
+            raise ValueError(
+                f"presence {name}: found {reads} reads and {leave_us} us, expected 1..{MAX_READS} and 1 or more"
+            )
+        self.name, self.stream = name, stream
+        self._key, self._reads, self._leave_us = key, reads, leave_us
+        self._value: bool | None = None
+        self._last = started_us, started_us  # bounds of the last read
+        self._count = 0  # of reads without a pause
+        self._counted_us = 0  # by when all of them had surely happened
+
+    def start(self, now_us: int) -> None:
+        """Nothing was looked at before this moment."""
+        self._last = now_us, now_us
+
+    def wants(self, stream: str, key: "str | None") -> bool:
+        """Whether this reading counts."""
+        return stream == self.stream and (self._key is None or key == self._key)
+
+    def feed(self, earliest_us: int, latest_us: int, _value: "Any", _attrs: "dict[str, Any]") -> "list[Change]":
+        """The changes that this read makes certain or makes itself."""
+        changes = self.advance(earliest_us)
+        if earliest_us > self._last[1] + self._leave_us:
+            self._count = 0
+        self._last = max(self._last[0], earliest_us), max(self._last[1], latest_us)
+        if self._value is not True:
+            self._counted_us = max(self._counted_us, latest_us) if self._count else latest_us
+            self._count += 1
+            if self._count >= self._reads:
+                self._value = True
+                changes.append((earliest_us, self._counted_us, True))
+        return changes
+
+    def advance(self, clear_us: int) -> "list[Change]":
+        """The change that is certain when every later read happens at or after this moment."""
+        if self._value is False or clear_us <= self._last[1] + self._leave_us:
+            return []
+        self._value, self._count = False, 0
+        return [(self._last[0] + self._leave_us, self._last[1] + self._leave_us, False)]
+
+    def earliest(self) -> "int | None":
+        """The earliest moment of a change that may have happened already without another read; None if there is none."""
+        return None if self._value is False else self._last[0] + self._leave_us
+
+
+class Threshold:
+    """Whether a measure is beyond a threshold: on when it has been at or beyond on_at for hold_us, off when at or beyond
+    off_at for as long. With on_at above off_at, on is high; else on is low.
+
+    attr: the attribute that is compared, None for the reading's own value. What is no number is counted in `unusable`.
+
+    Raises:
+        ValueError: equal thresholds, or a negative hold_us.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stream: str,
+        key: "str | None",
+        attr: "str | None",
+        on_at: "int | float",
+        off_at: "int | float",
+        hold_us: int,
+    ) -> None:
+        if on_at == off_at or hold_us < 0:
+            raise ValueError(
+                f"threshold {name}: found on_at {on_at}, off_at {off_at}, hold {hold_us} us, expected two thresholds"
+            )
+        self.name, self.stream = name, stream
+        self._key, self._attr, self._on_at, self._off_at, self._hold_us = key, attr, on_at, off_at, hold_us
+        self._value: bool | None = None
+        self._crossed: Change | None = None  # bounds of the first reading beyond the other threshold, and that value
+        self._against_us: list[int | None] = [None, None]  # by when the last reading against off, against on, was over
+        self.unusable = 0
+
+    def start(self, now_us: int) -> None:
+        """Nothing was looked at before this moment: unknown until a reading comes."""
+
+    def wants(self, stream: str, key: "str | None") -> bool:
+        """Whether this reading counts."""
+        return stream == self.stream and (self._key is None or key == self._key)
+
+    def feed(self, earliest_us: int, latest_us: int, value: "Any", attrs: "dict[str, Any]") -> "list[Change]":
+        """The changes that this reading makes certain."""
+        measured = value if self._attr is None else attrs.get(self._attr)
+        if type(measured) is not int and type(measured) is not float:
+            self.unusable += 1
+            return []
+        changes = self.advance(earliest_us)
+        side = self._side(measured)
+        for other in (False, True):
+            if side is not other:
+                over_us = self._against_us[other]
+                self._against_us[other] = latest_us if over_us is None else max(over_us, latest_us)
+                if self._crossed is not None and self._crossed[2] is other:
+                    self._crossed = None
+        if side is not None and side is not self._value:
+            self._beyond(earliest_us, latest_us, side)
+        return changes
+
+    def advance(self, clear_us: int) -> "list[Change]":
+        """The change that is certain when every later reading happens at or after this moment."""
+        if self._crossed is None or clear_us <= self._crossed[1] + self._hold_us:
+            return []
+        earliest_us, latest_us, self._value = self._crossed
+        self._crossed = None
+        return [(earliest_us + self._hold_us, latest_us + self._hold_us, self._value)]
+
+    def earliest(self) -> "int | None":
+        """The earliest moment of a change that may have happened already without another reading; None if there is none."""
+        return None if self._crossed is None else self._crossed[0] + self._hold_us
+
+    def _beyond(self, earliest_us: int, latest_us: int, side: bool) -> None:
+        """A reading beyond the other threshold: the first that is surely later than all against it counts."""
+        over_us = self._against_us[side]
+        if over_us is not None and earliest_us <= over_us:
+            return
+        if self._crossed is None:
+            self._crossed = earliest_us, latest_us, side
+        else:
+            self._crossed = self._crossed[0], min(self._crossed[1], latest_us), side
+
+    def _side(self, measured: "int | float") -> "bool | None":
+        """On, off, or neither; a measure that begins between the thresholds is off."""
+        high = self._on_at > self._off_at
+        if measured >= self._on_at if high else measured <= self._on_at:
+            return True
+        if self._value is None or (measured <= self._off_at if high else measured >= self._off_at):
+            return False
+        return None

@@ -1,0 +1,123 @@
+"""The local state of a gateway: the values of all its conditions, and when they changed, in an order that is surely true.
+
+Readings of several readers come in another order than they happened, since readers are late by different times. They are put
+in the order of their earliest moments up to the moment to which all ports are known, and a change is told when everything up
+to its latest moment is.
+
+    change of x    [------]                           told apart: each begins a state
+    change of y                 [-----]
+    change of z                    [------]           y and z: nobody knows which was first
+
+Changes whose intervals touch begin one state together, on the hull of their intervals, which contains the first and the
+last of their moments. Between those the state was of an unknown kind, and so a state without the values that changed is told
+before it, on the same hull: no rule can find true there what may have been false.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_WAITING = 2000  # readings that wait for their order; beyond it the oldest is taken at once, which is counted
+MAX_OPEN = 32  # groups of changes that wait to be certain; beyond it the newest two become one, with their hull
+
+
+class Detection:
+    """Readings in, begins of states out: (earliest, latest, values by name). Conditions as in `conditions`."""
+
+    def __init__(self, conditions: "list[Any]") -> None:
+        self._conditions = conditions
+        self._waiting: list[tuple[int, int, Any, Any, dict[str, Any]]] = []  # in the order of earliest moments
+        self._open: list[
+            list[Any]
+        ] = []  # [earliest, latest, values by name, how many changes], apart, in order of time
+        self._clear_us: int | None = None
+        self.values: dict[str, bool] = {}
+        self.hurried = 0
+        self.unsure = 0  # states that are told to be of an unknown kind
+
+    def observe(
+        self, stream: str, key: "str | None", value: "Any", attrs: "dict[str, Any]", earliest_us: int, latest_us: int
+    ) -> None:
+        """A reading of this gateway, its stamp in host time."""
+        for condition in self._conditions:
+            if not condition.wants(stream, key):
+                continue
+            at = len(self._waiting)
+            while at and self._waiting[at - 1][0] > earliest_us:
+                at -= 1
+            self._waiting.insert(at, (earliest_us, latest_us, condition, value, attrs))
+            if len(self._waiting) > MAX_WAITING:
+                self.hurried += 1
+                self._take(1)
+
+    def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
+        """The states that began before this moment, at or after which every later reading happens."""
+        if self._clear_us is None:
+            for condition in self._conditions:
+                condition.start(clear_us)
+        if self._clear_us is not None and clear_us < self._clear_us:
+            clear_us = self._clear_us
+        self._clear_us = clear_us
+        count = 0
+        while count < len(self._waiting) and self._waiting[count][0] < clear_us:
+            count += 1
+        self._take(count)
+        for condition in self._conditions:
+            self._changed(condition, condition.advance(clear_us))
+        return self._certain(clear_us)
+
+    def sure_until(self) -> "int | None":
+        """The moment up to which `values` hold, whatever comes; None before the first advance."""
+        sure_us = self._clear_us
+        for earliest_us in self._undecided():
+            if sure_us is not None and earliest_us < sure_us:
+                sure_us = earliest_us
+        if self._open and sure_us is not None:
+            sure_us = min(sure_us, self._open[0][0])
+        return sure_us
+
+    def _take(self, count: int) -> None:
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        for earliest_us, latest_us, condition, value, attrs in taken:
+            self._changed(condition, condition.feed(earliest_us, latest_us, value, attrs))
+
+    def _changed(self, condition: "Any", changes: "list[tuple[int, int, bool]]") -> None:
+        for earliest_us, latest_us, value in changes:
+            before = [group for group in self._open if group[1] < earliest_us]
+            after = [group for group in self._open if group[0] > latest_us]
+            touched = self._open[len(before) : len(self._open) - len(after)]
+            touched.append([earliest_us, latest_us, {condition.name: value}, 1])
+            for group in touched[1:]:
+                _unite(touched[0], group)
+            before.append(touched[0])
+            before.extend(after)
+            self._open = before
+            if len(self._open) > MAX_OPEN:
+                _unite(self._open[-2], self._open.pop())
+
+    def _certain(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
+        """The states of the groups that nothing later can touch."""
+        for earliest_us in self._undecided():
+            clear_us = min(clear_us, earliest_us)
+        begun = []
+        while self._open and self._open[0][1] < clear_us:
+            earliest_us, latest_us, values, count = self._open.pop(0)
+            if count > 1:
+                self.unsure += 1
+                known = {name: self.values[name] for name in self.values if name not in values}
+                begun.append((earliest_us, latest_us, known))
+            self.values = dict(self.values)
+            self.values.update(values)
+            begun.append((earliest_us, latest_us, self.values))
+        return begun
+
+    def _undecided(self) -> "list[int]":
+        moments = [condition.earliest() for condition in self._conditions]
+        return [earliest_us for earliest_us in moments if earliest_us is not None]
+
+
+def _unite(group: "list[Any]", later: "list[Any]") -> None:
+    """Take a group of changes into another one; each condition keeps the value that it changed to last."""
+    group[0], group[1] = min(group[0], later[0]), max(group[1], later[1])
+    group[2].update(later[2])
+    group[3] += later[3]

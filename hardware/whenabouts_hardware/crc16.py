@@ -1,0 +1,57 @@
+"""Checksums of 16 bits that readers and tags share, two table steps a byte from tables of 16 entries."""
+
+
+def _shifted(polynomial: int) -> "tuple[int, ...]":
+    """Remainders of the 16 possible top nibbles."""
+    table = []
+    for nibble in range(16):
+        remainder = nibble << 12
+        for _ in range(4):
+            remainder = (remainder << 1) ^ (polynomial if remainder & 0x8000 else 0)
+        table.append(remainder & 0xFFFF)
+    return tuple(table)
+
+
+def _reflected(polynomial: int) -> "tuple[int, ...]":
+    """Remainders of the 16 possible low nibbles, bits in the order they go over a wire."""
+    table = []
+    for nibble in range(16):
+        remainder = nibble
+        for _ in range(4):
+            remainder = remainder >> 1 ^ (polynomial if remainder & 1 else 0)
+        table.append(remainder)
+    return tuple(table)
+
+
+TABLE_1021 = _shifted(0x1021)
+_TABLE_8408 = _reflected(0x8408)
+
+
+def epc_crc(data: bytes) -> int:
+    """A tag's own checksum over PC, XPC words and EPC (polynomial 1021, start FFFF, inverted).
+
+    After EPC Radio-Frequency Identity Protocols Generation-2, annex F.
+
+    >>> hex(epc_crc(bytes.fromhex("3000000000000000000000001545")))
+    '0xe94a'
+    """
+    table = TABLE_1021
+    value = 0xFFFF
+    for byte in data:
+        value = (value << 4 & 0xFFFF) ^ table[value >> 12 ^ byte >> 4]
+        value = (value << 4 & 0xFFFF) ^ table[value >> 12 ^ byte & 15]
+    return value ^ 0xFFFF
+
+
+def mcrf4xx(data: bytes) -> int:
+    """CRC-16/MCRF4XX (polynomial 1021 reflected, start FFFF, not inverted); low byte first it makes the whole sum 0.
+
+    >>> hex(mcrf4xx(bytes([0x04, 0xFF, 0x01])))
+    '0xb41b'
+    """
+    table = _TABLE_8408
+    value = 0xFFFF
+    for byte in data:
+        value = value >> 4 ^ table[(value ^ byte) & 15]
+        value = value >> 4 ^ table[(value ^ byte >> 4) & 15]
+    return value

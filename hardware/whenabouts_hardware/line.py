@@ -1,0 +1,168 @@
+"""Any sensor that sends lines: JSON objects, comma-separated values, NMEA sentences, or plain text.
+
+A line ends with LF, CR LF or CR alone; blank lines are noise. A lone CR is known for one only with the byte behind it, or
+when the line falls silent. What a line says:
+
+    json   {"t": 21.5, "ok": true}    an object of numbers, texts and truth values; null is left out
+    csv    21.5,ok                    by the names of `columns`, in order; an empty name skips a value
+    nmea   $GPGLL,5300.97,N*28        talker and values; the checksum behind `*`, where there is one, must fit
+    text   anything                   as it is
+
+`auto` takes each line for what it looks like: `{` begins JSON, `$` and `!` begin NMEA, the rest is csv if columns are given
+and text if not. NMEA 0183 allows 82 characters a line; loggers do not keep to that.
+"""
+
+import json
+
+from whenabouts_hardware.decoding import BAD_BYTE, BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
+from whenabouts_hardware.frame import Frame
+
+FORMS = ("auto", "json", "csv", "nmea", "text")
+LINE_BYTES_MAX = 1024  # with its end; a longer one is given as damaged, in pieces of this size
+COLUMNS_MAX = 64
+_LF, _CR = 0x0A, 0x0D
+
+
+class LineDecoder(Decoder):
+    """Frames of kind json, csv, nmea or text; `fields` are the values by name, of text `text`, of NMEA `talker`, `values`.
+
+    With `midway` the first line is damaged, whatever it looks like: a port may have been opened within it, and `3.5` may
+    be the rest of `23.5`. An object or a sentence with a checksum shows by itself that it is whole.
+
+    Raises:
+        ValueError: an unknown form, or columns that are none or more than 64.
+    """
+
+    FRAME_BYTES_MAX = LINE_BYTES_MAX
+
+    def __init__(self, form: str = "auto", columns: "tuple[str, ...]" = (), midway: bool = False) -> None:
+        if form not in FORMS:
+            raise ValueError("line form: found {!r}, expected one of {}".format(form, ", ".join(FORMS)))
+        if form == "csv" and not any(columns):
+            raise ValueError("line columns: found none, expected the name of at least one value")
+        if len(columns) > COLUMNS_MAX:
+            raise ValueError(f"line columns: found {len(columns)}, expected at most {COLUMNS_MAX}")
+        super().__init__()
+        self._form = form
+        self._columns = tuple(columns)
+        self._midway = midway
+
+    def _next(self, held: bytearray, at: int) -> int:
+        while at < len(held) and held[at] in b"\r\n":
+            at += 1
+            self._midway = False
+        return at
+
+    def _decode(self, held: bytearray, at: int, final: bool) -> "tuple[Frame | None, bool] | None":
+        end = _end_of_line(held, at)
+        if end is None:
+            if len(held) - at < LINE_BYTES_MAX and not final:
+                return None
+            raw = bytes(held[at:])
+            return self._unended(raw, self._offset + at), True
+        if end == len(held) and held[end - 1] == _CR and not final and end - at < LINE_BYTES_MAX:
+            return None  # an LF may follow and belong to this line
+        midway, self._midway = self._midway, False
+        return self._line(bytes(held[at:end]), self._offset + at, midway), True
+
+    def _unended(self, raw: bytes, start: int) -> Frame:
+        """A piece of a line without its end: too long, or cut short by silence."""
+        self._midway = True  # what follows is the rest of this line
+        if len(raw) >= LINE_BYTES_MAX:
+            error = f"found {len(raw)} bytes without a line end, expected at most {LINE_BYTES_MAX}"
+            return Frame("damaged", {}, raw, start, error, OVERRUN)
+        return Frame("damaged", {}, raw, start, f"found silence after {len(raw)} bytes, expected a line end", LOST_END)
+
+    def _line(self, raw: bytes, start: int, midway: bool) -> Frame:
+        try:
+            text = raw.decode().strip()
+        except UnicodeError:
+            return Frame("damaged", {}, raw, start, "found bytes that are no UTF-8, expected text", BAD_BYTE)
+        form = self._form_of(text)
+        read = {"json": _json, "csv": self._csv, "nmea": _nmea, "text": _text}[form]
+        fields, error, fault = read(text)
+        shows_itself = form == "json" or "checksum" in fields
+        if midway and error is None and not shows_itself:
+            error, fault = "found a line that may have begun before the port was opened, expected a whole one", LOST_END
+        return Frame(form, fields, raw, start, error, fault)
+
+    def _form_of(self, text: str) -> str:
+        if self._form != "auto":
+            return self._form
+        if text[:1] == "{":
+            return "json"
+        if text[:1] in ("$", "!"):
+            return "nmea"
+        return "csv" if self._columns else "text"
+
+    def _csv(self, text: str) -> "tuple[dict[str, object], str | None, str | None]":
+        values = text.split(",")
+        if len(values) != len(self._columns):
+            error = f"found {len(values)} values, expected {len(self._columns)}: {','.join(self._columns)}"
+            return {"text": text}, error, BAD_CONTENT
+        return {name: number_or_text(v) for name, v in zip(self._columns, values) if name}, None, None
+
+
+def _end_of_line(held: bytearray, at: int) -> "int | None":
+    """The index behind the end of the line that begins at `at`; None when its end has not come."""
+    lf, cr = held.find(b"\n", at), held.find(b"\r", at)
+    if cr >= 0 and (lf < 0 or cr < lf - 1):
+        return cr + 1
+    return lf + 1 if lf >= 0 else None
+
+
+def _text(text: str) -> "tuple[dict[str, object], str | None, str | None]":
+    return {"text": text}, None, None
+
+
+def _json(text: str) -> "tuple[dict[str, object], str | None, str | None]":
+    try:
+        found = json.loads(text)
+    except (ValueError, RuntimeError, RecursionError):  # MicroPython's own says RuntimeError when nested too deeply
+        found = None
+    if type(found) is not dict:
+        return {"text": text}, "found no JSON object, expected one on each line", BAD_CONTENT
+    for name in sorted(found):
+        value = found[name]
+        if not (value is None or type(value) in (int, float, str, bool)) or _is_no_number(value):
+            return (
+                {"text": text},
+                f"value {name}: found {value!r}, expected a finite number, text or truth value",
+                BAD_CONTENT,
+            )
+    return {name: value for name, value in found.items() if value is not None}, None, None
+
+
+def _nmea(text: str) -> "tuple[dict[str, object], str | None, str | None]":
+    body, star, digits = text[1:].partition("*")
+    fields: dict[str, object] = {}
+    values = body.split(",")
+    fields["talker"], fields["values"] = values[0], values[1:]
+    if text[:1] not in ("$", "!"):
+        return {"text": text}, f"found {text[:1]!r}, expected $ or !", BAD_CONTENT
+    if not star:
+        return fields, None, None
+    right = 0
+    for byte in body.encode():
+        right ^= byte
+    fields["checksum"] = right
+    if digits.upper() == f"{right:02X}":
+        return fields, None, None
+    return fields, f"found checksum {digits}, expected {right:02X}", BAD_CHECKSUM
+
+
+def number_or_text(text: str) -> "int | float | str":
+    """A number where the text is one."""
+    text = text.strip()
+    for number in (int, float):
+        try:
+            found = number(text)
+        except ValueError:
+            continue
+        if not _is_no_number(found) and "_" not in text:
+            return found
+    return text
+
+
+def _is_no_number(value: object) -> bool:
+    return type(value) is float and (value != value or value in (float("inf"), float("-inf")))

@@ -1,0 +1,102 @@
+"""A gateway that reads before anybody told it the time: its readings are dated when the time is known, not before."""
+
+import os
+import signal
+import stat
+import time
+
+import pytest
+
+from support.edge_agent import Bench, witness
+from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.stack import reader_table
+from whenabouts_sim.world import GATE, Sighting
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """A stack whose agents find a chronyc that says what the test writes into a file; first, that nothing is known."""
+    program = tmp_path / "bin" / "chronyc"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat {tmp_path}/tracking 2>/dev/null || exit 1\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    (tmp_path / "stack").mkdir()
+    with Bench(tmp_path / "stack") as stack:
+        yield stack
+
+
+def synchronise(tmp_path):
+    """From now on chrony knows the time within 3 ms: a correction of 1 ms, half a delay of 2 ms and a little."""
+    new = tmp_path / "tracking.new"
+    new.write_text(f"A29FC87B,10.0.0.1,3,{time.time():.9f},0.001,0.0,0.0,0.0,0.0,0.1,0.002,0.001,64.2,Normal\n")
+    new.rename(tmp_path / "tracking")
+
+
+@pytest.fixture
+def gate(bench):
+    port = bench.folder / "ports" / "gate"
+    with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, port) as link:
+        path = bench.configure(reader_table(GATE, port))
+        lines = path.read_text().split("\n")
+        own = ("offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm", "epoch_us", "anchor_ns", "speed_milli")
+        path.write_text("\n".join(line for line in lines if not line.startswith(own)).replace('"sim"', '"chrony"'))
+        yield link
+
+
+def pass_badges(bench, gate, first, count=5):
+    """Badges that pass now; by key when each did, on this machine's clock in us."""
+    start_us = bench.true_us() + 200_000
+    some = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
+    gate.go(some)
+    keys = {s.key for s in some}
+    bench.wait("reported", lambda: len(keys & {e.key for e in gate.emitted}) + gate.unseen >= count, 20)
+    away_us = time.time_ns() // 1000 - time.monotonic_ns() // 1000
+    return {
+        e.key: gate._clock.mono_ns(e.true_us) // 1000 + away_us for e in gate.emitted if not e.damaged and e.key in keys
+    }
+
+
+def test_readings_from_before_the_first_synchronisation_are_dated_by_it(bench, gate, tmp_path):
+    """
+    clock   unknown  unknown      | synchronised
+    badges     =====                 =====
+    told                           all ten, with their true times in narrow stamps, in the order in which they were read
+    """
+    bench.broker.start()
+    with witness(bench.broker.port) as seen:
+        bench.start_agent("gw")
+        bench.wait_status("port open", lambda s: s["readers"][GATE.name]["state"] == "reading")
+        true_us = pass_badges(bench, gate, 0)
+        status = bench.wait_status("kept", lambda s: s["clock"]["undated"] == len(true_us))
+        assert (status["clock"]["state"], seen.readings()) == ("unbounded", [])
+        assert all(beat.frontier_us is None for beat in seen.beats())
+        dated = len(true_us)
+        synchronise(tmp_path)
+        seen.wait("dated", lambda: seen.keys() >= set(true_us))
+        true_us |= pass_badges(bench, gate, 10)
+        seen.wait("all", lambda: seen.keys() >= set(true_us))
+        seen.wait("a promise", lambda: seen.beats()[-1].frontier_us is not None)
+        readings = seen.readings()
+    assert [r.key for r in readings] == sorted(true_us)
+    for r in readings:
+        assert r.clock_state == "bounded"
+        assert r.t_min <= true_us[r.key] <= r.t_max
+        assert r.t_max - r.t_min < 1_000_000
+    bench.wait_status("counted", lambda s: s["clock"]["dated_late"] == dated)
+
+
+def test_readings_that_nobody_dates_are_kept_at_an_orderly_end(bench, gate):
+    """With stamps that say that nothing is known, sent at the next start."""
+    agent = bench.start_agent("gw")
+    bench.wait_status("port open", lambda s: s["readers"][GATE.name]["state"] == "reading")
+    true_us = pass_badges(bench, gate, 0)
+    bench.wait_status("kept", lambda s: s["clock"]["undated"] == len(true_us))
+    agent.process.send_signal(signal.SIGTERM)
+    agent.process.wait(20)
+    bench.broker.start()
+    with witness(bench.broker.port) as seen:
+        bench.start_agent("gw")
+        seen.wait("all", lambda: seen.keys() >= set(true_us))
+        assert {r.clock_state for r in seen.readings()} == {"unbounded"}

@@ -1,0 +1,83 @@
+"""On the board's VM: replay what a gateway's group process was given, or measure what it keeps.
+
+argv: `replay FILE` or `keep MEMBERS STATES`. A case of the file is a line {"gateway", "boot", "peers", "evidence_us",
+"conditions": [[kind, arguments], ...]}, a line [method, arguments] for each call, and ["end", []]; payloads are hexadecimal.
+"""
+
+import gc
+import json
+import sys
+
+from whenabouts_edge.group.conditions import Presence, Threshold
+from whenabouts_edge.group.detection import Detection
+from whenabouts_edge.group.process import GroupProcess
+from whenabouts_protocol import wire
+from whenabouts_protocol.group_state import attrs_of
+from whenabouts_protocol.reading import Reading
+
+KINDS = {"presence": Presence, "threshold": Threshold}
+
+
+def replay(lines):
+    """What each call gives, and the counters at the end of each case."""
+    detection = process = None
+    for line in lines:
+        row = json.loads(line)
+        if isinstance(row, dict):
+            detection = Detection([KINDS[kind](*arguments) for kind, arguments in row["conditions"]])
+            process = GroupProcess("office", row["gateway"], row["boot"], row["peers"], detection, row["evidence_us"])
+            continue
+        method, arguments = row
+        if method == "end":
+            yield [process.views, process.merged, sorted(process.counters.items()), detection.unsure]
+            continue
+        if method == "receive":
+            arguments[2] = bytes.fromhex(arguments[2])
+        result = getattr(process, method)(*arguments)
+        if method == "advance":
+            result = [
+                [r.view, r.process, list(r.clock), r.earliest_us, r.latest_us, r.evidence, sorted(r.values.items())]
+                for r in result
+            ]
+        elif method == "receive":
+            result = None if result is None else [result.reason, str(result)]
+        yield result
+
+
+def keep(members, states):
+    """Heap bytes that the process of the last of so many members holds after so many states of each of the others."""
+    names = [f"g{n:02d}" for n in range(members)]
+    gc.collect()
+    before = gc.mem_alloc()
+    detection = Detection([Presence("here", "tags", None, 1, 1000000)])
+    process = GroupProcess("office", names[-1], 7, names[:-1], detection, 0)
+    for name in names[:-1]:
+        process.born(name, 7, "office", 0)
+    process.advance(0, 0)
+    [first] = process.advance(1, 2000000)
+    told = 0
+    for number in range(1, states + 1):
+        for at in range(members - 1):
+            clock = [number - 1] * members
+            clock[at], clock[-1] = number, 0
+            state = Reading(
+                site="hall", gateway=names[at], boot=7, seq=number, stream="s", kind="state", t_min=0, t_max=1,
+                attrs=attrs_of("office", first.view, at, {"here": True}), vclock=clock,
+            )  # fmt: skip
+            now_us = 2000000 + number * 1000 + at
+            process.receive("hall", names[at], wire.encode_batch([state]), now_us)
+            process.observe("tags", "E1", None, {}, now_us - 2000, now_us)
+            told += len(process.advance(now_us - 3000, now_us))
+        gc.collect()
+    gc.collect()
+    return {"held": gc.mem_alloc() - before, "free": gc.mem_free(), "told": told, "merged": process.merged}
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "keep":
+        print(json.dumps(keep(int(sys.argv[2]), int(sys.argv[3]))))
+    else:
+        with open(sys.argv[2]) as lines:
+            for result in replay(lines):
+                print(json.dumps(result))
+                gc.collect()
