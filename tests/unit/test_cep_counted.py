@@ -10,7 +10,8 @@ import pytest
 
 from support.cep_landing import GATEWAYS, MS, events_table, expected, random_readings, rule
 from support.landing import EPOCH_US, reading
-from whenabouts_cloud.cep import counting
+from whenabouts_cloud import cep
+from whenabouts_cloud.cep import counting, engines
 from whenabouts_cloud.cep.counted import CountShard, counts_of
 from whenabouts_cloud.cep.results import COUNT
 from whenabouts_cloud.rules import RuleError, parse_rules
@@ -202,6 +203,14 @@ def test_a_counting_rule_is_its_text(text):
     job = rule(text)
     assert parse_rules(job.text()).cep_rules[0] == job
     assert "COUNT" in job.text()
+
+
+def test_names_of_the_package_are_those_of_its_modules():
+    """Loaded when they are asked for; others are missing as usual."""
+    assert cep.engine is engines.engine
+    assert cep.detect is engines.detect
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        cep.nothing  # noqa: B018
 
 
 def test_the_command_line_starts_without_numba():

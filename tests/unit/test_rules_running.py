@@ -5,8 +5,11 @@ import json
 import click
 import pytest
 
+from whenabouts_cloud.cep.events import schema_of
+from whenabouts_cloud.cep.rule_frontier import RuleFrontier
 from whenabouts_cloud.rule_file import RuleFile, rules_of
 from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.rules.model import Count
 from whenabouts_cloud.rules.running import GONE, RunningRules
 from whenabouts_cloud.spark.sink import MARKER, WrongOutputError, claim
 
@@ -133,3 +136,24 @@ def test_counts_and_matches_do_not_run_together(tmp_path):
     folder = Folder(tmp_path, rules(1) + "RULE c SEQ(a, b) WITHIN 1 s PER key COUNT EVERY 1 s")
     with pytest.raises(click.UsageError, match="found r0, c, expected one kind"):
         rules_of(folder.file)
+
+
+def test_the_frontier_of_a_rule_is_the_least_of_its_streams_each_moved():
+    """b is 10 s ahead of a and moved back by 30 s; a promise counts from the next step on, after a restart too."""
+    [rule] = parsed(rules(1).replace('FROM "b" DELAY 1 s', 'FROM "b" DELAY 1 s OFFSET -30 s'))
+    none, frontier = schema_of(rule.plan()).empty_table(), RuleFrontier(rule)
+    frontier.promised(none, [[("hall/g", 100_000_000)], [("hall/g", 110_000_000)]])
+    assert frontier.value_us is None
+    again = RuleFrontier(rule)
+    again.restore(frontier.snapshot())
+    again.promised(none, [[], []])
+    assert again.value_us == 80_000_000
+    assert again.state() == {"frontier_us": 80_000_000, "silent": [], "unheard": []}
+
+
+def test_what_is_counted_is_its_words():
+    """In capitals, as it is written (whenabouts_cloud.rules.counts reads it)."""
+    count = Count((("sum", "a", "value"), ("avg", "b", "attrs.rssi")), 1_000_000)
+    [rule] = parsed(rules(1, more=" COUNT, SUM(a.value), AVG(b.attrs.rssi) EVERY 1 s"))
+    assert rule.count == count
+    assert count.text() == "COUNT, SUM(a.value), AVG(b.attrs.rssi) EVERY 1000000 us"
