@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.experiments.office import STATE, Office
-from whenabouts_cloud.latwin import All, LatWin, Local
-from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
+from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 
 Array = npt.NDArray[Any]
 Order = Literal["causal", "hybrid"]
@@ -76,9 +75,8 @@ def told(office: Office, window: int, order: Order = "causal") -> dict[tuple[int
             detector.push(p, number, clock, holds, lo, hi)
         else:
             detector.evidence(p, clock, lo)
-        runs = detector.runs
-        if runs is not None and runs not in found:
-            found[runs] = at
+        for runs in detector.overlaps:
+            found.setdefault(runs, at)
     return found
 
 
