@@ -195,7 +195,8 @@ class InWindows:
     def _tree(self, predicate: Predicate, wanted: bool = True) -> tree.Predicate:
         """The predicate, or its opposite, as the lattice evaluates it.
 
-        Leaves are asked once of each state, or pair of states. NOT goes down to the leaves, where what is not known makes neither a comparison nor its opposite hold.
+        Leaves are asked once of each state, or pair of states. NOT goes down to them, where what is not known makes neither
+        a comparison nor its opposite hold.
         """
         slots = [n for n, s in enumerate(self._plan.rule.streams) if s.name in streams_of(predicate)]
         match predicate:
