@@ -78,8 +78,11 @@ def test_the_configuration_in_the_readme_is_valid():
 
 def test_the_rule_in_the_readme_is_the_one_of_the_demonstration(tmp_path):
     """The rule that the README shows compiles, to what the demonstration runs."""
-    [text] = re.findall(r"```wa\n(.*?)```", README, re.S)
+    text, *others = re.findall(r"```wa\n(.*?)```", README, re.S)
     shown, run = tmp_path / "shown.wa", tmp_path / "run.wa"
     shown.write_text(text)
     run.write_text(RULE.format(a=DOCK, b=DOOR))
     assert load_rules(shown).rules[0].text() == load_rules(run).rules[0].text()
+    for other in others:
+        shown.write_text(other)
+        assert len(load_rules(shown).rules) == 1
