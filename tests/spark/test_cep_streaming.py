@@ -60,21 +60,6 @@ class Run:
         return sum({one["shard"]: one[name] for one in self.counts}.values())
 
 
-@pytest.fixture
-def make_run(spark, tmp_path):
-    """Runs whose queries are stopped at the end."""
-    runs = []
-
-    def make(job, shards=2):
-        runs.append(Run(spark, tmp_path, job, shards))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        if run.query is not None:
-            run.query.stop()
-
-
 @pytest.mark.parametrize("name", ["trailing", "arrival", "conditions", "across"])
 def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run, name):
     """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""

@@ -53,21 +53,6 @@ class Run:
         return pq.read_table(self.out).to_pylist()
 
 
-@pytest.fixture
-def make_run(spark, tmp_path):
-    """Runs whose queries are stopped at the end."""
-    runs = []
-
-    def make(job, shards=2):
-        runs.append(Run(spark, tmp_path, job, shards))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        if run.query is not None:
-            run.query.stop()
-
-
 @pytest.mark.parametrize("body", ["DEFINITELY s0 AND s1 AND s2", "POSSIBLY 2 OF (s0, s1, s2)"])
 def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(make_run, body):
     """Shuffled files, one landed twice, promises read one micro-batch before the readings they cover, a restart."""

@@ -48,21 +48,6 @@ class Run:
         return sum({one["shard"]: one["rows_kept"] for one in self.counts}.values())
 
 
-@pytest.fixture
-def make_run(spark, tmp_path):
-    """Runs whose queries are stopped at the end."""
-    runs = []
-
-    def make(job, shards=2):
-        runs.append(Run(spark, tmp_path, job, shards))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        if run.query is not None:
-            run.stop()
-
-
 def ticks(rows, seed, count):
     """Readings in `count` groups, late by up to two, and the truthful promises after each, by gateway."""
     rng = random.Random(seed)
