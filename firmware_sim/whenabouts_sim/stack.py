@@ -84,11 +84,11 @@ class Part:
         if self.running:
             self.process.terminate()
 
-    def stop(self) -> int:
+    def stop(self, within_s: float = STOP_S) -> int:
         """SIGTERM, and SIGKILL if it does not end in time; its exit code."""
         self.ask_to_end()
         try:
-            return self.process.wait(STOP_S)
+            return self.process.wait(max(0.0, within_s))
         except subprocess.TimeoutExpired:
             self.kill()
             return self.process.returncode
@@ -117,11 +117,12 @@ class Stack:
         self.close()
 
     def close(self) -> None:
-        """End all parts, in parallel, then the broker."""
+        """End all parts, in parallel and within STOP_S together, then the broker."""
+        deadline_s = time.monotonic() + STOP_S
         for part in self.parts.values():
             part.ask_to_end()
         for part in self.parts.values():
-            part.stop()
+            part.stop(deadline_s - time.monotonic())
         self.broker.stop()
 
     def start(self, name: str, command: Sequence[str], stdout: bool = False) -> Part:

@@ -125,7 +125,7 @@ def _start_reader(port: Path) -> None:
     os.close(descriptor)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 def test_ctrl_c_ends_every_process():
     """Interrupted while readings flow, the demonstration ends all it started and leaves nothing behind."""
     process = subprocess.Popen(
