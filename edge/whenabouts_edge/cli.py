@@ -20,6 +20,7 @@ from whenabouts_edge import config as configuration
 from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import clock_source
 from whenabouts_edge.eager.host import RulesFileError
+from whenabouts_edge.install.command import install
 from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
@@ -167,6 +168,7 @@ def sample_config() -> None:
     click.echo(sample_text())
 
 
+main.add_command(install)
 main.add_command(capture)
 main.add_command(trace)
 
