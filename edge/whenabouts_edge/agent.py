@@ -24,6 +24,7 @@ from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.link import Batch, LinkThread
+from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
@@ -49,13 +50,16 @@ log = logging.getLogger("whenabouts.edge")
 class Agent:
     """Runs one configuration until `stop` is called. To be made inside a running event loop.
 
+    notifier: whom to tell that it runs; without one nobody.
+
     Raises:
         SpoolError: the spool cannot be used.
         RulesFileError: the file of rules cannot be used.
     """
 
-    def __init__(self, config: Config, clock: ClockSource) -> None:
+    def __init__(self, config: Config, clock: ClockSource, notifier: Notifier | None = None) -> None:
         self.config = config
+        self._notifier = notifier or Notifier({})
         self._clock = clock
         self._sample = clock.sample()
         self._clock_epoch = 0  # counts steps beyond the bound
@@ -108,12 +112,15 @@ class Agent:
             self._every(PROMISE_EVERY_S, self._promise),
             self._every(self.config.beat_ms / 1000, self._beat),
             self._every(STATUS_EVERY_S, self._write_status),
+            *([self._feed(self._notifier.watchdog_s / FEEDS_A_PERIOD)] if self._notifier.watchdog_s else []),
         ]
+        self._notifier.ready()
         tasks = [asyncio.create_task(job) for job in [self._stopping.wait(), *jobs]]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # a job that ended by itself has failed: show why, and let the last will speak
+            self._notifier.stopping()
             await self._drain()
             await self._uplink.close()
         finally:
@@ -331,10 +338,21 @@ class Agent:
 
     # Health.
 
+    async def _feed(self, period_s: float) -> None:
+        """Feed the watchdog from this loop, behind what the spool has to do, while what was accepted gets settled."""
+        flow = Flow()
+        while True:
+            ready = await self._in_db(self._spool.can_commit)
+            if flow.moves(time.monotonic(), self._intake.accepted, self._intake.settled) and ready:
+                self._notifier.feed()
+            await asyncio.sleep(period_s)
+
     async def _write_status(self, running: bool = True) -> None:
         path = Path(self.config.state_dir) / "status.json"
+        status = self._status(running)
+        self._notifier.say(summary(status))
         try:
-            await asyncio.to_thread(_replace, path, json.dumps(self._status(running), indent=1))
+            await asyncio.to_thread(_replace, path, json.dumps(status, indent=1))
         except OSError as error:  # a full disk must not end the agent
             if not self._status_failed:
                 log.error("status %s: cannot write (%s); free space on its disk", path, error)

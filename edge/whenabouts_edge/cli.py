@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 a problem was found, 2 wrong usage or configuration. Resul
 import asyncio
 import json
 import logging
+import os
 import signal
 import sqlite3
 import sys
@@ -21,6 +22,7 @@ from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import clock_source
 from whenabouts_edge.eager.host import RulesFileError
 from whenabouts_edge.install.command import install
+from whenabouts_edge.notify import Notifier
 from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
@@ -78,7 +80,7 @@ def run(config_file: Path, log_level: str) -> None:
 
 
 async def _run(config: Config) -> None:
-    agent = Agent(config, clock_source(config.clock))
+    agent = Agent(config, clock_source(config.clock), Notifier(os.environ))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.stop)
