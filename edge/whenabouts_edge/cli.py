@@ -20,26 +20,17 @@ import click
 from whenabouts_edge import config as configuration
 from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.doctor.command import doctor
 from whenabouts_edge.eager.host import RulesFileError
 from whenabouts_edge.install.command import install
 from whenabouts_edge.notify import Notifier
+from whenabouts_edge.options import config_option, json_option, load
 from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
 from whenabouts_edge.trace.command import capture, trace
 
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
-
-_config_option = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    envvar="WHENABOUTS_EDGE_CONFIG",
-    show_envvar=True,
-    help="TOML file of this gateway.",
-)
-_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, for machines.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -55,7 +46,7 @@ def main() -> None:
 
 
 @main.command()
-@_config_option
+@config_option
 @click.option(
     "--log-level",
     default="info",
@@ -71,7 +62,7 @@ def run(config_file: Path, log_level: str) -> None:
     \b
     Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
     """
-    config = _load(config_file)
+    config = load(config_file)
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         asyncio.run(_run(config))
@@ -88,8 +79,8 @@ async def _run(config: Config) -> None:
 
 
 @main.command()
-@_config_option
-@_json_option
+@config_option
+@json_option
 def check(config_file: Path, as_json: bool) -> None:
     """Check a configuration file.
 
@@ -128,8 +119,8 @@ def check(config_file: Path, as_json: bool) -> None:
 
 
 @main.command()
-@_config_option
-@_json_option
+@config_option
+@json_option
 def status(config_file: Path, as_json: bool) -> None:
     """Show how the agent is.
 
@@ -138,7 +129,7 @@ def status(config_file: Path, as_json: bool) -> None:
     \b
     Example:  whenabouts-edge status --config /etc/whenabouts/edge.toml
     """
-    config = _load(config_file)
+    config = load(config_file)
     path = Path(config.state_dir) / "status.json"
     try:
         state: dict[str, Any] = json.loads(path.read_text())
@@ -171,17 +162,9 @@ def sample_config() -> None:
 
 
 main.add_command(install)
+main.add_command(doctor)
 main.add_command(capture)
 main.add_command(trace)
-
-
-def _load(config_file: Path) -> Config:
-    try:
-        return configuration.load(config_file)
-    except configuration.ConfigError as error:
-        for mistake in error.mistakes:
-            click.echo(mistake, err=True)
-        sys.exit(2)
 
 
 def _problems(state: dict[str, Any], age_s: float) -> list[str]:
