@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from whenabouts_edge.cli import main
 from whenabouts_edge.config import parse
+from whenabouts_edge.install.command import install as command
 from whenabouts_edge.install.files import UDEV_RULE, state_directory, unit, user_of
 from whenabouts_edge.install.plan import (
     CONFIG,
@@ -212,7 +212,7 @@ def test_the_rule_is_lines_of_matches_and_assignments_with_a_label_for_every_jum
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(main, ["install", *map(str, arguments)])
+    return CliRunner().invoke(command, [*map(str, arguments)])
 
 
 def contents(folder: Path) -> dict[str, str]:
