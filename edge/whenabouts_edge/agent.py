@@ -8,7 +8,6 @@ broker; only then say it.
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import time
@@ -26,6 +25,7 @@ from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.link import Batch, LinkThread
 from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
+from whenabouts_edge.report import Report
 from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
 from whenabouts_edge.undated import Undated
@@ -74,7 +74,7 @@ class Agent:
         self._group = None if config.group is None else self._join(config.group)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
         self._undated = Undated()
-        self._status_failed = False
+        self._report = Report(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
         self._acked_numbers = asyncio.Event()
@@ -348,17 +348,9 @@ class Agent:
             await asyncio.sleep(period_s)
 
     async def _write_status(self, running: bool = True) -> None:
-        path = Path(self.config.state_dir) / "status.json"
         status = self._status(running)
         self._notifier.say(summary(status))
-        try:
-            await asyncio.to_thread(_replace, path, json.dumps(status, indent=1))
-        except OSError as error:  # a full disk must not end the agent
-            if not self._status_failed:
-                log.error("status %s: cannot write (%s); free space on its disk", path, error)
-            self._status_failed = True
-        else:
-            self._status_failed = False
+        await asyncio.to_thread(self._report.write, status)
 
     def _status(self, running: bool) -> dict[str, Any]:
         state, uplink, sample = self._spool.state, self._uplink, self._sample
@@ -409,13 +401,6 @@ class Agent:
         while True:
             await job()
             await asyncio.sleep(period_s)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new one, never half of it."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text + "\n")
-    temporary.replace(path)
 
 
 def _version() -> str:

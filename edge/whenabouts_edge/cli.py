@@ -133,6 +133,8 @@ def status(config_file: Path, as_json: bool) -> None:
     path = Path(config.state_dir) / "status.json"
     try:
         state: dict[str, Any] = json.loads(path.read_text())
+    except PermissionError:
+        raise click.ClickException(f"{path}: found no permission to read; run it with sudo") from None
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{path}: cannot read ({error}); has the agent run with this state_dir?") from None
     try:

@@ -26,6 +26,7 @@ from whenabouts_edge.doctor.findings import (
     BrokerFacts,
     ClockFacts,
     DiskFacts,
+    FileFacts,
     Finding,
     PathFacts,
     PortFacts,
@@ -35,6 +36,7 @@ from whenabouts_edge.doctor.findings import (
     of_broker,
     of_clock,
     of_disk,
+    of_file,
     of_port,
     of_user,
 )
@@ -195,6 +197,37 @@ def test_rights_are_the_system_s_own(tmp_path):
     ]
     assert [may(WHO, PathFacts(0, 0, "root", mode), 6) for mode in (0o600, 0o060, 0o006)] == [False, False, True]
     assert may(UserFacts("root", 0, frozenset()), PathFacts(998, 0, "root", 0), 6)
+
+
+SECRET = PathFacts(0, 998, "whenabouts", 0o640)
+ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
+
+
+@pytest.mark.parametrize(
+    ("path", "above", "found", "fix"),
+    [
+        (SECRET, (ETC,), "can be read", ""),
+        (replace(SECRET, gid=0), (ETC,), "may not read", "sudo chgrp whenabouts /etc/x/secret; sudo chmod 640"),
+        (None, (ETC,), "does not exist", "make it, or correct password_file"),
+        (SECRET, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
+        (None, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
+    ],
+)
+def test_files_that_the_agent_reads(path, above, found, fix):
+    """Itself and every folder on the way, with the rights of the agent's user and not of who asks."""
+    finding = of_file(FileFacts("password_file", "/etc/x/secret", path, above), WHO)
+    assert found in finding.found
+    assert finding.fix.startswith(fix)
+    assert finding.fine == (fix == "")
+
+
+def test_files_are_those_of_the_configuration(tmp_path):
+    """One that is there with all folders above it, one that is not; what is not configured is not asked for."""
+    (tmp_path / "rules").write_text("")
+    text = f'rules_file = "{tmp_path}/rules"\n' + reader_lines("p") + f'[broker]\nca_file = "{tmp_path}/no/ca.pem"\n'
+    ca, rules = collect.files(parse(text))
+    assert (ca.key, ca.path, ca.above[0][0], ca.above[-1][0]) == ("ca_file", None, "/", str(tmp_path))
+    assert (rules.key, rules.path.uid, rules.above[-1][0]) == ("rules_file", os.geteuid(), str(tmp_path))
 
 
 def reader_lines(port: str) -> str:

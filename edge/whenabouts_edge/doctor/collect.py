@@ -26,7 +26,15 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from whenabouts_edge.clock.choose import clock_source
 from whenabouts_edge.clock.kernel import CHRONYD_PIDS
-from whenabouts_edge.doctor.findings import BrokerFacts, ClockFacts, DiskFacts, PathFacts, PortFacts, UserFacts
+from whenabouts_edge.doctor.findings import (
+    BrokerFacts,
+    ClockFacts,
+    DiskFacts,
+    FileFacts,
+    PathFacts,
+    PortFacts,
+    UserFacts,
+)
 from whenabouts_edge.settings import BrokerConfig, Config, ReaderConfig
 from whenabouts_edge.uplink import secure
 
@@ -77,6 +85,17 @@ def ports(readers: tuple[ReaderConfig, ...], agent_pid: int | None) -> Iterator[
             holders=tuple((pid, _process_name(pid), pid == agent_pid) for pid in holders.get(path, ())),
             unseen=unseen,
         )
+
+
+def files(config: Config) -> Iterator[FileFacts]:
+    """Every file that the agent reads."""
+    keys = ("password_file", "ca_file", "cert_file", "key_file")
+    for key, name in [*((key, getattr(config.broker, key)) for key in keys), ("rules_file", config.rules_file)]:
+        if name is not None:
+            file = Path(name).absolute()
+            above = [(str(folder), _path(str(folder))) for folder in reversed(file.parents)]
+            known = tuple((folder, path) for folder, path in above if path is not None)
+            yield FileFacts(key, str(file), _path(str(file)), known)
 
 
 def clock(table: dict[str, Any]) -> ClockFacts:

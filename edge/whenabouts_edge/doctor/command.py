@@ -47,6 +47,7 @@ def examine(config: Config) -> list[Finding]:
     found = [findings.of_user(user, PORT_GROUP, collect.group_id(PORT_GROUP))]
     for port in collect.ports(config.readers, agent_pid):
         found += findings.of_port(port, user)
+    found += [findings.of_file(file, user) for file in collect.files(config)]
     found += findings.of_clock(collect.clock(config.clock))
     found.append(findings.of_broker(collect.broker(config.broker, config.gateway)))
     found += findings.of_disk(collect.disk(config, agent_pid), user)

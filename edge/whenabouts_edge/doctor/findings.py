@@ -62,6 +62,16 @@ class PortFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class FileFacts:
+    """A file that the configuration names under key. path: None when it is not there; above: the folders on the way."""
+
+    key: str
+    file: str
+    path: PathFacts | None
+    above: tuple[tuple[str, PathFacts], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClockFacts:
     """The clock as the agent sees it, and what keeps it. max_clock_error_ppm: of chrony's configuration, None unless set."""
 
@@ -165,6 +175,21 @@ def of_user(user: UserFacts, group: str, gid: int | None) -> Finding:
         return Finding("user", f"{user.name}, may use ports of group {group}")
     fix = f"sudo usermod -aG {group} {user.name}; then log in or start the agent again"
     return Finding("user", f"{user.name} is not in group {group}, which owns serial ports", fix)
+
+
+def of_file(file: FileFacts, user: UserFacts) -> Finding:
+    """Whether the agent can read it; a password is usually kept from everybody, the agent included."""
+    closed = next((folder for folder, path in file.above if not may(user, path, 1)), None)
+    if closed is not None:
+        return Finding(
+            "files", f"{file.key}: user {user.name} may not enter {closed}", f"move {file.file} to /etc/whenabouts"
+        )
+    if file.path is None:
+        return Finding("files", f"{file.key}: {file.file} does not exist", f"make it, or correct {file.key}")
+    if not may(user, file.path, 4):
+        fix = f"sudo chgrp {user.name} {file.file}; sudo chmod 640 {file.file}"
+        return Finding("files", f"{file.key}: user {user.name} may not read {file.file}", fix)
+    return Finding("files", f"{file.key}: {file.file} can be read")
 
 
 def of_clock(clock: ClockFacts) -> Iterator[Finding]:

@@ -90,7 +90,8 @@ def install(wanted: Wanted, facts: Facts) -> list[Action]:
     """The steps that make the agent a service.
 
     Raises:
-        InstallError: the service could not see its program, configuration or state, or the user's name is none.
+        InstallError: the configuration has mistakes, the service could not see its program or files, or the user's name is
+            none.
     """
     user = wanted.user or _installed_user(facts) or USER
     state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
@@ -132,6 +133,8 @@ def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
         now = ("--now",) if facts.live else ()
         actions.append(_run(wanted, ("systemctl",), "disable", *now, UNIT_NAME, why="ends it, also at the next start"))
     actions += [Action("remove", path, "was installed") for path in reversed(WRITTEN) if path in facts.files]
+    if facts.config and facts.config.metrics_file and UNIT in facts.files:
+        actions.append(Action("remove", facts.config.metrics_file, "would show old figures for ever"))
     if facts.live and UNIT in facts.files:
         actions.append(_run(wanted, ("systemctl",), "daemon-reload", why="the unit is gone"))
     if facts.live and RULE in facts.files:
@@ -158,6 +161,9 @@ def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
 
 def _refuse(wanted: Wanted, facts: Facts, user: str, state_dir: str) -> None:
     mistakes = []
+    if facts.config is None and wanted.config_file in facts.files:
+        path = wanted.config_file
+        mistakes.append(f"config: found mistakes in {path}, expected none; see `whenabouts-edge check --config {path}`")
     if not _USER_NAME.fullmatch(user):
         mistakes.append(f"user: found {user!r}, expected small letters, digits, _ and -, beginning with a letter or _")
     elif user == "root":
@@ -215,7 +221,7 @@ def _config(wanted: Wanted, facts: Facts) -> Action:
         return Action("write", path, "a configuration to edit: site, gateway, broker and readers", text=sample_text())
     if facts.files[path] == sample_text():
         return Action("keep", path, "still the example; edit site, gateway, broker and readers")
-    return Action("keep", path, "yours" if facts.config else "yours, but has mistakes: see `whenabouts-edge check`")
+    return Action("keep", path, "yours")
 
 
 def _start(facts: Facts, unit_changed: bool) -> Iterator[Action]:
