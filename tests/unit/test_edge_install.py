@@ -57,7 +57,7 @@ def done(facts: Facts, wanted: Wanted = PROGRAM) -> Facts:
                     users.setdefault(line.split()[1], line.split('"')[1])
                 elif line.startswith("m "):
                     members.add(line.split()[1])
-    return replace(facts, files=files, users=users, members=frozenset(members))
+    return replace(facts, files=files, users=users, members=frozenset(members), config=parse(files[CONFIG]))
 
 
 def edited(text: str = EDITED, **changes) -> Facts:
@@ -105,7 +105,7 @@ def test_a_configuration_that_is_there_is_never_written(text):
 
 def test_a_configuration_with_mistakes_is_not_installed():
     """The unit depends on what it says: a slip of the pen must not move the spool."""
-    with pytest.raises(InstallError, match="config: found mistakes in /etc/whenabouts/edge.toml"):
+    with pytest.raises(InstallError, match="config: found mistakes in /etc/whenabouts/edge"):
         install(PROGRAM, replace(NOTHING, files={CONFIG: EDITED + "oops = 1"}))
 
 

@@ -65,8 +65,9 @@ KeyringMode=private
 LockPersonality=true
 MemoryDenyWriteExecute=true
 SystemCallArchitectures=native
-SystemCallFilter=@system-service adjtimex clock_adjtime
+SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
+SystemCallFilter=adjtimex clock_adjtime
 SystemCallErrorNumber=EPERM
 
 [Install]
