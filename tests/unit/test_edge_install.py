@@ -176,7 +176,7 @@ def test_the_unit_lets_the_agent_reach_what_its_configuration_names():
     after = done(edited(config))
     lines = after.files[UNIT].splitlines()
     assert 'ReadWritePaths="/data/100%% dock"' in lines
-    assert "ReadWritePaths=/var/lib/node" in lines
+    assert "ReadWritePaths=-/var/lib/node" in lines
     assert "DeviceAllow=/dev/rfcomm0 rw" in lines
     assert not [line for line in lines if line.startswith("StateDirectory")]
     assert after.files[TMPFILES].splitlines()[1] == 'd "/data/100% dock" 0700 whenabouts whenabouts -'
