@@ -8,7 +8,6 @@ broker; only then say it.
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import time
@@ -24,7 +23,9 @@ from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.link import Batch, LinkThread
+from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
+from whenabouts_edge.report import Report
 from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
 from whenabouts_edge.undated import Undated
@@ -49,13 +50,16 @@ log = logging.getLogger("whenabouts.edge")
 class Agent:
     """Runs one configuration until `stop` is called. To be made inside a running event loop.
 
+    notifier: whom to tell that it runs; without one nobody.
+
     Raises:
         SpoolError: the spool cannot be used.
         RulesFileError: the file of rules cannot be used.
     """
 
-    def __init__(self, config: Config, clock: ClockSource) -> None:
+    def __init__(self, config: Config, clock: ClockSource, notifier: Notifier | None = None) -> None:
         self.config = config
+        self._notifier = notifier or Notifier({})
         self._clock = clock
         self._sample = clock.sample()
         self._clock_epoch = 0  # counts steps beyond the bound
@@ -70,7 +74,7 @@ class Agent:
         self._group = None if config.group is None else self._join(config.group)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
         self._undated = Undated()
-        self._status_failed = False
+        self._report = Report(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
         self._acked_numbers = asyncio.Event()
@@ -108,12 +112,15 @@ class Agent:
             self._every(PROMISE_EVERY_S, self._promise),
             self._every(self.config.beat_ms / 1000, self._beat),
             self._every(STATUS_EVERY_S, self._write_status),
+            *([self._feed(self._notifier.watchdog_s / FEEDS_A_PERIOD)] if self._notifier.watchdog_s else []),
         ]
+        self._notifier.ready()
         tasks = [asyncio.create_task(job) for job in [self._stopping.wait(), *jobs]]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # a job that ended by itself has failed: show why, and let the last will speak
+            self._notifier.stopping()
             await self._drain()
             await self._uplink.close()
         finally:
@@ -331,16 +338,19 @@ class Agent:
 
     # Health.
 
+    async def _feed(self, period_s: float) -> None:
+        """Feed the watchdog from this loop, behind what the spool has to do, while what was accepted gets settled."""
+        flow = Flow()
+        while True:
+            ready = await self._in_db(self._spool.can_commit)
+            if flow.moves(time.monotonic(), self._intake.accepted, self._intake.settled) and ready:
+                self._notifier.feed()
+            await asyncio.sleep(period_s)
+
     async def _write_status(self, running: bool = True) -> None:
-        path = Path(self.config.state_dir) / "status.json"
-        try:
-            await asyncio.to_thread(_replace, path, json.dumps(self._status(running), indent=1))
-        except OSError as error:  # a full disk must not end the agent
-            if not self._status_failed:
-                log.error("status %s: cannot write (%s); free space on its disk", path, error)
-            self._status_failed = True
-        else:
-            self._status_failed = False
+        status = self._status(running)
+        self._notifier.say(summary(status))
+        await asyncio.to_thread(self._report.write, status)
 
     def _status(self, running: bool) -> dict[str, Any]:
         state, uplink, sample = self._spool.state, self._uplink, self._sample
@@ -391,13 +401,6 @@ class Agent:
         while True:
             await job()
             await asyncio.sleep(period_s)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old or the new one, never half of it."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text + "\n")
-    temporary.replace(path)
 
 
 def _version() -> str:

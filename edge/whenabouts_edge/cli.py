@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 a problem was found, 2 wrong usage or configuration. Resul
 import asyncio
 import json
 import logging
+import os
 import signal
 import sqlite3
 import sys
@@ -19,24 +20,17 @@ import click
 from whenabouts_edge import config as configuration
 from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.doctor.command import doctor
 from whenabouts_edge.eager.host import RulesFileError
+from whenabouts_edge.install.command import install
+from whenabouts_edge.notify import Notifier
+from whenabouts_edge.options import config_option, json_option, load
 from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
 from whenabouts_edge.trace.command import capture, trace
 
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
-
-_config_option = click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    required=True,
-    envvar="WHENABOUTS_EDGE_CONFIG",
-    show_envvar=True,
-    help="TOML file of this gateway.",
-)
-_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, for machines.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,7 +46,7 @@ def main() -> None:
 
 
 @main.command()
-@_config_option
+@config_option
 @click.option(
     "--log-level",
     default="info",
@@ -68,7 +62,7 @@ def run(config_file: Path, log_level: str) -> None:
     \b
     Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
     """
-    config = _load(config_file)
+    config = load(config_file)
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         asyncio.run(_run(config))
@@ -77,7 +71,7 @@ def run(config_file: Path, log_level: str) -> None:
 
 
 async def _run(config: Config) -> None:
-    agent = Agent(config, clock_source(config.clock))
+    agent = Agent(config, clock_source(config.clock), Notifier(os.environ))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.stop)
@@ -85,8 +79,8 @@ async def _run(config: Config) -> None:
 
 
 @main.command()
-@_config_option
-@_json_option
+@config_option
+@json_option
 def check(config_file: Path, as_json: bool) -> None:
     """Check a configuration file.
 
@@ -125,8 +119,8 @@ def check(config_file: Path, as_json: bool) -> None:
 
 
 @main.command()
-@_config_option
-@_json_option
+@config_option
+@json_option
 def status(config_file: Path, as_json: bool) -> None:
     """Show how the agent is.
 
@@ -135,10 +129,12 @@ def status(config_file: Path, as_json: bool) -> None:
     \b
     Example:  whenabouts-edge status --config /etc/whenabouts/edge.toml
     """
-    config = _load(config_file)
+    config = load(config_file)
     path = Path(config.state_dir) / "status.json"
     try:
         state: dict[str, Any] = json.loads(path.read_text())
+    except PermissionError:
+        raise click.ClickException(f"{path}: found no permission to read; run it with sudo") from None
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{path}: cannot read ({error}); has the agent run with this state_dir?") from None
     try:
@@ -167,17 +163,10 @@ def sample_config() -> None:
     click.echo(sample_text())
 
 
+main.add_command(install)
+main.add_command(doctor)
 main.add_command(capture)
 main.add_command(trace)
-
-
-def _load(config_file: Path) -> Config:
-    try:
-        return configuration.load(config_file)
-    except configuration.ConfigError as error:
-        for mistake in error.mistakes:
-            click.echo(mistake, err=True)
-        sys.exit(2)
 
 
 def _problems(state: dict[str, Any], age_s: float) -> list[str]:

@@ -114,6 +114,7 @@ class _Checker:
             gateway=general["gateway"],
             state_dir=general["state_dir"],
             rules_file=general["rules_file"],
+            metrics_file=general["metrics_file"],
             broker=BrokerConfig(**broker),
             clock=clock,
             spool_limit_bytes=(spool["limit_mib"] or 0) << 20,

@@ -58,6 +58,11 @@ GENERAL = {
     "site": _name("Place this gateway stands at; first level of its topics.", "warehouse"),
     "gateway": _name("Name of this gateway, unique among all that share a landing.", "dock-1"),
     "state_dir": _text("/var/lib/whenabouts", "Folder for the spool and the status file."),
+    "metrics_file": _text(
+        None,
+        "Text file of metrics for Prometheus' node exporter, renewed every second; name it *.prom.",
+        "/var/lib/prometheus/node-exporter/whenabouts.prom",
+    ),
     "rules_file": _text(
         None,
         "Compiled rules to run from the start; rules from the broker take their place.",
@@ -275,6 +280,7 @@ class Config:
     beat_ms: int
     readers: tuple[ReaderConfig, ...] = field(default_factory=tuple)
     group: GroupConfig | None = None
+    metrics_file: str | None = None
 
 
 def sample() -> str:

@@ -190,6 +190,15 @@ class Spool:
         """Depth and numbering, from memory."""
         return SpoolState(self._readings, self._payload_bytes, self.boot, self._next_seq)
 
+    def can_commit(self) -> bool:
+        """Whether a transaction can begin and end; writes nothing, to spare the card."""
+        try:
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        return True
+
     def close(self) -> None:
         """Close the file; what was committed is on the disk already."""
         self._db.close()

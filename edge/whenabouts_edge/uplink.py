@@ -158,7 +158,6 @@ class Uplink:
         await asyncio.wait_for(answered, CONNECT_TIMEOUT_S)
 
     def _make_client(self) -> mqtt.Client:
-        b = self._broker
         client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
             client_id=f"wa-{self._birth.gateway}",
@@ -168,10 +167,7 @@ class Uplink:
         client.max_inflight_messages_set(0)  # the outbox limits what is on its way
         client.connect_timeout = CONNECT_TIMEOUT_S
         client.will_set(self._topic("status"), self._status("offline"), qos=1, retain=True)
-        if b.ca_file or b.cert_file:
-            client.tls_set(b.ca_file, b.cert_file, b.key_file)
-        if b.username:
-            client.username_pw_set(b.username, _password(b.password_file) if b.password_file else None)
+        secure(client, self._broker)
         return client
 
     def _answered(self, client: mqtt.Client, answered: "asyncio.Future[None]", reason: Any) -> None:
@@ -247,6 +243,18 @@ class Uplink:
 
     def _status(self, condition: str) -> bytes:
         return encode_status(Status(self._birth.site, self._birth.gateway, self._birth.boot, condition))
+
+
+def secure(client: mqtt.Client, broker: BrokerConfig) -> None:
+    """Set TLS and login of a client as configured.
+
+    Raises:
+        OSError, ValueError: a certificate, key or password cannot be read.
+    """
+    if broker.ca_file or broker.cert_file:
+        client.tls_set(broker.ca_file, broker.cert_file, broker.key_file)
+    if broker.username:
+        client.username_pw_set(broker.username, _password(broker.password_file) if broker.password_file else None)
 
 
 def _end(client: mqtt.Client) -> None:

@@ -1,0 +1,143 @@
+"""The files that make the agent a service: unit, rule for serial ports, user.
+
+The unit gives the agent what it uses and nothing else. Left open on purpose: AF_UNIX (the time service and the service
+manager are asked through it), reading the kernel's clock (adjtimex; setting it needs a capability that is not there) and
+the list of processes (whether chronyd runs). MemoryMax is about seven times what an idle agent with four readers takes.
+
+The rule makes by-id links itself: the one that systemd brings lost them in some releases, Debian 12's first among them.
+It keeps ModemManager away, which otherwise speaks to every new port, and takes FTDI's 16 ms of waiting down to 1.
+systemd.exec(5), systemd.service(5), sysusers.d(5), tmpfiles.d(5), udev(7).
+"""
+
+from collections.abc import Sequence
+
+UNIT_NAME = "whenabouts-edge.service"
+USER_COMMENT = "Whenabouts agent"  # tells a user that was made here from any other
+PORT_GROUP = "dialout"
+WATCHDOG_S = 30
+DEVICES = ("ttyUSB", "ttyACM", "ttyAMA", "ttyS")  # by the kernel's names of drivers, which need no port to be there
+_OF_THOSE = ("/dev/serial", *(f"/dev/{name}" for name in DEVICES))
+
+_UNIT = """\
+# Written by `whenabouts-edge install`. Changes belong into `systemctl edit {name}`.
+[Unit]
+Description=Whenabouts agent: readings with the interval in which they surely happened
+Documentation=man:systemd.service(5)
+RequiresMountsFor={state_dir}
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+User={user}
+SupplementaryGroups={group}
+{state}
+UMask=0077
+Restart=always
+RestartSec=2
+RestartPreventExitStatus=2
+WatchdogSec={watchdog_s}
+TimeoutStartSec=5min
+TimeoutStopSec=30
+MemoryMax=256M
+TasksMax=256
+
+DevicePolicy=closed
+{devices}
+CapabilityBoundingSet=
+NoNewPrivileges=true
+ProtectSystem=strict
+ProtectHome=true
+PrivateTmp=true
+PrivateMounts=true
+ProtectControlGroups=true
+ProtectHostname=true
+ProtectKernelLogs=true
+ProtectKernelModules=true
+ProtectKernelTunables=true
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=true
+RestrictRealtime=true
+RestrictSUIDSGID=true
+RemoveIPC=true
+KeyringMode=private
+LockPersonality=true
+MemoryDenyWriteExecute=true
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallFilter=adjtimex clock_adjtime
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_BY_ID = "serial/by-id/$env{ID_BUS}-$env{ID_SERIAL}-if$env{ID_USB_INTERFACE_NUM}"
+UDEV_RULE = f"""\
+# Written by `whenabouts-edge install`: serial ports of readers by id, for group {PORT_GROUP}.
+SUBSYSTEM=="usb-serial", DRIVER=="ftdi_sio", ATTR{{latency_timer}}="1"
+ACTION=="remove", GOTO="whenabouts_end"
+SUBSYSTEM!="tty", GOTO="whenabouts_end"
+KERNEL!="ttyUSB[0-9]*|ttyACM[0-9]*", GOTO="whenabouts_end"
+GROUP="{PORT_GROUP}", MODE="0660", ENV{{ID_MM_DEVICE_IGNORE}}="1"
+IMPORT{{builtin}}="usb_id"
+ENV{{ID_SERIAL}}=="", GOTO="whenabouts_end"
+SUBSYSTEMS=="usb-serial", ENV{{.ID_PORT}}="$attr{{port_number}}"
+ENV{{.ID_PORT}}=="", SYMLINK+="{_BY_ID}"
+ENV{{.ID_PORT}}=="?*", SYMLINK+="{_BY_ID}-port$env{{.ID_PORT}}"
+LABEL="whenabouts_end"
+"""
+
+
+def unit(command: Sequence[str], user: str, state_dir: str, ports: Sequence[str], writes: Sequence[str] = ()) -> str:
+    """The unit that runs command as user; ports are those of the configuration, writes further folders it writes to."""
+    managed = state_directory(state_dir)
+    state = (
+        [f"StateDirectory={managed}", "StateDirectoryMode=0700"] if managed else [f"ReadWritePaths={_word(state_dir)}"]
+    )
+    state += [f"ReadWritePaths={_word('-' + folder)}" for folder in writes]  # one that is missing stops nothing
+    others = sorted({port for port in ports if port.startswith("/dev/") and not port.startswith(_OF_THOSE)})
+    devices = [*(f"char-{name}" for name in DEVICES), *others]
+    return _UNIT.format(
+        name=UNIT_NAME,
+        state_dir=_word(state_dir),
+        command=" ".join(_word(word).replace("$", "$$") for word in command),
+        user=user,
+        group=PORT_GROUP,
+        state="\n".join(state),
+        watchdog_s=WATCHDOG_S,
+        devices="\n".join(f"DeviceAllow={device} rw" for device in devices),
+    )
+
+
+def state_directory(state_dir: str) -> str | None:
+    """What StateDirectory= calls this folder, None when the service manager cannot make it itself."""
+    name = state_dir.removeprefix("/var/lib/").strip("/")
+    plain = all(c.isascii() and (c.isalnum() or c in "/_.-") for c in name) and ".." not in name
+    return name if state_dir.startswith("/var/lib/") and name and plain else None
+
+
+def sysusers(user: str, make: bool) -> str:
+    """Makes the user, unless it is one that was there before, and lets it use serial ports."""
+    head = "# Written by `whenabouts-edge install`.\n"
+    made = f'u {user} - "{USER_COMMENT}"\n' if make else ""
+    return f"{head}{made}m {user} {PORT_GROUP}\n"
+
+
+def tmpfiles(user: str, state_dir: str) -> str:
+    """Makes the state folder where the unit cannot."""
+    return f'# Written by `whenabouts-edge install`.\nd "{state_dir}" 0700 {user} {user} -\n'
+
+
+def user_of(unit_text: str) -> str | None:
+    """The user that a unit of ours runs as."""
+    found = [line.removeprefix("User=") for line in unit_text.splitlines() if line.startswith("User=")]
+    return found[0] if found else None
+
+
+def _word(text: str) -> str:
+    """One word as the service manager reads it."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{text}"' if any(c in " \t'\"\\;" for c in text) else text

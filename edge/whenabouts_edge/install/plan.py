@@ -1,0 +1,257 @@
+"""What installing and uninstalling do, as a list of actions with a reason each; nothing is done here.
+
+A plan depends on what is there: what is already as it should be is kept, so that installing twice changes nothing. The
+configuration belongs to its owner: it is written when there is none, never changed, and removed only by purging.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from whenabouts_edge.install.files import (
+    PORT_GROUP,
+    UDEV_RULE,
+    UNIT_NAME,
+    USER_COMMENT,
+    state_directory,
+    sysusers,
+    tmpfiles,
+    unit,
+    user_of,
+)
+from whenabouts_edge.settings import Config
+from whenabouts_edge.settings import sample as sample_text
+
+UNIT = f"/etc/systemd/system/{UNIT_NAME}"
+RULE = "/etc/udev/rules.d/70-whenabouts.rules"
+SYSUSERS = "/etc/sysusers.d/whenabouts.conf"
+TMPFILES = "/etc/tmpfiles.d/whenabouts.conf"
+WRITTEN = (SYSUSERS, TMPFILES, RULE, UNIT)
+USER = "whenabouts"
+CONFIG = "/etc/whenabouts/edge.toml"
+STATE_FILES = ("spool.sqlite*", "status.json", "status.tmp")  # of state_dir: what the agent writes there
+
+_HIDDEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # what ProtectHome and PrivateTmp hide from the service
+_USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
+
+
+class InstallError(Exception):
+    """It cannot be installed like this; `mistakes` holds one line for each reason."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step. verb: keep, write, remove, clear (files of a folder by pattern, then the folder if empty) or run."""
+
+    verb: str
+    what: str
+    why: str
+    text: str = ""
+    patterns: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for. command: the words that start this program; needs: files that it cannot start without; root: a
+    folder that holds another system.
+    """
+
+    command: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    config_file: str = CONFIG
+    user: str | None = None
+    root: str | None = None
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is there. files: content by path of those among WRITTEN and the configuration that exist.
+
+    config: the configuration if it has no mistakes. users: comment by name. members: users of the group of serial ports.
+    live: a running systemd manages this very system.
+    """
+
+    files: Mapping[str, str]
+    config: Config | None
+    users: Mapping[str, str]
+    members: frozenset[str]
+    state_there: bool
+    live: bool
+
+
+def install(wanted: Wanted, facts: Facts) -> list[Action]:
+    """The steps that make the agent a service.
+
+    Raises:
+        InstallError: the configuration has mistakes, the service could not see its program or files, or the user's name is
+            none.
+    """
+    user = wanted.user or _installed_user(facts) or USER
+    state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
+    _refuse(wanted, facts, user, state_dir)
+    make_user = user not in facts.users or facts.users[user] == USER_COMMENT
+    managed = state_directory(state_dir) is not None
+    actions = [_written(facts, SYSUSERS, sysusers(user, make_user), f"user {user}, in group {PORT_GROUP}")]
+    if user not in facts.users or user not in facts.members:
+        actions.append(_run(wanted, ("systemd-sysusers",), _name(SYSUSERS), why="makes the user and its membership"))
+    if not managed:
+        text = tmpfiles(user, state_dir)
+        actions.append(_written(facts, TMPFILES, text, f"folder {state_dir} for spool and status"))
+        if actions[-1].verb == "write" or not facts.state_there:
+            actions.append(_run(wanted, ("systemd-tmpfiles",), "--create", _name(TMPFILES), why="makes that folder"))
+    elif TMPFILES in facts.files:
+        actions.append(Action("remove", TMPFILES, "the unit makes the folder for spool and status itself"))
+    rule = _written(facts, RULE, UDEV_RULE, f"readers' ports by id, for group {PORT_GROUP}, without ModemManager")
+    actions.append(rule)
+    if rule.verb == "write" and facts.live:
+        actions += _reload_udev()
+    actions.append(_config(wanted, facts))
+    ports = [reader.port for reader in facts.config.readers] if facts.config else []
+    command = (*wanted.command, "run", "--config", wanted.config_file)
+    service = _written(facts, UNIT, unit(command, user, state_dir, ports, _writes(facts.config)), "runs the agent")
+    actions.append(service)
+    if service.verb == "write" and facts.live:
+        actions.append(_run(wanted, ("systemctl",), "daemon-reload", why="the unit is new"))
+    actions.append(_run(wanted, ("systemctl",), "enable", UNIT_NAME, why="starts it with the machine"))
+    actions += _start(facts, service.verb == "write")
+    return actions
+
+
+def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
+    """The steps that take away what `install` made; configuration and spool stay unless they are to be purged."""
+    user = wanted.user or _installed_user(facts) or USER
+    state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
+    actions = []
+    if UNIT in facts.files:
+        now = ("--now",) if facts.live else ()
+        actions.append(_run(wanted, ("systemctl",), "disable", *now, UNIT_NAME, why="ends it, also at the next start"))
+    actions += [Action("remove", path, "was installed") for path in reversed(WRITTEN) if path in facts.files]
+    if facts.config and facts.config.metrics_file and UNIT in facts.files:
+        actions.append(Action("remove", facts.config.metrics_file, "would show old figures for ever"))
+    if facts.live and UNIT in facts.files:
+        actions.append(_run(wanted, ("systemctl",), "daemon-reload", why="the unit is gone"))
+    if facts.live and RULE in facts.files:
+        actions += _reload_udev()
+    if wanted.purge:
+        if wanted.config_file in facts.files:
+            actions.append(Action("remove", wanted.config_file, "purged"))
+        if facts.state_there:
+            actions.append(Action("clear", state_dir, "purged: spool and status", patterns=STATE_FILES))
+    else:
+        if wanted.config_file in facts.files:
+            actions.append(Action("keep", wanted.config_file, "yours; --purge removes it"))
+        if facts.state_there:
+            actions.append(Action("keep", state_dir, "may hold readings that have not landed; --purge removes them"))
+    if facts.users.get(user) == USER_COMMENT:
+        if wanted.purge or not facts.state_there:
+            prefix = ("--prefix", wanted.root) if wanted.root else ()
+            actions.append(Action("run", _line("userdel", *prefix, user), "was made for the agent",
+                                  command=("userdel", *prefix, user)))  # fmt: skip
+        else:
+            actions.append(Action("keep", f"user {user}", f"owns what is in {state_dir}"))
+    return actions
+
+
+def _refuse(wanted: Wanted, facts: Facts, user: str, state_dir: str) -> None:
+    mistakes = []
+    if facts.config is None and wanted.config_file in facts.files:
+        path = wanted.config_file
+        mistakes.append(f"config: found mistakes in {path}, expected none; see `whenabouts-edge check --config {path}`")
+    if not _USER_NAME.fullmatch(user):
+        mistakes.append(f"user: found {user!r}, expected small letters, digits, _ and -, beginning with a letter or _")
+    elif user == "root":
+        mistakes.append("user: found root, expected one with fewer rights; leave --user out to have one made")
+    mistakes += [
+        f"program: found {path}, which the service cannot see; expected a place outside {', '.join(_HIDDEN)}; "
+        "make one with `sudo /usr/bin/python3 -m venv /opt/whenabouts` and install it there"
+        for path in dict.fromkeys((wanted.command[0], *wanted.needs))
+        if _is_hidden(path)
+    ]
+    seen = {"config": wanted.config_file, "state_dir": state_dir}
+    if facts.config:
+        broker = facts.config.broker
+        seen |= {key: getattr(broker, key) or "" for key in ("password_file", "ca_file", "cert_file", "key_file")}
+        seen["rules_file"] = facts.config.rules_file or ""
+    for key, path in seen.items():
+        if path and not path.startswith("/"):
+            mistakes.append(f"{key}: found {path}, expected a path that begins with /: a service has no current folder")
+        elif _is_hidden(path):
+            mistakes.append(
+                f"{key}: found {path}, which the service cannot see; expected one outside {', '.join(_HIDDEN)}"
+            )
+        elif any(c in path for c in '\n\r"'):
+            mistakes.append(f"{key}: found {path!r}, expected a path without quotes and line ends")
+    if mistakes:
+        raise InstallError(mistakes)
+
+
+def _is_hidden(path: str) -> bool:
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in _HIDDEN)
+
+
+def _installed_user(facts: Facts) -> str | None:
+    return user_of(facts.files.get(UNIT, ""))
+
+
+def _writes(config: Config | None) -> list[str]:
+    """Folders beside state_dir that the agent writes to."""
+    metrics_file = config.metrics_file if config else None
+    if config is None or metrics_file is None:
+        return []
+    folder = str(PurePosixPath(metrics_file).parent)
+    return [] if PurePosixPath(folder).is_relative_to(config.state_dir) else [folder]
+
+
+def _written(facts: Facts, path: str, text: str, why: str) -> Action:
+    if facts.files.get(path) == text:
+        return Action("keep", path, f"is as it should be: {why}")
+    return Action("write", path, why, text=text)
+
+
+def _config(wanted: Wanted, facts: Facts) -> Action:
+    path = wanted.config_file
+    if path not in facts.files:
+        return Action("write", path, "a configuration to edit: site, gateway, broker and readers", text=sample_text())
+    if facts.files[path] == sample_text():
+        return Action("keep", path, "still the example; edit site, gateway, broker and readers")
+    return Action("keep", path, "yours")
+
+
+def _start(facts: Facts, unit_changed: bool) -> Iterator[Action]:
+    """Starting makes sense only with a configuration that somebody has made."""
+    ours = facts.config is not None and sample_text() not in facts.files.values()
+    if facts.live and ours:
+        verb, why = (
+            ("restart", "runs it as it is now") if unit_changed else ("start", "runs it, if it does not run yet")
+        )
+        yield Action("run", _line("systemctl", verb, UNIT_NAME), why, command=("systemctl", verb, UNIT_NAME))
+
+
+def _reload_udev() -> list[Action]:
+    reload, trigger = ("udevadm", "control", "--reload"), ("udevadm", "trigger", "--subsystem-match=tty")
+    return [
+        Action("run", _line(*reload), "the rules have changed", command=reload),
+        Action("run", _line(*trigger), "for ports that are plugged in", command=trigger),
+    ]
+
+
+def _run(wanted: Wanted, program: tuple[str, ...], *words: str, why: str) -> Action:
+    """A command of systemd, for the other system if there is one."""
+    command = (*program, *((f"--root={wanted.root}",) if wanted.root else ()), *words)
+    return Action("run", _line(*command), why, command=command)
+
+
+def _name(path: str) -> str:
+    """How systemd's tools are told a file of theirs: by a full path they would look for it outside the root."""
+    return PurePosixPath(path).name
+
+
+def _line(*words: str) -> str:
+    return " ".join(words)

@@ -1,0 +1,70 @@
+"""The agent's status as metrics in Prometheus' text format, for the node exporter's folder of text files.
+
+Base units, names with the project's prefix, counters end with _total and begin anew with each start of the agent, like its
+numbers. What is not known has no sample: a bound of 0 would be a lie. Prometheus, exposition formats, version 0.0.4.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
+_NOT_COUNTERS = {"state", "problem", "opened", "opened_ns", "restarts", "readings"}
+
+Sample = tuple[Mapping[str, str], float | int | bool | None]
+
+
+def exposition(status: Mapping[str, Any]) -> str:
+    """All metrics of one status, as the agent writes it every second."""
+    spool, broker, clock, readers = (status[part] for part in ("spool", "broker", "clock", "readers"))
+    bound_us = clock["bound_us"]
+    families = [
+        _one("running", "gauge", "Whether the agent runs; 0 is its last word at an orderly end.", status["running"]),
+        _one("readings_total", "counter", "Readings stored since the agent began.", status["readings"]),
+        _one("refused_readings_total", "counter", "Readings refused because the spool was full.", status["refused"]),
+        _one("spool_readings", "gauge", "Readings that have not landed yet.", spool["readings"]),
+        _one("spool_bytes", "gauge", "Size of those readings.", spool["bytes"]),
+        _one("spool_limit_bytes", "gauge", "Size from which on readings are refused.", spool["limit_bytes"]),
+        _one("broker_connected", "gauge", "Whether there is a connection.", broker["connected"]),
+        _one("broker_connections_total", "counter", "Connections made.", broker["connections"]),
+        _one("broker_resends_total", "counter", "Times that unconfirmed readings were sent again.", broker["resends"]),
+        _one("broker_acks_refused_total", "counter", "Acknowledgements that made no sense.", broker["acks_refused"]),
+        _one("clock_bounded", "gauge", "Whether it is known how wrong the clock can be.", clock["state"] == "bounded"),
+        _one("clock_bound_seconds", "gauge", "How wrong the clock can be.", None if bound_us is None else bound_us / 1e6),
+        _one("clock_steps_total", "counter", "Steps of the clock beyond its bound.", clock["epoch"]),
+        _one("clock_undated_readings", "gauge", "Readings that wait for the time to be known.", clock["undated"]),
+        _of_readers("reader_reading", "gauge", "Whether the port is open and read.", readers,
+                    lambda reader: reader["state"] == "reading"),
+        _of_readers("reader_readings_total", "counter", "Readings of this reader.", readers, lambda r: r["readings"]),
+        _of_readers("reader_opened_total", "counter", "Times that its port was opened.", readers, lambda r: r["opened"]),
+        _of_readers("reader_restarts_total", "counter", "Times that it was begun anew.", readers, lambda r: r["restarts"]),
+        _family("reader_events_total", "counter", "Frames and kinds of damage.", [
+            ({"reader": name, "event": event}, count)
+            for name, reader in sorted(readers.items())
+            for event, count in sorted(reader.items()) if event not in _NOT_COUNTERS
+        ]),
+    ]  # fmt: skip
+    return "".join(families)
+
+
+def _one(name: str, kind: str, about: str, value: float | int | bool | None) -> str:
+    return _family(name, kind, about, [({}, value)])
+
+
+def _of_readers(name: str, kind: str, about: str, readers: Mapping[str, Any], value: Any) -> str:
+    return _family(name, kind, about, [({"reader": reader}, value(of)) for reader, of in sorted(readers.items())])
+
+
+def _family(name: str, kind: str, about: str, samples: Iterable[Sample]) -> str:
+    full = f"whenabouts_edge_{name}"
+    lines = [f"# HELP {full} {about}", f"# TYPE {full} {kind}"]
+    lines += [f"{full}{_labels(labels)} {_number(value)}" for labels, value in samples if value is not None]
+    return "\n".join(lines) + "\n" if len(lines) > 2 else ""
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    shown = ",".join(f'{key}="{"".join(_ESCAPES.get(c, c) for c in value)}"' for key, value in labels.items())
+    return f"{{{shown}}}" if shown else ""
+
+
+def _number(value: float | int | bool) -> str:
+    return str(int(value)) if isinstance(value, int) else repr(value)

@@ -1,0 +1,102 @@
+"""Tells the service manager how the agent is: READY=1, WATCHDOG=1, STOPPING=1 and a line of text, by sd_notify(3).
+
+One datagram to the socket that the environment names, a path or an abstract name with @ in front. Without one, or with one
+that cannot be reached, nothing is told: the agent runs the same by hand.
+
+The watchdog is fed while readings can flow: `Flow` says whether what came in gets into the spool. A silent reader, an absent
+broker and a full spool are matters of health, which a restart does not mend.
+"""
+
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+FEEDS_A_PERIOD = 3  # the service manager asks for one
+STUCK_S = (
+    20.0  # readings that wait so long for the spool, without any getting in, will not get in; a slow card pauses for 5
+)
+
+log = logging.getLogger("whenabouts.edge")
+
+
+class Notifier:
+    """Speaks to the service manager that the environment tells of; watchdog_s is how often it wants to be fed, if at all."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._address = _address(environment.get("NOTIFY_SOCKET", ""))
+        self._said = ""
+        self._complained = False
+        self.watchdog_s = None if self._address is None else _watchdog_s(environment, os.getpid())
+
+    def ready(self) -> None:
+        """The agent has begun: ports are being opened, the spool takes readings."""
+        self._tell("READY=1")
+
+    def feed(self) -> None:
+        """Readings can flow."""
+        self._tell("WATCHDOG=1")
+
+    def stopping(self) -> None:
+        """The orderly end has begun."""
+        self._tell("STOPPING=1")
+
+    def say(self, text: str) -> None:
+        """A line about how it is, told when it changes."""
+        if text != self._said:
+            self._said = text
+            self._tell("STATUS=" + " ".join(text.split()))
+
+    def _tell(self, message: str) -> None:
+        if self._address is None:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+                sock.setblocking(False)
+                sock.sendto(message.encode(), self._address)
+        except OSError as error:
+            if not self._complained:
+                log.warning("service manager: cannot tell it %s (%s)", message.split("=")[0], error)
+            self._complained = True
+        else:
+            self._complained = False
+
+
+class Flow:
+    """Whether readings that were accepted get settled: stored, or refused and counted."""
+
+    def __init__(self) -> None:
+        self._settled = -1
+        self._moved_s = 0.0
+
+    def moves(self, now_s: float, accepted: int, settled: int) -> bool:
+        """Asked now and then with the counts so far; False when some have waited for STUCK_S without any progress."""
+        if settled != self._settled or accepted == settled:
+            self._settled, self._moved_s = settled, now_s
+        return now_s - self._moved_s < STUCK_S
+
+
+def summary(status: Mapping[str, Any]) -> str:
+    """The agent's status in one line."""
+    readers = status["readers"].values()
+    reading = sum(reader["state"] in ("reading", "finished") for reader in readers)
+    broker = "connected" if status["broker"]["connected"] else "not connected"
+    full = f", {status['refused']} readings refused" if status["refused"] else ""
+    return f"{reading} of {len(readers)} readers reading, broker {broker}, clock {status['clock']['state']}{full}"
+
+
+def _address(name: str) -> str | None:
+    if name.startswith("@"):
+        return "\0" + name[1:]
+    if name and not name.startswith("/"):
+        log.warning("NOTIFY_SOCKET: found %r, expected a path or an abstract name; telling nothing", name)
+    return name if name.startswith("/") else None
+
+
+def _watchdog_s(environment: Mapping[str, str], pid: int) -> float | None:
+    """The period that the service manager expects of this process, None when it expects none."""
+    period_us, of = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", str(pid))
+    if not (period_us.isascii() and period_us.isdigit() and int(period_us) and of == str(pid)):
+        return None
+    return int(period_us) / 1e6

@@ -1,0 +1,49 @@
+"""The agent as it is run, with two faults on request: the spool stands still while a file exists, the loop for a while on
+SIGUSR1.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from whenabouts_edge.cli import main
+from whenabouts_edge.spool import Draft, Message, Spool
+
+LOOP_STANDS_S = 4.0
+SPOOL_STANDS, LOOP_STANDS = "the spool stands still", "the loop stands still"  # said when it does
+
+
+def freezable(frozen: Path) -> None:
+    """Make every transaction wait, while the file exists, as one does on a disk that has stopped answering."""
+    began, appended = Spool.can_commit, Spool.append
+
+    def wait() -> None:
+        if frozen.exists():
+            print(SPOOL_STANDS, file=sys.stderr)
+        while frozen.exists():
+            time.sleep(0.02)
+
+    def can_commit(self: Spool) -> bool:
+        wait()
+        return began(self)
+
+    def append(self: Spool, drafts: Sequence[Draft]) -> Message:
+        wait()
+        return appended(self, drafts)
+
+    Spool.can_commit, Spool.append = can_commit, append
+
+
+def stand_still(*_: object) -> None:
+    """Keep the thread of the event loop."""
+    print(LOOP_STANDS, file=sys.stderr)
+    time.sleep(LOOP_STANDS_S)
+
+
+if __name__ == "__main__":
+    freezable(Path(os.environ["FREEZE_SPOOL_FILE"]))
+    signal.signal(signal.SIGUSR1, stand_still)
+    main()

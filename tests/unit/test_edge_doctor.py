@@ -1,0 +1,454 @@
+"""What the doctor finds: the meaning of facts as tables, and the facts of real ports, processes, brokers and spools."""
+
+import contextlib
+import grp
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from whenabouts_edge.cli import main
+from whenabouts_edge.config import parse
+from whenabouts_edge.doctor import collect
+from whenabouts_edge.doctor.command import doctor
+from whenabouts_edge.doctor.findings import (
+    BEGIN_US,
+    RESERVE_BYTES,
+    BrokerFacts,
+    ClockFacts,
+    DiskFacts,
+    FileFacts,
+    Finding,
+    PathFacts,
+    PortFacts,
+    UserFacts,
+    may,
+    needs_a_look,
+    of_broker,
+    of_clock,
+    of_disk,
+    of_file,
+    of_port,
+    of_user,
+)
+from whenabouts_edge.options import load
+from whenabouts_edge.settings import BrokerConfig
+from whenabouts_edge.spool import Spool
+from whenabouts_sim.broker import find_mosquitto, free_port
+
+DIALOUT = 20
+WHO = UserFacts("whenabouts", 998, frozenset({998, DIALOUT}))
+TTY = PathFacts(0, DIALOUT, "dialout", 0o660)
+BY_ID = "/dev/serial/by-id/usb-FTDI_FT232R_A5-if00-port0"
+PORT = PortFacts("dock", BY_ID, True, TTY, (BY_ID,), ("/dev/ttyUSB0",), (), False)
+CLOCK = ClockFacts("auto", "chrony", "bounded", 1_500, BEGIN_US + 1, True, False, 50.0, True)
+BROKER = BrokerFacts("broker.example.org", 8883, True, "dock-1", "fine")
+HOME = PathFacts(998, 998, "whenabouts", 0o700)
+DISK = DiskFacts("/var/lib/whenabouts", "/var/lib/whenabouts", HOME, 10 << 30, False, 256 << 20, "fine", 0, ())
+
+
+def looks(found) -> list[tuple[str, str]]:
+    """What needs a look, with its fix."""
+    return [(finding.found, finding.fix) for finding in needs_a_look(list(found))]
+
+
+def test_a_healthy_gateway_needs_no_look():
+    """Every area is told all the same: silence would not show that it was looked at."""
+    found = [
+        of_user(WHO, "dialout", DIALOUT), *of_port(PORT, WHO), *of_clock(CLOCK), of_broker(BROKER), *of_disk(DISK, WHO)
+    ]  # fmt: skip
+    assert looks(found) == []
+    assert {f.area for f in found} == {"user", "port dock", "clock", "boot", "broker", "disk", "spool"}
+
+
+@pytest.mark.parametrize(
+    ("port", "user", "expected"),
+    [
+        (replace(PORT, path=None), WHO, [("does not exist; there are /dev/ttyUSB0", "plug the reader in")]),
+        (replace(PORT, path=None, others=()), WHO, [("no serial port is there", "plug the reader in")]),
+        (replace(PORT, port="/dev/ttyUSB0"), WHO, [("may be another device", f'name it by id: port = "{BY_ID}"')]),
+        (replace(PORT, port="/dev/ttyACM0", by_id=()), WHO, [("may be another", "a link of /dev/serial")]),
+        (PORT, replace(WHO, group_ids=frozenset({998})),
+         [("user whenabouts may not use it, it belongs to group dialout", "sudo usermod -aG dialout whenabouts")]),
+        (replace(PORT, path=PathFacts(0, 0, "root", 0o600)), WHO, [("may not use it", "sudo whenabouts-edge install")]),
+        (PORT, replace(WHO, session_ids=frozenset({998})), [("joined group dialout after this session", "log in again")]),
+        (PORT, replace(WHO, session_ids=frozenset({998, DIALOUT})), []),
+        (replace(PORT, holders=((7, "minicom", False),)), WHO, [("is open in minicom (7)", "end it")]),
+        (replace(PORT, holders=((7, "ModemManager", False),)), WHO, [("ModemManager (7)", "disable --now ModemManager")]),
+        (replace(PORT, holders=((7, "whenabouts-edge", True),)), WHO, []),
+        (replace(PORT, holders=((7, "python", True), (8, "cat", False))), WHO, [("is open in cat (8)", "end it")]),
+        (replace(PORT, port="replay://tape", is_device=False, path=None), WHO, []),
+        (replace(PORT, path=None), UserFacts("root", 0, frozenset({0})), [("does not exist", "plug")]),
+    ],
+)  # fmt: skip
+def test_ports(port, user, expected):
+    """Missing, named so that it changes, forbidden, taken; our own agent is no stranger."""
+    found = looks(of_port(port, user))
+    assert len(found) == len(expected)
+    for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
+        assert part in text
+        assert fix_part in fix
+
+
+def test_what_could_not_be_seen_is_said_and_not_counted_as_trouble():
+    """An ordinary user does not see whose files are open."""
+    [finding] = of_port(replace(PORT, unseen=True), WHO)
+    assert finding.fine
+    assert "sudo" in finding.found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"bound_us": None, "state": "unbounded", "chronyd": False}, [("no source knows", "apt install chrony")]),
+        ({"bound_us": None, "state": "unbounded"}, [("no source knows", "chronyc sources")]),
+        ({"bound_us": None, "state": "unbounded", "chronyd": False, "timesyncd": True}, [("no source", "timedatectl")]),
+        ({"bound_us": 1_000_001}, [("bound 1000.0 ms: stamps are wide", "chronyc sources -v")]),
+        ({"bound_us": 1_000_000}, []),
+        ({"state": "free-running"}, [("free-running by chrony", "time server can be reached")]),
+        ({"now_us": BEGIN_US - 1}, [("not been set since the machine started", "time server")]),
+        ({"configured": "sim"}, [("simulated", "auto")]),
+        ({"timesyncd": True}, [("both set it", "disable --now systemd-timesyncd")]),
+        ({"configured": "adjtimex", "chronyd": False, "timesyncd": True}, [("tells the kernel 0", "chrony")]),
+        ({"max_clock_error_ppm": None}, [("a drift of 1 ppm", "maxclockerror 50")]),
+        ({"max_clock_error_ppm": 9.9}, [("a drift of 9.9 ppm", "maxclockerror 50")]),
+        ({"max_clock_error_ppm": 0.0}, [("a drift of 0 ppm", "maxclockerror 50")]),
+        ({"max_clock_error_ppm": 10.0}, []),
+        ({"rtc": False}, []),
+        ({"rtc": False, "configured": "fixed", "source": "fixed"}, [("starts in the past", "auto")]),
+        ({"configured": "fixed", "source": "fixed", "max_clock_error_ppm": None}, []),
+        ({"source": "timesyncd", "chronyd": False, "timesyncd": True}, []),
+    ],
+)  # fmt: skip
+def test_clocks(changes, expected):
+    """Unknown, wide, growing, never set; and the settings that make a bound false without showing."""
+    found = looks(of_clock(replace(CLOCK, **changes)))
+    assert len(found) == len(expected)
+    for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
+        assert part in text
+        assert fix_part in fix
+
+
+@pytest.mark.parametrize("stage", ["name", "connect", "tls", "mqtt", "login"])
+def test_every_stage_of_the_connection_has_its_own_fix(stage):
+    """What is found names place and reason."""
+    finding = of_broker(replace(BROKER, stage=stage, problem="as told"))
+    assert finding.found == "broker.example.org:8883: as told"
+    assert not finding.fine
+    others = {of_broker(replace(BROKER, stage=s)).fix for s in ("name", "connect", "tls", "mqtt", "login")} - {
+        finding.fix
+    }
+    assert len(others) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"path": replace(HOME, uid=0)}, [("may not write", "sudo chown -R whenabouts /var/lib/whenabouts")]),
+        ({"folder": "/var/lib", "path": PathFacts(0, 0, "root", 0o755), "spool": "none"},
+         [("may not write to /var/lib", "sudo install -d -m 700 -o whenabouts /var/lib/whenabouts")]),
+        ({"folder": "/var/lib", "path": PathFacts(0, 0, "root", 0o777), "spool": "none"}, []),
+        ({"read_only": True}, [("read-only", "remount")]),
+        ({"free_bytes": (256 << 20) + RESERVE_BYTES - 1}, [("the spool may take 256 more", "limit_mib")]),
+        ({"free_bytes": (256 << 20) + RESERVE_BYTES}, []),
+        ({"free_bytes": RESERVE_BYTES, "spool_bytes": 300 << 20}, []),
+        ({"spool": "damaged", "problem": "page 3"}, [("page 3", "start the agent")]),
+        ({"spool": "in use"}, []), ({"spool": "unseen"}, []), ({"spool": "none"}, []),
+        ({"set_aside": ("spool.sqlite.damaged-1",)}, [("spool.sqlite.damaged-1", ".recover")]),
+    ],
+)  # fmt: skip
+def test_disks(changes, expected):
+    """Rights, room to the byte, integrity, and what was set aside earlier."""
+    found = looks(of_disk(replace(DISK, **changes), WHO))
+    assert len(found) == len(expected)
+    for (text, fix), (part, fix_part) in zip(found, expected, strict=True):
+        assert part in text
+        assert fix_part in fix
+
+
+def test_user_without_the_group_of_ports():
+    """Only where the system has that group; root needs none."""
+    alone = replace(WHO, group_ids=frozenset({998}))
+    assert "usermod -aG dialout whenabouts" in of_user(alone, "dialout", DIALOUT).fix
+    assert of_user(alone, "dialout", None).fine
+    assert of_user(UserFacts("root", 0, frozenset()), "dialout", DIALOUT).fine
+
+
+def test_rights_are_the_system_s_own(tmp_path):
+    """The first of owner, group and others that fits decides, though a later one would allow more."""
+    assert [may(WHO, PathFacts(998, DIALOUT, "dialout", mode), 6) for mode in (0o600, 0o060, 0o006)] == [
+        True,
+        False,
+        False,
+    ]
+    assert [may(WHO, PathFacts(0, DIALOUT, "dialout", mode), 6) for mode in (0o600, 0o060, 0o006)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [may(WHO, PathFacts(0, 0, "root", mode), 6) for mode in (0o600, 0o060, 0o006)] == [False, False, True]
+    assert may(UserFacts("root", 0, frozenset()), PathFacts(998, 0, "root", 0), 6)
+
+
+SECRET = PathFacts(0, 998, "whenabouts", 0o640)
+ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
+
+
+@pytest.mark.parametrize(
+    ("path", "above", "found", "fix"),
+    [
+        (SECRET, (ETC,), "can be read", ""),
+        (replace(SECRET, gid=0), (ETC,), "may not read", "sudo chgrp whenabouts /etc/x/secret; sudo chmod 640"),
+        (None, (ETC,), "does not exist", "make it, or correct password_file"),
+        (SECRET, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
+        (None, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
+    ],
+)
+def test_files_that_the_agent_reads(path, above, found, fix):
+    """Itself and every folder on the way, with the rights of the agent's user and not of who asks."""
+    finding = of_file(FileFacts("password_file", "/etc/x/secret", path, above), WHO)
+    assert found in finding.found
+    assert finding.fix.startswith(fix)
+    assert finding.fine == (fix == "")
+
+
+def test_files_are_those_of_the_configuration(tmp_path):
+    """One that is there with all folders above it, one that is not; what is not configured is not asked for."""
+    (tmp_path / "rules").write_text("")
+    text = f'rules_file = "{tmp_path}/rules"\n' + reader_lines("p") + f'[broker]\nca_file = "{tmp_path}/no/ca.pem"\n'
+    ca, rules = collect.files(parse(text))
+    assert (ca.key, ca.path, ca.above[0][0], ca.above[-1][0]) == ("ca_file", None, "/", str(tmp_path))
+    assert (rules.key, rules.path.uid, rules.above[-1][0]) == ("rules_file", os.geteuid(), str(tmp_path))
+
+
+def reader_lines(port: str) -> str:
+    return f'site = "s"\ngateway = "g"\n[[reader]]\nname = "dock"\nkind = "rdm6300"\nport = "{port}"\n'
+
+
+def test_a_real_port_and_the_process_that_has_it_open(tmp_path):
+    """Behind a link as udev makes them; named by process, ours told from others."""
+    master, slave = os.openpty()
+    link = tmp_path / "usb-reader"
+    link.symlink_to(os.ttyname(slave))
+    readers = parse(reader_lines(str(link))).readers
+    os.close(slave)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", f"f = open({str(link)!r}, 'rb', 0); print(1, flush=True); input()"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        holder.stdout.readline()
+        [port] = collect.ports(readers, None)
+        assert [(pid, ours) for pid, _, ours in port.holders] == [(holder.pid, False)]
+        assert f"({holder.pid})" in looks(of_port(port, UserFacts("root", 0, frozenset())))[0][0]
+        [port] = collect.ports(readers, holder.pid)
+        assert [(pid, ours) for pid, _, ours in port.holders] == [(holder.pid, True)]
+    finally:
+        holder.communicate(b"\n")
+        os.close(master)
+    [port] = collect.ports(readers, None)
+    assert port.path is None
+    [port] = collect.ports(parse(reader_lines("replay://tape")).readers, None)
+    assert (port.is_device, port.holders) == (False, ())
+
+
+def test_users_and_groups_of_this_machine():
+    """A name in the tables, the one that runs this, and one that is not there."""
+    me = collect.user(None)
+    assert me.uid == os.geteuid()
+    assert set(os.getgroups()) <= me.group_ids
+    assert collect.user("no-such-user-here").uid == me.uid
+    other = next(entry for entry in pwd.getpwall() if entry.pw_uid != os.geteuid())
+    found = collect.user(other.pw_name)
+    assert (found.uid, found.session_ids) == (other.pw_uid, None)
+    assert other.pw_gid in found.group_ids
+    group = grp.getgrall()[0]
+    assert collect.group_id(group.gr_name) == group.gr_gid
+    assert collect.group_id("no-such-group-here") is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "ppm"),
+    [
+        ([], None), (["pool x iburst\n# maxclockerror 50\n"], None), (["maxclockerror 1\n", " MaxClockError  50 "], 50.0),
+        (["maxclockerror\n", "maxclockerror much\n", "maxclockerror 5 6\n"], None),
+    ],
+)  # fmt: skip
+def test_chrony_s_assumed_drift_is_read_from_its_configuration(texts, ppm):
+    """The last one counts; comments and what is no number do not."""
+    assert collect.max_clock_error_ppm(texts) == ppm
+
+
+def test_the_clock_is_the_one_that_the_agent_would_use():
+    """A fixed bound comes through with its source."""
+    table = parse(reader_lines("p") + '[clock]\nsource = "fixed"\nbound_us = 700\n').clock
+    facts = collect.clock(table)
+    assert (facts.configured, facts.source, facts.state) == ("fixed", "fixed", "bounded")
+    assert facts.bound_us >= 700
+    assert abs(facts.now_us - time.time_ns() // 1000) < 60_000_000
+
+
+def broker_config(port: int, **changes) -> BrokerConfig:
+    return replace(BrokerConfig("127.0.0.1", port, None, None, None, None, None, 30, 30), **changes)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """mosquitto that wants a name and a password, without and with TLS; (folder, port, TLS port)."""
+    mosquitto, openssl, passwd = find_mosquitto(), shutil.which("openssl"), shutil.which("mosquitto_passwd")
+    if not (mosquitto and openssl and passwd):
+        pytest.skip("needs mosquitto, mosquitto_passwd and openssl")
+    folder = tmp_path_factory.mktemp("guarded")
+    plain, tls = free_port(), free_port()
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key.pem", "-out", folder / "ca.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    subprocess.run([passwd, "-c", "-b", folder / "users", "dock-1", "secret"], check=True, capture_output=True)
+    (folder / "password").write_text("secret\n")
+    (folder / "wrong").write_text("guess\n")
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    (folder / "m.conf").write_text(
+        f"user {me}\nallow_anonymous false\npassword_file {folder}/users\nlistener {plain} 127.0.0.1\n"
+        f"listener {tls} 127.0.0.1\ncertfile {folder}/ca.pem\nkeyfile {folder}/key.pem\n"
+    )
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([mosquitto, "-c", folder / "m.conf"], stdout=log, stderr=log)
+    until_s = time.monotonic() + 20
+    for port in (plain, tls):
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            assert process.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < until_s, (folder / "log").read_text()
+            time.sleep(0.02)
+    yield folder, plain, tls
+    process.terminate()
+    process.wait(10)
+
+
+def test_a_real_broker_lets_in_whom_it_knows(guarded):
+    """With name and password, by TLS or without; no name or a wrong password is refused, and said to be that."""
+    folder, plain, tls = guarded
+    known = {"username": "dock-1", "password_file": str(folder / "password")}
+    assert collect.broker(broker_config(plain, **known), "g").stage == "fine"
+    of_tls = broker_config(tls, host="localhost", ca_file=str(folder / "ca.pem"), **known)
+    assert (collect.broker(of_tls, "g").stage, collect.broker(of_tls, "g").tls) == ("fine", True)
+    nameless = collect.broker(broker_config(plain), "g")
+    assert (nameless.stage, nameless.problem) == ("login", "refused: Not authorized")
+    guess = collect.broker(broker_config(plain, username="dock-1", password_file=str(folder / "wrong")), "g")
+    assert guess.stage == "login"
+    lost = collect.broker(broker_config(plain, username="dock-1", password_file=str(folder / "gone")), "g")
+    assert (lost.stage, "gone" in lost.problem) == ("login", True)
+
+
+def test_tls_that_does_not_fit_is_told_as_such(guarded, tmp_path):
+    """A name that the certificate does not have, TLS on a plain port, a plain greeting on a TLS port, no certificate."""
+    folder, plain, tls = guarded
+    ca_file = str(folder / "ca.pem")
+    stranger = collect.broker(broker_config(tls, ca_file=ca_file), "g")  # 127.0.0.1 is not in the certificate
+    assert stranger.stage == "tls"
+    assert "127.0.0.1" in stranger.problem
+    assert collect.broker(broker_config(plain, host="localhost", ca_file=ca_file), "g", 2).stage in ("tls", "connect")
+    assert collect.broker(broker_config(tls), "g", 2).stage == "mqtt"
+    (tmp_path / "ca.pem").write_text("no certificate")
+    assert collect.broker(broker_config(tls, ca_file=str(tmp_path / "ca.pem")), "g").stage == "tls"
+    assert collect.broker(broker_config(tls, ca_file=str(tmp_path / "gone.pem")), "g").stage == "tls"
+
+
+def test_nobody_listens_nobody_answers_nobody_is_called_that():
+    """A closed port, a port that only accepts, a name that cannot exist (RFC 2606)."""
+    assert collect.broker(broker_config(free_port()), "g").stage == "connect"
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        assert collect.broker(broker_config(mute.getsockname()[1]), "g", 0.5).stage == "mqtt"
+    assert collect.broker(broker_config(1883, host="no-such-broker.invalid"), "g").stage in ("name", "connect")
+
+
+def test_the_doctor_leaves_a_running_agent_s_connection_alone():
+    """It comes under a client id of its own: a broker cuts the older of two connections with one id."""
+    came = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                came.append(connection.recv(200))
+                connection.sendall(b"\x20\x02\x00\x00")
+                connection.recv(200)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert collect.broker(broker_config(server.getsockname()[1]), "dock-1").stage == "fine"
+        thread.join(10)
+    assert b"wa-doctor-dock-1" in came[0]
+
+
+def test_spools_whole_damaged_in_use_and_missing(tmp_path):
+    """A real one, closed and open; one with bytes turned over; those set aside earlier are named without their journals."""
+    config = parse(f'state_dir = "{tmp_path}"\n' + reader_lines("p"))
+    assert collect.disk(config, None).spool == "none"
+    spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
+    assert collect.disk(config, None).spool == "in use"
+    spool.close()
+    facts = collect.disk(config, None)
+    assert (facts.spool, facts.folder, facts.set_aside) == ("fine", str(tmp_path), ())
+    assert facts.spool_bytes == (tmp_path / "spool.sqlite").stat().st_size
+    assert collect.disk(config, os.getpid()).spool == "in use"
+    content = bytearray((tmp_path / "spool.sqlite").read_bytes())
+    content[4096:4200] = b"\xff" * 104
+    (tmp_path / "spool.sqlite").write_bytes(content)
+    for name in ("spool.sqlite.damaged-1", "spool.sqlite.damaged-1-wal"):
+        (tmp_path / name).write_bytes(b"")
+    facts = collect.disk(config, None)
+    assert (facts.spool, facts.set_aside) == ("damaged", ("spool.sqlite.damaged-1",))
+    assert facts.problem
+    below = collect.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
+    assert (below.folder, below.spool) == (str(tmp_path), "none")
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(main, ["doctor", *map(str, arguments)])
+
+
+def test_the_command_says_everything_with_a_fix_beside_it_and_changes_nothing(tmp_path):
+    """Exit code 1 for a look, 2 for a configuration that is none; text and JSON say the same."""
+    config = tmp_path / "edge.toml"
+    state_dir = tmp_path / "state"
+    config.write_text(
+        f'state_dir = "{state_dir}"\n' + reader_lines("/dev/no-such-port") + f"[broker]\nport = {free_port()}\n"
+    )
+    told = run("--config", config)
+    assert told.exit_code == 1, told.output
+    lines = told.stdout.splitlines()
+    at = lines.index(
+        next(line for line in lines if line.startswith("LOOK  port dock: /dev/no-such-port does not exist"))
+    )
+    assert lines[at + 1].startswith("      -> plug the reader in")
+    found = json.loads(run("--config", config, "--json").stdout)
+    assert found["ok"] is False
+    assert sum(not f["fine"] for f in found["findings"]) == sum(line.startswith("LOOK") for line in lines)
+    assert all(bool(f["fix"]) != f["fine"] for f in found["findings"])
+    assert not state_dir.exists()
+    config.write_text("site = 1\n")
+    assert run("--config", config).exit_code == 2
+    with pytest.raises(SystemExit):
+        load(config)
+
+
+def test_the_command_ends_well_when_nothing_needs_a_look(tmp_path, monkeypatch):
+    """Exit code 0."""
+    monkeypatch.setattr("whenabouts_edge.doctor.command.examine", lambda config: [Finding("disk", "fine")])
+    config = tmp_path / "edge.toml"
+    config.write_text(reader_lines("p"))
+    result = CliRunner().invoke(doctor, ["--config", str(config)])
+    assert (result.exit_code, result.stdout) == (0, "fine  disk: fine\n")

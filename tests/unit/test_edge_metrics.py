@@ -1,0 +1,86 @@
+"""The status as Prometheus reads it: every line by the format's grammar, every value by the status it came from."""
+
+import json
+import re
+
+from whenabouts_edge.metrics import exposition
+from whenabouts_edge.report import Report
+
+STATUS = {
+    "running": True,
+    "readings": 70,
+    "refused": 3,
+    "spool": {"readings": 5, "bytes": 500, "limit_bytes": 1 << 20},
+    "broker": {"connected": False, "connections": 2, "resends": 1, "acks_refused": 0},
+    "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4},
+    "readers": {
+        "dock": {"state": "reading", "problem": "", "opened": 1, "opened_ns": 9, "restarts": 0, "readings": 60, "ok": 61},
+        'odd"\\\n': {"state": "lost", "problem": "gone", "opened": 2, "opened_ns": 9, "restarts": 1, "readings": 10},
+    },
+}  # fmt: skip
+SAMPLE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (-?[0-9.e+-]+)')
+
+
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """(name, labels) -> value; fails on a line that is neither a sample nor a comment, and on a sample given twice."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith(("# HELP ", "# TYPE ")):
+            at = SAMPLE.fullmatch(line)
+            assert at, line
+            key = at[1].removeprefix("whenabouts_edge_"), at[2] or ""
+            assert key not in found
+            found[key] = float(at[3])
+    return found
+
+
+def test_values_are_those_of_the_status_in_base_units():
+    """Microseconds become seconds, truth becomes 1, counts of a reader carry its name."""
+    found = samples(exposition(STATUS))
+    assert found["running", ""] == 1
+    assert found["clock_bound_seconds", ""] == 0.0015
+    assert found["readings_total", ""] == 70
+    assert found["broker_connected", ""] == 0
+    assert found["reader_reading", 'reader="dock"'] == 1
+    assert found["reader_events_total", 'reader="dock",event="ok"'] == 61
+    assert found["reader_restarts_total", r'reader="odd\"\\\n"'] == 1
+
+
+def test_what_is_not_known_has_no_sample():
+    """An unknown bound is absent, with its head; so are events of readers that have none."""
+    text = exposition({**STATUS, "clock": {**STATUS["clock"], "state": "unbounded", "bound_us": None}, "readers": {}})
+    assert "clock_bound_seconds" not in text
+    assert samples(text)["clock_bounded", ""] == 0
+    assert "reader_" not in text
+
+
+def test_every_family_has_its_head_once_before_its_samples():
+    """Counters, and only they, end with _total."""
+    text = exposition(STATUS)
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M))
+    heads = re.findall(r"^# HELP (\w+) ", text, re.M)
+    assert heads == list(kinds)
+    assert {name for name, _ in samples(text)} == {name.removeprefix("whenabouts_edge_") for name in kinds}
+    assert all((kind == "counter") == name.endswith("_total") for name, kind in kinds.items())
+    assert text.endswith("\n")
+
+
+def test_files_are_replaced_whole_and_a_fault_is_told_once(tmp_path, caplog):
+    """The metrics can be read by another user; a folder that is missing stops neither the status nor the agent."""
+    metrics = tmp_path / "node" / "whenabouts.prom"
+    report = Report(str(tmp_path), str(metrics))
+    report.write(STATUS)
+    report.write(STATUS)
+    assert [record.message.split(":")[0] for record in caplog.records] == [str(metrics)]
+    assert json.loads((tmp_path / "status.json").read_text())["readings"] == 70
+    metrics.parent.mkdir()
+    report.write(STATUS)
+    assert metrics.read_text() == exposition(STATUS)
+    assert metrics.stat().st_mode & 0o777 == 0o644
+    assert [p.name for p in metrics.parent.iterdir()] == ["whenabouts.prom"]
+
+
+def test_without_a_metrics_file_only_the_status_is_written(tmp_path):
+    """Nothing that nobody asked for."""
+    Report(str(tmp_path), None).write(STATUS)
+    assert [p.name for p in tmp_path.iterdir()] == ["status.json"]
