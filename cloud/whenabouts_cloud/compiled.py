@@ -56,7 +56,7 @@ def _kept(function: Function, options: dict[str, bool]) -> Function:
     try:
         found: Any = _numba.njit(cache=True, nogil=True, **options)(function)
         found._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
-    except RuntimeError:  # numba finds no folder that it can write to
+    except (RuntimeError, OSError):  # no folder that numba can write to, or no files to date: the package is in a zip
         found = _numba.njit(nogil=True, **options)(function)
     typed: Function = found
     return typed

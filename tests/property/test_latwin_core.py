@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from property.strategies_latwin import cases
 from reference.latwin import by_brute_force, clocks_of, definitely, join, known_moves, meet, possibly
 from reference.latwin_paper import PaperLatWin
-from whenabouts_cloud.latwin import All, Any, AtLeast, LatWin, Local, Not, Related
+from whenabouts_cloud.latwin.lattice import LatWin
 from whenabouts_cloud.latwin.layout import FOREVER, ROW
+from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Local, Not, Related
 
 ROOM = 64  # more than any of these computations needs
 
