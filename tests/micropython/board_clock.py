@@ -26,7 +26,8 @@ def replay(case):
         results.append([sample.host_us, sample.offset_us, sample.bound_us])
     for moment in case[2]:
         results.append([list(clock.to_utc(moment, moment + 5)), clock.state(moment), clock.bound_us(moment)])
-    return [*results, clock.contradictions]
+    results.append(clock.contradictions)
+    return results
 
 
 if __name__ == "__main__":

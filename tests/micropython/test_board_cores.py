@@ -33,8 +33,11 @@ def exchanges(chance):
         utc = 1_790_000_000_000_000 + now + chance.randint(-30_000, 30_000)
         stamps = [divmod(utc + part, 1_000_000) for part in (0, chance.randint(0, 1000))]
         fields = [struct.pack(">II", (s + 2_208_988_800) % (1 << 32), (f << 32) // 1_000_000) for s, f in stamps]
-        head = struct.pack(">BBbbII4s", chance.choice([0x24, 0x24, 0x24, 0xE4, 0x1C]), chance.choice([1, 2, 2, 0, 16]),
-                           6, chance.choice([-20, -6, 3]), chance.randint(0, 5000), chance.randint(0, 5000), b"DENY")  # fmt: skip
+        first, stratum, precision = (
+            chance.choice(of) for of in ([0x24, 0x24, 0xE4, 0x1C], [1, 2, 2, 0, 16], [-20, -6, 3])
+        )
+        says = chance.randint(0, 5000), chance.randint(0, 5000)
+        head = struct.pack(">BBbbII4s", first, stratum, 6, precision, *says, b"DENY")
         cookie = chance.randbytes(8)
         packet = (head + bytes(8) + cookie + fields[0] + fields[1])[: chance.choice([48, 48, 48, 47])]
         packets.append([packet.hex(), cookie.hex(), now, now + trip])

@@ -27,6 +27,7 @@ EDGE_CORES = (
     "whenabouts_edge.group.conditions", "whenabouts_edge.group.dense_clock", "whenabouts_edge.group.detection",
     "whenabouts_edge.group.membership", "whenabouts_edge.group.peers", "whenabouts_edge.group.process",
     "whenabouts_edge.board.ticks", "whenabouts_edge.board.sntp", "whenabouts_edge.board.ring",
+    "whenabouts_edge.board.mqtt",
 )  # fmt: skip
 SHARED = {
     name: path
