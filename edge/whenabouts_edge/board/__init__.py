@@ -1,1 +1,9 @@
-"""The agent for boards: the cores of a gateway's work in one cooperative step; the same on CPython and MicroPython."""
+"""The agent for boards: a gateway's work in one cooperative step, the same on CPython and MicroPython.
+
+`agent` joins the cores (`ticks`, `sntp`, `ring`, `mqtt`, `reader`, `store`, `courier`), which hold no port, socket, file or
+clock; `run` is their driver, with `flash` and `net`.
+"""
+
+from whenabouts_edge.board.agent import Agent
+
+__all__ = ["Agent"]
