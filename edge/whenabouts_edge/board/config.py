@@ -24,7 +24,7 @@ _NTP = {"host": str, "port": int}
 _RING = {"folder": str, "segments": int, "segment_bytes": int}
 _READER = {
     "port": object, "kind": str, "stream": str, "baud": int, "latency_us": int, "adapter_us": int, "listen_only": bool,
-    "form": str, "columns": list, "key": str, "value": str, "unit": str,
+    "region": int, "read_power_cdbm": int, "form": str, "columns": list, "key": str, "value": str, "unit": str,
 }  # fmt: skip
 
 

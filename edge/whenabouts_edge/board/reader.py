@@ -6,6 +6,7 @@ The same decoders, dialogue and stamper as on a PC. A draft is dated when it is 
 from whenabouts_edge.stamp import Stamper, after_question, wire_us
 from whenabouts_hardware import decoder
 from whenabouts_hardware.dialogue import Start
+from whenabouts_hardware.m6e_frames import set_read_power, set_region
 from whenabouts_hardware.observed import observed
 from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
 
@@ -48,7 +49,8 @@ class BoardReader:
     """Decodes, drives and stamps one reader; opened_us: nothing was read before.
 
     config: kind and stream; baud, latency_us, adapter_us where the defaults of the kind do not hold; listen_only when
-    something else drives the reader; of a sensor that sends lines form, columns, key, value and unit.
+    something else drives the reader; region and read_power_cdbm of an M6e; of a sensor that sends lines form, columns, key,
+    value and unit.
 
     Raises:
         ValueError: an unknown kind, or options that its decoder refuses.
@@ -71,7 +73,7 @@ class BoardReader:
             options["columns"] = tuple(config.get("columns", ()))
         self._decoder = decoder(facts.decoder, **options)
         listen_only = bool(config.get("listen_only"))
-        self.dialogue = Start((), None) if listen_only else facts.dialogue()
+        self.dialogue = Start((), None) if listen_only else facts.dialogue(_start_commands(facts.start, config))
         self._stamper = Stamper(self.baud, latency_us, adapter_us, CYCLE_US if self.kind == "m6e" else 0)
         self._fed = 0
         self._last_byte_us: int | None = None
@@ -95,7 +97,7 @@ class BoardReader:
         self._stamper.arrived(len(data), after_us, before_us)
         self._fed += len(data)
         self._last_byte_us = before_us
-        return self._drafts(self._decoder.feed(data), after_us)
+        return self._drafts(self._decoder.feed(data), before_us, after_us)
 
     def silent(self, empty_us: int) -> "list[Draft]":
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
@@ -103,13 +105,13 @@ class BoardReader:
         if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
             self._last_byte_us = None
             frames = self._decoder.flush()
-        return self._drafts(frames, empty_us)
+        return self._drafts(frames, empty_us, empty_us)
 
-    def _drafts(self, frames: "list[Frame]", empty_us: int) -> "list[Draft]":
+    def _drafts(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[Draft]":
         drafts: list[Draft] = []
         for frame in frames:
             asked_us = self.dialogue.asked_us
-            self.dialogue.heard(frame, self._last_byte_us or empty_us)
+            self.dialogue.heard(frame, heard_us)
             if not frame.ok:
                 continue
             if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
@@ -144,3 +146,13 @@ class BoardReader:
         return [
             Draft(self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, dict(found.attrs))
         ]
+
+
+def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
+    """What starts a reader: region and power, where configured, behind the first command of its kind."""
+    settings: tuple[bytes, ...] = ()
+    if "region" in config:
+        settings += (set_region(config["region"]),)
+    if "read_power_cdbm" in config:
+        settings += (set_read_power(config["read_power_cdbm"]),)
+    return start[:1] + settings + start[1:]
