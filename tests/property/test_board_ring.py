@@ -178,6 +178,24 @@ def test_failed_writes_use_up_no_number(script, torn, failing):
     life.check()
 
 
+def test_what_a_failed_write_left_is_wiped_before_its_numbers_are_given_again():
+    """
+    segment 1   | 60 bytes | 20 bytes, said to have failed |      numbers 1..
+    segment 2   | 60 bytes that did not fit behind it      |      the same numbers
+    """
+    life = Life(CutFlash())
+    life.open()
+    life.append(60)
+    life.flash.fails = lambda: True
+    with pytest.raises(OSError, match="so it says"):
+        life.append(20)
+    life.flash.fails = lambda: False
+    life.append(60)
+    life.open()
+    assert life.found() == life.durable
+    assert life.durable[0][0] == life.durable[1][0]
+
+
 def test_a_full_ring_refuses_the_newest_and_counts():
     """Three segments of two messages: the seventh finds no room until the first two have landed."""
     life = Life(CutFlash())
@@ -233,7 +251,7 @@ def test_rot_hides_the_rest_of_its_segment_and_nothing_else(at, change):
 
 
 def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
-    """Positions go on behind what the slots say has landed, or the next boot would take new messages for landed ones."""
+    """The slots name a position beyond all that is found: messages stored after that are not taken for landed ones."""
     life = Life(CutFlash())
     life.open()
     for _ in range(5):

@@ -259,8 +259,6 @@ class Ring:
                         self._head = found.position
                     self._count(found)
             self.unreadable_bytes += self._rest(self._tail)
-        if self._tail < landed:  # newer segments were lost: their positions must not be given again
-            self._tail = (landed[0], self._segment_bytes)
         if not self.readings:
             self._head = self._tail
         return boots
