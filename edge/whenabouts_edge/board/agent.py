@@ -111,11 +111,12 @@ class Agent:
 
     def heard(self, data: bytes, now_us: int) -> None:
         """Bytes from the broker."""
-        if self.mqtt is None:
+        mqtt = self.mqtt
+        if mqtt is None:
             return
-        for event in self.mqtt.feed(data, now_us):
-            if event[0] == "connected":
-                self._connected(self.mqtt, now_us)
+        for event in mqtt.feed(data, now_us):
+            if event[0] == "connected" and mqtt.ended is None:  # what came behind it may have ended it already
+                self._connected(mqtt, now_us)
             elif event[0] == "taken":
                 self.courier.taken(event[1])  # type: ignore[arg-type]
             elif event[0] == "message" and event[1] == self._topic("ack"):

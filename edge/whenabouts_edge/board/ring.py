@@ -134,7 +134,6 @@ class Ring:
                 self.refused += 1
                 return None
             head, crc = _head(generation)
-            self._held.pop(generation % self._segments, None)
         body = struct.pack(_RECORD, len(payload), self.boot, self.next_seq, count) + payload
         crc = binascii.crc32(body, crc)
         self._doubted = (generation, offset)

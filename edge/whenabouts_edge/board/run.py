@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 READ_BYTES = 256  # of a port at a time; less than this means that it was emptied
+LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
 IDLE_MS = 1  # pause of `forever` between steps
 
 
@@ -89,16 +90,22 @@ class Board:
         self._ports = [_open(one["port"], r.baud) for one, r in zip(self._config["readers"], self.agent.readers)]
         self._empty_us = [self.now_us()] * len(self._ports)
         self._udp: Udp | None = None
+        self._look_up_us = self.now_us()
         self._tcp: Tcp | None = None
 
     def step(self) -> None:
-        """One look at everything. Never waits but for flash, and for the look-up of a name. Never raises OSError."""
+        """One look at everything. Never waits but for flash, and for the look-up of a name. Never raises OSError: what fails
+        is counted in `faults`, and does not keep the rest from being done.
+        """
+        for n in range(len(self._ports)):
+            self._guarded(lambda n=n: self._serve(n))
+        self._guarded(self._ask_time)
+        self._guarded(self._serve_broker)
+        self._guarded(lambda: self.agent.step(self.now_us()))
+
+    def _guarded(self, work: "Any") -> None:
         try:
-            for n in range(len(self._ports)):
-                self._serve(n)
-            self._ask_time()
-            self._serve_broker()
-            self.agent.step(self.now_us())
+            work()
         except OSError:
             self.faults += 1
 
@@ -126,16 +133,23 @@ class Board:
             self._empty_us[n] = entry_us
 
     def _ask_time(self) -> None:
+        exchange, now_us = self.agent.exchange, self.now_us()
         if self._udp is None:
+            if now_us < self._look_up_us:
+                return
+            self._look_up_us = now_us + LOOK_UP_US
             ntp = self._config["ntp"]
             self._udp = Udp(ntp["host"], ntp["port"])
-        exchange = self.agent.exchange
         packet = exchange.due(self.now_us(), os.urandom(8))
         if packet:
             self._udp.send(packet)
         answer = self._udp.read()
         if answer is not None:
             exchange.heard(answer, self.now_us())
+        elif exchange.problem and now_us >= self._look_up_us:  # the name may mean another server by now
+            self._udp.close()
+            self._udp = None
+            exchange.problem = ""
 
     def _serve_broker(self) -> None:
         agent = self.agent
