@@ -224,6 +224,19 @@ def test_readings_that_have_no_wire_form_are_refused_alone():
     assert [r.seq for r in found] == list(range(16))
 
 
+def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
+    """Eight texts of 900 characters: at most four in one attempt, whatever comes of it."""
+    store, ring, _ = made(segment_bytes=16384)
+    tried, encode = [], store_module.encode_batch
+    monkeypatch.setattr(
+        store_module, "encode_batch", lambda readings: (tried.append(len(readings)), encode(readings))[1]
+    )
+    store.accept([Draft("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
+    store.step(0, flush=True)
+    assert len(stored(ring)) == 8
+    assert max(tried) <= 4
+
+
 def test_a_flash_that_fails_is_like_a_full_ring():
     """Counted, refused, told by a gap when it works again."""
     store, ring, _ = made()

@@ -18,7 +18,7 @@ CONNECT, CONNACK, PUBLISH, PUBACK = 1, 2, 3, 4
 SUBSCRIBE, SUBACK, PINGREQ, PINGRESP, DISCONNECT = 8, 9, 12, 13, 14
 
 ANSWER_US = 15_000_000  # the peer's time for any answer, and the line's for any packet
-PAYLOAD_BYTES_MAX = 4096  # a larger message is thrown away and told of: a board has no block of memory for it
+PAYLOAD_BYTES_MAX = 3072  # with its topic it fits in a block of 4 kB; a larger message is thrown away and told of
 TOPIC_BYTES_MAX = 512
 IN_FLIGHT_MAX = 16
 _REFUSALS = (

@@ -69,7 +69,7 @@ class Store:
         gaps = [self._gaps[stream] for stream in sorted(self._gaps)]
         self._retry_us = now_us + RETRY_US
         wanted = gaps + drafts
-        count = len(wanted)
+        count = _fitting(wanted)
         while wanted:
             message = self._message(wanted[:count], now_us)
             if message is None and count > 1:
@@ -84,7 +84,7 @@ class Store:
                     else:
                         self.settled += 1
             wanted = wanted[count:]
-            count = len(wanted)
+            count = _fitting(wanted)
 
     def _message(self, drafts: "list[Draft]", now_us: int) -> "bytes | None":
         """The message of these with the next numbers; None if it is too long or one of them has no wire form."""
@@ -132,3 +132,16 @@ class Store:
             gap.value += 1
             gap.earliest_us = min(gap.earliest_us, draft.earliest_us)
             gap.latest_us = max(gap.latest_us, draft.latest_us)
+
+
+def _fitting(drafts: "list[Draft]") -> int:
+    """How many of the first of these may fit in a message by their texts alone: a board cannot encode more to find out."""
+    size = 0
+    for n, draft in enumerate(drafts):
+        texts = [draft.key, draft.value]
+        for name in sorted(draft.attrs):
+            texts += [name, draft.attrs[name]]
+        size += sum([len(text) for text in texts if type(text) is str])
+        if n and size > MESSAGE_BYTES_MAX:
+            return n
+    return len(drafts)
