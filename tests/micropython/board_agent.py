@@ -138,7 +138,7 @@ def run(seed, tell):
             ring = Ring(flash, 2, 950, seed)
             agent, line_up, answers, pending, last = Agent(config, ring, now), False, b"", b"", now
             boots += 1
-        now += 1 + chance.below(200_000)
+        now += 1 + chance.below(1_500_000 if ending else 200_000)  # in the end any pause is over
         # The reader: whole frames, in pieces, up to four at once.
         if not ending:
             for _ in range(chance.below(5)):
@@ -169,7 +169,7 @@ def run(seed, tell):
                 packet = agent.mqtt.to_write()
                 answers += broker.answer(packet)
                 agent.mqtt.wrote(len(packet), now)
-            if answers and (ending or (not silent_cloud and chance.below(4) == 0)) and agent.mqtt.connected:
+            if agent.mqtt.connected and broker.numbers and (ending or (not silent_cloud and chance.below(4) == 0)):
                 answers += broker.confirm()
             if not ending and chance.below(40) == 0:
                 agent.lost("the line broke", now)
