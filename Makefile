@@ -10,7 +10,7 @@ SPEED ?=
 TRACE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-correlation bench-cep broker lock clean
+.PHONY: help setup demo test lint bench bench-correlation bench-cep bench-latwin broker lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -47,6 +47,9 @@ bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and p
 bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Flink (needs Java), the same answers checked.
 	$(BIN)/python tests/bench/bench_cep.py
 	$(BIN)/python tests/bench/bench_cep_spark.py
+
+bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm, the same answers checked.
+	@for bench in latwin latwin_detector latwin_walk latwin_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 broker:
 	@command -v mosquitto >/dev/null || test -x /usr/sbin/mosquitto || { \

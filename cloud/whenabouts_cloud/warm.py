@@ -8,6 +8,7 @@ import numpy as np
 from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.counting import counter
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
+from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 
 NAMES = ("A", "B", "C")
 PATTERNS = (
@@ -32,6 +33,16 @@ def warm() -> None:
     counting = counter(Pattern.parse(PATTERNS[0], unit_us=1), NAMES, k=5)
     counting.feed(kinds, keys, t)
     counting.finish()
+    both = All(Local(0, {0}), Local(1, {0}))
+    for order in ("causal", "hybrid"):
+        window, detector = LatWin(2, 2, order), ConjunctionDetector(2, 2, order)
+        for process in (0, 1):
+            window.push(process, 0, [0, 0], 0, 1)
+            detector.push(process, 0, [0, 0], True, 0, 1)
+            detector.evidence(process, [0, 0], 2)
+        window.possibly(both)
+        window.definitely_in_window(both)
+        len(window.states())
     condition = Condition("within", d=3, confidence="0.8")
     for probability in (False, True):
         correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=probability)

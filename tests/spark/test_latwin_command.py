@@ -38,7 +38,7 @@ def promised(folder, number, to_come, us=FOREVER_US):
 
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(folder):
     """SIGKILL to everything at two arbitrary moments; the verdicts in the folder are those of the rule, each once."""
-    rng = random.Random(8)
+    rng = random.Random(26)
     rows = states_of(simulate(rng, 3, 90))
     wanted = choices(rows, 3)
     shuffled = rng.sample(rows, len(rows))

@@ -271,6 +271,15 @@ def test_the_detector_and_the_lattice_say_the_same():
         assert 0 < detector.definitely.mean() < 1
 
 
+def test_silent_receipts_tell_of_what_is_still_in_the_window():
+    """All runs but the last have to end before anything is known of it; a long window has them all still."""
+    office = simulate(Workload(3, 40 * HOUR, "silent"), 1)
+    stretches, runs = office.together(office.true_us)
+    short, long = told(office, 4), told(office, 64)
+    assert set(short) < set(long) <= set(map(tuple, runs.tolist()))
+    assert len(long) > 0.95 * len(stretches)
+
+
 def test_what_is_told_is_true_and_comes_after_it_began():
     """Each told stretch is a true one, told no earlier than it began; by clocks that err by a minute too."""
     for error in (SECOND, MINUTE):

@@ -146,13 +146,22 @@ def leaves_of(predicate):
     return list(itertools.chain.from_iterable(map(leaves_of, parts)))
 
 
-def test_what_is_missing_compares_as_false():
-    """Also with !=; a text is unequal to every number, and has no order."""
+def test_of_what_is_missing_neither_a_comparison_nor_its_opposite_holds():
+    """Also with !=, and within AND, OR and counts; a text is unequal to every number, and has no order."""
     x, y = Value("phone"), Value("rfid")
     for sign in ("=", "!=", "<", "<=", ">", ">="):
         assert not holds(Compared(sign, x, 3.0))({})
         assert not holds(Compared(sign, x, y))({x: 3.0, y: None})
-    assert holds(Not(Compared("=", x, 3.0)))({})
+        assert not holds(Not(Compared(sign, x, 3.0)))({})
+    unknown, true, false = Compared("=", x, 3.0), Compared("=", y, 1.0), Compared("=", y, 2.0)
+    values = {y: 1.0}
+    assert holds(Some((unknown, true)))(values)
+    assert holds(Not(All((unknown, false))))(values)
+    assert holds(AtLeast(1, (unknown, true, false)))(values)
+    assert holds(Not(AtLeast(3, (unknown, true, false))))(values)
+    for open_one in (All((unknown, true)), Some((unknown, false)), AtLeast(2, (unknown, true, false))):
+        assert not holds(open_one)(values)
+        assert not holds(Not(open_one))(values)
     assert holds(Compared("!=", x, y))({x: 3.0, y: "3"})
     assert not holds(Compared("<", x, y))({x: "a", y: "b"})
     assert [holds(x)({x: v}) for v in (None, 0.0, 1.0, "", "on")] == [False, False, True, True, True]

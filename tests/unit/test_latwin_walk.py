@@ -5,6 +5,7 @@ import pytest
 
 from whenabouts_cloud.latwin import walk
 from whenabouts_cloud.latwin.frame import Frame, frame, greatest, least
+from whenabouts_cloud.latwin.walk_kernel import advance
 
 
 def unrelated(first, counts):
@@ -120,3 +121,15 @@ def test_wrong_input_to_a_frame_is_told():
     with pytest.raises(ValueError, match="found a clock of 3 entries, expected 2"):
         frame([0, 0], [[[0, 0, 0]], []])
     assert isinstance(frame([0, 0], [[], []]), Frame)
+
+
+def test_a_step_gives_each_state_of_the_next_level_once_in_rising_order():
+    """Three single steps from (0, 0, 0); from those six states, each reached twice or by one process alone; or no room."""
+    window, place, key = unrelated([0] * 3, [3] * 3), np.empty(3, np.int64), np.empty((3, 1), np.int64)
+    level = np.zeros((1, 1), np.int64)
+    for expected in ([0x1, 0x100, 0x10000], [0x2, 0x101, 0x200, 0x10001, 0x10100, 0x20000]):
+        out = np.empty((9, 1), np.int64)
+        found = advance(*window, 8, level, place, key, out)
+        level = out[:found]
+        assert level[:, 0].tolist() == expected
+    assert advance(*window, 8, level, place, key, np.empty((6, 1), np.int64)) == -1

@@ -18,6 +18,7 @@ from whenabouts_sim.office import names, office_table, run_office
 from whenabouts_sim.office_run import POSTS as OFFICE_POSTS
 from whenabouts_sim.office_run import RULE, office_world
 from whenabouts_sim.posts import LEAVE_US, MEETS_US, MISSES_US, Post, Presence, together, true_presences, with_posts
+from whenabouts_sim.texts import verdict_text
 from whenabouts_sim.together import LandedState, Misjudged, summarise_together
 from whenabouts_sim.truth import PairScore
 from whenabouts_sim.world import RDM_REPEAT_US, SECOND_US, SimReader, World
@@ -223,6 +224,13 @@ def test_options_of_the_other_kind_of_run_are_refused(arguments, text):
     result = CliRunner().invoke(main, ["office", *arguments])
     assert result.exit_code == 2
     assert text in result.stderr
+
+
+def test_a_verdict_is_told_in_one_line():
+    """What held, and since when each was there, as a gateway's clock can tell it."""
+    state = {"name": "guard", "t_min": EPOCH_US, "t_max": EPOCH_US + 250_999}
+    text = verdict_text({"verdict": "definitely", "rule": "staffed", "states": [state]})
+    assert text == "definitely staffed: guard since [13:20:00.000, 13:20:00.250]"
 
 
 def test_posts_of_the_office_are_watched_by_gateways_of_their_own():

@@ -26,7 +26,7 @@ def chain_completes(
     """
     for i in range(count):  # by the main node alone, which is at hand: chains lie elsewhere
         last = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.LAST]
-        if (i > position and last <= t) or last < t - window:
+        if (i > position and last <= t) or (i < position and last < t - window):
             return False
     latest = t
     for i in range(position + 1, count):

@@ -91,8 +91,7 @@ def told_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say) ->
         found,
         f"{wrong} of all verdicts are contradicted by true time, over {stretches} stretches. Heartbeats and clock-only "
         "reports begin no state; they tell that a state still lasts. A stretch shorter than the clocks can tell is not "
-        "told. Of several that become sure by the same report only the latest is named, which counts against silent "
-        "receipts: they tell of a stretch when much else has happened since.",
+        "told; with silent receipts the runs have to end first, and many have left the window by then.",
     )  # fmt: skip
     wait = Figure(
         "latwin-told-wait", "not in the paper", f"from the begin of a stretch to its verdict, W = {WINDOW}", label, "s", x,

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.experiments.office import STATE, Office
-from whenabouts_cloud.latwin import All, LatWin, Local
-from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
+from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 
 Array = npt.NDArray[Any]
 Order = Literal["causal", "hybrid"]

@@ -137,9 +137,7 @@ class LatwinShard:
         self._noted = {}
 
     def _account(self, name: str, group: "_Group") -> None:
-        counts = group.take_counts()
-        counts["readings"] += counts.pop("taken", 0)
-        self.counts += counts
+        self.counts += group.take_counts()
         self._mistakes |= {f"group {name}: {text}" for text in group.mistakes}
         self._silent |= group.silent
         self._unheard |= {f"{name}: {stream}" for stream in group.unheard}

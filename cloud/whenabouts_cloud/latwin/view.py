@@ -73,6 +73,7 @@ class View:
         if report.timed and report.hi < self._now_us:
             self.counts["late"] += 1
         self.counts["beyond_time"] += not report.timed
+        self.counts["readings"] += 1
         self._waiting[slot][report.seq] = report
         self.newest_us = max(self.newest_us, report.hi if report.timed else NEVER_US)
         place, ends = [report.boot, report.seq], self._ends[slot]
@@ -238,7 +239,6 @@ class View:
                 self._following[item.slot] = item.number + 1
             self._taken_seq[item.slot] = max(self._taken_seq[item.slot], item.seq)
             del self._waiting[item.slot][item.seq]
-            self.counts["taken"] += 1
             found += self._watch.take(item)
         if self._watch.waits:
             found += self._watch.pass_time(self._now_us, lasted)

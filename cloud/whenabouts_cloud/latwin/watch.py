@@ -192,19 +192,22 @@ class InWindows:
         self._engine.restore(base64.b85decode(ring))
         self._held = [{row[0]: _held(slot, *row) for row in rows} for slot, rows in enumerate(held)]
 
-    def _tree(self, predicate: Predicate) -> tree.Predicate:
-        """The predicate as the lattice evaluates it: leaves are asked once of each state, or pair of states."""
+    def _tree(self, predicate: Predicate, wanted: bool = True) -> tree.Predicate:
+        """The predicate, or its opposite, as the lattice evaluates it.
+
+        Leaves are asked once of each state, or pair of states. NOT goes down to the leaves, where what is not known makes neither a comparison nor its opposite hold.
+        """
         slots = [n for n, s in enumerate(self._plan.rule.streams) if s.name in streams_of(predicate)]
         match predicate:
             case Not(part) if len(slots) > 1:
-                return tree.Not(self._tree(part))
-            case All(parts) if len(slots) > 1:
-                return tree.All(*map(self._tree, parts))
-            case Some(parts) if len(slots) > 1:
-                return tree.Any(*map(self._tree, parts))
+                return self._tree(part, not wanted)
+            case All(parts) | Some(parts) if len(slots) > 1:
+                every = tree.All if isinstance(predicate, All) == wanted else tree.Any
+                return every(*(self._tree(part, wanted) for part in parts))
             case AtLeast(count, parts) if len(slots) > 1:
-                return tree.AtLeast(count, list(map(self._tree, parts)))
-        holds = test(predicate)
+                needed = count if wanted else len(parts) - count + 1
+                return tree.AtLeast(needed, [self._tree(part, wanted) for part in parts])
+        holds = test(predicate if wanted else Not(predicate))
 
         def related(*numbers: int) -> bool:
             values: dict[Value, Scalar] = {}

@@ -1,8 +1,9 @@
 """Predicates on the local states of several gateways, as a rule about a group states them.
 
 A value is `name.attr` of a state of the STREAM called so; a bare name means its `value`. It is a number (truth counts as 1
-and 0), a text, or missing. A bare value holds when it is there and is not 0. What is missing compares as false with every
-sign, so NOT of such a comparison holds. Text has no order: it is = or != only; a text and a number are different.
+and 0), a text, or missing. A bare value holds when it is not 0. Of what is missing nothing is known: neither a comparison
+with it nor its opposite holds, and NOT of what is not known is not known (Kleene's strong logic of three values). So a rule
+never takes for true what a gateway did not know. Text has no order: it is = or != only; a text and a number are different.
 
 A predicate on one stream is local: a gateway alone decides it. `alternatives` writes a predicate as a disjunction of
 conjunctions of local ones, which is what can be detected without looking at global states one by one.
@@ -30,7 +31,7 @@ _COMPARE: dict[Sign, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the states of a stream; by itself it is the predicate that it is there and is not 0."""
+    """A value of the states of a stream; by itself it is the predicate that it is not 0."""
 
     stream: str
     name: str = "value"
@@ -129,26 +130,41 @@ def alternatives(predicate: Predicate) -> list[Alternative] | None:
 
 
 def test(predicate: Predicate) -> Test:
-    """The predicate as a function of values; one that is not given is missing."""
+    """The predicate as a function of values: whether it is known to hold. One that is not given is missing."""
+    truth = _truth(predicate)
+    return lambda values: truth(values) is True
+
+
+def _truth(predicate: Predicate) -> Callable[[Values], bool | None]:
+    """True, False or, for what is not known, None."""
     match predicate:
         case Value():
-            return lambda values: values.get(predicate) not in (None, 0.0)
+            return lambda values: _compared("!=", values.get(predicate), 0.0)
         case Compared(sign, left, right):
             if isinstance(right, Value):
                 return lambda values: _compared(sign, values.get(left), values.get(right))
             return lambda values: _compared(sign, values.get(left), right)
         case Not(part):
-            inner = test(part)
-            return lambda values: not inner(values)
+            inner = _truth(part)
+            return lambda values: None if (found := inner(values)) is None else not found
         case All(parts):
-            every = [test(part) for part in parts]
-            return lambda values: all(one(values) for one in every)
+            return _at_least(len(parts), parts)
         case Some(parts):
-            some = [test(part) for part in parts]
-            return lambda values: any(one(values) for one in some)
+            return _at_least(1, parts)
         case AtLeast(count, parts):
-            counted = [test(part) for part in parts]
-            return lambda values: sum(one(values) for one in counted) >= count
+            return _at_least(count, parts)
+
+
+def _at_least(count: int, parts: "tuple[Predicate, ...]") -> Callable[[Values], bool | None]:
+    every = [_truth(part) for part in parts]
+
+    def counted(values: Values) -> bool | None:
+        found = [one(values) for one in every]
+        if found.count(True) >= count:
+            return True
+        return False if len(found) - found.count(False) < count else None
+
+    return counted
 
 
 class _Joint(Exception):
@@ -230,9 +246,9 @@ def _check(count: int) -> None:
         raise ValueError(f"found more than {MAX_ALTERNATIVES} alternatives, expected no more: write several rules")
 
 
-def _compared(sign: Sign, left: Scalar, right: Scalar) -> bool:
+def _compared(sign: Sign, left: Scalar, right: Scalar) -> bool | None:
     if left is None or right is None:
-        return False
+        return None
     if isinstance(left, str) or isinstance(right, str):
         return sign in ("=", "!=") and (left == right) == (sign == "=")
     return _COMPARE[sign](left, right)

@@ -1,0 +1,344 @@
+"""How probable it is that a predicate held, or that a global state was passed, when begins are known as intervals.
+
+Model: each state held began at a moment of its own, uniform in its [lo, hi], independent of the others, given that a begin
+is not before those that its clock names and not before that of its predecessor. The true global state at t is the choice of
+the newest state of each process begun by t. The last state held lasts for ever, unless some state held knows of its
+successor: that one's begin is uniform between the last begin and the first that knows of it, and with it the window is
+left. `held`: the probability that at some moment all processes were in their windows and the predicate held. `passed`: for
+each global state, that it was the true one at some moment. Begins that are points may coincide; what would lie between
+them lasts no time, and was never true.
+
+Exact: h_S(t) is the measure of all orders in which exactly the begins of a downset S have happened by t (the downsets are
+walked like a lattice, of which CGSs are those with every process in its window); between neighbouring ends of intervals it
+is a polynomial (`probability_kernel`). Cost: ends x downsets x n x begins that may happen at once. Beyond EXACT_WORK begins
+are sampled in a causal order with importance weights (Rubinstein & Kroese 2016, 5.7): the error told is one standard error,
+and never less than 1 / effective number of samples. The caller gives the seed.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.latwin.frame import Array, Frame, Ints
+from whenabouts_cloud.latwin.probability_kernel import entered, sample, spread
+from whenabouts_cloud.latwin.walk import Truth, count, states
+
+EXACT_WORK = 1 << 27  # multiplications: some tenths of a second
+DOWNSETS = 1 << 16
+SAMPLES = 100_000
+BLOCK = 2048  # samples at once
+BEFORE = -(1 << 62)  # lo and hi of what began before everything: an initial state
+AFTER = 1 << 62
+
+Floats = npt.NDArray[np.float64]
+
+
+class Held(NamedTuple):
+    """`error` is 0 if exact. `samples` is the effective number: that of equally weighted ones with the same variance."""
+
+    probability: float
+    exact: bool
+    error: float
+    samples: float
+
+
+class Passed(NamedTuple):
+    """Global states with their probabilities and errors; where sampled, those that were never met are missing."""
+
+    states: Ints  # (m, n) numbers, in lexical order
+    probability: Floats  # (m,)
+    exact: bool
+    error: Floats  # (m,)
+    samples: float
+
+
+class _Model(NamedTuple):
+    lo: Ints  # (n, e) of begins, narrowed by those before and after
+    hi: Ints
+    need: Ints  # (n, e, n) how many begins of each process come before this one
+    count: Array  # (n,) begins
+    inside: Ints  # (n,) of them in the window
+    order: list[tuple[int, int]]  # the begins, each after those before it
+
+
+def held(window: Frame, lo: Ints, hi: Ints, truth: Truth, seed: int, samples: int = SAMPLES) -> Held:
+    """The probability that `truth` held at some moment; lo and hi (n, w) are the bounds of the begins, in microseconds.
+
+    Raises:
+        ValueError: bounds contradict the order, or a begin has none.
+    """
+    if (window.count == 0).any():
+        return Held(0.0, True, 0.0, 0.0)
+    model = _model(window, lo, hi)
+    if (exact := _Exact.of(model)) is not None:
+        return Held(exact.held(truth), True, 0.0, 0.0)
+    weights: list[Floats] = []
+    hits = []
+    for weight, rows, lasts in _samples(model, seed, samples):
+        hit = np.zeros(lasts.shape, np.bool_)
+        where = lasts & _inside(rows, model)
+        hit[where] = truth(rows[where] - 1)
+        weights.append(weight)
+        hits.append(hit.any(axis=1))
+    probability, error, size = _estimate(np.concatenate(weights), np.concatenate(hits).astype(np.float64))
+    return Held(probability, False, error, size)
+
+
+def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES) -> Passed:
+    """The probability of each global state of the window to have been passed, in lexical order; bounds as in `held`.
+
+    Raises:
+        ValueError: bounds contradict the order, or a begin has none.
+    """
+    n = len(window.first)
+    if (window.count == 0).any():
+        return Passed(np.empty((0, n), np.int64), np.empty(0), True, np.empty(0), 0.0)
+    model = _model(window, lo, hi)
+    if (exact := _Exact.of(model)) is not None:
+        inside, exactly = exact.passed()
+        return Passed(inside - 1 + window.first, exactly, True, np.zeros(len(inside)), 0.0)
+    weights: list[Floats] = []
+    met = []
+    for weight, rows, lasts in _samples(model, seed, samples):
+        where = lasts & _inside(rows, model)
+        of = np.repeat(np.arange(len(weight)), where.sum(axis=1)) + len(weights) * BLOCK
+        weights.append(weight)
+        met.append(np.column_stack([rows[where].astype(np.int64), of]))
+    weight, every = np.concatenate(weights), np.concatenate(met)
+    found, place = np.unique(every[:, :n], axis=0, return_inverse=True)
+    share: Floats = weight / weight.sum()
+    place = place.ravel()
+    probability = np.bincount(place, share[every[:, n]], len(found)).astype(np.float64)
+    squares = np.bincount(place, share[every[:, n]] ** 2, len(found))
+    size = 1.0 / (share**2).sum()
+    variance: Floats = (1.0 - probability) ** 2 * squares + probability**2 * ((share**2).sum() - squares)
+    error = np.maximum(np.sqrt(np.maximum(variance, 0.0)), 1.0 / size)
+    return Passed(found - 1 + window.first, np.minimum(probability, 1.0), False, error, float(size))
+
+
+def _model(window: Frame, lo: Ints, hi: Ints) -> _Model:
+    n, w = window.clocks.shape[:2]
+    if np.shape(lo) != (n, w) or np.shape(hi) != (n, w):
+        raise ValueError(f"probability: found bounds of shape {np.shape(lo)}, {np.shape(hi)}, expected {(n, w)}")
+    need, beyond = np.zeros((n, w + 1, n), np.int64), np.zeros(n, np.bool_)
+    low, high = np.full((n, w + 1), BEFORE), np.full((n, w + 1), AFTER)
+    for j, size in enumerate(window.count.tolist()):
+        low[j, :size], high[j, :size] = np.asarray(lo)[j, :size], np.asarray(hi)[j, :size]
+        clocks = window.clocks[j, :size]
+        known = np.where(clocks > 0, clocks - window.first + 1, 0)  # 0 is also what says that nothing is known
+        known[:, j] = 0
+        beyond |= known.max(axis=0) > window.count
+        need[j, :size] = np.clip(known, 0, window.count + 1)
+        need[j, :, j] = np.arange(w + 1)
+    begins = window.count + beyond
+    model = _Model(low, high, need, begins, window.count, _extension(need, begins))
+    for j, k in model.order:
+        for i, m in _before(model, j, k):
+            low[j, k] = max(low[j, k], low[i, m])
+    for j, k in reversed(model.order):
+        for i, m in _before(model, j, k):
+            high[i, m] = min(high[i, m], high[j, k])
+    for j, k in model.order:
+        if low[j, k] > high[j, k]:
+            raise ValueError(
+                f"probability: found state {window.first[j] + k} of process {j} to begin before {high[j, k]} and after "
+                f"{low[j, k]}, by its bounds and those of states before and after it: check the stamps"
+            )
+        if low[j, k] < high[j, k] and (low[j, k] <= BEFORE or high[j, k] >= AFTER):
+            raise ValueError(
+                f"probability: found [{low[j, k]}, {high[j, k]}] as bounds of the begin of state {window.first[j] + k} of "
+                f"process {j}, expected both, or BEFORE twice for an initial state"
+            )
+    return model
+
+
+def _extension(need: Ints, begins: Ints) -> list[tuple[int, int]]:
+    order, done, n = [], np.zeros_like(begins), len(begins)
+    for _ in range(int(begins.sum())):
+        ready = (j for j in range(n) if done[j] < begins[j] and (need[j, done[j]] <= done).all())
+        if (j := next(ready, None)) is None:
+            raise ValueError(
+                "probability: found clocks of two states that name each other, expected an order: check clocks"
+            )
+        order.append((j, int(done[j])))
+        done[j] += 1
+    return order
+
+
+def _before(model: _Model, j: int, k: int) -> list[tuple[int, int]]:
+    """The latest begins of each process that come before a begin."""
+    return [(i, m - 1) for i, m in enumerate(model.need[j, k].tolist()) if m > 0]
+
+
+def _inside(rows: npt.NDArray[Any], model: _Model) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = np.all((rows >= 1) & (rows <= model.inside), axis=-1)
+    return found
+
+
+class _Stretch(NamedTuple):
+    """An open stretch of time, with the rates of the begins, or a point at which `at` of them happen at once."""
+
+    rate: Floats  # (n, e)
+    at: Ints  # (n,)
+    must: Ints  # (n,) begins that have happened when it is over (point) or from its beginning on (stretch)
+    can: Ints  # (n,) begins that may have
+
+
+class _Exact:
+    """The downsets of the begins, and measures over them carried from stretch to stretch."""
+
+    def __init__(self, model: _Model, rows: Ints, stretches: list[_Stretch], degrees: int) -> None:
+        self._rows, self._stretches, self._degrees, self._model = rows, stretches, degrees, model
+        sizes = (model.count + 1).tolist()
+        self._radix = np.array([np.prod(sizes[j + 1 :], dtype=np.int64) for j in range(len(sizes))], np.int64)
+        self._codes = rows @ self._radix
+
+    @classmethod
+    def of(cls, model: _Model) -> "_Exact | None":
+        """None where it would be too much work."""
+        downsets = _order(model)
+        if np.prod((model.count + 1).astype(float)) >= 2.0**62 or (size := count(downsets)) > DOWNSETS:
+            return None
+        stretches = _stretches(model)
+        degrees = 1 + max((int(np.count_nonzero(one.rate)) for one in stretches), default=0)
+        if size * len(stretches) * degrees * max(degrees, len(model.count)) > EXACT_WORK:
+            return None
+        return cls(model, states(downsets), stretches, degrees)
+
+    def held(self, truth: Truth) -> float:
+        """Share of the orders that enter a good downset."""
+        good = np.zeros(len(self._rows), np.bool_)
+        where = _inside(self._rows, self._model)
+        good[where] = truth((self._rows[where] - 1).astype(np.uint16))
+        h = np.zeros((len(self._rows), 2))
+        h[0, 0] = 1.0
+        fewer, room = self._neighbours(-1), np.empty((len(h), 2, self._degrees))
+        for one in self._stretches:
+            if one.at.any():
+                h = self._jump(h, one)
+                h[good] = np.column_stack([np.zeros(good.sum()), h[good].sum(axis=1)])
+            else:
+                spread(h, room, self._rows, fewer, False, one.rate, one.must, one.can, good)
+        return float(h[-1, 1] / h[-1].sum())
+
+    def passed(self) -> tuple[Ints, Floats]:
+        """Downsets inside the window and the share of the orders that enter each."""
+        size = len(self._rows)
+        none = np.zeros(size, np.bool_)
+        fewer, more = self._neighbours(-1), self._neighbours(1)
+        forward, backward = np.empty((size, 2, self._degrees)), np.empty((size, 2, self._degrees))
+        b = np.zeros((size, 2))
+        b[-1, 0] = 1.0
+        ends = [b]  # measures of what follows, at the end of each stretch
+        for one in reversed(self._stretches):
+            b = b.copy()
+            if one.at.any():
+                b = self._jump_back(b, one)
+            else:
+                spread(b, backward, self._rows, more, True, one.rate, one.must, one.can, none)
+            ends.append(b)
+        total = ends.pop()[0, 0]
+        h, into = np.zeros((size, 2)), np.zeros(size)
+        h[0, 0] = 1.0
+        for one in self._stretches:
+            b = ends.pop().copy()
+            if one.at.any():
+                h = self._jump(h, one)
+                into += h[:, 0] * b[:, 0]
+            else:
+                spread(h, forward, self._rows, fewer, False, one.rate, one.must, one.can, none)
+                spread(b, backward, self._rows, more, True, one.rate, one.must, one.can, none)
+                entered(forward[:, 0], backward[:, 0], into)
+        where = _inside(self._rows, self._model)
+        return self._rows[where], np.minimum(into[where] / total, 1.0)
+
+    def _neighbours(self, step: int) -> Ints:
+        """Places (D, n) of the downsets with one begin of each process more or less, or -1."""
+        found = [
+            self._places(np.eye(self._rows.shape[1], dtype=np.int64)[j] * step) for j in range(self._rows.shape[1])
+        ]
+        return np.column_stack(found)
+
+    def _places(self, change: Ints) -> Ints:
+        """Places of the downsets with `change` added, or -1."""
+        after = self._rows + change
+        code = after @ self._radix
+        place = np.minimum(np.searchsorted(self._codes, code), len(code) - 1)
+        right = (self._codes[place] == code) & (after >= 0).all(axis=1) & (after <= self._model.count).all(axis=1)
+        return np.where(right, place, -1)
+
+    def _jump(self, h: Floats, one: _Stretch) -> Floats:
+        source = self._places(-one.at)
+        alive = (source >= 0) & (self._rows >= one.must).all(axis=1)
+        found: Floats = np.where(alive[:, None], h[source], 0.0)
+        return found
+
+    def _jump_back(self, b: Floats, one: _Stretch) -> Floats:
+        target = self._places(one.at)
+        alive = (target >= 0) & (self._rows + one.at >= one.must).all(axis=1)
+        found: Floats = np.where(alive[:, None], b[target], 0.0)
+        return found
+
+
+def _order(model: _Model) -> Frame:
+    """The order of the begins as a frame: state k of a process is "k of its begins have happened"."""
+    n, size = len(model.count), int(model.count.max())
+    clocks = np.zeros((n, size + 1, n), np.int64)
+    for j in range(n):
+        for k in range(model.count[j]):
+            surely = [(model.hi[i, : model.count[i]] < model.lo[j, k]).sum() for i in range(n)]
+            clocks[j, k + 1] = np.maximum(model.need[j, k], surely)
+        np.maximum.accumulate(clocks[j], axis=0, out=clocks[j])
+    return Frame(np.zeros(n, np.int64), model.count + 1, clocks)
+
+
+def _stretches(model: _Model) -> list[_Stretch]:
+    lo, hi, n = model.lo, model.hi, len(model.count)
+    real = np.arange(lo.shape[1]) < model.count[:, None]
+    ends = np.unique(np.concatenate([lo[real], hi[real]])).tolist()
+    found = []
+    for place, x in enumerate(ends):
+        must = (real & (hi <= x)).sum(axis=1)
+        at = (real & (lo == x) & (hi == x)).sum(axis=1)
+        can = (real & (lo <= x)).sum(axis=1)
+        if at.any():
+            found.append(_Stretch(np.zeros(lo.shape), at, must, can))
+        active = real & (lo <= x) & (hi > x)
+        if active.any():
+            rate = np.zeros(lo.shape)
+            rate[active] = (ends[place + 1] - x) / (hi[active] - lo[active])
+            found.append(_Stretch(rate, np.zeros(n, np.int64), must, can))
+    return found
+
+
+def _samples(
+    model: _Model, seed: int, samples: int
+) -> Iterator[tuple[Floats, npt.NDArray[Any], npt.NDArray[np.bool_]]]:
+    """Weights (s,), downsets passed (s, E + 1, n) and whether each lasts (s, E + 1), block by block."""
+    random, n, events = np.random.default_rng(seed), len(model.count), len(model.order)
+    after = np.zeros(model.lo.shape)
+    place = {event: at for at, event in enumerate(model.order)}
+    for j, k in reversed(model.order):
+        before = [event for event in _before(model, j, k) if model.hi[event] == model.hi[j, k]]
+        if before:  # each counts for the latest of those before it alone, so weights are bounded
+            after[max(before, key=place.__getitem__)] += 1 + after[j, k]
+    real = np.arange(model.lo.shape[1]) < model.count[:, None]
+    origin = min((int(x) for x in model.lo[real] if x > BEFORE), default=0)
+    lo, hi = (np.where(x <= BEFORE, -1.0, (np.maximum(x, origin) - origin).astype(float)) for x in (model.lo, model.hi))
+    for begin in range(0, samples, BLOCK):
+        size = min(BLOCK, samples - begin)
+        weights, rows = np.empty(size), np.empty((size, events + 1, n), np.uint16)
+        lasts = np.empty((size, events + 1), np.bool_)
+        chance = random.random((size, events))
+        sample(np.array(model.order), lo, hi, model.need, after, chance, weights, rows, lasts)
+        yield weights, rows, lasts
+
+
+def _estimate(weights: Floats, hits: Floats) -> tuple[float, float, float]:
+    """Mean, standard error of a ratio of means, effective number of samples (Kong 1992)."""
+    share = weights / weights.sum()
+    mean, size = float(share @ hits), float(1.0 / (share @ share))
+    error = float(np.sqrt(share**2 @ (hits - mean) ** 2))
+    return min(mean, 1.0), max(error, 1.0 / size), size

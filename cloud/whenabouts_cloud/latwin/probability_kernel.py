@@ -1,0 +1,102 @@
+"""The compiled part of the probability: one stretch of time for all downsets, and sampled orders of begins.
+
+Within a stretch in which the same begins may happen, h of a downset S is a polynomial in x of [0, 1]. Begin e happens at a
+constant rate r, so the coefficients are c[S, k + 1] = sum over the last begins e of S of r c[S - e, k] / (k + 1): nothing
+is ever subtracted, and small probabilities are as exact as large ones.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.compiled import compiled
+
+Array = Any  # inside compiled code
+
+
+@compiled
+def spread(
+    h: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, rate: Array, must: Array, can: Array,
+    good: Array,
+) -> None:  # fmt: skip
+    """Takes h (D, 2) through a stretch; coefficients (D, 2, K) of it. Second column: a good downset has been entered.
+
+    Forwards neighbours are the downsets with one begin less, backwards with one more, and x counts from the end.
+    """
+    size, n, degrees = len(rows), rows.shape[1], coefficients.shape[2]
+    for step in range(size):
+        s = size - 1 - step if back else step
+        alive = True
+        for j in range(n):
+            alive = alive and must[j] <= rows[s, j] <= can[j]
+        for flag in range(2):
+            for k in range(degrees):
+                coefficients[s, flag, k] = 0.0
+            coefficients[s, flag, 0] = h[s, flag] if alive else 0.0
+        for j in range(n):
+            other, event = neighbours[s, j], rows[s, j] if back else rows[s, j] - 1
+            if not alive or other < 0 or rate[j, event] == 0.0:
+                continue
+            for flag in range(2):
+                to = 1 if good[s] else flag
+                for k in range(degrees - 1):
+                    coefficients[s, to, k + 1] += rate[j, event] * coefficients[other, flag, k] / (k + 1)
+        for flag in range(2):
+            h[s, flag] = coefficients[s, flag].sum()
+
+
+@compiled
+def entered(forward: Array, backward: Array, into: Array) -> None:
+    """Adds to `into` (D,) the measure of orders that enter each downset within a stretch.
+
+    The flow into it at x times what follows from there: integral of k x^(k - 1) (1 - x)^l = k! l! / (k + l)!.
+    """
+    size, degrees = forward.shape
+    shares = np.ones((degrees, degrees))
+    for k in range(1, degrees):
+        for m in range(1, degrees):
+            shares[k, m] = shares[k, m - 1] * m / (k + m)
+    for s in range(size):
+        for k in range(1, degrees):
+            if forward[s, k] != 0.0:
+                for m in range(degrees):
+                    into[s] += forward[s, k] * backward[s, m] * shares[k, m]
+
+
+@compiled
+def sample(
+    order: Array, lo: Array, hi: Array, need: Array, after: Array, chance: Array, weights: Array, rows: Array, lasts: Array
+) -> None:  # fmt: skip
+    """Draws begins that keep the order: weights (s,), rows (s, E + 1, n) of counts, and whether each lasts (s, E + 1).
+
+    In a linear extension each begin is drawn between the latest of those before it and its own bound, early in it by as
+    many begins as follow up to the same bound (`after`); the weight is the ratio of the densities.
+    """
+    events, n = order.shape[0], lo.shape[0]
+    t = np.empty(lo.shape)
+    found = np.empty(events)
+    for s in range(len(weights)):
+        weight = 1.0
+        for place in range(events):
+            j, k = order[place]
+            low = lo[j, k]
+            for i in range(n):
+                if need[j, k, i] > 0:
+                    low = max(low, t[i, need[j, k, i] - 1])
+            length, more = hi[j, k] - low, after[j, k]
+            share = (1.0 - chance[s, place]) ** (1.0 / (more + 1.0))
+            t[j, k] = min(max(hi[j, k] - length * share, low), hi[j, k])
+            if hi[j, k] > lo[j, k]:
+                weight *= length / (hi[j, k] - lo[j, k]) / (more + 1.0) / share**more
+            found[place] = t[j, k]
+        weights[s] = weight
+        sequence = np.argsort(found, kind="mergesort")
+        for i in range(n):
+            rows[s, 0, i] = 0
+        lasts[s, 0] = False
+        for step in range(events):
+            place = sequence[step]
+            for i in range(n):
+                rows[s, step + 1, i] = rows[s, step, i]
+            rows[s, step + 1, order[place, 0]] += 1
+            lasts[s, step + 1] = step + 1 == events or found[sequence[step + 1]] > found[place]
