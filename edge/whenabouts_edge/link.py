@@ -117,26 +117,26 @@ class Link:
         self._stamper.arrived(len(chunk.data), after_us, before_us)
         self._fed += len(chunk.data)
         self._last_byte_us = before_us
-        return self._readings(self._decoder.feed(chunk.data), clock)
+        return self._readings(self._decoder.feed(chunk.data), before_us, clock)
 
     def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
         if self._last_byte_us is None or empty_us - self._last_byte_us < GAP_US:
             return [], False
         self._last_byte_us = None
-        return self._readings(self._decoder.flush(), clock)
+        return self._readings(self._decoder.flush(), empty_us, clock)
 
     def clear_us(self, empty_us: int) -> int:
         """No later frame can have begun to arrive before this host time."""
         pending_since = self._stamper.pending_since()
         return empty_us if pending_since is None else min(empty_us, pending_since)
 
-    def _readings(self, frames: list[Frame], clock: ClockSample) -> tuple[list[Observed], bool]:
+    def _readings(self, frames: list[Frame], heard_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         drafts: list[Observed] = []
         good = False
         for frame in frames:
             asked_us = self.dialogue.asked_us
-            self.dialogue.heard(frame, self._last_byte_us or 0)
+            self.dialogue.heard(frame, heard_us)
             if not frame.ok:
                 continue
             if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read

@@ -1,0 +1,255 @@
+"""The agent of a board, without ports and sockets: bytes and the time in, bytes out, in steps that never wait.
+
+readers -> store -> ring -> courier -> MQTT, beside them the clock, and the promise that goes with each beat: "everything
+with t_max < f has been published". It is made like this: at one moment take the time up to which every port is known,
+less what a later frame can still be stamped earlier; wait until all that came by then is in the ring and taken by the
+broker; only then say it.
+
+A driver (`run`) moves the bytes: it hands over what ports and sockets gave, calls `step`, and writes what waits in `mqtt`.
+"""
+
+from whenabouts_edge.board.courier import Courier
+from whenabouts_edge.board.mqtt import Mqtt
+from whenabouts_edge.board.reader import BoardReader
+from whenabouts_edge.board.sntp import Clock, Exchange
+from whenabouts_edge.board.store import Store
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages import (
+    MAX_BOOTS,
+    Beat,
+    Birth,
+    Status,
+    decode_ack,
+    encode_beat,
+    encode_birth,
+    encode_status,
+)
+from whenabouts_protocol.topics import topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from whenabouts_edge.board.reader import Draft
+    from whenabouts_edge.board.ring import Ring
+
+SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
+PROMISE_US = 250_000
+RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
+DELAY_US = 10_000_000  # told in the birth: readings arrive at most this late while the connection holds
+LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
+
+
+class Agent:
+    """One board. config as `whenabouts_edge.board.config.checked` gives it; the ring has begun its boot.
+
+    mqtt: the connection, or None while there is none to write to. problem: why there is none, or ''.
+
+    Raises:
+        ValueError: a reader that does not exist, or names that are no topic levels.
+    """
+
+    def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int) -> None:
+        self._config, self._ring = config, ring
+        self._site, self._gateway = config["site"], config["gateway"]
+        self.clock = Clock()
+        self.exchange = Exchange(self.clock)
+        self.readers = [BoardReader(one, now_us) for one in config["readers"]]
+        self.store = Store(self._site, self._gateway, ring, self.clock, 1000 * config["commit_ms"])
+        self.courier = Courier(ring, 1_000_000 * config["resend_s"])
+        self.mqtt: Mqtt | None = None
+        self.problem = "not connected yet"
+        self.connections = self.acks_refused = 0
+        self._birth = encode_birth(self._born())
+        self._next_try_us = now_us
+        self._pause_us = RECONNECT_US_MIN
+        self._beat_us = self._save_us = self._promise_us = now_us
+        self._pledge: _Pledge | None = None
+        self._promised: _Pledge | None = None
+
+    # Ports.
+
+    def took(self, reader: int, data: bytes, after_us: int, before_us: int) -> None:
+        """A reader's next bytes: the first came not before after_us, all by before_us."""
+        self._accept(self.readers[reader].took(data, after_us, before_us), before_us)
+
+    def silent(self, reader: int, empty_us: int) -> None:
+        """Nothing had come from a reader by empty_us."""
+        self._accept(self.readers[reader].silent(empty_us), empty_us)
+
+    def _accept(self, drafts: "list[Draft]", now_us: int) -> None:
+        if drafts:
+            self.store.accept(drafts, now_us)
+
+    # The broker.
+
+    def wants_line(self, now_us: int) -> bool:
+        """Whether the driver should open a line to the broker, and then call `begin`, or `lost` if it cannot."""
+        return self.mqtt is None and now_us >= self._next_try_us
+
+    def begin(self, now_us: int) -> None:
+        """A line to the broker is open."""
+        broker = self._config["broker"]
+        password = broker.get("password")
+        self.mqtt = Mqtt(
+            "wa-" + self._gateway,
+            broker["keepalive_s"],
+            (self._topic("status"), self._status("offline")),
+            broker.get("username"),
+            None if password is None else password.encode(),
+        )
+        self.mqtt.begin(now_us)
+
+    def lost(self, reason: str, now_us: int) -> None:
+        """The line is gone, or could not be opened: try again later, and later still."""
+        self.mqtt = None
+        self.problem = reason
+        # Boards that lose their broker together come back one by one: up to half of the pause is left out, by the boot's
+        # random bits.
+        self._next_try_us = now_us + self._pause_us - self._pause_us * (self._ring.boot & 255) // 512
+        self._pause_us = min(RECONNECT_US_MAX, 2 * self._pause_us)
+
+    def heard(self, data: bytes, now_us: int) -> None:
+        """Bytes from the broker."""
+        mqtt = self.mqtt
+        if mqtt is None:
+            return
+        for event in mqtt.feed(data, now_us):
+            if event[0] == "connected" and mqtt.ended is None:  # what came behind it may have ended it already
+                self._connected(mqtt, now_us)
+            elif event[0] == "taken":
+                self.courier.taken(event[1])  # type: ignore[arg-type]
+            elif event[0] == "message" and event[1] == self._topic("ack"):
+                self._acknowledged(event[2], now_us)  # type: ignore[arg-type]
+
+    def _connected(self, mqtt: Mqtt, now_us: int) -> None:
+        self.problem, self._pause_us = "", RECONNECT_US_MIN
+        self.connections += 1
+        self.courier.restart()
+        mqtt.subscribe([self._topic("ack")], now_us)
+        mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
+        mqtt.publish(self._topic("status"), self._status("online"), now_us, retain=True)
+
+    def _acknowledged(self, payload: bytes, now_us: int) -> None:
+        ring = self._ring
+        try:
+            ack = decode_ack(payload)
+        except WireError:
+            self.acks_refused += 1
+            return
+        foreign = (ack.site, ack.gateway) != (self._site, self._gateway)
+        if foreign or ack.landed.get(ring.boot, -1) >= ring.next_seq:  # of numbers that were never given
+            self.acks_refused += 1
+            return
+        forgotten = 0
+        for boot in sorted(ack.landed):
+            forgotten += ring.landed(boot, ack.landed[boot])
+        if forgotten:
+            self.courier.landed(now_us)
+
+    # Time.
+
+    def step(self, now_us: int) -> None:
+        """Do what is due; at most one message is stored. OSError when the flash cannot be read."""
+        self.store.step(now_us)
+        mqtt = self.mqtt
+        if mqtt is not None:
+            mqtt.advance(now_us)
+            if mqtt.ended is not None:
+                self.lost(mqtt.ended, now_us)
+            elif mqtt.connected:
+                self.courier.step(mqtt, self._topic("obs"), now_us)
+        if now_us - self._promise_us >= PROMISE_US:
+            self._promise_us = now_us
+            self._renew()
+        if now_us - self._beat_us >= 1000 * self._config["beat_ms"]:
+            self._beat_us = now_us
+            self._beat(now_us)
+        if now_us - self._save_us >= SAVE_US:
+            self._save_us = now_us
+            self._ring.save()
+
+    def stop(self, now_us: int) -> None:
+        """An orderly end: store what waits, say `stopped`. The driver writes what waits in `mqtt` after this."""
+        while self.store.accepted > self.store.settled:
+            self.store.step(now_us, flush=True)
+        self.store.step(now_us, flush=True)  # a gap, if there is one
+        self._ring.save()
+        if self.mqtt is not None and self.mqtt.room:
+            self.mqtt.publish(self._topic("status"), self._status("stopped"), now_us, retain=True)
+            self.mqtt.disconnect(now_us)
+
+    # The promise.
+
+    def _renew(self) -> None:
+        """Begin a promise, or see whether the one that was begun may be given by now."""
+        pledge = self._pledge
+        if pledge is None:
+            frontier_us = self._clear_utc_us()
+            if frontier_us is not None:
+                self._pledge = _Pledge(frontier_us, self.store.accepted)
+            return
+        if pledge.end is None:
+            if self.store.settled < pledge.accepted:
+                return
+            if self.store.gap_open:  # what was refused must be told before
+                self._pledge = None
+                return
+            pledge.end, pledge.published = self._ring.end, self._ring.numbers()
+        if not self.courier.is_published(pledge.end):
+            return
+        self._pledge = None
+        newer = self._promised is None or pledge.frontier_us > self._promised.frontier_us
+        if newer and len(pledge.published) <= MAX_BOOTS:
+            self._promised = pledge
+
+    def _clear_utc_us(self) -> "int | None":
+        """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
+        if self.clock.sample is None or not self.readers:
+            return None
+        host_us = min([reader.clear_us - reader.reach_us for reader in self.readers])
+        return self.clock.to_utc(host_us, host_us)[0]
+
+    # Messages.
+
+    def _beat(self, now_us: int) -> None:
+        mqtt, promised = self.mqtt, self._promised
+        if mqtt is None or not mqtt.connected:
+            return
+        beat = Beat(
+            self._site,
+            self._gateway,
+            self._ring.boot,
+            None if promised is None else promised.frontier_us,
+            {} if promised is None else promised.published,
+            self.clock.state(now_us),
+            self.clock.bound_us(now_us),
+            self._ring.readings,
+            self._ring.payload_bytes,
+        )
+        mqtt.publish(self._topic("beat"), encode_beat(beat), now_us, qos=0)
+
+    def _born(self) -> Birth:
+        read = {r.stream: ("measure" if r.kind == "line" else "tag", r.unit) for r in self.readers}
+        delay_us = DELAY_US + 1000 * self._config["commit_ms"]
+        streams = [(name, read[name][0], read[name][1], delay_us, LENGTH_US_MAX) for name in sorted(read)]
+        return Birth(
+            self._site, self._gateway, self._ring.boot, streams, None, [self._gateway], self._config.get("build", "")
+        )
+
+    def _status(self, condition: str) -> bytes:
+        return encode_status(Status(self._site, self._gateway, self._ring.boot, condition))
+
+    def _topic(self, leaf: str) -> str:
+        return topic(self._site, self._gateway, leaf)
+
+
+class _Pledge:
+    """A promise on its way: its frontier, how many drafts had been accepted, and where these end in the ring."""
+
+    __slots__ = ("accepted", "end", "frontier_us", "published")
+
+    def __init__(self, frontier_us: int, accepted: int) -> None:
+        self.frontier_us, self.accepted = frontier_us, accepted
+        self.end: tuple[int, int] | None = None
+        self.published: dict[int, tuple[int, int]] = {}

@@ -1,0 +1,158 @@
+"""One reader on a UART: bytes and when they came in, drafts of readings out. Windows are of the tick clock.
+
+The same decoders, dialogue and stamper as on a PC. A draft is dated when it is stored, with what is known of the clock then.
+"""
+
+from whenabouts_edge.stamp import Stamper, after_question, wire_us
+from whenabouts_hardware import decoder
+from whenabouts_hardware.dialogue import Start
+from whenabouts_hardware.m6e_frames import set_read_power, set_region
+from whenabouts_hardware.observed import observed
+from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from whenabouts_hardware import Frame
+
+# Tags that a reader kept until it was asked are as old as the search that found them, which no frame tells: a timed search
+# lasts about a second by convention, and fetching follows it.
+BUFFERED_US = 2_000_000
+# A byte is seen when the UART hands over what it gathered: after 32 bit times of silence (PL011 of the RP2040), and the
+# board is busy with something else for a while.
+_GATHER_BITS, _BUSY_US = 32, 1000
+
+
+class Draft:
+    """A reading without its number and its UTC stamp: what was observed, and the window of host time that it lies in."""
+
+    __slots__ = ("attrs", "earliest_us", "key", "kind", "latest_us", "stream", "unit", "value")
+
+    def __init__(
+        self,
+        stream: str,
+        kind: str,
+        earliest_us: int,
+        latest_us: int,
+        key: "str | None" = None,
+        value: "Any" = None,
+        unit: "str | None" = None,
+        attrs: "dict[str, Any] | None" = None,
+    ) -> None:
+        self.stream, self.kind, self.key, self.value, self.unit = stream, kind, key, value, unit
+        self.earliest_us, self.latest_us = earliest_us, latest_us
+        self.attrs = attrs or {}
+
+
+class BoardReader:
+    """Decodes, drives and stamps one reader; opened_us: nothing was read before.
+
+    config: kind and stream; baud, latency_us, adapter_us where the defaults of the kind do not hold; listen_only when
+    something else drives the reader; region and read_power_cdbm of an M6e; of a sensor that sends lines form, columns, key,
+    value and unit.
+
+    Raises:
+        ValueError: an unknown kind, or options that its decoder refuses.
+    """
+
+    def __init__(self, config: "dict[str, Any]", opened_us: int) -> None:
+        self.kind, self.stream = config["kind"], config["stream"]
+        if self.kind not in READERS:
+            raise ValueError("reader: found {!r}, expected one of {}".format(self.kind, ", ".join(sorted(READERS))))
+        facts = READERS[self.kind]
+        self.baud: int = config.get("baud", facts.baud)
+        gather_us = _BUSY_US + (_GATHER_BITS * 1_000_000 // self.baud if self.baud else 0)
+        latency_us = config.get("latency_us", facts.latency_us)
+        adapter_us = config.get("adapter_us", gather_us)
+        self._names = config.get("key"), config.get("value")
+        self.unit = config.get("unit")
+        options = dict(facts.options)
+        if self.kind == "line":
+            options["form"] = config.get("form", "auto")
+            options["columns"] = tuple(config.get("columns", ()))
+        self._decoder = decoder(facts.decoder, **options)
+        listen_only = bool(config.get("listen_only"))
+        self.dialogue = Start((), None) if listen_only else facts.dialogue(_start_commands(facts.start, config))
+        self._stamper = Stamper(self.baud, latency_us, adapter_us, CYCLE_US if self.kind == "m6e" else 0)
+        self._fed = 0
+        self._last_byte_us: int | None = None
+        self.clear_us = opened_us  # no later frame can have begun to arrive before
+        self.complaint = ""  # what the reader last refused or complained of
+        self.readings = 0
+        # How much earlier than its first byte's arrival the event of a frame can be stamped at most.
+        self.reach_us = latency_us + adapter_us + wire_us(self._decoder.FRAME_BYTES_MAX, self.baud) + 2
+        self.reach_us += BUFFERED_US if listen_only else 0
+
+    @property
+    def counters(self) -> "dict[str, int]":
+        """Frames, damage by reason, reader times that were not believed, and restarts."""
+        found = dict(self._decoder.counters)
+        found["reader_time_refused"] = self._stamper.reader_time_refused
+        found["restarts"] = self.dialogue.restarts
+        return found
+
+    def took(self, data: bytes, after_us: int, before_us: int) -> "list[Draft]":
+        """What these bytes complete: the first came not before after_us, all by before_us."""
+        self._stamper.arrived(len(data), after_us, before_us)
+        self._fed += len(data)
+        self._last_byte_us = before_us
+        return self._drafts(self._decoder.feed(data), before_us, after_us)
+
+    def silent(self, empty_us: int) -> "list[Draft]":
+        """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
+        frames: list[Frame] = []
+        if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
+            self._last_byte_us = None
+            frames = self._decoder.flush()
+        return self._drafts(frames, empty_us, empty_us)
+
+    def _drafts(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[Draft]":
+        drafts: list[Draft] = []
+        for frame in frames:
+            asked_us = self.dialogue.asked_us
+            self.dialogue.heard(frame, heard_us)
+            if not frame.ok:
+                continue
+            if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
+                self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
+                continue
+            if is_anchor(frame):
+                self._stamper.cycle_started(frame.start, frame.end)
+            drafts += self._measured(frame) if self.kind == "line" else self._seen(frame, asked_us)
+        self._stamper.forget(self._fed - len(self._decoder.pending))
+        pending_since = self._stamper.pending_since()
+        self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
+        self.readings += len(drafts)
+        return drafts
+
+    def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[Draft]":
+        drafts = []
+        for sighting in sightings(self.kind, frame):
+            window = after_question(self._stamper.window(frame.start, frame.end), asked_us)
+            if frame.kind == "tags" and self.kind == "m6e":  # counted from a search that no keep-alive announced
+                window = (window[0] - BUFFERED_US, window[1])
+            elif sighting.ts_ms is not None and sighting.read_count == 1:
+                window = self._stamper.narrowed(window, sighting.ts_ms)
+            drafts.append(Draft(self.stream, "tag", window[0], window[1], sighting.key, attrs=dict(sighting.attrs)))
+        return drafts
+
+    def _measured(self, frame: "Frame") -> "list[Draft]":
+        found = observed(frame, self._names[0], self._names[1])
+        if found is None:
+            self.complaint = f"a line without {self._names[1] or self._names[0]}"
+            return []
+        earliest_us, latest_us = self._stamper.window(frame.start, frame.end)
+        return [
+            Draft(self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, dict(found.attrs))
+        ]
+
+
+def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
+    """What starts a reader: region and power, where configured, behind the first command of its kind."""
+    settings: tuple[bytes, ...] = ()
+    if "region" in config:
+        settings += (set_region(config["region"]),)
+    if "read_power_cdbm" in config:
+        settings += (set_read_power(config["read_power_cdbm"]),)
+    return start[:1] + settings + start[1:]

@@ -1,0 +1,343 @@
+"""Messages in flash until the cloud has landed them: a ring of segment files, and what is needed to begin again after a cut.
+
+Segment n holds generation g when g mod segments = n. A segment is begun only when all it held has landed, so nothing
+that counts is ever overwritten. Head and records are framed alike:
+
+    head     magic, generation                                           crc
+    record   length of payload | boot, first number, readings | payload  crc
+
+Each checksum goes on from the one before it, from the head on: a record is believed only behind the very bytes it was
+written behind, so neither a torn write nor what an older one left behind it is ever taken for a record. After a cut the
+torn bytes are written over, from the end of what is whole.
+
+How far the cloud has landed is a position, kept with the boot counter in two slots that are written in turn: of these one
+is always whole. A position that is older than the truth makes some messages go out again, no more; so it is written seldom.
+The boot counter is written before it is used. A boot is counter x 2^32 + 32 random bits, so that a flash that was lost
+does not repeat old identities.
+
+`append` is one write and one sync of flash: the caller gathers readings. A full ring refuses what is new.
+Memory: one message, and two numbers for each boot that has messages. What rots in the middle of a segment hides the rest
+of that segment; those bytes are counted in `unreadable_bytes`, as torn ones are.
+
+The flash is an object with two methods: read(name, offset, size) gives what is there, b"" beyond the end or of no file;
+write(name, offset, data) writes from offset on, 0 begins the file anew; all of data is durable when it returns, any part
+of it if it does not. It raises OSError when it cannot.
+"""
+
+import binascii
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MESSAGE_BYTES_MAX = 3584  # a record and its frame fit in a block of 4 kB
+BOOT_RANDOM_BITS = 32
+_MAGIC = b"WAr1"
+_HEAD = ">4sI"
+_RECORD = ">HQQH"
+_SLOT = ">4sIIII"  # magic, count of writes, boot counter, position: generation and offset
+_CRC = ">I"
+_CRC_BYTES = 4
+_HEAD_BYTES = struct.calcsize(_HEAD) + _CRC_BYTES
+_RECORD_BYTES = struct.calcsize(_RECORD)
+_SLOTS = ("slot0", "slot1")
+
+
+def record_bytes(length: int) -> int:
+    """What a payload of this length takes in a segment."""
+    return _RECORD_BYTES + length + _CRC_BYTES
+
+
+def _head(generation: int) -> "tuple[bytes, int]":
+    """The head of a segment and its checksum, which the first record goes on from."""
+    body = struct.pack(_HEAD, _MAGIC, generation)
+    crc = binascii.crc32(body)
+    return body + struct.pack(_CRC, crc), crc
+
+
+class Message:
+    """One stored batch and where it stands; position and next grow from message to message."""
+
+    __slots__ = ("boot", "count", "first_seq", "next", "payload", "position")
+
+    def __init__(
+        self,
+        position: "tuple[int, int]",
+        next: "tuple[int, int]",
+        boot: int,
+        first_seq: int,
+        count: int,
+        payload: bytes,
+    ) -> None:
+        self.position, self.next = position, next
+        self.boot, self.first_seq, self.count, self.payload = boot, first_seq, count, payload
+
+    @property
+    def last_seq(self) -> int:
+        """The number of its last reading."""
+        return self.first_seq + self.count - 1
+
+
+class Ring:
+    """The durable queue of one board. Opening it begins a boot; random_bits: 32 of them.
+
+    readings, payload_bytes: what waits for the cloud. refused: appends that found no room. next_seq: the next number.
+
+    Raises:
+        ValueError: fewer than two segments, or segments that one message may not fit in.
+        OSError: the flash cannot be read or written.
+    """
+
+    def __init__(self, flash: "Any", segments: int, segment_bytes: int, random_bits: int) -> None:
+        least = _HEAD_BYTES + record_bytes(MESSAGE_BYTES_MAX)
+        if segments < 2 or segment_bytes < least:
+            raise ValueError(
+                f"ring: found {segments} segments of {segment_bytes} bytes, expected at least 2 of {least}"
+            )
+        self._flash = flash
+        self._segments, self._segment_bytes = segments, segment_bytes
+        self.readings = self.payload_bytes = self.refused = self.unreadable_bytes = 0
+        self.next_seq = 0
+        self._ranges: dict[int, list[int]] = {}  # boot -> first and last number that are kept
+        self._landed: dict[int, int] = {}
+        self._held: dict[int, int] = {}  # segment -> generation that it holds
+        self._doubted: tuple[int, int] | None = None  # where a write failed, of which it is not known what came of it
+        self._slot_writes, boots, landed = self._read_slots()
+        self._tail, self._crc = (0, 0), 0  # where the next record goes, and the checksum that stands before it
+        self._head = (0, 0)  # the oldest message that has not landed
+        boots = max(boots, self._scan(landed))
+        self._boots = boots + 1
+        self.boot = self._boots << BOOT_RANDOM_BITS | random_bits
+        self._write_slot()
+
+    # Adding.
+
+    def append(self, count: int, payload: bytes) -> "Message | None":
+        """Store the message of the next `count` numbers; durable when this returns. None: no room, nothing happened.
+
+        Raises:
+            ValueError: the payload is empty or longer than MESSAGE_BYTES_MAX, or count is none.
+            OSError: the flash cannot be written; no number was used up.
+        """
+        if not 0 < len(payload) <= MESSAGE_BYTES_MAX or not 0 < count < 0x10000:
+            raise ValueError(
+                f"ring: found {count} readings in {len(payload)} bytes, expected some in at most {MESSAGE_BYTES_MAX}"
+            )
+        self._settle_doubt()
+        generation, offset = self._tail
+        head, crc = b"", self._crc
+        size = record_bytes(len(payload))
+        if offset + size > self._segment_bytes or generation == 0:
+            generation, offset = generation + 1, 0
+            if generation - self._head[0] >= self._segments:
+                self.refused += 1
+                return None
+            head, crc = _head(generation)
+        body = struct.pack(_RECORD, len(payload), self.boot, self.next_seq, count) + payload
+        crc = binascii.crc32(body, crc)
+        self._doubted = (generation, offset)
+        self._flash.write(self._name(generation), offset, head + body + struct.pack(_CRC, crc))
+        self._doubted = None
+        self._held[generation % self._segments] = generation
+        start = (generation, offset + len(head))
+        self._tail, self._crc = (generation, offset + len(head) + size), crc
+        if not self.readings:
+            self._head = start
+        message = Message(start, self._tail, self.boot, self.next_seq, count, payload)
+        self._count(message)
+        self.next_seq += count
+        return message
+
+    def _settle_doubt(self) -> None:
+        """Make sure that what a failed write left is never taken for a record: its numbers are given again."""
+        if self._doubted is not None:
+            generation, offset = self._doubted
+            self._flash.write(self._name(generation), offset, bytes(_RECORD_BYTES))
+            self._doubted = None
+
+    # Reading.
+
+    @property
+    def end(self) -> "tuple[int, int]":
+        """The position behind the newest message."""
+        return self._tail
+
+    def after(self, position: "tuple[int, int] | None") -> "Message | None":
+        """The oldest message that has not landed at or behind a position (`Message.next`); the oldest of all for None.
+
+        Raises:
+            OSError: the flash cannot be read.
+        """
+        if not self.readings:
+            return None
+        return self._next(self._head if position is None else max(position, self._head))
+
+    def numbers(self) -> "dict[int, tuple[int, int]]":
+        """For each boot with stored messages their first and last number; (next, next - 1) for this boot when all that it
+        numbered has landed.
+        """
+        found = {boot: (ends[0], ends[1]) for boot, ends in self._ranges.items()}
+        if self.next_seq and self.boot not in found:
+            found[self.boot] = (self.next_seq, self.next_seq - 1)
+        return found
+
+    # Forgetting.
+
+    def landed(self, boot: int, seq: int) -> int:
+        """The cloud holds every reading of boot up to seq: forget the oldest messages as far as they are covered.
+
+        Returns how many readings that were. A message that is covered in part stays whole. Nothing is written: see `save`.
+
+        Raises:
+            OSError: the flash cannot be read; what was forgotten until then stays so.
+        """
+        if boot in self._ranges:
+            self._landed[boot] = max(seq, self._landed.get(boot, -1))
+        forgotten = 0
+        while self.readings:
+            message = self._next(self._head)
+            if message is None or self._landed.get(message.boot, -1) < message.last_seq:
+                break
+            self._head = message.next
+            self.readings -= message.count
+            self.payload_bytes -= len(message.payload)
+            forgotten += message.count
+            self._begin_range(message)
+        return forgotten
+
+    def _begin_range(self, gone: Message) -> None:
+        """The range of a boot begins with the oldest message that can be read, so that nobody waits for a rotten one."""
+        message = self._next(self._head)
+        if message is None or message.boot != gone.boot:
+            self._ranges.pop(gone.boot, None)
+            self._landed.pop(gone.boot, None)
+        if message is None:
+            self._forget_all()
+        else:
+            self._head = message.position  # not the end of the segment before, which is free now
+            self._ranges[message.boot][0] = message.first_seq
+
+    def _forget_all(self) -> None:
+        """Nothing that can be read is left."""
+        self.readings = self.payload_bytes = 0
+        self._ranges.clear()
+        self._landed.clear()
+        self._head = self._tail
+
+    def save(self) -> None:
+        """Write down how far all has landed, so that less is sent again after a cut. One write of flash if it changed."""
+        if self._saved != self._head:
+            self._write_slot()
+
+    # The files.
+
+    def _name(self, generation: int) -> str:
+        return f"ring{generation % self._segments}"
+
+    def _scan(self, landed: "tuple[int, int]") -> int:
+        """Find the newest segment, the end of it and all that has not landed; gives the highest boot counter seen."""
+        generations = []
+        for n in range(self._segments):
+            generation = self._generation(n)
+            if generation is not None:
+                self._held[n] = generation
+                generations.append(generation)
+        boots = 0
+        for generation in sorted(generations):
+            self._tail, self._crc = (generation, _HEAD_BYTES), _head(generation)[1]
+            while True:
+                message = self._read(self._tail, self._crc)
+                if message is None:
+                    break
+                found, self._crc = message
+                self._tail = found.next
+                boots = max(boots, found.boot >> BOOT_RANDOM_BITS)
+                if found.position >= landed:
+                    if not self.readings:
+                        self._head = found.position
+                    self._count(found)
+            self.unreadable_bytes += self._rest(self._tail)
+        if not self.readings:
+            self._head = self._tail
+        return boots
+
+    def _generation(self, n: int) -> "int | None":
+        raw = self._flash.read(f"ring{n}", 0, _HEAD_BYTES)
+        if len(raw) < _HEAD_BYTES:
+            return None
+        generation: int = struct.unpack(_HEAD, raw[:-_CRC_BYTES])[1]
+        return generation if raw == _head(generation)[0] and generation % self._segments == n else None
+
+    def _read(self, position: "tuple[int, int]", crc: "int | None" = None) -> "tuple[Message, int] | None":
+        """The message at a position and its checksum; None if none stands there that goes on from crc.
+
+        crc: the checksum before it; if None, the one that stands before it in flash.
+        """
+        generation, offset = position
+        name = self._name(generation)
+        if self._held.get(generation % self._segments) != generation:
+            return None
+        start = self._flash.read(name, offset - _CRC_BYTES, _CRC_BYTES + _RECORD_BYTES)
+        if len(start) < _CRC_BYTES + _RECORD_BYTES:
+            return None
+        if crc is None:
+            [crc] = struct.unpack(_CRC, start[:_CRC_BYTES])
+        head = start[_CRC_BYTES:]
+        length, boot, first_seq, count = struct.unpack(_RECORD, head)
+        if not 0 < length <= MESSAGE_BYTES_MAX or offset + record_bytes(length) > self._segment_bytes:
+            return None
+        rest = self._flash.read(name, offset + _RECORD_BYTES, length + _CRC_BYTES)
+        if len(rest) < length + _CRC_BYTES:
+            return None
+        payload = rest[:length]
+        [found] = struct.unpack(_CRC, rest[length:])
+        if binascii.crc32(payload, binascii.crc32(head, crc)) != found:
+            return None
+        next = (generation, offset + record_bytes(length))
+        return Message(position, next, boot, first_seq, count, payload), found
+
+    def _next(self, position: "tuple[int, int]") -> "Message | None":
+        """The first message at or behind a position that is the end of a message or of a segment."""
+        while position < self._tail:
+            found = self._read(position) if position[1] else None
+            if found is not None:
+                return found[0]
+            position = (position[0] + 1, _HEAD_BYTES)
+        return None
+
+    def _rest(self, position: "tuple[int, int]") -> int:
+        generation, offset = position
+        name, size = self._name(generation), 0
+        while True:
+            piece = len(self._flash.read(name, offset + size, 512))
+            if not piece:
+                return size
+            size += piece
+
+    def _count(self, message: Message) -> None:
+        self.readings += message.count
+        self.payload_bytes += len(message.payload)
+        ends = self._ranges.setdefault(message.boot, [message.first_seq, message.last_seq])
+        ends[1] = message.last_seq
+
+    # The slots.
+
+    def _read_slots(self) -> "tuple[int, int, tuple[int, int]]":
+        """Count of writes, boot counter and position of the newest whole slot."""
+        newest = (0, 0, (0, 0))
+        size = struct.calcsize(_SLOT)
+        for name in _SLOTS:
+            raw = self._flash.read(name, 0, size + _CRC_BYTES)
+            if len(raw) < size + _CRC_BYTES or struct.pack(_CRC, binascii.crc32(raw[:size])) != raw[size:]:
+                continue
+            magic, writes, boots, generation, offset = struct.unpack(_SLOT, raw[:size])
+            if magic == _MAGIC and writes > newest[0]:
+                newest = (writes, boots, (generation, offset))
+        return newest
+
+    def _write_slot(self) -> None:
+        writes = self._slot_writes + 1
+        body = struct.pack(_SLOT, _MAGIC, writes, self._boots, self._head[0], self._head[1])
+        self._flash.write(_SLOTS[writes % 2], 0, body + struct.pack(_CRC, binascii.crc32(body)))
+        self._slot_writes, self._saved = writes, self._head

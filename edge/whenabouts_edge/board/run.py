@@ -1,0 +1,220 @@
+"""The agent with its ports and sockets: one cooperative `step`, called again and again. Thin; what is decided is in `agent`.
+
+On a board a port is `machine.UART`'s arguments; elsewhere it is the path of a terminal, which serves simulations.
+"""
+
+import json
+import os
+import select
+import sys
+import time
+
+from whenabouts_edge.board.agent import Agent
+from whenabouts_edge.board.config import checked
+from whenabouts_edge.board.flash import Flash
+from whenabouts_edge.board.net import Tcp, Udp
+from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board.ticks import Ticks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+READ_BYTES = 256  # of a port at a time; less than this means that it was emptied
+LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
+IDLE_MS = 1  # pause of `forever` between steps
+
+
+class Terminal:
+    """A terminal in raw mode, read without waiting."""
+
+    def __init__(self, path: str) -> None:
+        self._file: Any = open(path, "r+b", 0)  # noqa: SIM115  # open as long as the board is
+        self._poll = select.poll()
+        self._poll.register(self._file, select.POLLIN)
+
+    def read(self) -> bytes:
+        """Up to READ_BYTES bytes that have come."""
+        data = b""
+        while len(data) < READ_BYTES and self._poll.poll(0):
+            one = self._file.read(1)
+            if not one:
+                break
+            data += one
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Hand over a command."""
+        self._file.write(data)
+
+
+class Uart:
+    """A UART of the board; port: the arguments of `machine.UART` by name, and `id`."""
+
+    def __init__(self, port: "dict[str, Any]", baud: int) -> None:
+        import machine  # type: ignore[import-not-found]  # boards alone have it
+
+        options = dict(port)
+        self._uart = machine.UART(options.pop("id"), baud, rxbuf=1024, timeout=0, **options)
+
+    def read(self) -> bytes:
+        """Up to READ_BYTES bytes that have come."""
+        return self._uart.read(READ_BYTES) or b""
+
+    def write(self, data: bytes) -> None:
+        """Hand over a command."""
+        self._uart.write(data)
+
+
+def now_us_of_ticks() -> "Any":
+    """A function that tells microseconds of the tick clock, which never wrap if it is asked every few minutes."""
+    if not hasattr(time, "ticks_us"):
+        return lambda: time.monotonic_ns() // 1000
+    clock: Any = time
+    ticks = Ticks(clock.ticks_add(0, -1) + 1)
+    return lambda: ticks.at(clock.ticks_us())
+
+
+class Board:
+    """A board that runs. Raises ValueError for a configuration that cannot be used, OSError for flash or ports."""
+
+    def __init__(self, config: "dict[str, Any]") -> None:
+        self._config = checked(config)
+        self.now_us = now_us_of_ticks()
+        ring = self._config["ring"]
+        _make_folder(ring["folder"])
+        bits = int.from_bytes(os.urandom(4), "big")
+        self.ring = Ring(Flash(ring["folder"]), ring["segments"], ring["segment_bytes"], bits)
+        self.agent = Agent(self._config, self.ring, self.now_us())
+        self.faults = 0  # of flash or network, that a step ended with
+        self._ports = [_open(one["port"], r.baud) for one, r in zip(self._config["readers"], self.agent.readers)]
+        self._empty_us = [self.now_us()] * len(self._ports)
+        self._udp: Udp | None = None
+        self._look_up_us = self.now_us()
+        self._tcp: Tcp | None = None
+
+    def step(self) -> None:
+        """One look at everything. Never waits but for flash, and for the look-up of a name. Never raises OSError: what fails
+        is counted in `faults`, and does not keep the rest from being done.
+        """
+        for n in range(len(self._ports)):
+            self._guarded(lambda n=n: self._serve(n))
+        self._guarded(self._ask_time)
+        self._guarded(self._serve_broker)
+        self._guarded(lambda: self.agent.step(self.now_us()))
+
+    def _guarded(self, work: "Any") -> None:
+        try:
+            work()
+        except OSError:
+            self.faults += 1
+
+    def stop(self, limit_us: int = 3_000_000) -> None:
+        """An orderly end, in at most limit_us."""
+        self.agent.stop(self.now_us())
+        until_us = self.now_us() + limit_us
+        while self._tcp is not None and self.agent.mqtt is not None and self.now_us() < until_us:
+            self._serve_broker()
+
+    def _serve(self, n: int) -> None:
+        port, reader = self._ports[n], self.agent.readers[n]
+        while True:
+            command = reader.dialogue.due(self.now_us())
+            if not command:
+                break
+            port.write(command)
+        entry_us = self.now_us()
+        data = port.read()
+        if data:
+            self.agent.took(n, data, self._empty_us[n], self.now_us() + 1)
+        else:
+            self.agent.silent(n, entry_us)
+        if len(data) < READ_BYTES:
+            self._empty_us[n] = entry_us
+
+    def _ask_time(self) -> None:
+        exchange, now_us = self.agent.exchange, self.now_us()
+        if self._udp is None:
+            if now_us < self._look_up_us:
+                return
+            self._look_up_us = now_us + LOOK_UP_US
+            ntp = self._config["ntp"]
+            self._udp = Udp(ntp["host"], ntp["port"])
+        packet = exchange.due(self.now_us(), os.urandom(8))
+        if packet:
+            self._udp.send(packet)
+        answer = self._udp.read()
+        if answer is not None:
+            exchange.heard(answer, self.now_us())
+        elif exchange.problem and now_us >= self._look_up_us:  # the name may mean another server by now
+            self._udp.close()
+            self._udp = None
+            exchange.problem = ""
+
+    def _serve_broker(self) -> None:
+        agent = self.agent
+        try:
+            if self._tcp is None:
+                if agent.wants_line(self.now_us()):
+                    broker = self._config["broker"]
+                    self._tcp = Tcp(broker["host"], broker["port"])
+                    agent.begin(self.now_us())
+            elif agent.mqtt is None:
+                self._close()
+            elif self._tcp.is_open():
+                self._exchange(self._tcp)
+        except OSError as error:
+            agent.lost(f"broker: {error}", self.now_us())
+            self._close()
+
+    def _exchange(self, tcp: Tcp) -> None:
+        agent = self.agent
+        mqtt = agent.mqtt
+        assert mqtt is not None
+        packet = mqtt.to_write()
+        while packet:
+            count = tcp.write(packet)
+            mqtt.wrote(count, self.now_us())
+            packet = mqtt.to_write() if count else b""
+        data = tcp.read()
+        if data == b"":
+            agent.lost("broker: closed the connection", self.now_us())
+            self._close()
+        elif data:
+            agent.heard(data, self.now_us())
+
+    def _close(self) -> None:
+        if self._tcp is not None:
+            self._tcp.close()
+            self._tcp = None
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.mkdir(path)
+    except OSError:
+        pass  # it is there; if not, the first write says so
+
+
+def _open(port: "Any", baud: int) -> "Any":
+    return Uart(port, baud) if type(port) is dict else Terminal(port)
+
+
+def forever(path: str) -> None:
+    """Run the configuration in this file until interrupted."""
+    with open(path) as file:
+        board = Board(json.load(file))
+    sleep: Any = getattr(time, "sleep_ms", None)
+    try:
+        while True:
+            board.step()
+            if sleep is None:
+                time.sleep(IDLE_MS / 1000)
+            else:
+                sleep(IDLE_MS)
+    except KeyboardInterrupt:
+        board.stop()
+
+
+if __name__ == "__main__":
+    forever(sys.argv[1])

@@ -1,0 +1,120 @@
+"""A board's agent with real sockets: simulated readers on ports, a real broker, the real bridge; here and on the VM.
+
+What lands is what the readers reported, once, and the true time is in every stamp.
+"""
+
+import signal
+
+import pytest
+
+from support.board_site import TimeServer, board_config, start_board
+from support.edge_agent import Bench, witness
+from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.world import GATE, Sighting
+
+WHERE = ["here", "board"]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    with Bench(tmp_path) as stack:
+        yield stack
+
+
+@pytest.fixture
+def gate(bench):
+    """A badge reader on a port."""
+    with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, bench.folder / "ports" / "gate") as link:
+        yield link
+
+
+@pytest.fixture
+def ntp(bench):
+    with TimeServer(bench.sim_clock) as server:
+        yield server
+
+
+def reader(bench):
+    return {"port": str(bench.folder / "ports" / "gate"), "kind": "rdm6300", "stream": "gate/tags"}
+
+
+def passed(bench, link, count, first):
+    """Badges that pass the gate one after the other; the keys that the reader reported whole."""
+    start_us = bench.true_us() + 300_000
+    sightings = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
+    link.go(sightings)
+    keys = {s.key for s in sightings}
+    bench.wait("reported", lambda: len(keys & {e.key for e in link.emitted}) + link.unseen >= len(keys), 20)
+    reported = {e.key for e in link.emitted if not e.damaged} & keys
+    assert len(reported) > count // 2
+    return reported
+
+
+def nothing_kept(beat, boot):
+    """Whether a beat says that all numbers of this boot have landed, and none of an earlier one is kept."""
+    return not beat.spool_readings and [(b, first - last) for b, (first, last) in beat.published.items()] == [(boot, 1)]
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, where):
+    """
+    board    |------------- killed  |-----------------------------|  asked to end
+    broker   |--------------------------- killed      |-----------|  (state lost)
+    badges      =====                 =====    =====     =====
+    """
+    bench.broker.start()
+    bench.start_ingest()
+    config = board_config(bench, ntp.port, [reader(bench)])
+    with witness(bench.broker.port) as seen:
+        board = start_board(bench, config, where)
+        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
+        expected = passed(bench, gate, 6, 0)
+        seen.wait("first badges", lambda: seen.keys() >= expected)
+        board.kill()
+        seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
+        board = start_board(bench, config, where)
+        seen.wait("a second boot", lambda: len({b.boot for b in seen.beats() if b.frontier_us}) == 2)
+        expected |= passed(bench, gate, 6, 100)
+        bench.broker.kill()
+        for path in bench.broker.directory.glob("*.db*"):
+            path.unlink()
+        expected |= passed(bench, gate, 6, 200)
+        seen.seen.clear()
+        bench.broker.start()
+        expected |= passed(bench, gate, 6, 300)
+        bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
+        newest = max(row.boot for row in bench.landed())
+        seen.wait("all confirmed", lambda: nothing_kept(seen.beats()[-1], newest), 20)
+        board.process.send_signal(signal.SIGINT)
+        seen.wait("an orderly end", lambda: seen.conditions()[-1] == "stopped")
+    rows = bench.landed()
+    assert len({row.id for row in rows}) == len(rows)
+    assert {row.key for row in rows} == {e.key for e in gate.emitted if not e.damaged}
+    true_us = {e.key: e.true_us for e in gate.emitted}
+    assert [row for row in rows if not row.t_min <= true_us[row.key] <= row.t_max] == []
+    assert max(row.t_max - row.t_min for row in rows) < 1_000_000
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate, ntp, where):
+    """
+    time server  ........ silent ........ |----- answers
+    badges           =====                     === dated all the same, within a second of the truth
+    """
+    ntp.silent = True
+    bench.broker.start()
+    with witness(bench.broker.port) as seen:
+        start_board(bench, board_config(bench, ntp.port, [reader(bench)]), where)
+        seen.wait("a beat", seen.beats)
+        keys = passed(bench, gate, 4, 0)
+        assert seen.beats()[-1].clock_state == "unbounded"
+        assert seen.readings() == []
+        ntp.silent = False
+        seen.wait("badges", lambda: seen.keys() >= keys, 30)
+        true_us = {e.key: e.true_us for e in gate.emitted}
+        for r in seen.readings():
+            assert r.clock_state == "bounded"
+            assert r.t_min <= true_us[r.key] <= r.t_max < r.t_min + 1_000_000
+        seen.wait("a promise", lambda: seen.beats()[-1].frontier_us)
+        assert seen.beats()[-1].bound_us < 1_000_000

@@ -1,0 +1,105 @@
+"""A board's whole agent in simulated time: what it says is true, and the MicroPython VM says it byte for byte."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from support.micropython import run_on_board
+
+SCRIPT = Path(__file__).parent / "board_agent.py"
+SEEDS = range(1, 13)
+LEARNED_US = 20_000  # above twice the bound of the simulated time server
+
+
+@pytest.fixture(scope="module")
+def lives():
+    """What the broker saw in the life of each seed."""
+    spec = importlib.util.spec_from_file_location("board_agent", SCRIPT)
+    here = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(here)
+    kept = here.ring_module.MESSAGE_BYTES_MAX
+    found = {}
+    for seed in SEEDS:
+        rows = found[seed] = []
+        here.run(seed, lambda row, rows=rows: rows.append(json.loads(json.dumps(row))))
+    here.ring_module.MESSAGE_BYTES_MAX = here.store_module.MESSAGE_BYTES_MAX = kept
+    return found
+
+
+def test_the_vm_says_the_same(lives):
+    """Every reading, every beat, every status of four lives."""
+    seeds = [1, 2, 3, 4]
+    found = run_on_board(SCRIPT, *[str(seed) for seed in seeds], heap="512k").splitlines()
+    assert [json.loads(line) for line in found] == [row for seed in seeds for row in lives[seed]]
+
+
+def readings(rows):
+    """Identity -> the rest, of all readings that the broker saw."""
+    return {(r[0], r[1]): r[2:] for row in rows if row[0] == "obs" for r in row[1]}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_numbers_have_no_gap_and_one_content(lives, seed):
+    """Each boot numbers from 0; what is sent again is the same; what the end says is that nothing waits."""
+    seen = {}
+    for row in lives[seed]:
+        for boot, seq, *rest in row[1] if row[0] == "obs" else ():
+            assert seen.setdefault((boot, seq), rest) == rest
+    for boot in {boot for boot, _ in seen}:
+        numbers = sorted(seq for b, seq in seen if b == boot)
+        assert numbers == list(range(len(numbers)))
+    _, _, boots, _, unsettled, kept, _, acks_refused, _ = lives[seed][-1]
+    assert len({boot for boot, _ in seen}) <= boots
+    assert (unsettled, kept, acks_refused) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_reading_came_or_is_told_by_a_gap(lives, seed):
+    """Of boards whose power never went: readings that came, and those that gaps count, are all there were."""
+    _, made, boots, refused, *_ = lives[seed][-1]
+    found = readings(lives[seed]).values()
+    tags = [key for kind, key, *_ in found if kind == "tag"]
+    told = sum(value for kind, _, value, *_ in found if kind == "gap")
+    assert len(tags) == len(set(tags)) <= made
+    if boots == 1:
+        assert told == refused
+        assert len(tags) + told == made
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_promise_is_kept(lives, seed):
+    """
+    beat f --->      t_max >= f of all that the broker sees for the first time after it
+    and what the beat names was published before it. Stamps even begin later, but for what the clock learned since.
+    """
+    late, seen = [], set()
+    frontier = None
+    for row in lives[seed]:
+        if row[0] == "obs":
+            for boot, seq, *_, t_min, t_max in row[1]:
+                new = (boot, seq) not in seen and frontier is not None
+                if new and (t_max < frontier or t_min < frontier - LEARNED_US):
+                    late.append((boot, seq, t_min, t_max, frontier))
+                seen.add((boot, seq))
+        elif row[0] == "beat" and row[2] is not None:
+            frontier = row[2]
+            assert all((boot, n) in seen for boot, first, last in row[3] for n in range(first, last + 1))
+    assert late == []
+
+
+def test_the_lives_had_all_that_they_are_for(lives):
+    """Promises, gaps, boots, stamps with and without a bound, messages sent again, in some of them."""
+    rows = [row for found in lives.values() for row in found]
+    ends = [row for row in rows if row[0] == "end"]
+    assert sum(row[0] == "beat" and row[2] is not None for row in rows) > 100
+    assert any(row[2] > 1 for row in ends)
+    assert any(row[2] == 1 for row in ends)
+    assert any(row[3] for row in ends)
+    assert any(row[6] for row in ends)
+    kinds = {r[2] for row in rows if row[0] == "obs" for r in row[1]}
+    assert kinds == {"tag", "gap"}
+    widths = [r[6] - r[5] for row in rows if row[0] == "obs" for r in row[1]]
+    assert min(widths) < 300_000
+    assert max(widths) > 10**14  # given up: the buffer was full before the time was known

