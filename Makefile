@@ -31,7 +31,7 @@ demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
 test: setup broker $(ZCBOR)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: setup  ## Format check, lint and strict types.
 	$(BIN)/ruff format --check .

@@ -57,7 +57,7 @@ POSTS = (
 )
 STAFF_RULE = "# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
 REPORT_S = 2.0
-READY_S, LANDED_S, PAIRS_S = 30.0, 30.0, 60.0
+READY_S, LANDED_S, PAIRS_S = 60.0, 60.0, 240.0
 THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once on a machine, which takes minutes on a slow one
 
 

@@ -28,7 +28,7 @@ POSTS = (
     Post("projector", SimReader("plug-1", "office", "projector", "projector/badges", "rdm6300"), "0A00B3A301"),
 )
 RULE = rule_text("mute", GROUP, POSTS)
-READY_S, LANDED_S = 30.0, 30.0
+READY_S, LANDED_S = 60.0, 60.0
 TOLD_S = 240.0  # the engine is compiled once on a machine
 
 

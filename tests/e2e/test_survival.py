@@ -19,7 +19,7 @@ DURATION_S = 26
 LOSS_WINDOW_US = 500_000
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_turn(tmp_path):
     """Every reading that reached a living agent lands once, and the pairs are exactly the rule's, each once.
 
@@ -42,7 +42,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         for gateway, site in gateways.items():
             stack.configure_agent(site, gateway, source.tables(gateway), world.clocks[gateway], clock)
             stack.start_agent(gateway)
-        stack.wait("agents", lambda: all(map(stack.agent_ready, gateways)), 30)
+        stack.wait("agents", lambda: all(map(stack.agent_ready, gateways)), 60)
         source.go(time.monotonic_ns(), stack)
         began_s = time.monotonic()
 
@@ -54,13 +54,13 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         stack.parts["dock-1"].kill()
         until(5)
         stack.start_agent("dock-1")
-        stack.wait("agent again", lambda: stack.agent_ready("dock-1"), 20)
+        stack.wait("agent again", lambda: stack.agent_ready("dock-1"), 60)
         again_us = clock.true_us(time.monotonic_ns())
         until(9)
         stack.parts["ingest"].kill()
         until(10)
         stack.start_ingest()
-        stack.wait("pairs before the kill", lambda: bool(stack.found_pairs()), 90)
+        stack.wait("pairs before the kill", lambda: bool(stack.found_pairs()), 240)
         stack.parts["correlate"].kill()
         stack.start_correlate(rule)
         until(DURATION_S + 1)
@@ -81,7 +81,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         landed = stack.landed()
         side = {r.name: [x for x in landed if (x.gateway, x.stream) == (r.gateway, r.stream)] for r in (DOCK, DOOR)}
         expected = rule_pairs(side[DOCK.name], side[DOOR.name], D_US, Fraction(CONFIDENCE))
-        stack.wait("all pairs", lambda: len(stack.found_pairs()) >= len(expected), 90)
+        stack.wait("all pairs", lambda: len(stack.found_pairs()) >= len(expected), 240)
         stack.parts["correlate"].stop()  # ends after the micro-batch under way: what would come twice has come
         pairs = stack.found_pairs()
         source.stop()
