@@ -65,9 +65,9 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(ma
     run.start()
     for n, part in enumerate(parts):
         land(run.landing, part, n)
-        run.promise(promises_of([r for p in parts[n + 1 :] for r in p], 3))
         if n == 2:
             land(run.landing, parts[0], 9)
+        run.promise(promises_of([r for p in parts[n + 1 :] for r in p], 3))
         run.step()
         if n == 1:
             run.query.stop()
