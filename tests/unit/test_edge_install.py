@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from whenabouts_edge.config import parse
+from whenabouts_edge.install import command as command_module
 from whenabouts_edge.install.command import install as command
 from whenabouts_edge.install.files import UDEV_RULE, state_directory, unit, user_of
 from whenabouts_edge.install.plan import (
@@ -218,7 +219,10 @@ def test_the_rule_is_lines_of_matches_and_assignments_with_a_label_for_every_jum
 
 
 def run(*arguments: object):
-    return CliRunner().invoke(command, [*map(str, arguments)])
+    """The command, installed where the README says; these tests may run below a folder that services do not see."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command_module, "program", lambda: ("/opt/whenabouts/bin/whenabouts-edge",))
+        return CliRunner().invoke(command, [*map(str, arguments)])
 
 
 def contents(folder: Path) -> dict[str, str]:
