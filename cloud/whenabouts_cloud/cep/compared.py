@@ -5,6 +5,7 @@ neighbours or at the ends; a late event is left out, counted and told, and what 
 """
 
 import io
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ ADVANCED = -1  # as the type and the index of what is no event but a new frontie
 VERSION = 1
 
 
-class Compared:
+class Compared(ABC):
     """One method over one plan; `feed`, `advance` and `finish` give what is told, events are counted from 0."""
 
     STATE: ClassVar[tuple[type, ...]]  # the tuples of arrays that the kernel works on
@@ -123,15 +124,15 @@ class Compared:
         """What the state takes up, room for growth included."""
         return sum(array.nbytes for part in self._state for array in part)
 
+    @abstractmethod
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
         """The state before the first event."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
         """Call the kernel: (matches, told_at, retractions)."""
-        raise NotImplementedError
 
     def _check(self, codes: Array, keys: Array, times: Array, sources: Array | None, t_max: Any) -> None:
         lengths = [len(c) for c in (codes, keys, times, sources, t_max) if c is not None]

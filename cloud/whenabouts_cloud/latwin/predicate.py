@@ -6,17 +6,18 @@ A plain function of a tuple of state numbers is a predicate too. A tree is asked
 is then evaluated for all global states of a lattice at once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 Numbers = tuple[int, ...]
 Function = Callable[[Numbers], bool]
 
 
-class Predicate:
+class Predicate(ABC):
     """A node of a tree. Its value in a global state, a tuple of state numbers, is that of calling it."""
 
-    def __call__(self, numbers: Numbers) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, numbers: Numbers) -> bool: ...
 
     def __and__(self, other: "Predicate") -> "Predicate":
         return All(self, other)
