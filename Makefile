@@ -23,7 +23,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "setup: python has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@echo "setup: compiling the engines, about a minute, once"
+	@echo "setup: compiling the engines, about two minutes, once"
 	@$(BIN)/python -m whenabouts_cloud.warm
 	@touch $@
 

@@ -16,6 +16,9 @@ settings.register_profile("anywhere", deadline=None, print_blob=True)
 settings.register_profile("build server", deadline=None, derandomize=True)
 settings.load_profile("build server" if os.environ.get("CI") else "anywhere")
 
+# Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 GROUPS = ("spark", "e2e")
 
 

@@ -1,7 +1,10 @@
-"""Compiles the engines ahead of their first use: `python -m whenabouts_cloud.warm`, which takes a minute or two once.
+"""Prepares quick starts: `python -m whenabouts_cloud.warm`, which takes two minutes once.
 
-The machine code is kept beside the sources or in the user's cache folder. Without this the first job compiles what it needs.
+The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
+and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).
 """
+
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -9,6 +12,7 @@ from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.counting import counter
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
+from whenabouts_cloud.spark.shared_classes import make_archive
 
 NAMES = ("A", "B", "C")
 PATTERNS = (
@@ -50,4 +54,7 @@ def warm() -> None:
 
 
 if __name__ == "__main__":
-    warm()
+    with ThreadPoolExecutor(1) as aside:
+        archive = aside.submit(make_archive)
+        warm()
+        archive.result()

@@ -1,0 +1,59 @@
+"""The session that shows which of Java's classes the jobs need (`shared_classes`): a batch and a stream of two readings."""
+
+import sys
+from pathlib import Path
+
+from whenabouts_cloud.ingest.landing import Landing
+from whenabouts_cloud.rules import CorrelateRule, parse_rules
+from whenabouts_cloud.spark import batch, streaming
+from whenabouts_cloud.spark.session import start_session
+from whenabouts_cloud.spark.sink import PairSink
+from whenabouts_protocol import Reading
+
+RULE = """
+STREAM dock  FROM "dock/tags" DELAY 1 s
+STREAM shelf FROM "shelf/tags" DELAY 1 s
+RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 1 s OVER 80 % AND a.key = b.key
+"""
+
+
+def train(folder: Path, arguments: Path) -> None:
+    """Run the jobs in `folder`, and note the class path and the module arguments that Spark gave its Java."""
+    landing = Landing(folder / "landing")
+    readings = [_reading(n, stream) for n, stream in enumerate(("dock/tags", "shelf/tags"))]
+    landing.write(readings, [], landed_us=2_000_000)
+    landing.close()
+    rule = parse_rules(RULE).rules[0]
+    assert isinstance(rule, CorrelateRule)
+    spark = start_session()
+    PairSink(folder / "once").replace(
+        batch.correlate_landing_counted(rule, batch.read_landing(spark, str(landing.folder)), 2)
+    )
+    query = streaming.start_query(rule, spark, landing.folder, folder / "out", 2, 0, lambda *_: None)
+    query.processAllAvailable()
+    query.stop()
+    management = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()  # type: ignore[union-attr]
+    given = [str(x) for x in management.getInputArguments()]
+    same = [x for x in given if x.startswith(("--", "-XX:+Ignore"))]  # the latter allows the former in any Java
+    lines = [*same, "-cp", str(management.getClassPath())]
+    arguments.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    spark.stop()
+
+
+def _reading(seq: int, stream: str) -> Reading:
+    return Reading(
+        site="hall",
+        gateway="g",
+        boot=1,
+        seq=seq,
+        stream=stream,
+        kind="tag",
+        key="k",
+        t_min=1_000_000,
+        t_max=1_000_001,
+        clock_state="bounded",
+    )
+
+
+if __name__ == "__main__":
+    train(Path(sys.argv[1]), Path(sys.argv[2]))
