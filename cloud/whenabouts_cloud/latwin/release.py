@@ -193,10 +193,11 @@ def _with_gaps(
 ) -> list[list[Report | Gap]]:
     """The queues with what is missing in its place."""
     reach = [number - 1 for number in following]
-    for queue in waiting:
-        for report in queue:
-            reach = [max(a, b) if b else a for a, b in zip(reach, report.clock, strict=True)]
-            reach[report.slot] = max(reach[report.slot], report.number)
+    for slot, queue in enumerate(waiting):
+        if queue:
+            known = map(max, zip(*(report.clock for report in queue), strict=True))
+            reach = [max(a, b) if b else a for a, b in zip(reach, known, strict=True)]
+            reach[slot] = max(reach[slot], queue[-1].number)
     found: list[list[Report | Gap]] = []
     for slot, queue in enumerate(waiting):
         numbers = [report.number for report in queue if not report.evidence]
