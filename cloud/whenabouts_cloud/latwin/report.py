@@ -81,7 +81,7 @@ class Source(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a reading says beside its clock; `values` as JSON, of each process that it can be; `mine`: its group is the rule's."""
+    """What a reading says beside its clock; `values` as JSON, of each process it can be; `mine`: its group is the rule's."""
 
     group: str
     view: int
