@@ -173,7 +173,7 @@ def queues_of(job, rows):
 @given(seed=st.integers(0, 10**9), share=st.floats(0, 1))
 def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
     """Whatever is before another one by clock or stamp is taken before it; keys below a frontier stay when more lands,
-    as long as a gateway's clock-only reports land before its later states."""
+    as long as a gateway's clock-only reports land before its later reports."""
     rng = random.Random(seed)
     rows = states_of(simulate(rng, 3, 30, error=rng.choice([0, 3, 9])))
     queues = queues_of(definitely(3), rows)
@@ -191,8 +191,8 @@ def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
 
 
 def _landed(some, queue):
-    """Some reports of a gateway, and the clock-only ones before the last state among them, which land before it."""
-    last = max((r.seq for r in some if not r.evidence), default=-1)
+    """Some reports of a gateway, and the clock-only ones before the last of them, which land before it."""
+    last = max((r.seq for r in some), default=-1)
     return sorted({*some, *(r for r in queue if r.evidence and r.seq < last)}, key=lambda r: r.seq)
 
 

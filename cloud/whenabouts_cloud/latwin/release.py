@@ -7,7 +7,7 @@ taken by key; of equal keys by the longest chain of that key before them, then b
   - the order extends =>: a key is at least that of each predecessor, and of equal ones the longer chain comes later;
   - while nothing with hi < f is still to land, everything with a key below f is known and nothing else will get such a key:
     what is taken at a frontier f continues what was taken at any earlier one. A stream takes what one batch takes. This
-    holds as long as a clock-only report does not land after a later state of its gateway: a state that is missing shows by
+    holds as long as a clock-only report does not land after a later report of its gateway: a state that is missing shows by
     its number, a clock-only report does not, and one with a hi above f can still raise the key of the state behind it.
 
 A state that is missing although another report knows of it, or a later one of its gateway, is waited for: until DELAY of its
