@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.downsets import Downsets, Ints
-from whenabouts_cloud.cep.obstacles import gap_masks
-from whenabouts_cloud.cep.quadrature import NODES_MAX, rules
+from whenabouts_cloud.cep.obstacles import Obstacles, gap_masks
+from whenabouts_cloud.cep.quadrature import NODES_MAX, Floats, rules
 from whenabouts_cloud.compiled import compiled
 
 ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
@@ -349,9 +349,88 @@ def _from_none(before_all: float, ends: Array, stamps: Stamps, order: Order, rul
     return _walk(before_all, 0.0, none > 0, none, np.inf, ends, stamps, order, terms, rule)
 
 
-def _rule(q: int) -> Rule:
-    nodes, weights, upto = rules()
-    return Rule(nodes[q, :q], weights[q, :q], upto[q, :q, :q])
+@compiled
+def _rule(rules: Rule, q: int) -> Rule:
+    return Rule(rules.nodes[q, :q], rules.weights[q, :q], rules.upto[q, :q, :q])
+
+
+@compiled
+def _chain(
+    order: Order, t_min: Array, t_max: Array, x_min: Array, x_max: Array, leading: int, trailing: int, window: float,
+    strict: bool, rules: Rule,
+) -> float:  # fmt: skip
+    """`probability` of one match; `leading` and `trailing` as `gap_masks` gives them."""
+    n, k, origin = len(t_min), len(x_min), t_min.min()
+    own = np.empty(2 * (n + k))
+    uncertain = 0  # less one: the degree of the whole
+    for i in range(n):
+        own[i], own[n + i] = t_min[i] - origin, t_max[i] - origin
+        uncertain += t_min[i] < t_max[i]
+    a, b, low, high = own[:n], own[n : 2 * n], own[2 * n : 2 * n + k], own[2 * n + k :]
+    leads, trails, many = np.empty(k, np.bool_), np.empty(k, np.bool_), 0
+    for x in range(k):
+        low[x], high[x] = x_min[x] - origin, x_max[x] - origin
+        uncertain += x_min[x] < x_max[x]
+        leads[x], trails[x] = order.gaps[x] & leading != 0, order.gaps[x] & trailing != 0
+        many += leads[x]
+    w = min(window, own.max() - own.min() + 1.0)  # longer ones are no windows
+    stamps = Stamps(a, b, low, high, leads, trails, w, strict)
+    outer = max((uncertain + 1) // 2, 1)
+    rule = _rule(rules, max(uncertain - 1, outer))
+    reach, at = np.empty(2 * many), 0
+    for x in range(k):
+        if leads[x]:
+            reach[at], reach[at + 1] = low[x] + w, high[x] + w
+            at += 2
+    first, last = a.min(), b.max()
+    ends = np.unique(np.concatenate((own, reach)))
+    ends = ends[(ends >= first) & (ends <= last)]
+    if last - first > w or (strict and last - first == w) or leads.any() or trails.any():
+        starts = np.unique(np.concatenate((own, own - w, reach)))
+        value = _from_each_first(starts, _rule(rules, outer), ends, stamps, order, rule)
+    else:
+        value = _from_none(first - 1.0, ends, stamps, order, rule)
+    return value if np.isnan(value) else min(max(value, 0.0), 1.0)
+
+
+@compiled
+def _chains(
+    rows: Array, sets: Array, successors: Array, blocked: Array, before: Array, t_min: Array, t_max: Array,
+    offsets: Array, x_min: Array, x_max: Array, gaps: Array, leading: int, trailing: int, window: float, strict: bool,
+    rules: Rule, most: int,
+) -> Array:  # fmt: skip
+    """`probability` of some candidates; nan for those with more than `most` obstacles, or too many states."""
+    found = np.full(len(rows), np.nan)
+    for i in range(len(rows)):
+        c = rows[i]
+        begin, end = offsets[c], offsets[c + 1]
+        if end - begin <= most:
+            order = Order(sets, successors, blocked, before, gaps[begin:end])
+            found[i] = _chain(
+                order, t_min[c], t_max[c], x_min[begin:end], x_max[begin:end], leading, trailing, window, strict, rules
+            )
+    return found
+
+
+def probabilities(
+    structure: Downsets, t_min: Ints, t_max: Ints, found: Obstacles, rows: Ints, window: int, strict: bool, most: int
+) -> Floats:
+    """The probability of order, window and empty gaps for some rows of candidates (m, n), int64 ticks; within ERROR.
+
+    nan for a candidate with more than `most` obstacles, or for which more than STATES states would be needed.
+
+    Raises:
+        ValueError: positives and so many obstacles together are more than NODES_MAX.
+    """
+    if t_min.shape[1] + most > NODES_MAX:
+        raise ValueError(f"found {t_min.shape[1]} + {most} uncertain events, expected at most {NODES_MAX} in one match")
+    leading, trailing = gap_masks(structure)
+    answer: Floats = _chains(
+        rows, structure.sets, structure.successors, structure.blocked, structure.before, np.ascontiguousarray(t_min),
+        np.ascontiguousarray(t_max), found.offsets, found.t_min, found.t_max, found.gaps, leading, trailing,
+        float(window), strict, Rule(*rules()), most,
+    )  # fmt: skip
+    return answer
 
 
 def probability(
@@ -364,28 +443,6 @@ def probability(
     Raises:
         ValueError: positives and obstacles together are more than NODES_MAX.
     """
-    if len(t_min) + len(x_min) > NODES_MAX:
-        raise ValueError(
-            f"found {len(t_min)} + {len(x_min)} uncertain events, expected at most {NODES_MAX} in one match"
-        )
-    origin = int(t_min.min())
-    a, b, low, high = ((v - origin).astype(np.float64) for v in (t_min, t_max, x_min, x_max))
-    own = np.concatenate([a, b, low, high])
-    w = min(float(window), float(own.max() - own.min()) + 1.0)  # longer ones are no windows
-    leading, trailing = gap_masks(structure)
-    leads, trails = gaps & leading != 0, gaps & trailing != 0
-    stamps = Stamps(a, b, low, high, leads, trails, w, strict)
-    order = Order(structure.sets, structure.successors, structure.blocked, structure.before, gaps)
-    uncertain = int(np.count_nonzero(a < b) + np.count_nonzero(low < high))  # less one: the degree of the whole
-    outer = max((uncertain + 1) // 2, 1)
-    rule = _rule(max(uncertain - 1, outer))
-    reach = np.concatenate([low[leads], high[leads]]) + w
-    first, last = float(a.min()), float(b.max())
-    ends = np.unique(np.concatenate([own, reach]))
-    ends = ends[(ends >= first) & (ends <= last)]
-    if last - first > w or (strict and last - first == w) or leads.any() or trails.any():
-        starts = np.unique(np.concatenate([own, own - w, reach]))
-        value = _from_each_first(starts, _rule(outer), ends, stamps, order, rule)
-    else:
-        value = _from_none(first - 1.0, ends, stamps, order, rule)
-    return value if np.isnan(value) else min(max(value, 0.0), 1.0)
+    found = Obstacles(np.array([0, len(x_min)]), *(np.ascontiguousarray(x) for x in (x_min, x_max, gaps)))
+    one = np.zeros(1, np.int64)
+    return float(probabilities(structure, t_min[None], t_max[None], found, one, window, strict, len(x_min))[0])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from whenabouts_cloud.cep.bounds import bounds
 from whenabouts_cloud.cep.causal import Clocks, causal
-from whenabouts_cloud.cep.chain_probability import ERROR, probability
+from whenabouts_cloud.cep.chain_probability import ERROR, probabilities, probability
 from whenabouts_cloud.cep.downsets import Downsets, Ints, downsets, extensions
 from whenabouts_cloud.cep.obstacles import Bools, Negated, Obstacles, obstacles, window
 from whenabouts_cloud.cep.plan import Plan, Variant
@@ -128,13 +128,15 @@ def _over(
     undecided &= upper > 0.0  # OVER 0 keeps what is impossible too
     keep |= ~hopeless & ~undecided
     counters.candidates += len(keep)
-    for c in np.flatnonzero(undecided):
+    rows = np.flatnonzero(undecided)
+    value[rows] = probabilities(structure, t_min, t_max, found, rows, window(plan), plan.strict_window, OBSTACLES)
+    for c in rows[np.isnan(value[rows])]:
         at = np.arange(found.offsets[c], found.offsets[c + 1])
         integral, limited = _integrated(plan, structure, t_min[c], t_max[c], found, at[np.argsort(-risk[at])], risk)
         value[c] = max(integral, lower[c]) if limited else integral
-        keep[c] = value[c] >= threshold - ERROR
-        counters.integrated += 1
         counters.limited += limited
+    keep[rows] = value[rows] >= threshold - ERROR
+    counters.integrated += len(rows)
     return keep, value
 
 
