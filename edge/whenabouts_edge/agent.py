@@ -22,9 +22,10 @@ from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, Intake
-from whenabouts_edge.link import Batch, LinkThread
+from whenabouts_edge.link import Batch, LinkThread, Observed
 from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
+from whenabouts_edge.presence.host import PresenceHost
 from whenabouts_edge.report import Report
 from whenabouts_edge.settings import Config, GroupConfig
 from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
@@ -33,6 +34,7 @@ from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
 from whenabouts_protocol.messages import MAX_BOOTS
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
@@ -84,6 +86,11 @@ class Agent:
             LinkThread(r, config.site, config.gateway, clock.host_us, lambda: self._sample, self._deliverer(r.name))
             for r in config.readers
         ]
+        self._presence = {
+            link.reader.name: PresenceHost(link.reader.presence, config.site, config.gateway, link.reach_us())
+            for link in self._links
+            if link.reader.presence
+        }
         self._uplink = Uplink(
             config.broker,
             self._birth(),
@@ -139,6 +146,8 @@ class Agent:
         for link in self._links:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
+        for presence in self._presence.values():
+            self._undated.keep([draft for drafts in presence.finish(self._sample) for draft in drafts])
         await self._date()
         while ready := self._undated.give_up():  # nobody told the time: better with unknown stamps than not at all
             self._intake.offer(ready)
@@ -163,16 +172,25 @@ class Agent:
         if self._group:
             self._group.stamp(batch.drafts)
             self._rules.view = self._group.views
+        presence = self._presence.get(name)
+        entered, gone = presence.through(batch, self._sample) if presence else ([], [])
         drafts = batch.drafts
         if self._undated or self._sample.bound_us is None:
-            self._undated.keep(drafts)
+            self._undated.keep([*drafts, *entered, *gone])
             self._intake.release(len(drafts))
-            drafts = []
+            drafts, entered, gone = [], [], []
         passed, derived = self._rules.through(drafts)
         self._intake.accept(passed)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
+        self._tell(entered, gone)
         self._clear_us[name] = batch.clear_us
         self._detect()
+
+    def _tell(self, entered: list[Observed], gone: list[Observed]) -> None:
+        """Store what became known of presence; rules see tags that enter, and no event in a tag that is not there."""
+        for drafts in self._rules.through(entered):
+            self._intake.offer(drafts)
+        self._intake.offer(gone)
 
     async def _date(self) -> None:
         """Let readings go on that waited for the clock to be known."""
@@ -180,8 +198,8 @@ class Agent:
             ready = self._undated.released(self._sample, self._clock.host_us(time.monotonic_ns()))
             if not ready:
                 break
-            for drafts in self._rules.through(ready):
-                self._intake.offer(drafts)
+            events = [draft for draft in ready if draft.kind not in NO_EVENT_KINDS]
+            self._tell(events, [draft for draft in ready if draft.kind in NO_EVENT_KINDS])
 
     def _join(self, group: GroupConfig) -> GroupHost:
         config, clock = self.config, self._clock
@@ -324,13 +342,15 @@ class Agent:
         config, group = self.config, self._group
         read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
         streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
+        present = [r.presence for r in config.readers if r.presence]
+        visits = [(p.stream, "tag", None, DELAY_US, LENGTH_US_MAX + p.leave_ms * 1000) for p in present]
         derived = [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in self._rules.streams]
         states = [(group.stream, STATE_KIND, None, DELAY_US, LENGTH_US_MAX)] if group else []
         return Birth(
             config.site,
             config.gateway,
             self._spool.boot,
-            [*streams, *derived, *states],
+            [*streams, *visits, *derived, *states],
             group.group if group else None,
             group.members if group else [config.gateway],
             f"whenabouts {_version()}",
@@ -383,6 +403,7 @@ class Agent:
             },
             "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
             "group": self._group.status() if self._group else None,
+            "presence": {name: presence.status() for name, presence in self._presence.items()},
             "readers": {
                 link.reader.name: {
                     "state": link.link_state.state,

@@ -110,6 +110,9 @@ def check(config_file: Path, as_json: bool) -> None:
     click.echo(f"{config_file}: fine. Gateway {config.site}/{config.gateway}, broker {broker.host}:{broker.port}.")
     for reader in readers:
         click.echo(f"  reader {reader['name']}: {reader['kind']} on {reader['port']}, stream {reader['stream']}")
+    for one in config.readers:
+        if one.presence:
+            click.echo(f"  presence at {one.name}: left after {one.presence.leave_ms} ms, stream {one.presence.stream}")
     if group:
         click.echo(
             f"  group {group.name} with {', '.join('/'.join(peer) for peer in group.peers)}, stream {group.stream}"
@@ -220,6 +223,11 @@ def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
         click.echo(f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames")
+    for name, there in state.get("presence", {}).items():
+        ignored = f", {there['untracked']} reads of tags beyond the limit" if there["untracked"] else ""
+        click.echo(
+            f"  tags    {name}: {there['present']} there, {there['entered']} entered, {there['left']} left{ignored}"
+        )
     for problem in problems:
         click.echo(f"  ! {problem}")
 

@@ -86,17 +86,27 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one look at the port gave: readings without numbers, and the host time up to which the port is known."""
+    """What one look at the port gave: readings without numbers, and the host time up to which the port is known.
+
+    since_us: since then the reader has looked for tags without a break; while it does not, the present. looked_us: by then
+    it surely did: of a reader that speaks although it sees nothing the last time that it spoke, of another clear_us.
+    """
 
     drafts: list[Observed]
     clear_us: int
+    since_us: int
+    looked_us: int
 
 
 class Link:
-    """Decodes and stamps the bytes of one opened port."""
+    """Decodes and stamps the bytes of one opened port; opened_us: the reader has looked for tags since then."""
 
-    def __init__(self, reader: ReaderConfig, site: str, gateway: str, host_us: Callable[[int], int]) -> None:
+    def __init__(
+        self, reader: ReaderConfig, site: str, gateway: str, host_us: Callable[[int], int], opened_us: int = 0
+    ) -> None:
         self.reader = reader
+        self.since_us = self._heard_us = opened_us
+        self._speaks_us = None if reader.listen_only else READERS[reader.kind].speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self.dialogue = _dialogue(reader)
         self._decoder = _decoder(reader)
@@ -131,6 +141,16 @@ class Link:
         pending_since = self._stamper.pending_since()
         return empty_us if pending_since is None else min(empty_us, pending_since)
 
+    def looked_us(self, clear_us: int) -> int:
+        """By this moment, or by clear_us if its silence means nothing, the reader has surely looked for tags."""
+        return clear_us if self._speaks_us is None else self._heard_us
+
+    def _spoke(self, heard_us: int) -> None:
+        """A good frame: between it and the one before, the reader was there unless that took too long."""
+        if self._speaks_us is not None and heard_us - self._heard_us > self._speaks_us:
+            self.since_us = max(self.since_us, heard_us)
+        self._heard_us = heard_us
+
     def _readings(self, frames: list[Frame], heard_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         drafts: list[Observed] = []
         good = False
@@ -143,6 +163,7 @@ class Link:
                 self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
                 continue
             good = True
+            self._spoke(heard_us)
             if is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
             drafts += self._measured(frame, clock) if self.reader.line else self._seen(frame, asked_us, clock)
@@ -256,11 +277,13 @@ class LinkThread(threading.Thread):
         """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back."""
         until_ns = time.monotonic_ns() + int(pause_s * 1e9)
         while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
-            self._deliver(Batch([], self._host_us(now_ns)))
+            now_us = self._host_us(now_ns)
+            self._deliver(Batch([], now_us, now_us, now_us))
             self._stopping.wait(min(CLOSED_CLEAR_NS, until_ns - now_ns) / 1e9)
 
     def _read(self, port: Port) -> None:
-        link = Link(self.reader, *self._place, self._host_us)
+        begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
+        link = Link(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
         restarts = self.link_state.restarts
         told_ns = 0
         while not self._stopping.is_set():
@@ -277,12 +300,14 @@ class LinkThread(threading.Thread):
                 self._say("reading", "")
             if restarts + link.dialogue.restarts > self.link_state.restarts:
                 self.link_state.restarts = restarts + link.dialogue.restarts
+                link.since_us = max(link.since_us, self._host_us(now_ns))
                 self._say("reading", f"started again, it sent nothing good; it says: {link.complaint or 'nothing'}")
             if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
                 self.link_state.readings += len(drafts)
                 self.link_state.counters = link.counters
-                self._deliver(Batch(drafts, link.clear_us(empty_us)))
+                clear_us = link.clear_us(empty_us)
+                self._deliver(Batch(drafts, clear_us, link.since_us, link.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.link_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 

@@ -7,7 +7,7 @@ the stamp: milliseconds into the search cycle, and `is_anchor` names the frame t
 
 from collections import namedtuple
 
-from whenabouts_hardware.dialogue import Dialogue, Poll, Question, Start
+from whenabouts_hardware.dialogue import UNANSWERED_MAX, Dialogue, Poll, Question, Start
 from whenabouts_hardware.frame import Frame
 from whenabouts_hardware.m6e_frames import (
     ANTENNA_SEARCH_1_1,
@@ -76,6 +76,16 @@ class Reader:
         self.start = start
         self.silence_us = silence_us
         self.question = question
+
+    @property
+    def speaks_us(self) -> "int | None":
+        """A reader of this kind that is driven says something at least so often, tags or none; None if it does not.
+
+        Even a PN532 that sees no card acknowledges each question.
+        """
+        if self.question is None:
+            return self.silence_us
+        return UNANSWERED_MAX * (self.question.wait_us + self.question.pause_us)
 
     def dialogue(self, start: "tuple[bytes, ...] | None" = None) -> Dialogue:
         """What drives one reader of this kind; `start` replaces the commands of the kind by an operator's."""

@@ -111,6 +111,20 @@ TABLE = [
     (('port = "/dev/ttyUSB0"', 'port = "a"\n[spool]\nlimit_mib = 1979-05-27'), [
         "edge.toml:8: [spool] limit_mib: found datetime.date(1979, 5, 27), expected a whole number",
     ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\nleave_ms = 0\nexpected = []'), [
+        "edge.toml:7: [reader] leave_ms: found 0, expected a whole number from 1 to 86400000",
+        "edge.toml:8: [reader] expected: found [], expected a list of 1 to 1000 keys",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\npresence_stream = "p"\nexpected = ["04A1"]'), [
+        "edge.toml:7: [reader] found presence_stream without leave_ms, expected both",
+        "edge.toml:8: [reader] found expected without leave_ms, expected both",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\nleave_ms = 900\npresence_stream = "dock/tags"'), [
+        "edge.toml:8: [reader] stream 'dock/tags' is already that of another reader or of readings",
+    ]),
+    (('kind = "m6e"', 'kind = "line"\nleave_ms = 900'), [
+        "edge.toml:6: [reader] leave_ms needs a key: lines have one with key_field",
+    ]),
     (("[[reader]]", "# a line separator \u2028 in a comment is no new line\n[beat]\nevery_ms = inf\n[[reader]]"), [
         "edge.toml:5: [beat] every_ms: found inf, expected a whole number",
     ]),
