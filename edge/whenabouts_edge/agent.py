@@ -22,13 +22,13 @@ from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, Intake
-from whenabouts_edge.link import Batch, LinkThread, Observed
+from whenabouts_edge.link import Batch, LinkState, LinkThread, Observed
 from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.presence.host import PresenceHost
 from whenabouts_edge.report import Report
 from whenabouts_edge.settings import Config, GroupConfig
-from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
+from whenabouts_edge.spool import Draft, Message, Spool, SpoolError, SpoolState
 from whenabouts_edge.undated import Undated
 from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
@@ -103,6 +103,16 @@ class Agent:
     def stop(self) -> None:
         """Begin an orderly end."""
         self._stopping.set()
+
+    @property
+    def readers(self) -> dict[str, LinkState]:
+        """Health of each reader by its name."""
+        return {link.reader.name: link.link_state for link in self._links}
+
+    @property
+    def spool_state(self) -> SpoolState:
+        """How much is stored, also after the end."""
+        return self._spool.state
 
     async def run(self) -> None:
         """Run until stopped, then drain: store all that was read, publish for up to DRAIN_S, say `stopped`."""
@@ -408,7 +418,9 @@ class Agent:
                 link.reader.name: {
                     "state": link.link_state.state,
                     "problem": link.link_state.problem,
+                    "device": link.link_state.device,
                     "opened": link.link_state.opened,
+                    "failed": link.link_state.failed,
                     "opened_ns": link.link_state.opened_ns,
                     "restarts": link.link_state.restarts,
                     "readings": link.link_state.readings,

@@ -29,6 +29,7 @@ from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
 from whenabouts_edge.trace.command import capture, trace
+from whenabouts_edge.trace.replay_command import replay
 
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
 
@@ -169,6 +170,7 @@ def sample_config() -> None:
 main.add_command(install)
 main.add_command(doctor)
 main.add_command(capture)
+main.add_command(replay)
 main.add_command(trace)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.port import Chunk, Port, PortError, open_port
+from whenabouts_edge.port import Chunk, Port, PortError, device_of, open_port
 from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.stamp import Stamper, after_question, wire_us
 from whenabouts_hardware import Decoder, Frame, decoder
@@ -28,6 +28,8 @@ CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
 # a timed search lasts about a second by convention, and fetching follows it.
 BUFFERED_US = 2_000_000
 CLOSED_CLEAR_NS = 500_000_000  # the same while the port is closed
+STEADY_NS = 10_000_000_000  # a port that was open for so long begins with the shortest pause when it is lost
+MOVED_EVERY_NS = 1_000_000_000  # how often is looked whether the path of an open port leads to another device now
 
 log = logging.getLogger("whenabouts.edge")
 
@@ -38,7 +40,9 @@ class LinkState:
 
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
     problem: str = ""
+    device: str = ""  # what the port's path led to when it was opened last
     opened: int = 0
+    failed: int = 0  # attempts to open it, and losses, in a row
     opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
     readings: int = 0
     restarts: int = 0
@@ -255,13 +259,14 @@ class LinkThread(threading.Thread):
         pause_s = REOPEN_S_MIN
         while not self._stopping.is_set():
             opening_ns = time.monotonic_ns()
+            device = device_of(self.reader.port)
             try:
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
                     self._say("reading", "")
                     self.link_state.opened += 1
+                    self.link_state.device = device[1] if device else self.reader.port
                     self.link_state.opened_ns = port.replay_start_ns or opening_ns
-                    pause_s = REOPEN_S_MIN
-                    self._read(port)
+                    self._read(port, device)
                     return
             except PortError as error:
                 self._say("lost", str(error))
@@ -270,23 +275,48 @@ class LinkThread(threading.Thread):
                     "reader %s: fault in the agent, opening the port again; please report this", self.reader.name
                 )
                 self._say("lost", f"fault in the agent: {error!r}")
-            self._pause(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(REOPEN_S_MAX, pause_s * 2)
+            if time.monotonic_ns() - opening_ns > STEADY_NS:
+                pause_s = REOPEN_S_MIN
+            self.link_state.failed += 1
+            came = self._pause(pause_s * random.uniform(0.5, 1.0), device)
+            pause_s = REOPEN_S_MIN if came else min(REOPEN_S_MAX, pause_s * 2)
 
-    def _pause(self, pause_s: float) -> None:
-        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back."""
+    def _pause(self, pause_s: float, device: tuple[int, str] | None) -> bool:
+        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back.
+
+        Ends before its time, with True, when the path leads to another device than the one that failed: one was plugged in.
+        """
         until_ns = time.monotonic_ns() + int(pause_s * 1e9)
         while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
+            now = device_of(self.reader.port)
+            if now is not None and (device is None or now[0] != device[0]):
+                return True
+            device = now
             now_us = self._host_us(now_ns)
             self._deliver(Batch([], now_us, now_us, now_us))
             self._stopping.wait(min(CLOSED_CLEAR_NS, until_ns - now_ns) / 1e9)
+        return False
 
-    def _read(self, port: Port) -> None:
+    def _check_moved(self, device: tuple[int, str] | None) -> None:
+        """A device that came back under another name may leave the old one open and silent for ever."""
+        now = device_of(self.reader.port)
+        if device is not None and now is not None and now != device:
+            raise PortError(
+                f"port {self.reader.port}: leads to {now[0]} now, was opened as {device[0]}; opening it again"
+            )
+
+    def _read(self, port: Port, device: tuple[int, str] | None) -> None:
         begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
         link = Link(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
         restarts = self.link_state.restarts
-        told_ns = 0
+        told_ns, opened_ns = 0, time.monotonic_ns()
+        moved_ns = opened_ns
         while not self._stopping.is_set():
+            if (now_ns := time.monotonic_ns()) - moved_ns >= MOVED_EVERY_NS:
+                moved_ns = now_ns
+                self._check_moved(device)
+                if now_ns - opened_ns > STEADY_NS:
+                    self.link_state.failed = 0
             while command := link.dialogue.due(self._host_us(time.monotonic_ns())):
                 port.write(command)
             chunk = port.read()

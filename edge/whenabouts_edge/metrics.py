@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
-_NOT_COUNTERS = {"state", "problem", "opened", "opened_ns", "restarts", "readings"}
+_NOT_COUNTERS = {"state", "problem", "device", "failed", "opened", "opened_ns", "restarts", "readings"}
 
 Sample = tuple[Mapping[str, str], float | int | bool | None]
 
