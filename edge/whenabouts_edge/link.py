@@ -15,7 +15,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.port import Chunk, Port, PortError, device_of, open_port
 from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.stamp import Stamper, after_question, wire_us
-from whenabouts_hardware import Decoder, Frame, decoder
+from whenabouts_hardware import Decoder, Frame
 from whenabouts_hardware.dialogue import Dialogue, Start
 from whenabouts_hardware.m6e_frames import set_read_power, set_region
 from whenabouts_hardware.observed import observed
@@ -210,8 +210,8 @@ class Link:
 def _decoder(reader: ReaderConfig) -> Decoder:
     facts = READERS[reader.kind]
     if reader.line is None:
-        return decoder(facts.decoder, **facts.options)
-    return decoder(facts.decoder, **facts.options, form=reader.line.form, columns=reader.line.columns)
+        return facts.new_decoder()
+    return facts.new_decoder(form=reader.line.form, columns=reader.line.columns)
 
 
 def _dialogue(reader: ReaderConfig) -> Dialogue:

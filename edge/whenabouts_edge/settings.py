@@ -112,7 +112,8 @@ BEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
 READER = {
     "name": _name("Name of the reader in messages and logs.", "dock"),
     "kind": Option(
-        str, REQUIRED, "Protocol it speaks.", lambda v: v in READERS, "one of " + ", ".join(sorted(READERS)), "m6e"
+        str, REQUIRED, "Protocol it speaks: " + ", ".join(sorted(READERS)) + ", or one of an installed package.",
+        example="m6e",
     ),
     "port": _text(
         REQUIRED, "Device, best by id: /dev/serial/by-id/...; or a pyserial URL such as replay://FILE.", "/dev/ttyUSB0"

@@ -64,7 +64,8 @@ TABLE = [
         ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
-        "edge.toml:3: [reader] kind is missing: Protocol it speaks.",
+        "edge.toml:3: [reader] kind is missing: Protocol it speaks: id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100, "
+        "or one of an installed package.",
         "edge.toml:5: [reader] unknown key kin; did you mean kind?",
     ]),
     (("[[reader]]", "[reader]"), [
@@ -121,6 +122,10 @@ TABLE = [
     ]),
     (('port = "/dev/ttyUSB0"', 'port = "a"\nleave_ms = 900\npresence_stream = "dock/tags"'), [
         "edge.toml:8: [reader] stream 'dock/tags' is already that of another reader or of readings",
+    ]),
+    (('kind = "m6e"', 'kind = "id12la"\nleave_ms = 900'), [
+        "edge.toml:6: [reader] leave_ms: found a reader of kind id12la, which tells a tag once as it comes; expected one "
+        "that repeats it while it stays",
     ]),
     (('kind = "m6e"', 'kind = "line"\nleave_ms = 900'), [
         "edge.toml:6: [reader] leave_ms needs a key: lines have one with key_field",

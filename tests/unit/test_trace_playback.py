@@ -19,6 +19,7 @@ from whenabouts_edge.port import open_port
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 from whenabouts_edge.trace.playback import PortEnd, PtyEnd, play
 from whenabouts_edge.trace.player import Player
+from whenabouts_edge.trace.replay_command import replay
 
 MS = 1_000_000
 CAPTURE = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
@@ -204,6 +205,11 @@ def test_wrong_use_is_told(tmp_path, args, code, says):
     child = edge(CAPTURE, *args, cwd=tmp_path)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, says in out + err) == (code, True), out + err
+
+
+def test_every_option_says_what_it_does():
+    """In the help of the command."""
+    assert [option.name for option in replay.params[1:] if not option.help] == []
 
 
 def test_through_the_agent_every_tag_of_the_recording_is_stored(tmp_path):
