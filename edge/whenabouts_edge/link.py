@@ -49,6 +49,24 @@ class LinkState:
     counters: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a reading that waits for the clock is kept on disk: its row leaves with the commit that stores the reading.
+
+    Of a reading from before the machine was started again: last_us, the last moment known of that time, and since_us, UTC
+    which had surely come before that time began, if it is known; both None for the running time.
+    """
+
+    row: int
+    leaving: list[int]
+    last_us: int | None = None
+    since_us: int | None = None
+
+    def leaves(self) -> None:
+        """Its reading gets its number now."""
+        self.leaving.append(self.row)
+
+
 @dataclass(slots=True)
 class Observed:
     """A reading of a port that waits for its number: a draft, called with boot and seq.
@@ -68,8 +86,11 @@ class Observed:
     kind: str = "tag"
     value: int | float | str | bool | None = None
     unit: str | None = None
+    kept: Kept | None = None
 
     def __call__(self, boot: int, seq: int) -> Reading:
+        if boot and self.kept is not None:  # boot 0, which no spool has, is a look at a reading
+            self.kept.leaves()
         return Reading(
             site=self.site,
             gateway=self.gateway,

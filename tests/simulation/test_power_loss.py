@@ -96,6 +96,7 @@ class Said:
         self.landing: dict[int, int] = {}
         self.landed: dict[int, int] = {}
         self.boots: list[int] = []
+        self.kept: set[str] = set()  # keys of readings that wait for the clock, written down
         self._last = (0, 0)
 
     def hear(self, line):
@@ -104,6 +105,8 @@ class Said:
         elif "stored" in line:
             boot, first, last = line["stored"]
             self.stored[boot, first] = last, bytes.fromhex(line["payload"])
+        elif "kept" in line:
+            self.kept.update(line["kept"])
         elif "landing" in line:
             self._last = line["landing"]
             self.landing[self._last[0]] = max(self._last[1], self.landing.get(self._last[0], -1))
@@ -128,6 +131,7 @@ def lost(files, said, folder):
                 assert found[position].payload == payload
             elif last > said.landing.get(position[0], -1):
                 missing.append(position)
+        missing += misplaced(spool, found, said)
         in_flight = [m for position, m in found.items() if position not in said.stored]
         assert len(in_flight) <= 1
         for message in found.values():
@@ -145,6 +149,15 @@ def lost(files, said, folder):
         for path in folder.iterdir():
             path.unlink()
     return missing
+
+
+def misplaced(spool, found, said):
+    """Readings that wait for the clock and are lost, or both wait and are stored."""
+    waiting = [one.key for one in spool.waiting.read("bench", "gw")]
+    assert len(waiting) == len(set(waiting))
+    stored = {r.key for message in found.values() for r in decode_batch(message.payload)}
+    gone = {r.key for _, payload in said.stored.values() for r in decode_batch(payload)}
+    return [key for key in waiting if key in stored | gone] + sorted(said.kept - set(waiting) - stored - gone)
 
 
 def cuts(lines, folder, seed):
@@ -206,6 +219,7 @@ def test_a_disk_that_refuses_any_call_costs_only_what_is_refused(tmp_path):
         spool = Spool(tmp_path / f"{number}.sqlite", 1 << 30)
         assert spool.quarantined is None
         found = {m.position: m for m in spool.after(None, 10**6)}
+        assert misplaced(spool, found, said) == []
         spool.close()
         [boot] = said.boots
         for (_, first), (last, payload) in said.stored.items():

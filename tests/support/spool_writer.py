@@ -4,12 +4,15 @@ one stretch of calls a round)."""
 
 import json
 import random
+import sqlite3
 import sys
 from pathlib import Path
 
 from support.edge_drafts import drafts
 from support.watched_disk import SQLITE_FULL, SQLITE_OK, WatchedDisk
+from whenabouts_edge.link import Observed
 from whenabouts_edge.spool import Spool, SpoolError, SpoolFull
+from whenabouts_protocol import Interval
 
 IO_ERRORS = (SQLITE_FULL, 10 | 3 << 8, 10 | 4 << 8)  # full; SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC
 
@@ -18,9 +21,33 @@ def say(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
+def observed(key: str, n: int) -> Observed:
+    return Observed("bench", "gw", "dock/tags", key, {"n": n}, Interval(0, 9), "unbounded", (n, n + 5))
+
+
 def session(spool: Spool, chance: random.Random) -> None:
     """Appends and deletions; each is told before it begins and after it returned."""
+    waiting: list[Observed] = []
     for n in range(12):
+        if chance.random() < 0.5:
+            some = [observed(f"late {spool.boot}-{n}-{i}", n) for i in range(chance.randint(1, 3))]
+            spool.waiting.numbered(some)
+            waiting += some
+            if chance.random() < 0.8:  # else they are stored before their rows are written
+                try:
+                    spool.waiting.write(waiting)
+                except sqlite3.OperationalError:
+                    say(unkept=[one.key for one in some])
+                else:
+                    say(kept=[one.key for one in waiting])
+        if waiting and chance.random() < 0.5:
+            try:
+                message = spool.append(waiting[:2])
+            except SpoolFull:
+                say(refused=[one.key for one in waiting[:2]])
+            else:
+                say(stored=[message.boot, message.first_seq, message.last_seq], payload=message.payload.hex())
+                del waiting[:2]
         keys = [f"{spool.boot}-{n}-{i}" for i in range(chance.randint(1, 4))]
         size = chance.choice([0, 10, 700, 3000])
         try:
