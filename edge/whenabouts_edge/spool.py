@@ -97,7 +97,13 @@ class Spool:
             ) from error
         self._db, self._readings, self._payload_bytes, self.boot = self._open_or_set_aside()
         self._next_seq = 0
-        self.waiting = WaitingRows(self._db, this_run())
+        try:
+            self.waiting = WaitingRows(self._db, this_run())
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise SpoolError(
+                f"spool {path}: cannot open ({error}); see that its disk has space, else move the file away"
+            ) from error
 
     def append(self, drafts: Sequence[Draft]) -> Message:
         """Number, encode and store these readings as one message; durable when this returns.
