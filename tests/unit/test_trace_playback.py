@@ -15,11 +15,16 @@ import pytest
 import serial
 
 from support.paths import shared_dir
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.link import LinkThread
 from whenabouts_edge.port import open_port
+from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 from whenabouts_edge.trace.playback import PortEnd, PtyEnd, play
 from whenabouts_edge.trace.player import Player
 from whenabouts_edge.trace.replay_command import replay
+from whenabouts_hardware import decoder
+from whenabouts_hardware.readers import sightings
 
 MS = 1_000_000
 CAPTURE = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
@@ -134,6 +139,30 @@ def test_with_match_an_answer_waits_for_its_command(tmp_path):
     far.close()
     [played] = results
     assert (played.received_bytes, played.mismatches, played.ended) == (6, 1, "end of trace")
+
+
+def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_real_capture(tmp_path):
+    """Its decoder gets what the recording holds, and its stamps are of now."""
+    records = list(open_trace(CAPTURE).records())
+    lines = decoder("m6e", mode="reader")
+    frames = [frame for record in records if record.direction == "rx" for frame in lines.feed(record.data)]
+    tags = [s.key for frame in frames + lines.flush() if frame.ok for s in sightings("m6e", frame)]
+    assert tags
+    far, found, begun_us = PtyEnd(tmp_path / "port"), [], time.monotonic_ns() // 1000
+    config = ReaderConfig("r", "m6e", str(tmp_path / "port"), "r/tags", 115200, 1000, 1_000_000, True)
+    sample = ClockSample(0, 0, 0, "bounded")
+    thread = LinkThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.drafts))
+    thread.start()
+    played = play(player(CAPTURE, Decimal(5)), far, threading.Event())
+    until = time.monotonic() + 20
+    while len(found) < len(tags) and time.monotonic() < until:
+        time.sleep(0.01)
+    thread.stop()
+    thread.join(5)
+    far.close()
+    assert played.ended == "end of trace"
+    assert [one.key for one in found] == tags
+    assert all(begun_us - 4_000_000 < one.window_us[0] <= one.window_us[1] for one in found)
 
 
 def test_out_of_a_port(tmp_path):
