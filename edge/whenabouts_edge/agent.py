@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,23 +22,26 @@ from whenabouts_edge.clock import ClockSource
 from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
-from whenabouts_edge.intake import MAX_WAITING, Intake
-from whenabouts_edge.link import Batch, LinkThread
+from whenabouts_edge.intake import MAX_WAITING, RETRY_S, Intake
+from whenabouts_edge.link import Batch, LinkState, LinkThread, Observed
 from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
+from whenabouts_edge.presence.host import PresenceHost
 from whenabouts_edge.report import Report
 from whenabouts_edge.settings import Config, GroupConfig
-from whenabouts_edge.spool import Draft, Message, Spool, SpoolError
-from whenabouts_edge.undated import Undated
+from whenabouts_edge.spool import Draft, Message, Spool, SpoolError, SpoolState
+from whenabouts_edge.undated import LIMIT, Undated
 from whenabouts_edge.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
 from whenabouts_protocol.messages import MAX_BOOTS
+from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
 PROMISE_EVERY_S = 0.25
 DATE_EVERY_S = 0.1
+NOTE_TIME_EVERY_S = 600.0
 OVERDUE_EVERY_S = 1.0
 DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
 DELAY_US = 5_000_000  # told in the birth: readings arrive at most this late while the connection holds
@@ -73,7 +77,11 @@ class Agent:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
         self._group = None if config.group is None else self._join(config.group)
         self._intake = Intake(self._append, self._work.set, config.commit_ms)
-        self._undated = Undated()
+        self._undated = Undated(clock.host_us(0))
+        self._undated.keep(self._spool.waiting.read(config.site, config.gateway))
+        self._unwritten: list[Observed] = []  # wait for the clock, and for their rows in the spool
+        self._one_writes = asyncio.Lock()  # or a row could come back after its reading was stored
+        self._known_s: float | None = None  # when a moment of UTC was last written down
         self._report = Report(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
@@ -84,6 +92,11 @@ class Agent:
             LinkThread(r, config.site, config.gateway, clock.host_us, lambda: self._sample, self._deliverer(r.name))
             for r in config.readers
         ]
+        self._presence = {
+            link.reader.name: PresenceHost(link.reader.presence, config.site, config.gateway, link.reach_us())
+            for link in self._links
+            if link.reader.presence
+        }
         self._uplink = Uplink(
             config.broker,
             self._birth(),
@@ -97,6 +110,16 @@ class Agent:
         """Begin an orderly end."""
         self._stopping.set()
 
+    @property
+    def readers(self) -> dict[str, LinkState]:
+        """Health of each reader by its name."""
+        return {link.reader.name: link.link_state for link in self._links}
+
+    @property
+    def spool_state(self) -> SpoolState:
+        """How much is stored, also after the end."""
+        return self._spool.state
+
     async def run(self) -> None:
         """Run until stopped, then drain: store all that was read, publish for up to DRAIN_S, say `stopped`."""
         log.info("gateway %s/%s: boot %d", self.config.site, self.config.gateway, self._spool.boot)
@@ -109,6 +132,7 @@ class Agent:
             self._publish(),
             self._forget_landed(),
             self._every(DATE_EVERY_S, self._date),
+            self._every(self.config.commit_ms / 1000, self._write_waiting),
             self._every(PROMISE_EVERY_S, self._promise),
             self._every(self.config.beat_ms / 1000, self._beat),
             self._every(STATUS_EVERY_S, self._write_status),
@@ -139,11 +163,11 @@ class Agent:
         for link in self._links:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
+        for presence in self._presence.values():
+            self._wait_for_clock([draft for drafts in presence.finish(self._sample) for draft in drafts])
         await self._date()
-        while ready := self._undated.give_up():  # nobody told the time: better with unknown stamps than not at all
-            self._intake.offer(ready)
-            while self._intake.waiting > MAX_WAITING // 2:
-                await asyncio.sleep(0.01)
+        with contextlib.suppress(TimeoutError):  # what waits for the clock is dated by the next agent
+            await asyncio.wait_for(self._write_all_waiting(), DRAIN_S)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._promise(), DRAIN_S)
         await self._beat()
@@ -163,16 +187,49 @@ class Agent:
         if self._group:
             self._group.stamp(batch.drafts)
             self._rules.view = self._group.views
+        presence = self._presence.get(name)
+        entered, gone = presence.through(batch, self._sample) if presence else ([], [])
         drafts = batch.drafts
         if self._undated or self._sample.bound_us is None:
-            self._undated.keep(drafts)
+            self._wait_for_clock([*drafts, *entered, *gone])
             self._intake.release(len(drafts))
-            drafts = []
+            drafts, entered, gone = [], [], []
         passed, derived = self._rules.through(drafts)
         self._intake.accept(passed)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
+        self._tell(entered, gone)
         self._clear_us[name] = batch.clear_us
         self._detect()
+
+    def _wait_for_clock(self, observed: list[Observed]) -> None:
+        self._spool.waiting.numbered(observed)
+        self._undated.keep(observed)
+        self._unwritten += observed
+
+    async def _write_waiting(self) -> None:
+        """Write down what waits for the clock; what a full disk refuses is tried again, and waits in memory meanwhile."""
+        async with self._one_writes:
+            written = self._unwritten[:MAX_WAITING]
+            if not written:
+                return
+            try:
+                await self._in_db(self._spool.waiting.write, written)
+            except sqlite3.OperationalError as error:
+                log.error("spool: cannot write readings that wait for the clock (%s); free space on its disk", error)
+                del self._unwritten[:-LIMIT]
+                await asyncio.sleep(RETRY_S)
+            else:
+                del self._unwritten[: len(written)]
+
+    async def _write_all_waiting(self) -> None:
+        while self._unwritten:
+            await self._write_waiting()
+
+    def _tell(self, entered: list[Observed], gone: list[Observed]) -> None:
+        """Store what became known of presence; rules see tags that enter, and no event in a tag that is not there."""
+        for drafts in self._rules.through(entered):
+            self._intake.offer(drafts)
+        self._intake.offer(gone)
 
     async def _date(self) -> None:
         """Let readings go on that waited for the clock to be known."""
@@ -180,8 +237,8 @@ class Agent:
             ready = self._undated.released(self._sample, self._clock.host_us(time.monotonic_ns()))
             if not ready:
                 break
-            for drafts in self._rules.through(ready):
-                self._intake.offer(drafts)
+            events = [draft for draft in ready if draft.kind not in NO_EVENT_KINDS]
+            self._tell(events, [draft for draft in ready if draft.kind in NO_EVENT_KINDS])
 
     def _join(self, group: GroupConfig) -> GroupHost:
         config, clock = self.config, self._clock
@@ -212,6 +269,7 @@ class Agent:
 
     async def _take_sample(self) -> None:
         before, self._sample = self._sample, await asyncio.to_thread(self._clock.sample)
+        await self._note_time()
         step_us = self._sample.step_since(before)
         if step_us:
             self._clock_epoch += 1
@@ -219,6 +277,18 @@ class Agent:
                 "clock: stepped by %+.3f s, more than its bound; clock epoch %d begins",
                 step_us / 1e6,
                 self._clock_epoch,
+            )
+
+    async def _note_time(self) -> None:
+        """Write down now and then that UTC has come so far: what a next run reads before it knows the time came later."""
+        if self._sample.bound_us is None or (
+            self._known_s is not None and time.monotonic() - self._known_s < NOTE_TIME_EVERY_S
+        ):
+            return
+        self._known_s = time.monotonic()
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk: an older moment is true too
+            await self._in_db(
+                self._spool.waiting.know, self._sample.to_utc(self._sample.host_us, self._sample.host_us).t_min
             )
 
     # Spool and broker.
@@ -324,13 +394,15 @@ class Agent:
         config, group = self.config, self._group
         read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
         streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
+        present = [r.presence for r in config.readers if r.presence]
+        visits = [(p.stream, "tag", None, DELAY_US, LENGTH_US_MAX + p.leave_ms * 1000) for p in present]
         derived = [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in self._rules.streams]
         states = [(group.stream, STATE_KIND, None, DELAY_US, LENGTH_US_MAX)] if group else []
         return Birth(
             config.site,
             config.gateway,
             self._spool.boot,
-            [*streams, *derived, *states],
+            [*streams, *visits, *derived, *states],
             group.group if group else None,
             group.members if group else [config.gateway],
             f"whenabouts {_version()}",
@@ -378,16 +450,20 @@ class Agent:
                 "frontier_us": self._frontier_us,
                 "epoch": self._clock_epoch,
                 "undated": len(self._undated),
+                "unwritten": len(self._unwritten),
                 "dated_late": self._undated.dated,
                 "never_dated": self._undated.given_up,
             },
             "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
             "group": self._group.status() if self._group else None,
+            "presence": {name: presence.status() for name, presence in self._presence.items()},
             "readers": {
                 link.reader.name: {
                     "state": link.link_state.state,
                     "problem": link.link_state.problem,
+                    "device": link.link_state.device,
                     "opened": link.link_state.opened,
+                    "failed": link.link_state.failed,
                     "opened_ns": link.link_state.opened_ns,
                     "restarts": link.link_state.restarts,
                     "readings": link.link_state.readings,

@@ -29,6 +29,7 @@ from whenabouts_edge.settings import Config
 from whenabouts_edge.settings import sample as sample_text
 from whenabouts_edge.spool import SpoolError
 from whenabouts_edge.trace.command import capture, trace
+from whenabouts_edge.trace.replay_command import replay
 
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
 
@@ -110,6 +111,9 @@ def check(config_file: Path, as_json: bool) -> None:
     click.echo(f"{config_file}: fine. Gateway {config.site}/{config.gateway}, broker {broker.host}:{broker.port}.")
     for reader in readers:
         click.echo(f"  reader {reader['name']}: {reader['kind']} on {reader['port']}, stream {reader['stream']}")
+    for one in config.readers:
+        if one.presence:
+            click.echo(f"  presence at {one.name}: left after {one.presence.leave_ms} ms, stream {one.presence.stream}")
     if group:
         click.echo(
             f"  group {group.name} with {', '.join('/'.join(peer) for peer in group.peers)}, stream {group.stream}"
@@ -166,6 +170,7 @@ def sample_config() -> None:
 main.add_command(install)
 main.add_command(doctor)
 main.add_command(capture)
+main.add_command(replay)
 main.add_command(trace)
 
 
@@ -220,6 +225,11 @@ def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
         click.echo(f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames")
+    for name, there in state.get("presence", {}).items():
+        ignored = f", {there['untracked']} reads of tags beyond the limit" if there["untracked"] else ""
+        click.echo(
+            f"  tags    {name}: {there['present']} there, {there['entered']} entered, {there['left']} left{ignored}"
+        )
     for problem in problems:
         click.echo(f"  ! {problem}")
 

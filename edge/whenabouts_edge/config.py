@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from whenabouts_edge.packages import register_readers
 from whenabouts_edge.settings import (
     BEAT,
     BROKER,
@@ -27,10 +28,11 @@ from whenabouts_edge.settings import (
     GroupConfig,
     LineConfig,
     Option,
+    PresenceConfig,
     ReaderConfig,
     StateConfig,
 )  # fmt: skip
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.readers import READERS, Reader
 from whenabouts_protocol.reading import MAX_ATTRS
 from whenabouts_protocol.topics import is_name
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
@@ -40,6 +42,8 @@ _CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
 _CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
 _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
+_TELL_ONCE = ("id12la",)
+_OF_TAGS = ("leave_ms", "presence_stream", "expected")
 _OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
 SHOWN_CHARS = 80  # of a wrong value in a message
 MAX_READERS = 32  # one gateway: each is a port and a thread
@@ -142,7 +146,7 @@ class _Checker:
                     self._mistake(
                         ("reader", number, key), f"{key} {values[key]!r} is already that of reader number {first + 1}"
                     )
-            facts = READERS.get(values["kind"])
+            facts = self._facts(number, values["kind"])
             if facts is None or values["name"] is None or values["port"] is None:
                 continue
             for key, kind in _OF_KIND.items():
@@ -152,10 +156,49 @@ class _Checker:
                     )
             values["line"] = self._line(number, values)
             values["stream"] = values["stream"] or f"{values['name']}/{'tags' if values['line'] is None else 'values'}"
+            values["presence"] = self._presence(number, values)
             values["baud"] = facts.baud if values["baud"] is None else values["baud"]
             values["latency_us"] = facts.latency_us if values["latency_us"] is None else values["latency_us"]
             readers.append(ReaderConfig(**values))
+        self._check_presence_streams(readers)
         return tuple(readers)
+
+    def _facts(self, number: int, kind: str | None) -> Reader | None:
+        """What is known of readers of this kind, built in or of an installed package."""
+        if kind is None or kind in READERS:
+            return READERS.get(kind or "")
+        problems = register_readers()
+        if kind not in READERS:
+            known = f"expected one of {', '.join(sorted(READERS))}"
+            found = f"{problems[kind]}; {known}" if kind in problems else known
+            self._mistake(("reader", number, "kind"), f"kind: found {_shown(kind)}, {found}")
+        return READERS.get(kind)
+
+    def _presence(self, number: int, values: dict[str, Any]) -> PresenceConfig | None:
+        """What is set about presence, taken out of the values; None without leave_ms."""
+        leave_ms, stream, expected = (values.pop(key) for key in _OF_TAGS)
+        if leave_ms is None:
+            for key, value in (("presence_stream", stream), ("expected", expected)):
+                if value is not None:
+                    self._mistake(("reader", number, key), f"found {key} without leave_ms, expected both")
+            return None
+        if values["kind"] in _TELL_ONCE:
+            found = f"leave_ms: found a reader of kind {values['kind']}, which tells a tag once as it comes"
+            self._mistake(("reader", number, "leave_ms"), f"{found}; expected one that repeats it while it stays")
+        if values["line"] is not None and values["line"].key_field is None:
+            self._mistake(("reader", number, "leave_ms"), "leave_ms needs a key: lines have one with key_field")
+        return PresenceConfig(stream or f"{values['name']}/presence", leave_ms, tuple(expected or ()))
+
+    def _check_presence_streams(self, readers: list[ReaderConfig]) -> None:
+        """Visits are numbered for each reader, so no two readers tell theirs in one stream."""
+        taken = {reader.stream for reader in readers}
+        for number, reader in enumerate(readers):
+            if reader.presence is None:
+                continue
+            if reader.presence.stream in taken:
+                found = f"stream {_shown(reader.presence.stream)} is already that of another reader or of readings"
+                self._mistake(("reader", number, "presence_stream"), found)
+            taken.add(reader.presence.stream)
 
     def _line(self, number: int, values: dict[str, Any]) -> LineConfig | None:
         """What is set about lines, taken out of the values; None for another kind of reader."""

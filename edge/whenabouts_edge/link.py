@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.port import Chunk, Port, PortError, open_port
+from whenabouts_edge.port import Chunk, Port, PortError, device_of, open_port
 from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.stamp import Stamper, after_question, wire_us
-from whenabouts_hardware import Decoder, Frame, decoder
+from whenabouts_hardware import Decoder, Frame
 from whenabouts_hardware.dialogue import Dialogue, Start
 from whenabouts_hardware.m6e_frames import set_read_power, set_region
 from whenabouts_hardware.observed import observed
@@ -28,6 +28,8 @@ CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
 # a timed search lasts about a second by convention, and fetching follows it.
 BUFFERED_US = 2_000_000
 CLOSED_CLEAR_NS = 500_000_000  # the same while the port is closed
+STEADY_NS = 10_000_000_000  # a port that was open for so long begins with the shortest pause when it is lost
+MOVED_EVERY_NS = 1_000_000_000  # how often is looked whether the path of an open port leads to another device now
 
 log = logging.getLogger("whenabouts.edge")
 
@@ -38,11 +40,31 @@ class LinkState:
 
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
     problem: str = ""
+    device: str = ""  # what the port's path led to when it was opened last
     opened: int = 0
+    failed: int = 0  # attempts to open it, and losses, in a row
     opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
     readings: int = 0
     restarts: int = 0
     counters: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a reading that waits for the clock is kept on disk: its row leaves with the commit that stores the reading.
+
+    Of a reading from before the machine was started again: last_us, the last moment known of that time, and since_us, UTC
+    which had surely come before that time began, if it is known; both None for the running time.
+    """
+
+    row: int
+    leaving: list[int]
+    last_us: int | None = None
+    since_us: int | None = None
+
+    def leaves(self) -> None:
+        """Its reading gets its number now."""
+        self.leaving.append(self.row)
 
 
 @dataclass(slots=True)
@@ -64,8 +86,11 @@ class Observed:
     kind: str = "tag"
     value: int | float | str | bool | None = None
     unit: str | None = None
+    kept: Kept | None = None
 
     def __call__(self, boot: int, seq: int) -> Reading:
+        if boot and self.kept is not None:  # boot 0, which no spool has, is a look at a reading
+            self.kept.leaves()
         return Reading(
             site=self.site,
             gateway=self.gateway,
@@ -86,17 +111,27 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one look at the port gave: readings without numbers, and the host time up to which the port is known."""
+    """What one look at the port gave: readings without numbers, and the host time up to which the port is known.
+
+    since_us: since then the reader has looked for tags without a break; while it does not, the present. looked_us: by then
+    it surely did: of a reader that speaks although it sees nothing the last time that it spoke, of another clear_us.
+    """
 
     drafts: list[Observed]
     clear_us: int
+    since_us: int
+    looked_us: int
 
 
 class Link:
-    """Decodes and stamps the bytes of one opened port."""
+    """Decodes and stamps the bytes of one opened port; opened_us: the reader has looked for tags since then."""
 
-    def __init__(self, reader: ReaderConfig, site: str, gateway: str, host_us: Callable[[int], int]) -> None:
+    def __init__(
+        self, reader: ReaderConfig, site: str, gateway: str, host_us: Callable[[int], int], opened_us: int = 0
+    ) -> None:
         self.reader = reader
+        self.since_us = self._heard_us = opened_us
+        self._speaks_us = None if reader.listen_only else READERS[reader.kind].speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self.dialogue = _dialogue(reader)
         self._decoder = _decoder(reader)
@@ -131,6 +166,16 @@ class Link:
         pending_since = self._stamper.pending_since()
         return empty_us if pending_since is None else min(empty_us, pending_since)
 
+    def looked_us(self, clear_us: int) -> int:
+        """By this moment, or by clear_us if its silence means nothing, the reader has surely looked for tags."""
+        return clear_us if self._speaks_us is None else self._heard_us
+
+    def _spoke(self, heard_us: int) -> None:
+        """A good frame: between it and the one before, the reader was there unless that took too long."""
+        if self._speaks_us is not None and heard_us - self._heard_us > self._speaks_us:
+            self.since_us = max(self.since_us, heard_us)
+        self._heard_us = heard_us
+
     def _readings(self, frames: list[Frame], heard_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         drafts: list[Observed] = []
         good = False
@@ -143,6 +188,7 @@ class Link:
                 self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
                 continue
             good = True
+            self._spoke(heard_us)
             if is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
             drafts += self._measured(frame, clock) if self.reader.line else self._seen(frame, asked_us, clock)
@@ -185,8 +231,8 @@ class Link:
 def _decoder(reader: ReaderConfig) -> Decoder:
     facts = READERS[reader.kind]
     if reader.line is None:
-        return decoder(facts.decoder, **facts.options)
-    return decoder(facts.decoder, **facts.options, form=reader.line.form, columns=reader.line.columns)
+        return facts.new_decoder()
+    return facts.new_decoder(form=reader.line.form, columns=reader.line.columns)
 
 
 def _dialogue(reader: ReaderConfig) -> Dialogue:
@@ -234,13 +280,14 @@ class LinkThread(threading.Thread):
         pause_s = REOPEN_S_MIN
         while not self._stopping.is_set():
             opening_ns = time.monotonic_ns()
+            device = device_of(self.reader.port)
             try:
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
                     self._say("reading", "")
                     self.link_state.opened += 1
+                    self.link_state.device = device[1] if device else self.reader.port
                     self.link_state.opened_ns = port.replay_start_ns or opening_ns
-                    pause_s = REOPEN_S_MIN
-                    self._read(port)
+                    self._read(port, device)
                     return
             except PortError as error:
                 self._say("lost", str(error))
@@ -249,21 +296,48 @@ class LinkThread(threading.Thread):
                     "reader %s: fault in the agent, opening the port again; please report this", self.reader.name
                 )
                 self._say("lost", f"fault in the agent: {error!r}")
-            self._pause(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(REOPEN_S_MAX, pause_s * 2)
+            if time.monotonic_ns() - opening_ns > STEADY_NS:
+                pause_s = REOPEN_S_MIN
+            self.link_state.failed += 1
+            came = self._pause(pause_s * random.uniform(0.5, 1.0), device)
+            pause_s = REOPEN_S_MIN if came else min(REOPEN_S_MAX, pause_s * 2)
 
-    def _pause(self, pause_s: float) -> None:
-        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back."""
+    def _pause(self, pause_s: float, device: tuple[int, str] | None) -> bool:
+        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back.
+
+        Ends before its time, with True, when the path leads to another device than the one that failed: one was plugged in.
+        """
         until_ns = time.monotonic_ns() + int(pause_s * 1e9)
         while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
-            self._deliver(Batch([], self._host_us(now_ns)))
+            now = device_of(self.reader.port)
+            if now is not None and (device is None or now[0] != device[0]):
+                return True
+            device = now
+            now_us = self._host_us(now_ns)
+            self._deliver(Batch([], now_us, now_us, now_us))
             self._stopping.wait(min(CLOSED_CLEAR_NS, until_ns - now_ns) / 1e9)
+        return False
 
-    def _read(self, port: Port) -> None:
-        link = Link(self.reader, *self._place, self._host_us)
+    def _check_moved(self, device: tuple[int, str] | None) -> None:
+        """A device that came back under another name may leave the old one open and silent for ever."""
+        now = device_of(self.reader.port)
+        if device is not None and now is not None and now != device:
+            raise PortError(
+                f"port {self.reader.port}: leads to {now[0]} now, was opened as {device[0]}; opening it again"
+            )
+
+    def _read(self, port: Port, device: tuple[int, str] | None) -> None:
+        begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
+        link = Link(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
         restarts = self.link_state.restarts
-        told_ns = 0
+        told_ns, opened_ns = 0, time.monotonic_ns()
+        moved_ns = opened_ns
         while not self._stopping.is_set():
+            if (now_ns := time.monotonic_ns()) - moved_ns >= MOVED_EVERY_NS:
+                moved_ns = now_ns
+                self._check_moved(device)
+                if now_ns - opened_ns > STEADY_NS:
+                    self.link_state.failed = 0
             while command := link.dialogue.due(self._host_us(time.monotonic_ns())):
                 port.write(command)
             chunk = port.read()
@@ -277,12 +351,14 @@ class LinkThread(threading.Thread):
                 self._say("reading", "")
             if restarts + link.dialogue.restarts > self.link_state.restarts:
                 self.link_state.restarts = restarts + link.dialogue.restarts
+                link.since_us = max(link.since_us, self._host_us(now_ns))
                 self._say("reading", f"started again, it sent nothing good; it says: {link.complaint or 'nothing'}")
             if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
                 self.link_state.readings += len(drafts)
                 self.link_state.counters = link.counters
-                self._deliver(Batch(drafts, link.clear_us(empty_us)))
+                clear_us = link.clear_us(empty_us)
+                self._deliver(Batch(drafts, clear_us, link.since_us, link.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.link_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 

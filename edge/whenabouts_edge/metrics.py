@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _ESCAPES = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
-_NOT_COUNTERS = {"state", "problem", "opened", "opened_ns", "restarts", "readings"}
+_NOT_COUNTERS = {"state", "problem", "device", "failed", "opened", "opened_ns", "restarts", "readings"}
 
 Sample = tuple[Mapping[str, str], float | int | bool | None]
 
@@ -37,6 +37,11 @@ def exposition(status: Mapping[str, Any]) -> str:
         _of_readers("reader_readings_total", "counter", "Readings of this reader.", readers, lambda r: r["readings"]),
         _of_readers("reader_opened_total", "counter", "Times that its port was opened.", readers, lambda r: r["opened"]),
         _of_readers("reader_restarts_total", "counter", "Times that it was begun anew.", readers, lambda r: r["restarts"]),
+        _of_readers("reader_present_tags", "gauge", "Tags that are there.", status["presence"], lambda p: p["present"]),
+        _of_readers("reader_entered_tags_total", "counter", "Visits that began.", status["presence"],
+                    lambda p: p["entered"]),
+        _of_readers("reader_untracked_reads_total", "counter", "Reads of tags beyond those that presence remembers.",
+                    status["presence"], lambda p: p["untracked"]),
         _family("reader_events_total", "counter", "Frames and kinds of damage.", [
             ({"reader": name, "event": event}, count)
             for name, reader in sorted(readers.items())

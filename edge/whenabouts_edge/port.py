@@ -271,6 +271,19 @@ def open_port(
     return Port(device, url, monotonic_ns, opened_ns, poll_ms=poll_ms, waiting_exact=exact, notes=notes)
 
 
+def device_of(url: str) -> tuple[int, str] | None:
+    """The device that a path leads to now, as (number, name); None for a URL, or when nothing is there.
+
+    Links of /dev/serial/by-id go when a device is unplugged and lead elsewhere when it comes back under another name.
+    """
+    if "://" in url:
+        return None
+    try:
+        return os.stat(url).st_rdev, os.path.realpath(url)
+    except OSError:
+        return None
+
+
 def _low_latency(device: Any) -> tuple[str, ...]:
     try:
         device.set_low_latency_mode(True)

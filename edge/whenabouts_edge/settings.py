@@ -17,6 +17,7 @@ REQUIRED = object()
 CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed", "sim")
 NUMBER = (int, float)
 MAX_THRESHOLD = 1e15
+MAX_EXPECTED = 1000  # tags of one reader; fewer than presence remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ BEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
 READER = {
     "name": _name("Name of the reader in messages and logs.", "dock"),
     "kind": Option(
-        str, REQUIRED, "Protocol it speaks.", lambda v: v in READERS, "one of " + ", ".join(sorted(READERS)), "m6e"
+        str, REQUIRED, "Protocol it speaks: " + ", ".join(sorted(READERS)) + ", or one of an installed package.",
+        example="m6e",
     ),
     "port": _text(
         REQUIRED, "Device, best by id: /dev/serial/by-id/...; or a pyserial URL such as replay://FILE.", "/dev/ttyUSB0"
@@ -158,7 +160,20 @@ READER = {
         "temperature",
     ),
     "unit": Option(str, None, "For line: unit of the value.", is_text, "text of 1 to 256 bytes", "Cel"),
-}
+    "leave_ms": _number(
+        None, 1, 86_400_000,
+        "Tell when tags enter and leave: one has left when a reader that looks has not read it for this long.", 5000,
+    ),
+    "presence_stream": Option(
+        str, None, 'With leave_ms: stream that tells it; default "<name>/presence".', is_text, "text of 1 to 256 bytes",
+        "dock/presence",
+    ),
+    "expected": Option(
+        list, None, "With leave_ms: tags that are told absent if they are not there at the start.",
+        lambda v: 0 < len(v) <= MAX_EXPECTED and all(is_text(key) for key in v), f"a list of 1 to {MAX_EXPECTED} keys",
+        ["30395DFA8101C3400000162A"],
+    ),
+}  # fmt: skip
 GROUP = {
     "name": _text(
         None, "Group whose members' local states are compared; setting it makes this gateway a member.", "office"
@@ -209,6 +224,15 @@ class LineConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PresenceConfig:
+    """When a tag has left a reader, and the stream that tells it."""
+
+    stream: str
+    leave_ms: int
+    expected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReaderConfig:
     """One reader on one port."""
 
@@ -223,6 +247,7 @@ class ReaderConfig:
     region: int | None = None
     read_power_cdbm: int | None = None
     line: LineConfig | None = None
+    presence: PresenceConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

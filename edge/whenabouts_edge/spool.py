@@ -6,7 +6,8 @@ transaction that stores the readings, so that no number is lost or given twice. 
 used; its low 32 bits are random, so that a spool that was lost with its disk does not reuse old identities.
 
 When the size limit or the disk is reached new readings are refused, not old ones dropped: what has a number is a promise.
-The agent counts what was refused and says so in a `gap` reading as soon as there is room.
+The agent counts what was refused and says so in a `gap` reading as soon as there is room. Readings that wait for the clock
+are rows of another table (`waiting`), which they leave in the transaction that stores them.
 Cost: a commit of 1 to 50 readings takes one sync of the disk, 4 ms on a virtual disk here, more on an SD card.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from whenabouts_edge.waiting import WaitingRows, this_run
 from whenabouts_protocol import Reading, encode_batch
 
 BOOT_RANDOM_BITS = 32
@@ -95,6 +97,13 @@ class Spool:
             ) from error
         self._db, self._readings, self._payload_bytes, self.boot = self._open_or_set_aside()
         self._next_seq = 0
+        try:
+            self.waiting = WaitingRows(self._db, this_run())
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise SpoolError(
+                f"spool {path}: cannot open ({error}); see that its disk has space, else move the file away"
+            ) from error
 
     def append(self, drafts: Sequence[Draft]) -> Message:
         """Number, encode and store these readings as one message; durable when this returns.
@@ -104,6 +113,7 @@ class Spool:
             WireError: a draft makes no reading that can be sent.
         """
         first_seq = self._next_seq
+        self.waiting.leaving.clear()
         readings = [draft(self.boot, first_seq + i) for i, draft in enumerate(drafts)]
         payload = encode_batch(readings)
         if self._payload_bytes + len(payload) > self.limit_bytes:
@@ -118,8 +128,10 @@ class Spool:
                     "INSERT INTO message VALUES (?, ?, ?, ?, ?)",
                     (self.boot, first_seq, last_seq, len(readings), payload),
                 )
+                self.waiting.delete_leaving()
         except sqlite3.OperationalError as error:
             raise SpoolFull(f"spool {self.path}: cannot write ({error}); free space on its disk") from error
+        self.waiting.left()
         self._next_seq = last_seq + 1
         self._readings += len(readings)
         self._payload_bytes += len(payload)

@@ -88,7 +88,8 @@ class Poll(Dialogue):
     """Prepares the reader, then asks, waits for the answer or gives it up, pauses, and asks again.
 
     The answer to a question that was given up may still come, and looks like one to the next question: for twice the
-    longest wait it counts as open.
+    longest wait it counts as open. So may, at the beginning, the answer to a question that somebody asked before: then
+    nothing is known of when an answer's question went out.
     """
 
     def __init__(self, commands: "tuple[bytes, ...]", question: Question) -> None:
@@ -97,6 +98,7 @@ class Poll(Dialogue):
         self._open: list[int] = []  # when they went out
         self._waiting = False
         self._heard_us = 0
+        self._begun_us = 0
         self._next_us: int | None = None
         self._unanswered = 0
 
@@ -105,16 +107,17 @@ class Poll(Dialogue):
         if self._next_us is None:
             self._queue = list(self._commands)
             self._next_us = now_us + question.pause_us if self._queue else now_us
+            self._begun_us = now_us
         if self._waiting and now_us - self._heard_us > question.wait_us:
             self._give_up(now_us)
         while self._open and now_us - self._open[0] > 2 * question.wait_us:
             self._open.pop(0)
-        self.asked_us = self._open[0] if self._open else None
+        self.asked_us = self._asked(now_us)
         if not self._queue and not self._waiting and now_us >= self._next_us:
             self._waiting = True
             self._heard_us = now_us
             self._open.append(now_us)
-            self.asked_us = self._open[0]
+            self.asked_us = self._asked(now_us)
             return question.raw
         return super().due(now_us)
 
@@ -127,9 +130,14 @@ class Poll(Dialogue):
             self._next_us = now_us + self._question.pause_us
             if self._open:
                 self._open.pop(0)
-            self.asked_us = self._open[0] if self._open else None
+            self.asked_us = self._asked(now_us)
         elif frame.kind in self._question.parts:
             self._heard_us = now_us
+
+    def _asked(self, now_us: int) -> "int | None":
+        if now_us - self._begun_us <= 2 * self._question.wait_us or not self._open:
+            return None
+        return self._open[0]
 
     def _give_up(self, now_us: int) -> None:
         """No answer in time: of a reader that only answers when it sees something that is nothing special."""

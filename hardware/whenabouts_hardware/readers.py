@@ -7,7 +7,9 @@ the stamp: milliseconds into the search cycle, and `is_anchor` names the frame t
 
 from collections import namedtuple
 
-from whenabouts_hardware.dialogue import Dialogue, Poll, Question, Start
+from whenabouts_hardware import decoder
+from whenabouts_hardware.decoding import Decoder
+from whenabouts_hardware.dialogue import UNANSWERED_MAX, Dialogue, Poll, Question, Start
 from whenabouts_hardware.frame import Frame
 from whenabouts_hardware.m6e_frames import (
     ANTENNA_SEARCH_1_1,
@@ -21,6 +23,10 @@ from whenabouts_hardware.pn532_frames import ACK, LIST_ONE_106A, SAM_NORMAL, WAK
 from whenabouts_hardware.uhfreader18 import INVENTORY
 from whenabouts_hardware.yrm100 import INVENTORY_ENDLESS
 from whenabouts_hardware.yrm100 import STOP as STOP_INVENTORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CYCLE_US = 1000 * CYCLE_MS  # one search cycle of START_CONTINUOUS
 # A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
@@ -53,9 +59,13 @@ class Reader:
     reader sends nothing while it sees nothing, silence means nothing).
     question: asked again and again, as `Poll` says, of a reader that speaks only when asked; a tag in the answer was seen
     after the question went out.
+    make, sightings: of a reader of another package, what makes its decoder, given `options`, and what gives the tags of one
+    of its good frames as `Sighting`s; `decoder` then is only a name.
     """
 
-    __slots__ = ("baud", "decoder", "latency_source", "latency_us", "options", "question", "silence_us", "start")
+    __slots__ = (
+        "baud", "decoder", "latency_source", "latency_us", "make", "options", "question", "sightings", "silence_us", "start",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,6 +77,8 @@ class Reader:
         start: "tuple[bytes, ...]" = (),
         silence_us: "int | None" = None,
         question: "Question | None" = None,
+        make: "Callable[..., Decoder] | None" = None,
+        sightings: "Callable[[Frame], list[Sighting]] | None" = None,
     ) -> None:
         self.baud = baud
         self.decoder = decoder
@@ -76,6 +88,24 @@ class Reader:
         self.start = start
         self.silence_us = silence_us
         self.question = question
+        self.make = make
+        self.sightings = sightings
+
+    def new_decoder(self, **more: object) -> Decoder:
+        """A decoder for a reader of this kind; `more`: options beside those of the kind."""
+        options = dict(self.options)
+        options.update(more)
+        return decoder(self.decoder, **options) if self.make is None else self.make(**options)
+
+    @property
+    def speaks_us(self) -> "int | None":
+        """A reader of this kind that is driven says something at least so often, tags or none; None if it does not.
+
+        Even a PN532 that sees no card acknowledges each question.
+        """
+        if self.question is None:
+            return self.silence_us
+        return UNANSWERED_MAX * (self.question.wait_us + self.question.pause_us)
 
     def dialogue(self, start: "tuple[bytes, ...] | None" = None) -> Dialogue:
         """What drives one reader of this kind; `start` replaces the commands of the kind by an operator's."""
@@ -153,6 +183,9 @@ def sightings(kind: str, frame: Frame) -> "list[Sighting]":
         raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(sorted(READERS))))
     if not frame.ok or kind == "line":
         return []
+    of_package = READERS[kind].sightings
+    if of_package is not None:
+        return of_package(frame)
     if READERS[kind].decoder in ("rdm6300", "id12la"):
         return [Sighting(frame.raw[1:11].decode().upper(), {}, None, 1)]
     if kind == "pn532":

@@ -87,16 +87,32 @@ def test_readings_from_before_the_first_synchronisation_are_dated_by_it(bench, g
     bench.wait_status("counted", lambda s: s["clock"]["dated_late"] == dated)
 
 
-def test_readings_that_nobody_dates_are_kept_at_an_orderly_end(bench, gate):
-    """With stamps that say that nothing is known, sent at the next start."""
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_readings_that_wait_for_the_clock_outlive_the_agent(bench, gate, tmp_path, end):
+    """
+    clock   unknown        unknown       | synchronised
+    agent   badges  | ended  | another, badges |
+    told                                   all, once, with their true times, in the order in which they were read
+    """
     agent = bench.start_agent("gw")
     bench.wait_status("port open", lambda s: s["readers"][GATE.name]["state"] == "reading")
     true_us = pass_badges(bench, gate, 0)
-    bench.wait_status("kept", lambda s: s["clock"]["undated"] == len(true_us))
-    agent.process.send_signal(signal.SIGTERM)
+    bench.wait_status("kept", lambda s: (s["clock"]["undated"], s["clock"]["unwritten"]) == (len(true_us), 0))
+    agent.process.send_signal(end)
     agent.process.wait(20)
     bench.broker.start()
     with witness(bench.broker.port) as seen:
-        bench.start_agent("gw")
+        again = bench.start_agent("gw")
+        bench.wait_status("found", lambda s: s["pid"] == again.process.pid and s["clock"]["undated"] == len(true_us))
+        bench.wait_status("port open", lambda s: s["readers"][GATE.name]["state"] == "reading")
+        true_us |= pass_badges(bench, gate, 10)
+        assert seen.readings() == []
+        synchronise(tmp_path)
         seen.wait("all", lambda: seen.keys() >= set(true_us))
-        assert {r.clock_state for r in seen.readings()} == {"unbounded"}
+        seen.wait("a promise", lambda: seen.beats()[-1].frontier_us is not None)
+        readings = seen.readings()
+    assert [r.key for r in readings] == sorted(true_us)
+    for r in readings:
+        assert r.clock_state == "bounded"
+        assert r.t_min <= true_us[r.key] <= r.t_max
+        assert r.t_max - r.t_min < 1_000_000

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
-from whenabouts_edge.link import Observed
+from whenabouts_edge.link import Kept, Observed
 from whenabouts_edge.undated import AT_ONCE, KEPT_US, LIMIT, Undated
 
 UNKNOWN = ClockSample(0, 0, None, "unbounded")
@@ -58,4 +58,58 @@ def test_the_oldest_go_on_undated_when_there_are_too_many_or_for_too_long():
     assert [one.key for one in all_released(undated, UNKNOWN, KEPT_US + 5)] == ["3", "4"]
     assert undated.given_up == 5
     assert len(undated) == LIMIT - 2
-    assert len(undated.give_up()) == AT_ONCE
+
+
+S = 1_000_000
+SPEED = st.fractions(-1, 1)  # of the machine's clock, as a part of the assumed drift
+
+
+def true_us(start_us, host_us, speed):
+    """True time of a moment of a run's clock, which drifts by up to what is assumed."""
+    return start_us + host_us * (1 - speed * ASSUMED_DRIFT_PPM / 1_000_000)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1000 * S), st.integers(0, 3 * S), st.fractions(0, 1)), min_size=1, max_size=20),
+    st.integers(0, 10**6),
+    st.booleans(),
+    SPEED,
+    SPEED,
+    st.integers(0, 10**9),
+    st.integers(0, 10**9),
+    st.integers(0, 500 * S),
+)
+def test_the_truth_lies_in_the_stamps_of_a_run_that_the_power_ended(
+    reads, bound_us, known, first_speed, second_speed, before_us, off_us, at_us
+):
+    """
+    UTC known     start, no network      power cut      start        synchronised after at_us
+        |           |   reads  last read     |            |               |
+    """
+    start_us = 10**15 + before_us
+    last_us = max(begin + length for begin, length, _ in reads)
+    again_us = true_us(start_us, last_us, first_speed) + off_us
+    undated = Undated(0)
+    for n, (begin, length, _) in enumerate(reads):
+        one = observed(n, (begin, begin + length))
+        one.kept = Kept(n, [], last_us, 10**15 if known else None)
+        undated.keep([one])
+    error = bound_us * second_speed
+    offset_us = round(true_us(again_us, at_us, second_speed) - at_us + error)
+    sample = ClockSample(at_us, offset_us, bound_us + 1, "bounded")
+    found = all_released(undated, sample, at_us)
+    assert len(found) == len(reads)
+    for one, (begin, length, part) in zip(found, reads, strict=True):
+        moment_us = true_us(start_us, begin + part * length, first_speed)
+        assert one.stamp.t_min <= moment_us <= one.stamp.t_max
+        assert one.clock_state == ("bounded" if known else "unbounded")
+
+
+def test_what_waits_from_before_a_start_waits_an_hour_from_it():
+    """Its own clock says nothing of how long the machine was off."""
+    undated = Undated(5)
+    one = observed(0, (10**12, 10**12))
+    one.kept = Kept(0, [], 10**12, None)
+    undated.keep([one])
+    assert undated.released(UNKNOWN, KEPT_US) == []
+    assert undated.released(UNKNOWN, KEPT_US + 6) == [one]

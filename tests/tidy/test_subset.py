@@ -23,7 +23,8 @@ REPLACED = {"whenabouts_protocol.eager": {"bisect"}}
 CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
 # Of the edge package only its cores run on boards.
 EDGE_CORES = (
-    "whenabouts_edge.stamp", "whenabouts_edge.eager", "whenabouts_edge.eager.rules", "whenabouts_edge.group",
+    "whenabouts_edge.stamp", "whenabouts_edge.presence.visits",
+    "whenabouts_edge.eager", "whenabouts_edge.eager.rules", "whenabouts_edge.group",
     "whenabouts_edge.group.conditions", "whenabouts_edge.group.dense_clock", "whenabouts_edge.group.detection",
     "whenabouts_edge.group.membership", "whenabouts_edge.group.peers", "whenabouts_edge.group.process",
     "whenabouts_edge.board.agent", "whenabouts_edge.board.config", "whenabouts_edge.board.courier",

@@ -64,7 +64,8 @@ TABLE = [
         ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
-        "edge.toml:3: [reader] kind is missing: Protocol it speaks.",
+        "edge.toml:3: [reader] kind is missing: Protocol it speaks: id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100, "
+        "or one of an installed package.",
         "edge.toml:5: [reader] unknown key kin; did you mean kind?",
     ]),
     (("[[reader]]", "[reader]"), [
@@ -110,6 +111,24 @@ TABLE = [
     ]),
     (('port = "/dev/ttyUSB0"', 'port = "a"\n[spool]\nlimit_mib = 1979-05-27'), [
         "edge.toml:8: [spool] limit_mib: found datetime.date(1979, 5, 27), expected a whole number",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\nleave_ms = 0\nexpected = []'), [
+        "edge.toml:7: [reader] leave_ms: found 0, expected a whole number from 1 to 86400000",
+        "edge.toml:8: [reader] expected: found [], expected a list of 1 to 1000 keys",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\npresence_stream = "p"\nexpected = ["04A1"]'), [
+        "edge.toml:7: [reader] found presence_stream without leave_ms, expected both",
+        "edge.toml:8: [reader] found expected without leave_ms, expected both",
+    ]),
+    (('port = "/dev/ttyUSB0"', 'port = "a"\nleave_ms = 900\npresence_stream = "dock/tags"'), [
+        "edge.toml:8: [reader] stream 'dock/tags' is already that of another reader or of readings",
+    ]),
+    (('kind = "m6e"', 'kind = "id12la"\nleave_ms = 900'), [
+        "edge.toml:6: [reader] leave_ms: found a reader of kind id12la, which tells a tag once as it comes; expected one "
+        "that repeats it while it stays",
+    ]),
+    (('kind = "m6e"', 'kind = "line"\nleave_ms = 900'), [
+        "edge.toml:6: [reader] leave_ms needs a key: lines have one with key_field",
     ]),
     (("[[reader]]", "# a line separator \u2028 in a comment is no new line\n[beat]\nevery_ms = inf\n[[reader]]"), [
         "edge.toml:5: [beat] every_ms: found inf, expected a whole number",

@@ -13,6 +13,7 @@ STATUS = {
     "spool": {"readings": 5, "bytes": 500, "limit_bytes": 1 << 20},
     "broker": {"connected": False, "connections": 2, "resends": 1, "acks_refused": 0},
     "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4},
+    "presence": {"dock": {"present": 2, "entered": 9, "left": 7, "absent": 0, "untracked": 3, "hurried": 0, "late": 0}},
     "readers": {
         "dock": {"state": "reading", "problem": "", "opened": 1, "opened_ns": 9, "restarts": 0, "readings": 60, "ok": 61},
         'odd"\\\n': {"state": "lost", "problem": "gone", "opened": 2, "opened_ns": 9, "restarts": 1, "readings": 10},
@@ -43,12 +44,15 @@ def test_values_are_those_of_the_status_in_base_units():
     assert found["broker_connected", ""] == 0
     assert found["reader_reading", 'reader="dock"'] == 1
     assert found["reader_events_total", 'reader="dock",event="ok"'] == 61
+    assert found["reader_present_tags", 'reader="dock"'] == 2
+    assert found["reader_untracked_reads_total", 'reader="dock"'] == 3
     assert found["reader_restarts_total", r'reader="odd\"\\\n"'] == 1
 
 
 def test_what_is_not_known_has_no_sample():
     """An unknown bound is absent, with its head; so are events of readers that have none."""
-    text = exposition({**STATUS, "clock": {**STATUS["clock"], "state": "unbounded", "bound_us": None}, "readers": {}})
+    text = exposition({**STATUS, "clock": {**STATUS["clock"], "state": "unbounded", "bound_us": None}, "readers": {},
+                       "presence": {}})  # fmt: skip
     assert "clock_bound_seconds" not in text
     assert samples(text)["clock_bounded", ""] == 0
     assert "reader_" not in text

@@ -64,11 +64,11 @@ def test_an_operators_commands_take_the_place_of_the_kinds():
 
 def test_a_card_reader_is_asked_again_after_each_answer():
     """
-    t      0          20 ms    100 ms    120 ms
+    t      -10 s      20 ms    100 ms    120 ms
            wake up    ask      card      ask again
     """
     one = READERS["pn532"].dialogue()
-    assert said(one, 0) == [WAKEUP + SAM_NORMAL]
+    assert said(one, -10 * S) == [WAKEUP + SAM_NORMAL]
     assert said(one, 20_000) == [LIST_ONE_106A]
     assert one.asked_us == 20_000
     one.heard(frame("pn532", ACK), 22_000)
@@ -85,6 +85,8 @@ def test_an_answer_may_be_to_the_question_before():
            ask    give up  ask    answer      the first question cannot be answered any more
     """
     one = READERS["uhfreader18"].dialogue()
+    assert said(one, -10 * S) == [INVENTORY]
+    one.heard(frame("uhfreader18", inventory_answer([])), -9 * S)
     assert said(one, 0) == [INVENTORY]
     assert said(one, 1_300_001) == []
     assert said(one, 1_320_000) == [INVENTORY]
@@ -94,6 +96,19 @@ def test_an_answer_may_be_to_the_question_before():
     assert said(one, 1_500_000) == [INVENTORY]
     assert said(one, 1_320_000 + 2 * 1_300_000 + 1) == []
     assert one.asked_us == 1_500_000
+
+
+def test_what_is_answered_at_the_beginning_may_be_to_somebody_elses_question():
+    """
+    t      -1        0         1            2.61     2.62       an agent that was killed asked at -1, a new one begins at 0
+           asked     ask       answer       ask      answer     the first answer says nothing of when its tags were seen
+    """
+    one = READERS["uhfreader18"].dialogue()
+    assert said(one, 0) == [INVENTORY]
+    assert one.asked_us is None
+    one.heard(frame("uhfreader18", inventory_answer([b"\1" * 12])), S)
+    assert said(one, 2_610_000) == [INVENTORY]
+    assert one.asked_us == 2_610_000
 
 
 def test_a_question_without_answer_is_broken_off_and_asked_again():
@@ -120,6 +135,8 @@ def test_a_question_without_answer_is_broken_off_and_asked_again():
 def test_an_inventory_is_repeated_whether_or_not_there_were_tags(epcs):
     """With a pause that the reader needs; a heartbeat of its network module answers nothing."""
     one = READERS["uhfreader18"].dialogue()
+    assert said(one, -10 * S) == [INVENTORY]
+    one.heard(frame("uhfreader18", inventory_answer([])), -9 * S)
     assert said(one, 7) == [INVENTORY]
     one.heard(frame("uhfreader18", HEARTBEAT), 8)
     assert one.asked_us == 7

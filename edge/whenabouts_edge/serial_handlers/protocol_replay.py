@@ -78,10 +78,19 @@ def parse_url(url: str) -> ReplayUrl:
     match = given.get("match")
     if match not in (None, "tx"):
         raise ValueError(f"{url}: found match={match}, expected tx")
-    return ReplayUrl(Path(unquote(path)), _speed(url, given.get("speed", "1")), cast(End, end), match == "tx")
+    try:
+        speed = speed_of(given.get("speed", "1"))
+    except ValueError as error:
+        raise ValueError(f"{url}: {error}") from None
+    return ReplayUrl(Path(unquote(path)), speed, cast(End, end), match == "tx")
 
 
-def _speed(url: str, text: str) -> Decimal | None:
+def speed_of(text: str) -> Decimal | None:
+    """The speed that a text asks for, None for max.
+
+    Raises:
+        ValueError: it is no number in the allowed range.
+    """
     if text == "max":
         return None
     try:
@@ -89,7 +98,7 @@ def _speed(url: str, text: str) -> Decimal | None:
     except InvalidOperation:
         speed = Decimal(0)
     if not speed.is_finite() or not Decimal("1e-6") <= speed <= Decimal("1e6"):
-        raise ValueError(f"{url}: found speed={text}, expected a number from 0.000001 to 1000000, or max")
+        raise ValueError(f"found speed={text}, expected a number from 0.000001 to 1000000, or max")
     return speed
 
 

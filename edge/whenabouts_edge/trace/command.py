@@ -91,7 +91,7 @@ def capture(
         )
     except PortError as error:
         raise click.ClickException(str(error)) from None
-    with opened, _stopped_by_signal() as stopped:
+    with opened, stopped_by_signal() as stopped:
         for note in opened.notes:
             click.echo(f"{port}: {note}", err=True)
         click.echo(f"{port}: recording into {file}, Ctrl-C stops", err=True)
@@ -215,7 +215,7 @@ class _Stop:
 
 
 @contextmanager
-def _stopped_by_signal() -> Iterator[threading.Event]:
+def stopped_by_signal() -> Iterator[threading.Event]:
     """An event that Ctrl-C or a service manager's TERM sets: a capture ends between two records, never inside one."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -1,0 +1,124 @@
+"""A disk that tells every write, sync, truncation and deletion of SQLite, and can refuse them: a VFS under Python's sqlite3.
+
+Registered as the default VFS of the library that `sqlite3` itself uses, by ctypes: every file is opened by the real VFS, and
+its table of methods is replaced by a copy in which the calls that change the file go through here. `told` gets (operation,
+file name, offset, bytes); `refuse` may answer a result code of SQLite instead of letting it happen. For a process of its
+own.
+"""
+
+import _sqlite3
+import ctypes
+import os
+from collections.abc import Callable
+
+SQLITE_OK, SQLITE_FULL = 0, 13
+_METHODS = (
+    "xClose", "xRead", "xWrite", "xTruncate", "xSync", "xFileSize", "xLock", "xUnlock", "xCheckReservedLock",
+    "xFileControl", "xSectorSize", "xDeviceCharacteristics", "xShmMap", "xShmLock", "xShmBarrier", "xShmUnmap", "xFetch",
+    "xUnfetch",
+)  # fmt: skip
+_CALLS = (
+    "xOpen", "xDelete", "xAccess", "xFullPathname", "xDlOpen", "xDlError", "xDlSym", "xDlClose", "xRandomness", "xSleep",
+    "xCurrentTime", "xGetLastError", "xCurrentTimeInt64", "xSetSystemCall", "xGetSystemCall", "xNextSystemCall",
+)  # fmt: skip
+
+
+class _IoMethods(ctypes.Structure):
+    _fields_ = (("iVersion", ctypes.c_int), *((name, ctypes.c_void_p) for name in _METHODS))
+
+
+class _File(ctypes.Structure):
+    _fields_ = (("pMethods", ctypes.POINTER(_IoMethods)),)
+
+
+class _Vfs(ctypes.Structure):
+    _fields_ = (
+        ("iVersion", ctypes.c_int), ("szOsFile", ctypes.c_int), ("mxPathname", ctypes.c_int), ("pNext", ctypes.c_void_p),
+        ("zName", ctypes.c_char_p), ("pAppData", ctypes.c_void_p), *((name, ctypes.c_void_p) for name in _CALLS),
+    )  # fmt: skip
+
+
+_P, _I, _L = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+_WRITE = ctypes.CFUNCTYPE(_I, _P, _P, _I, _L)
+_TRUNCATE = ctypes.CFUNCTYPE(_I, _P, _L)
+_SYNC = ctypes.CFUNCTYPE(_I, _P, _I)
+_OPEN = ctypes.CFUNCTYPE(_I, _P, ctypes.c_char_p, _P, _I, _P)
+_DELETE = ctypes.CFUNCTYPE(_I, _P, ctypes.c_char_p, _I)
+
+
+class WatchedDisk:
+    """Watches from now on until the process ends.
+
+    Raises:
+        AttributeError: Python's sqlite3 does not show the functions of its library.
+    """
+
+    def __init__(self, told: Callable[[str, str, int, bytes], None]) -> None:
+        self.told = told
+        self.refuse: Callable[[str], int] = lambda operation: SQLITE_OK
+        self._names: dict[int, str] = {}
+        self._kept: list[object] = []  # what the library points at
+        library = ctypes.CDLL(_sqlite3.__file__)
+        library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
+        self._real = library.sqlite3_vfs_find(None)
+        vfs = _Vfs()
+        ctypes.memmove(ctypes.byref(vfs), self._real, ctypes.sizeof(_Vfs))
+        vfs.pNext, vfs.zName = None, b"watched"
+        self._open, self._delete = _OPEN(vfs.xOpen), _DELETE(vfs.xDelete)
+        vfs.xOpen, vfs.xDelete = self._pointer(_OPEN(self._on_open)), self._pointer(_DELETE(self._on_delete))
+        self._kept.append(vfs)
+        if library.sqlite3_vfs_register(ctypes.byref(vfs), 1) != SQLITE_OK:
+            raise OSError("sqlite3: cannot register a VFS")
+
+    def _pointer(self, callback: object) -> int | None:
+        self._kept.append(callback)
+        return ctypes.cast(callback, _P).value  # type: ignore[arg-type]
+
+    def _on_open(self, _vfs: int, name: bytes | None, file: int, flags: int, out: int) -> int:
+        here = os.path.basename(name.decode()) if name else ""
+        new = name is not None and not os.path.exists(name)
+        code = self._open(ctypes.cast(self._real, _P), name, file, flags, out)
+        if code == SQLITE_OK:
+            opened = ctypes.cast(file, ctypes.POINTER(_File)).contents
+            self._names[file] = here
+            if new:
+                self.told("create", here, 0, b"")
+            opened.pMethods = ctypes.pointer(self._watching(opened.pMethods.contents))
+        return int(code)
+
+    def _watching(self, real: _IoMethods) -> _IoMethods:
+        methods = _IoMethods()
+        ctypes.memmove(ctypes.byref(methods), ctypes.byref(real), ctypes.sizeof(_IoMethods))
+        write, truncate, sync = _WRITE(real.xWrite), _TRUNCATE(real.xTruncate), _SYNC(real.xSync)
+
+        def on_write(file: int, data: int, size: int, offset: int) -> int:
+            code = self.refuse("write")
+            if code == SQLITE_OK:
+                self.told("write", self._names[file], offset, ctypes.string_at(data, size))
+                code = write(file, data, size, offset)
+            return code
+
+        def on_truncate(file: int, size: int) -> int:
+            code = self.refuse("truncate")
+            if code == SQLITE_OK:
+                self.told("truncate", self._names[file], size, b"")
+                code = truncate(file, size)
+            return code
+
+        def on_sync(file: int, flags: int) -> int:
+            code = self.refuse("sync") or sync(file, flags)
+            if code == SQLITE_OK:
+                self.told("sync", self._names[file], 0, b"")
+            return code
+
+        methods.xWrite = self._pointer(_WRITE(on_write))
+        methods.xTruncate = self._pointer(_TRUNCATE(on_truncate))
+        methods.xSync = self._pointer(_SYNC(on_sync))
+        self._kept.append(methods)
+        return methods
+
+    def _on_delete(self, _vfs: int, name: bytes, sync: int) -> int:
+        code = self._delete(ctypes.cast(self._real, _P), name, sync)
+        if code == SQLITE_OK:
+            self.told("delete", os.path.basename(name.decode()), sync, b"")
+        return int(code)

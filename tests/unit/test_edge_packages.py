@@ -1,0 +1,143 @@
+"""Readers of other packages, installed for real beside ours: used by the agent, or told what is wrong with them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from whenabouts_edge.packages import GROUP
+from whenabouts_edge.trace import Head, Record, encode_head, encode_record
+
+MODULE = '''
+"""A reader that sends A5, four bytes of a tag, and their sum."""
+from whenabouts_hardware import Decoder, Frame
+from whenabouts_hardware.readers import Reader, Sighting
+
+
+class AcmeDecoder(Decoder):
+    START, FRAME_BYTES_MAX = 0xA5, 6
+
+    def _decode(self, held, at, final):
+        if len(held) - at < 6:
+            return (None, False) if final else None
+        raw = bytes(held[at : at + 6])
+        if sum(raw[1:5]) & 255 != raw[5]:
+            return Frame("damaged", {}, raw, self._offset + at, "sum", "bad_checksum"), False
+        return Frame("tag", {"id": raw[1:5].hex()}, raw, self._offset + at), True
+
+
+def sightings(frame):
+    return [Sighting(frame.fields["id"], {"rssi": -50}, None, 1)]
+
+
+READER = Reader(19200, "acme", {}, 5000, "its data sheet", make=AcmeDecoder, sightings=sightings)
+WITHOUT = Reader(19200, "acme", {}, 5000, "its data sheet")
+WRONG_MAKE = Reader(19200, "acme", {}, 5000, "its data sheet", make=dict, sightings=sightings)
+NUMBER = 7
+'''
+CONFIG = """\
+site = "s"
+gateway = "g"
+state_dir = "state"
+[broker]
+host = "127.0.0.1"
+port = 1
+[clock]
+source = "fixed"
+bound_us = 1000
+[[reader]]
+name = "dock"
+kind = "acme"
+port = "/dev/nowhere"
+"""
+
+
+def install(folder, name, *points, module=MODULE):
+    """What pip leaves: the module, and its dist-info with entry points."""
+    folder.mkdir(exist_ok=True)
+    (folder / "acme_reader.py").write_text(module)
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n" + "".join(f"{point}\n" for point in points))
+    (info / "RECORD").write_text("")
+
+
+def edge(tmp_path, *args):
+    (tmp_path / "edge.toml").write_text(CONFIG)
+    return subprocess.run(
+        [sys.executable, "-m", "whenabouts_edge.cli", *args],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path / "site"), *sys.path]))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
+    """Its frames are decoded, stamped and stored; its line speed is the default."""
+    install(tmp_path / "site", "acme-reader", "acme = acme_reader:READER")
+    done = edge(tmp_path, "check", "--config", "edge.toml")
+    assert (done.returncode, "reader dock: acme on /dev/nowhere" in done.stdout) == (0, True), done.stderr
+    frames = bytes.fromhex("a5 01020304 0a a5 01020304 0b a5 00000001 01".replace(" ", ""))
+    records = [Record("rx", i * 10**6, i * 10**6, frames[i : i + 4]) for i in range(0, len(frames), 4)]
+    (tmp_path / "t.trace").write_bytes(encode_head(Head("x")) + b"".join(map(encode_record, records)))
+    done = edge(tmp_path, "replay", "t.trace", "--config", "edge.toml", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["frames"], found["readings"], found["ended"]) == (2, 2, "end of trace")
+
+
+@pytest.mark.parametrize(
+    ("points", "says"),
+    [
+        ([], "found 'acme', expected one of id12la, line,"),
+        (["acme = acme_reader:MISSING"], "acme-0 1.0 cannot be used (acme_reader:MISSING: AttributeError: module"),
+        (["acme = no_such_module:READER"], "cannot be used (no_such_module:READER: ModuleNotFoundError"),
+        (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.readers.Reader"),
+        (["acme = acme_reader:WITHOUT"], "found a Reader without make and sightings, expected both"),
+        (["acme = acme_reader:WRONG_MAKE"], "make gave dict, expected a whenabouts_hardware.Decoder"),
+        (
+            ["acme = acme_reader:READER", "acme = acme_reader:WITHOUT"],
+            "which packages acme-0 1.0, acme-1 1.0 bring both",
+        ),
+    ],
+)
+def test_a_kind_that_cannot_be_used_is_told_with_its_line(tmp_path, points, says):
+    """And nothing but a mistake in the configuration."""
+    (tmp_path / "site").mkdir()
+    for number, point in enumerate(points):
+        install(tmp_path / "site", f"acme-{number}", point)
+    done = edge(tmp_path, "check", "--config", "edge.toml")
+    assert done.returncode == 2
+    assert done.stderr.startswith("edge.toml:12: [reader] kind: found 'acme', ")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_broken_package_takes_nothing_else_with_it(tmp_path):
+    """One that ends the program when it is imported, and one that wants a built-in kind; ours works."""
+    install(tmp_path / "site", "acme-reader", "acme = acme_reader:READER", "m6e = acme_reader:READER")
+    (tmp_path / "site" / "broken.py").write_text("raise RuntimeError('no licence')")
+    install(tmp_path / "site", "broken", "broken = broken:READER")
+    done = edge(tmp_path, "check", "--config", "edge.toml")
+    assert done.returncode == 0, done.stderr
+    program = (
+        "from whenabouts_edge.packages import register_readers; import json; print(json.dumps(register_readers()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path / "site"), *sys.path]))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {
+        "m6e": "which is built in and not taken from package acme-reader 1.0",
+        "broken": "whose package broken 1.0 cannot be used (broken:READER: RuntimeError: no licence)",
+    }
