@@ -3,6 +3,7 @@
 The same decoders, dialogue and stamper as on a PC. A draft is dated when it is stored, with what is known of the clock then.
 """
 
+from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.stamp import Stamper, after_question, wire_us
 from whenabouts_hardware import decoder
 from whenabouts_hardware.dialogue import Start
@@ -20,27 +21,6 @@ BUFFERED_US = 2_000_000
 # A byte is seen when the UART hands over what it gathered: after 32 bit times of silence (PL011 of the RP2040), and the
 # board is busy with something else for a while.
 _GATHER_BITS, _BUSY_US = 32, 1000
-
-
-class Draft:
-    """A reading without its number and its UTC stamp: what was observed, and the window of host time that it lies in."""
-
-    __slots__ = ("attrs", "earliest_us", "key", "kind", "latest_us", "stream", "unit", "value")
-
-    def __init__(
-        self,
-        stream: str,
-        kind: str,
-        earliest_us: int,
-        latest_us: int,
-        key: "str | None" = None,
-        value: "Any" = None,
-        unit: "str | None" = None,
-        attrs: "dict[str, Any] | None" = None,
-    ) -> None:
-        self.stream, self.kind, self.key, self.value, self.unit = stream, kind, key, value, unit
-        self.earliest_us, self.latest_us = earliest_us, latest_us
-        self.attrs = attrs or {}
 
 
 class BoardReader:
