@@ -15,9 +15,9 @@ from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.courier import RESEND_US_MAX, WINDOW, Courier
+from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX, Ring
 from whenabouts_edge.board.run import READ_BYTES, Board, Terminal

@@ -165,6 +165,10 @@ class Agent:
         self._next_try_us = now_us + self._pause_us - self._pause_us * (self._ring.boot & 255) // 512
         self._pause_us = min(RECONNECT_US_MAX, 2 * self._pause_us)
 
+    def has_network(self, now_us: int) -> None:
+        """The network is there again: no need to wait any longer."""
+        self._next_try_us, self._pause_us = now_us, RECONNECT_US_MIN
+
     def heard(self, data: bytes, now_us: int) -> None:
         """Bytes from the broker."""
         mqtt = self.mqtt

@@ -26,8 +26,8 @@ RETRY_US = 1_000_000  # between attempts to tell a gap
 
 class Store:
     """accepted, settled: drafts that found room in memory, and those of them that are stored, or refused and counted in
-    `refused`, in the same order. faults: failed writes of flash. on_stored: called with the drafts of a message that is
-    stored and the readings that they became; it may have more accepted.
+    `refused`, in the same order. faults: failed writes of flash; fails: the last one did. on_stored: called with the drafts
+    of a message that is stored and the readings that they became; it may have more accepted.
     """
 
     def __init__(self, site: str, gateway: str, ring: "Ring", clock: "Clock", commit_us: int) -> None:
@@ -37,6 +37,7 @@ class Store:
         self._gaps: dict[str, Draft] = {}
         self._retry_us: int | None = None
         self.accepted = self.settled = self.refused = self.faults = 0
+        self.fails = False
         self.on_stored: Any = None
 
     @property
@@ -55,7 +56,7 @@ class Store:
 
     def step(self, now_us: int, flush: bool = False) -> None:
         """Store at most one message if it is time; flush: whatever waits, now."""
-        if self._waiting and (flush or self._is_due(now_us)):
+        if self._waiting and (flush or self.is_due(now_us)):
             count = min(BATCH_MAX, len(self._waiting))
             self._store(self._waiting[:count], now_us)
             self._waiting = self._waiting[count:]
@@ -63,7 +64,10 @@ class Store:
         elif self._gaps and not self._waiting and (self._retry_us is None or flush or now_us >= self._retry_us):
             self._store([], now_us)
 
-    def _is_due(self, now_us: int) -> bool:
+    def is_due(self, now_us: int) -> bool:
+        """Whether it is time to store what waits."""
+        if not self._waiting:
+            return False
         if self._clock.sample is None:
             return len(self._waiting) >= WAITING_MAX or now_us - self._waiting[0].latest_us >= UNDATED_US
         return len(self._waiting) >= BATCH_MAX or now_us - self._since_us >= self._commit_us
@@ -140,10 +144,13 @@ class Store:
 
     def _append(self, count: int, message: bytes) -> bool:
         try:
-            return self._ring.append(count, message) is not None
+            stored = self._ring.append(count, message) is not None
         except OSError:
             self.faults += 1
+            self.fails = True
             return False
+        self.fails = False
+        return stored
 
     def _refuse(self, drafts: "list[Draft]") -> None:
         self.refused += len(drafts)
