@@ -12,6 +12,8 @@ from whenabouts_protocol.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from whenabouts_protocol.compiled_rule import CompiledRule
     from whenabouts_protocol.reading import Reading
 
@@ -60,8 +62,8 @@ class BoardRules:
             source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
             source.boot, source.seq = r.boot, r.seq
             for pair in self.running.push(r.stream, source):
-                made = Draft(pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT)
-                made.attrs.update(pair.attrs())
+                attrs: dict[str, Any] = dict(pair.attrs())
+                made = Draft(pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT, attrs)
                 made.stamp = pair.t_min, pair.t_max, pair.clock_state
                 made.vclock = pair.vclock
                 derived.append(made)

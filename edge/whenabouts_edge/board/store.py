@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from whenabouts_edge.board.sntp import Clock
 
 BATCH_MAX = 32
-WAITING_MAX = 96  # drafts in memory, some 20 kB on a board; more are refused
+WAITING_MAX = 96  # drafts in memory, some 12 kB on a board; more are refused
 UNDATED_US = 600_000_000  # drafts wait for the first answer of a time server no longer
+ROW_BYTES_MIN = 8  # in a message, beside its texts
 RETRY_US = 1_000_000  # between attempts to tell a gap
 
 
@@ -161,21 +162,24 @@ class Store:
                 gap.vclock = draft.vclock
                 self._gaps[draft.stream] = gap
             gap.value += 1
+            latest_us = max(gap.latest_us, draft.latest_us)
             gap.earliest_us = min(gap.earliest_us, draft.earliest_us)
-            gap.latest_us = max(gap.latest_us, draft.latest_us)
+            gap.width_us = latest_us - gap.earliest_us
             if draft.stamp is not None:
                 t_min, t_max, clock_state = gap.stamp or draft.stamp
                 gap.stamp = min(t_min, draft.stamp[0]), max(t_max, draft.stamp[1]), clock_state
 
 
 def _fitting(drafts: "list[Draft]") -> int:
-    """How many of the first of these may fit in a message by their texts alone: a board cannot encode more to find out."""
+    """How many of the first of these may fit in a message by their texts and least rows: a board cannot encode more to
+    find out.
+    """
     size = 0
     for n, draft in enumerate(drafts):
         texts = [draft.key, draft.value]
         for name in sorted(draft.attrs):
             texts += [name, draft.attrs[name]]
-        size += sum([len(text) for text in texts if type(text) is str])
+        size += ROW_BYTES_MIN + sum([len(text) for text in texts if type(text) is str])
         if n and size > MESSAGE_BYTES_MAX:
             return n
     return len(drafts)
