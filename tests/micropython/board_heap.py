@@ -19,7 +19,7 @@ from whenabouts_edge.board import run  # noqa: E402  # memory is measured before
 S = 1_000_000
 EPOCH_S = 1_790_000_000
 FRAMES = {
-    "rdm6300": lambda n: b"\x02" + ("%010X" % n).encode() + ("%02X" % xor(n)).encode() + b"\x03",
+    "rdm6300": lambda n: b"\x02" + f"{n:010X}{xor(n):02X}".encode() + b"\x03",
     "line": lambda n: b'{"t": %d.5, "probe": "north", "ok": true}\n' % n,
 }
 

@@ -5,11 +5,10 @@ the board for a while. Readings get their number and their UTC stamp as they are
 clock; so the first readings after a start wait for the first answer of a time server, in memory, as long as there is room.
 """
 
+from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX
-from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.reading import Reading
-from whenabouts_protocol.wire import encode_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +27,12 @@ RETRY_US = 1_000_000  # between attempts to tell a gap
 class Store:
     """accepted, settled: drafts that found room in memory, and those of them that are stored, or refused and counted in
     `refused`, in the same order. faults: failed writes of flash; fails: the last one did. on_stored: called with the drafts
-    of a message that is stored and the readings that they became; it may have more accepted.
+    of a message that is stored, the number of the first, and the time; it may have more accepted.
     """
 
     def __init__(self, site: str, gateway: str, ring: "Ring", clock: "Clock", commit_us: int) -> None:
         self._site, self._gateway, self._ring, self._clock, self._commit_us = site, gateway, ring, clock, commit_us
+        self._batches = Batches(site, gateway, ring.boot, MESSAGE_BYTES_MAX)
         self._waiting: list[Draft] = []
         self._since_us = 0  # when the oldest of them came
         self._gaps: dict[str, Draft] = {}
@@ -81,8 +81,8 @@ class Store:
         count = _fitting(wanted)
         while wanted:
             part = wanted[:count]
-            readings = self._readings(part, now_us)
-            message = None if readings is None else self._encoded(readings)
+            first = self._ring.next_seq
+            message = self._batches.encoded(part, first, lambda draft: self._stamp(draft, now_us))
             if message is None and count > 1:
                 count = count // 2
                 continue
@@ -93,7 +93,7 @@ class Store:
             else:
                 self._count_stored(part)
                 if self.on_stored is not None:
-                    self.on_stored(part, readings)
+                    self.on_stored(part, first, now_us)
             wanted = wanted[count:]
             count = _fitting(wanted)
 
@@ -104,28 +104,9 @@ class Store:
             else:
                 self.settled += 1
 
-    def _readings(self, drafts: "list[Draft]", now_us: int) -> "list[Reading] | None":
-        """These with the next numbers; None if one of them is no reading."""
-        first = self._ring.next_seq
-        try:
-            return [self._reading(draft, first + n, now_us) for n, draft in enumerate(drafts)]
-        except ValueError:
-            return None
-
-    def _encoded(self, readings: "list[Reading]") -> "bytes | None":
-        """Their message; None if it is too long or one of them has no wire form."""
-        try:
-            message = encode_batch(readings)
-        except WireError:
-            return None
-        return message if len(message) <= MESSAGE_BYTES_MAX else None
-
-    def _reading(self, draft: Draft, seq: int, now_us: int) -> Reading:
-        if draft.stamp is None:
-            t_min, t_max = self._clock.to_utc(draft.earliest_us, draft.latest_us)
-            clock_state = self._clock.state(now_us)
-        else:
-            t_min, t_max, clock_state = draft.stamp
+    def reading(self, draft: Draft, seq: int, now_us: int) -> Reading:
+        """What a draft becomes with this number. Raises ValueError when it is no reading."""
+        t_min, t_max, clock_state = self._stamp(draft, now_us)
         return Reading(
             site=self._site,
             gateway=self._gateway,
@@ -142,6 +123,12 @@ class Store:
             clock_state=clock_state,
             vclock=draft.vclock,
         )
+
+    def _stamp(self, draft: Draft, now_us: int) -> "tuple[int, int, str]":
+        if draft.stamp is not None:
+            return draft.stamp
+        t_min, t_max = self._clock.to_utc(draft.earliest_us, draft.latest_us)
+        return t_min, t_max, self._clock.state(now_us)
 
     def _append(self, count: int, message: bytes) -> bool:
         try:
