@@ -33,7 +33,8 @@ class Store:
     def __init__(self, site: str, gateway: str, ring: "Ring", clock: "Clock", commit_us: int) -> None:
         self._site, self._gateway, self._ring, self._clock, self._commit_us = site, gateway, ring, clock, commit_us
         self._batches = Batches(site, gateway, ring.boot, MESSAGE_BYTES_MAX)
-        self._waiting: list[Draft] = []
+        self._waiting: list[Draft | None] = [None] * WAITING_MAX  # never grows: a board's memory comes in small pieces
+        self._first = self._count = 0  # of those that wait, round the list
         self._since_us = 0  # when the oldest of them came
         self._gaps: dict[str, Draft] = {}
         self._retry_us: int | None = None
@@ -48,30 +49,37 @@ class Store:
 
     def accept(self, drafts: "list[Draft]", now_us: int) -> None:
         """Take drafts, in the order of their port; what finds no room is refused."""
-        taken = drafts[: WAITING_MAX - len(self._waiting)]
-        if taken and not self._waiting:
+        if drafts and not self._count:
             self._since_us = now_us
-        self.accepted += len(taken)
-        self._waiting += taken
-        self._refuse(drafts[len(taken) :])
+        for n, draft in enumerate(drafts):
+            if self._count == WAITING_MAX:
+                self._refuse(drafts[n:])
+                break
+            self._waiting[(self._first + self._count) % WAITING_MAX] = draft
+            self._count += 1
+            self.accepted += 1
 
     def step(self, now_us: int, flush: bool = False) -> None:
         """Store at most one message if it is time; flush: whatever waits, now."""
-        if self._waiting and (flush or self.is_due(now_us)):
-            count = min(BATCH_MAX, len(self._waiting))
-            self._store(self._waiting[:count], now_us)
-            self._waiting = self._waiting[count:]
+        if self._count and (flush or self.is_due(now_us)):
+            taken = [self._waiting[(self._first + n) % WAITING_MAX] for n in range(min(BATCH_MAX, self._count))]
+            self._store(taken, now_us)  # type: ignore[arg-type]  # that many are there
+            for _ in taken:
+                self._waiting[self._first] = None
+                self._first = (self._first + 1) % WAITING_MAX
+            self._count -= len(taken)
             self._since_us = now_us
-        elif self._gaps and not self._waiting and (self._retry_us is None or flush or now_us >= self._retry_us):
+        elif self._gaps and not self._count and (self._retry_us is None or flush or now_us >= self._retry_us):
             self._store([], now_us)
 
     def is_due(self, now_us: int) -> bool:
         """Whether it is time to store what waits."""
-        if not self._waiting:
+        oldest = self._waiting[self._first]
+        if oldest is None:
             return False
         if self._clock.sample is None:
-            return len(self._waiting) >= WAITING_MAX or now_us - self._waiting[0].latest_us >= UNDATED_US
-        return len(self._waiting) >= BATCH_MAX or now_us - self._since_us >= self._commit_us
+            return self._count == WAITING_MAX or now_us - oldest.latest_us >= UNDATED_US
+        return self._count >= BATCH_MAX or now_us - self._since_us >= self._commit_us
 
     def _store(self, drafts: "list[Draft]", now_us: int) -> None:
         """Store these behind the gaps that are to be told, in as few messages as hold them."""
