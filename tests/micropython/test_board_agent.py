@@ -31,7 +31,7 @@ def lives():
 def test_the_vm_says_the_same(lives):
     """Every reading, every beat, every status of four lives."""
     seeds = [1, 2, 3, 4]
-    found = run_on_board(SCRIPT, *[str(seed) for seed in seeds], heap="512k").splitlines()
+    found = run_on_board(SCRIPT, *[str(seed) for seed in seeds], heap="272k").splitlines()
     assert [json.loads(line) for line in found] == [row for seed in seeds for row in lives[seed]]
 
 

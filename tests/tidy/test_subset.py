@@ -27,9 +27,12 @@ EDGE_CORES = (
     "whenabouts_edge.eager", "whenabouts_edge.eager.rules", "whenabouts_edge.group",
     "whenabouts_edge.group.conditions", "whenabouts_edge.group.dense_clock", "whenabouts_edge.group.detection",
     "whenabouts_edge.group.membership", "whenabouts_edge.group.peers", "whenabouts_edge.group.process",
-    "whenabouts_edge.board.agent", "whenabouts_edge.board.config", "whenabouts_edge.board.courier",
-    "whenabouts_edge.board.mqtt", "whenabouts_edge.board.reader", "whenabouts_edge.board.ring",
-    "whenabouts_edge.board.sntp", "whenabouts_edge.board.store", "whenabouts_edge.board.ticks",
+    "whenabouts_edge.board.agent", "whenabouts_edge.board.batch", "whenabouts_edge.board.config",
+    "whenabouts_edge.board.courier", "whenabouts_edge.board.draft", "whenabouts_edge.board.group",
+    "whenabouts_edge.board.lamp", "whenabouts_edge.board.mqtt", "whenabouts_edge.board.reader",
+    "whenabouts_edge.board.ring", "whenabouts_edge.board.rules", "whenabouts_edge.board.sntp",
+    "whenabouts_edge.board.store", "whenabouts_edge.board.ticks", "whenabouts_edge.board.watch",
+    "whenabouts_edge.board.wifi",
 )  # fmt: skip
 SHARED = {
     name: path

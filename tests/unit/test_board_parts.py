@@ -13,11 +13,13 @@ from support.board_flash import CutFlash
 from support.reader_frames import published
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.agent import Agent
+from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.courier import RESEND_US_MAX, WINDOW, Courier
+from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.reader import BoardReader, Draft
+from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX, Ring
 from whenabouts_edge.board.run import READ_BYTES, Board, Terminal
 from whenabouts_edge.board.sntp import Clock, Sample
@@ -200,12 +202,29 @@ def test_too_many_at_once_are_refused_and_told_before_the_next():
     """More than there is memory for, in one go."""
     store, ring, _ = made(segment_bytes=8192)
     store.accept(tags(WAITING_MAX + 5), 0)
-    assert (store.refused, store.accepted) == (5, WAITING_MAX + 5)
+    assert (store.refused, store.accepted) == (5, WAITING_MAX)
     for _ in range(5):
         store.step(0, flush=True)
     found = stored(ring)
     assert [r.kind for r in found] == ["gap"] + ["tag"] * WAITING_MAX
     assert (found[0].value, store.settled) == (5, store.accepted)
+
+
+def test_what_waits_is_not_settled_because_later_ones_were_refused():
+    """
+    accepted   96, which wait      100 more: refused at once, told with the first message
+    settled    0                   32: a promise for the 96 is not due yet
+    """
+    store, _, _ = made(segment_bytes=16384)
+    store.accept(tags(WAITING_MAX), 0)
+    promised = store.accepted
+    store.accept(tags(100), 0)
+    store.step(S, flush=True)
+    assert (store.settled, store.gap_open) == (BATCH_MAX, False)
+    assert store.settled < promised
+    store.step(S, flush=True)
+    store.step(S, flush=True)
+    assert store.settled == promised == store.accepted
 
 
 def test_readings_that_have_no_wire_form_are_refused_alone():
@@ -227,9 +246,9 @@ def test_readings_that_have_no_wire_form_are_refused_alone():
 def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
     """Eight texts of 900 characters: at most four in one attempt, whatever comes of it."""
     store, ring, _ = made(segment_bytes=16384)
-    tried, encode = [], store_module.encode_batch
+    tried, write = [], Batches._write
     monkeypatch.setattr(
-        store_module, "encode_batch", lambda readings: (tried.append(len(readings)), encode(readings))[1]
+        Batches, "_write", lambda self, drafts, *more: (tried.append(len(drafts)), write(self, drafts, *more))
     )
     store.accept([Draft("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
     store.step(0, flush=True)
@@ -303,6 +322,22 @@ def test_messages_go_in_order_a_few_at_a_time_and_again_when_they_do_not_land():
     courier.landed(now)
     assert step(now + RESEND_US_MAX) == 0
     assert courier.is_published(ring.end)
+
+
+def test_no_more_is_read_than_the_line_takes():
+    """Messages of 1.5 kB: two wait at a slow line, the next one is read when it has taken one."""
+    ring, mqtt = Ring(CutFlash(), 2, 16384, 0), online()
+    for n in range(4):
+        ring.append(1, bytes([n]) * 1500)
+    courier = Courier(ring, 2 * S)
+    mqtt.wrote(len(mqtt.to_write()), 0)
+    courier.step(mqtt, "t", 0)
+    assert (mqtt.in_flight, len(mqtt._out)) == (2, 2)
+    courier.step(mqtt, "t", 0)
+    assert mqtt.in_flight == 2
+    mqtt.wrote(len(mqtt.to_write()), 0)
+    courier.step(mqtt, "t", 0)
+    assert mqtt.in_flight == 3
 
 
 # The rest.
@@ -393,6 +428,34 @@ def test_files_are_synced_before_a_write_returns(tmp_path, monkeypatch):
     assert flash.read("f", 0, 100) == b"x"
     with pytest.raises(OSError, match="No such file"):
         Flash(str(tmp_path / "none")).write("f", 0, b"x")
+
+
+def test_memory_that_runs_out_once_loses_nothing_that_waits(tmp_path, monkeypatch):
+    """The write that found no memory is tried again; the step ends as it should, and the fault is counted."""
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    board = Board(config(
+        readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}], commit_ms=0,
+        ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
+    ))  # fmt: skip
+    board.agent.clock.take(Sample(0, 1000 * S, 10))
+    board._ask_time = board._serve_broker = lambda: None
+    write, failed = Batches._write, []
+
+    def short(self, *arguments):
+        if not failed:
+            failed.append(True)
+            raise MemoryError
+        return write(self, *arguments)
+
+    monkeypatch.setattr(Batches, "_write", short)
+    os.write(master, b"\x02100086F44426\x03" * 5)
+    until = time.monotonic() + 20
+    while board.ring.readings < 5 and time.monotonic() < until:
+        board.step()
+    assert (failed, board.faults, board.ring.readings, board.agent.store.refused) == ([True], 1, 5, 0)
+    os.close(master)
+    os.close(slave)
 
 
 def test_a_board_goes_on_without_network(tmp_path):
