@@ -1,0 +1,272 @@
+"""A board's configuration from that of an agent on Linux: what carries over, and what a board cannot have.
+
+What changes nothing that the gateway says is left out with a note (`state_dir`: a board has one flash). What would be missed
+is refused: a rule that never runs, a certificate that is never checked. All such settings are named at once.
+
+Times between writes and beats are those of boards unless they are set: a board's flash wears out at the pace of a disk.
+"""
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from whenabouts_edge.board.config import checked
+from whenabouts_edge.config import ConfigError, key_lines, parse
+from whenabouts_edge.flash.boards import BoardFacts, UartFacts
+from whenabouts_edge.settings import Config, ReaderConfig
+
+SEGMENT_BYTES = 32768  # of the ring: eight blocks of flash
+_PORT = re.compile(r"(\w+)(?::tx=(\d+),rx=(\d+))?")
+_WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS_BROKER_PASSWORD"
+# Settings that have no effect on a board, and that nobody misses there.
+_WITHOUT_EFFECT = {("", "state_dir"): "readings wait in the board's flash"}
+# Settings that somebody would miss.
+_REFUSED = {
+    ("", "rules_file"): "a board runs no rules; run them on a gateway with Linux, or in the cloud",
+    ("", "metrics_file"): "a board has no node exporter; its beats tell how it is",
+    ("broker", "ca_file"): "a board checks no certificates; give it a listener without TLS in a network of its own",
+    ("broker", "cert_file"): "a board has no certificate; let the broker know it by username and password",
+    ("broker", "key_file"): "a board has no certificate; let the broker know it by username and password",
+    ("group", ""): "a board is no member of a group; a gateway with Linux can be one",
+    ("state", ""): "a board has no local state; a gateway with Linux can have one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioned:
+    """What to put on a board: its configuration, with secrets, and what of the original has no effect there."""
+
+    config: dict[str, Any]
+    notes: tuple[str, ...]
+
+    def shown(self) -> dict[str, Any]:
+        """The configuration without its secrets."""
+        return redacted(self.config)
+
+
+def redacted(config: dict[str, Any]) -> dict[str, Any]:
+    """The same configuration with *** for each password."""
+    return {
+        key: redacted(value) if isinstance(value, dict) else "***" if key == "password" else value
+        for key, value in config.items()
+    }
+
+
+def provision(
+    text: str,
+    board: BoardFacts,
+    environment: Mapping[str, str],
+    first_line: Callable[[str], str],
+    source: str = "config",
+) -> Provisioned:
+    """The configuration of a board of this kind from a TOML text; source names that in messages.
+
+    Passwords are those of the environment, else of the files that the text names; first_line reads one of these, and raises
+    OSError or ValueError when it cannot.
+
+    Raises:
+        ConfigError: mistakes of the text, or settings that this board cannot have; all of them.
+    """
+    config = parse(text, source)
+    maker = _Maker(config, tomllib.loads(text), board, source, dict(key_lines(text)))
+    made = maker.make(environment, first_line)
+    if maker.mistakes:
+        raise ConfigError([mistake for _, mistake in sorted(maker.mistakes)])
+    return Provisioned(checked(made), tuple(maker.notes))
+
+
+class _Maker:
+    def __init__(
+        self,
+        config: Config,
+        given: dict[str, Any],
+        board: BoardFacts,
+        source: str,
+        lines: Mapping[tuple[str, int, str], int],
+    ) -> None:
+        self._config, self._given, self._board, self._source, self._lines = config, given, board, source, lines
+        self.mistakes: list[tuple[int, str]] = []
+        self.notes: list[str] = []
+
+    def make(self, environment: Mapping[str, str], first_line: Callable[[str], str]) -> dict[str, Any]:
+        """The map; not to be used when there are mistakes."""
+        config, board = self._config, self._board
+        self._look_for_refused()
+        made: dict[str, Any] = {
+            "site": config.site,
+            "gateway": config.gateway,
+            "broker": self._broker(),
+            "ntp": {"host": config.board.ntp_host, "port": config.board.ntp_port},
+            "readers": [self._reader(number, reader) for number, reader in enumerate(config.readers)],
+            "ring": {"folder": "/spool", "segments": board.ring_segments, "segment_bytes": SEGMENT_BYTES},
+            "build": f"whenabouts {version('whenabouts')} on {board.name}",
+        }
+        self._refuse_shared_ports()
+        for table, key, name in (("spool", "commit_ms", "commit_ms"), ("beat", "every_ms", "beat_ms")):
+            if self._is_given(table, key):
+                made[name] = self._given[table][key]
+        made["resend_s"] = config.broker.resend_s
+        self._put_password(made["broker"], ("broker", "password_file"), _BROKER_ENVIRONMENT, environment, first_line)
+        if board.wifi:
+            made["wifi"] = {"ssid": config.board.wifi_ssid}
+            if config.board.wifi_ssid is None:
+                self._mistake("board", 0, "", f"wifi_ssid is missing: the Wi-Fi network that {board.name} is to join")
+            self._put_password(
+                made["wifi"], ("board", "wifi_password_file"), _WIFI_ENVIRONMENT, environment, first_line
+            )
+        elif config.board.wifi_ssid is not None:
+            self.notes.append(f"[board] wifi_ssid is left out: {board.name} has no Wi-Fi of its own")
+        if board.led is not None:
+            made["led"] = board.led
+        if board.watchdog_ms_max is not None:
+            made["watchdog_ms"] = board.watchdog_ms_max
+        return made
+
+    def _look_for_refused(self) -> None:
+        for (table, key), advice in _REFUSED.items():
+            if self._is_given(table, key):
+                what = f"{key}: found it set" if key else "found it"
+                self._mistake(table, 0, key, f"{what}, expected it left out: {advice}")
+        for (table, key), why in _WITHOUT_EFFECT.items():
+            if self._is_given(table, key):
+                self.notes.append(f"{key} has no effect on a board: {why}")
+        clock = self._config.clock["source"]
+        if clock != "auto":
+            self._mistake(
+                "clock", 0, "source",
+                f'source: found "{clock}", expected "auto": a board asks the time server of [board] itself',
+            )  # fmt: skip
+        kept = self._board.ring_segments * SEGMENT_BYTES
+        if self._is_given("spool", "limit_mib") and self._config.spool_limit_bytes > kept:
+            self._mistake(
+                "spool", 0, "limit_mib",
+                f"limit_mib: found {self._config.spool_limit_bytes >> 20}, expected it left out: {self._board.name} keeps "
+                f"{kept >> 10} KiB of readings",
+            )  # fmt: skip
+
+    def _broker(self) -> dict[str, Any]:
+        broker = self._config.broker
+        if _is_this_computer(broker.host) and not self._board.loopback:
+            self._mistake(
+                "broker", 0, "host",
+                f"host: found {broker.host}, which on a board is the board; expected the broker's address in the network",
+            )  # fmt: skip
+        made: dict[str, Any] = {"host": broker.host, "port": broker.port, "keepalive_s": broker.keepalive_s}
+        if broker.username is not None:
+            made["username"] = broker.username
+        return made
+
+    def _reader(self, number: int, reader: ReaderConfig) -> dict[str, Any]:
+        made: dict[str, Any] = {"port": self._port(number, reader), "kind": reader.kind, "stream": reader.stream}
+        tables = self._given["reader"]
+        for key in ("baud", "adapter_us", "latency_us", "listen_only", "region", "read_power_cdbm"):
+            if key in tables[number]:
+                made[key] = tables[number][key]
+        if reader.baud == 0 and not self._board.terminals:
+            self._mistake("reader", number, "baud", "baud: found 0, expected the speed of the line: a UART has one")
+        line = reader.line
+        if line is not None:
+            of_line = {
+                "form": line.form,
+                "columns": list(line.columns),
+                "key": line.key_field,
+                "value": line.value_field,
+            }
+            made |= {key: value for key, value in {**of_line, "unit": line.unit}.items() if value}
+        return made
+
+    def _port(self, number: int, reader: ReaderConfig) -> Any:
+        if self._board.terminals:
+            return reader.port
+        found = _PORT.fullmatch(reader.port)
+        uart = self._board.uarts.get(found[1]) if found else None
+        if found is None or uart is None:
+            first = next(iter(self._board.uarts))
+            self._mistake(
+                "reader", number, "port",
+                f"port: found {reader.port}, expected {_listed(self._board.uarts)} of {self._board.name}, such as {first}, "
+                f"or {first}:{_pins(self._board.uarts[first])} with other pins",
+            )  # fmt: skip
+            return None
+        tx, rx = (int(found[2]), int(found[3])) if found[2] else (uart.tx[0], uart.rx[0])
+        for what, pin, pins in (("tx", tx, uart.tx), ("rx", rx, uart.rx)):
+            if pin not in pins:
+                expected = ", ".join(map(str, pins))
+                self._mistake(
+                    "reader", number, "port", f"port: found {what}={pin}, expected a pin of {found[1]}: {expected}"
+                )
+        return {"id": uart.id, "tx": tx, "rx": rx, "rxbuf": uart.rxbuf}
+
+    def _refuse_shared_ports(self) -> None:
+        """Two readers on one UART, or on one pin."""
+        taken: dict[str, str] = {}
+        for number, reader in enumerate(self._config.readers):
+            found = _PORT.fullmatch(reader.port)
+            uart = self._board.uarts.get(found[1]) if found else None
+            if self._board.terminals or found is None or uart is None:
+                continue
+            pins = (found[2], found[3]) if found[2] else (uart.tx[0], uart.rx[0])
+            for what in (found[1], f"pin {pins[0]}", f"pin {pins[1]}"):
+                if what in taken:
+                    self._mistake(
+                        "reader",
+                        number,
+                        "port",
+                        f"port: found {what} again, expected one that reader {taken[what]} has not",
+                    )
+                    break
+            taken |= dict.fromkeys((found[1], f"pin {pins[0]}", f"pin {pins[1]}"), reader.name)
+
+    def _put_password(
+        self,
+        table: dict[str, Any],
+        place: tuple[str, str],
+        variable: str,
+        environment: Mapping[str, str],
+        first_line: Callable[[str], str],
+    ) -> None:
+        if environment.get(variable):
+            table["password"] = environment[variable]
+            return
+        path = self._given.get(place[0], {}).get(place[1])
+        if path is None:
+            return
+        try:
+            table["password"] = first_line(path)
+        except (OSError, ValueError) as error:
+            self._mistake(
+                place[0], 0, place[1],
+                f"{place[1]}: cannot read ({error}); write the password on its first line, or set {variable}",
+            )  # fmt: skip
+
+    def _is_given(self, table: str, key: str) -> bool:
+        if not table:
+            return key in self._given
+        found = self._given.get(table)
+        return bool(found) if not key else isinstance(found, dict) and key in found
+
+    def _mistake(self, table: str, number: int, key: str, text: str) -> None:
+        places = (table, number, key), (table, number, "")
+        line = next((self._lines[p] for p in places if p in self._lines), 1)
+        where = f"[{table}] " if table else ""
+        self.mistakes.append((line, f"{self._source}:{line}: {where}{text}"))
+
+
+def _is_this_computer(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _pins(uart: UartFacts) -> str:
+    """Other pins than the usual ones, as an example."""
+    return f"tx={uart.tx[min(1, len(uart.tx) - 1)]},rx={uart.rx[min(1, len(uart.rx) - 1)]}"
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return " or ".join(sorted(names))
