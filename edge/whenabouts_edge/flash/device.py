@@ -204,7 +204,7 @@ def seen(lines: Iterable[str], port: str) -> Seen:
         raise FlashError(
             f"{port}: found an answer that is not MicroPython's, expected a board's; press its reset button and try again"
         ) from None
-    return Seen(platform, machine, firmware, version, free, files, frozenset(folders))
+    return Seen(platform, machine, firmware, version, None if free < 0 else free, files, frozenset(folders))
 
 
 def explained(port: str, code: int | None, out: str, err: str) -> str:

@@ -1,28 +1,31 @@
 """Which of our modules a board needs: those that its main program imports, and what these import.
 
-Found in the sources, as a board would at run time: what stands under `if TYPE_CHECKING` is not imported, importing a module
-imports the packages it is in. An import within a function is followed too, except in the package that has all decoders: of
-those a board needs the ones of its readers, and they are named as roots.
+Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports within
+functions count. Branches for other kinds of readers (`if kind == "m6e":`) are left out: a board has one or two kinds.
 """
 
 import ast
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
-from whenabouts_hardware import DECODERS, decoder
+from whenabouts_hardware import DECODERS
 from whenabouts_hardware.readers import READERS
 
 SHARED = ("whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge")
-CHOICES = ("whenabouts_hardware",)  # modules whose functions import what was asked for by name
+ALL_KINDS = tuple(sorted(READERS))
 
 
-def needed(roots: Iterable[str]) -> dict[str, Path]:
-    """Every module that importing the roots loads, by dotted name, sorted; packages are their `__init__`.
+def needed(roots: Iterable[str], kinds: Collection[str]) -> dict[str, Path]:
+    """Every module that the roots load in an agent with readers of these kinds, by dotted name, sorted; packages are their
+    `__init__`.
 
     Raises:
         ModuleNotFoundError: a root, or a module imported by one, is not there.
     """
+    names = {*kinds, *(READERS[kind].decoder for kind in kinds)}
+    others = frozenset({*ALL_KINDS, *DECODERS} - names)
     found: dict[str, Path] = {}
     waiting = [name for root in roots for name in _with_packages(root)]
     while waiting:
@@ -33,20 +36,9 @@ def needed(roots: Iterable[str]) -> dict[str, Path]:
         if path is None:
             raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
         found[name] = path
-        for imported in _imports(path, functions=name not in CHOICES):
+        for imported in _imports(path, others):
             waiting += [part for part in _with_packages(imported) if part not in found]
     return {name: found[name] for name in sorted(found)}
-
-
-def decoders(kinds: Iterable[str]) -> list[str]:
-    """The modules of the decoders that readers of these kinds need, sorted."""
-    names = {READERS[kind].decoder for kind in kinds}
-    return sorted({type(decoder(name)).__module__ for name in names})
-
-
-def all_decoders() -> list[str]:
-    """The modules of all decoders, sorted."""
-    return sorted({type(decoder(name)).__module__ for name in DECODERS})
 
 
 def place(name: str, path: Path, suffix: str = ".mpy") -> str:
@@ -60,8 +52,9 @@ def _with_packages(name: str) -> list[str]:
     return [".".join(parts[: n + 1]) for n in range(len(parts))]
 
 
+@cache
 def _source(name: str) -> Path | None:
-    """The file of a module, without importing it."""
+    """The file of a module, without importing it; None when there is none."""
     root, *rest = name.split(".")
     spec = importlib.util.find_spec(root)
     if spec is None or spec.origin is None:
@@ -73,22 +66,47 @@ def _source(name: str) -> Path | None:
     return None
 
 
-def _imports(path: Path, functions: bool) -> Iterator[str]:
-    """Modules of ours that the code in a file imports when it runs."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"), str(path))]
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _imports(path: Path, others: frozenset[str]) -> Iterator[str]:
+    """Modules of ours that the code in a file imports when it runs with readers that are none of the others."""
+    waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if isinstance(node, ast.If) and _is_left_out(node.test, others):
             waiting += node.orelse
-            continue
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not functions:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] in SHARED)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in SHARED:
             yield node.module
-            # `from package import module` loads the module too.
             for alias in node.names:
-                if _source(f"{node.module}.{alias.name}") is not None:
-                    yield f"{node.module}.{alias.name}"
+                yield from _home(node.module, alias.name)
         waiting += ast.iter_child_nodes(node)
+
+
+def _is_left_out(test: ast.expr, others: frozenset[str]) -> bool:
+    """Whether a condition is that of the type checker, or asks for one of these kinds of readers and no other."""
+    if isinstance(test, ast.Name):
+        return test.id == "TYPE_CHECKING"
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.In):
+        return False
+    right = test.comparators[0]
+    asked = right.elts if isinstance(right, ast.Tuple) else [right]
+    return bool(asked) and all(isinstance(one, ast.Constant) and one.value in others for one in asked)
+
+
+def _home(package: str, name: str) -> Iterator[str]:
+    """The module that `from package import name` loads beside the package: the name itself, or where a package that loads
+    on demand takes it from, which it tells the type checker.
+    """
+    if _source(f"{package}.{name}") is not None:
+        yield f"{package}.{name}"
+        return
+    path = _source(package)
+    for node in ast.walk(_tree(path)) if path is not None and path.name == "__init__.py" else ():
+        if isinstance(node, ast.ImportFrom) and node.module and any((a.asname or a.name) == name for a in node.names):
+            yield node.module

@@ -37,13 +37,15 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a board said of itself. files: path -> (size, sha256) of those that flashing is about."""
+    """What a board said of itself. free_bytes: None when its file system does not tell. files: path -> (size, sha256) of those
+    that flashing is about.
+    """
 
     platform: str
     machine: str
     firmware: str
     mpy_version: int
-    free_bytes: int
+    free_bytes: int | None
     files: Mapping[str, tuple[int, str]]
     folders: frozenset[str] = frozenset()
 
@@ -139,6 +141,8 @@ def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen
         )
     freed = sum(_blocks(seen.files[step.path][0], board) for step in what.steps if step.path in seen.files
                 and step.verb != "keep")  # fmt: skip
+    if seen.free_bytes is None:
+        return
     needed = sum(_blocks(step.bytes, board) for step in what.of("copy")) + FOLDER_BLOCKS * len(what.of("folder"))
     missing = (needed - freed) * board.block_bytes - seen.free_bytes
     if missing > 0:
