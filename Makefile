@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 ZCBOR := .venv-zcbor
 FLINK := .venv-flink
+NODE := .node
+BOARDS := firmware_sim/whenabouts_sim/boards
 SEED ?=
 SPEED ?=
 TRACE ?=
@@ -30,7 +32,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
-test: setup broker $(ZCBOR)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
+test: setup broker $(ZCBOR)/.ready $(NODE)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: setup  ## Format check, lint and strict types.
@@ -68,6 +70,16 @@ $(ZCBOR)/.ready: protocol/zcbor-requirements.txt
 	@$(ZCBOR)/bin/python -m pip install --quiet --disable-pip-version-check -r protocol/zcbor-requirements.txt
 	@touch $@
 
+# The MicroPython of simulated boards, as the lock file names it. Node 18 or newer is used where it is; else it comes as a wheel.
+$(NODE)/.ready: $(BOARDS)/package.json $(BOARDS)/package-lock.json $(BOARDS)/node-requirements.txt
+	@mkdir -p $(NODE) && cp $(BOARDS)/package.json $(BOARDS)/package-lock.json $(NODE)/
+	@if ! { command -v npm && $(PYTHON) $(BOARDS)/node_vm.py; } >/dev/null 2>&1; then \
+	  echo "node: found no Node 18 or newer with npm; installing one in $(NODE)/venv"; \
+	  test -x $(NODE)/venv/bin/python || $(PYTHON) -m venv $(NODE)/venv; \
+	  $(NODE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $(BOARDS)/node-requirements.txt; fi
+	@cd $(NODE) && PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # Flink needs older versions of much that the project uses: it gets an environment of its own, for the measurement alone.
 $(FLINK)/.ready: tests/bench/peers/flink-requirements.txt
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { \
@@ -84,4 +96,4 @@ lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
 	@mv requirements.new requirements.lock
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) $(FLINK) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
