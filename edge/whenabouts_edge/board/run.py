@@ -55,7 +55,8 @@ class Uart:
         import machine  # type: ignore[import-not-found]  # boards alone have it
 
         options = dict(port)
-        self._uart = machine.UART(options.pop("id"), baud, rxbuf=1024, timeout=0, **options)
+        number, rxbuf = options.pop("id"), options.pop("rxbuf", 1024)
+        self._uart = machine.UART(number, baud, rxbuf=rxbuf, timeout=0, **options)
 
     def read(self) -> bytes:
         """Up to READ_BYTES bytes that have come."""

@@ -11,7 +11,7 @@ A file has these keys; those with a default may be left out.
     block_bytes           of that: a file takes at least one
     ring_segments         of 32 KiB, for readings that wait
     led                   pin of its light; none
-    watchdog_ms_max       longest time its watchdog can wait; none
+    watchdog_s_max        longest time its watchdog can wait; none
     terminals, loopback   false: a port is the path of a terminal; its localhost is this computer
     uart.NAME             {id, tx, rx: pins, the usual one first; rxbuf: bytes}
 """
@@ -46,7 +46,7 @@ class BoardFacts:
     block_bytes: int
     ring_segments: int
     led: str | int | None = None
-    watchdog_ms_max: int | None = None
+    watchdog_s_max: int | None = None
     terminals: bool = False
     loopback: bool = False
     uarts: dict[str, UartFacts] = field(default_factory=dict)

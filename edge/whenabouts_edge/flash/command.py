@@ -61,10 +61,14 @@ def provision_command(config_file: Path, board_name: str, out: Path, as_json: bo
         _write_secret(out, json.dumps(made.config, indent=2) + "\n")
     except OSError as error:
         _end(1, [f"{out}: cannot write ({error}); name another file with --out"], as_json)
+    notes = [
+        *made.notes,
+        *(f"{name} must be on the board too: `flash` with this file copies it" for name in made.files),
+    ]
     if as_json:
-        click.echo(json.dumps({"ok": True, "out": str(out), "config": made.shown(), "notes": made.notes}))
+        click.echo(json.dumps({"ok": True, "out": str(out), "config": made.shown(), "notes": notes}))
         return
-    for note in made.notes:
+    for note in notes:
         click.echo(f"note: {note}", err=True)
     click.echo(f"{out}: {made.config['site']}/{made.config['gateway']} for {board_name}")
 
@@ -94,7 +98,7 @@ def flash_command(
     made = _read(config_file, board, as_json)
     for note in made.notes if not as_json else ():
         click.echo(f"note: {note}", err=True)
-    job = _Job(port, board, made.config, None if no_wait else wait_s, lambda line: click.echo(line, err=True))
+    job = _Job(port, board, made, None if no_wait else wait_s, lambda line: click.echo(line, err=True))
     try:
         told = job.dry_run() if dry_run else job.flash()
     except FlashError as error:
@@ -114,7 +118,7 @@ def flash_command(
 class _Job:
     port: str
     board: BoardFacts
-    config: dict[str, Any]
+    made: Provisioned
     wait_s: int | None
     say: Callable[[str], None]
 
@@ -141,15 +145,15 @@ class _Job:
 
     def _files(self) -> tuple[list[plan.File], dict[str, Any]]:
         """What the board should hold, and its configuration with the build that names just these modules."""
-        kinds = [reader["kind"] for reader in self.config["readers"]]
+        kinds = [reader["kind"] for reader in self.made.config["readers"]]
         needed = modules.needed(self.board.modules, kinds)
         self.say(f"compile {len(needed)} modules")
         code = {
             modules.place(name, path): compiled(path, modules.place(name, path, ".py")) for name, path in needed.items()
         }
         digest = hashlib.sha256(b"".join(name.encode() + code[name] for name in sorted(code))).hexdigest()
-        config = {**self.config, "build": f"{self.config.get('build', 'whenabouts')} {digest[:12]}"}
-        return plan.contents(code, json.dumps(config).encode()), config
+        config = {**self.made.config, "build": f"{self.made.config.get('build', 'whenabouts')} {digest[:12]}"}
+        return plan.contents(code, json.dumps(config, sort_keys=True).encode(), self.made.files), config
 
     def _looked(self, files: list[plan.File]) -> tuple[Device, plan.Plan]:
         device = Device(self.port, self.say)
@@ -226,9 +230,13 @@ def _read(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
     if path.suffix != ".json":
         return _provisioned(path, board, as_json)
     try:
-        return Provisioned(checked(json.loads(path.read_text(encoding="utf-8"))), ())
+        config = checked(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         _end(2, [f"{path}: {error}; make it with `whenabouts-edge provision`"], as_json)
+    if "ca_file" in config["broker"] or "file" in config.get("rules", {}):
+        found = "found names of other files, expected the configuration that leads to them"
+        _end(2, [f"{path}: {found}; flash with the TOML file that it was made from"], as_json)
+    return Provisioned(config)
 
 
 def _provisioned(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
@@ -237,16 +245,9 @@ def _provisioned(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
     except (OSError, UnicodeError) as error:
         _end(2, [f"{path}: cannot read ({error}); make one with `whenabouts-edge sample-config`"], as_json)
     try:
-        return provision(text, board, os.environ, _first_line, str(path))
+        return provision(text, board, os.environ, lambda name: Path(name).read_bytes(), str(path))
     except ConfigError as error:
         _end(2, error.mistakes, as_json)
-
-
-def _first_line(path: str) -> str:
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    if not lines or not lines[0]:
-        raise ValueError("found no text on the first line")
-    return lines[0]
 
 
 def _write_secret(path: Path, text: str) -> None:

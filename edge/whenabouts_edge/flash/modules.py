@@ -1,7 +1,7 @@
 """Which of our modules a board needs: those that its main program imports, and what these import.
 
-Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports within
-functions count. Branches for other kinds of readers (`if kind == "m6e":`) are left out: a board has one or two kinds.
+Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports
+within functions count. Branches for other kinds of readers (`if kind == "m6e":`) are left out: a board has one or two kinds.
 """
 
 import ast

@@ -37,8 +37,8 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a board said of itself. free_bytes: None when its file system does not tell. files: path -> (size, sha256) of those
-    that flashing is about.
+    """What a board said of itself. free_bytes: None when its file system does not tell. files: path -> (size, sha256) of
+    those that flashing is about.
     """
 
     platform: str
@@ -76,28 +76,31 @@ class Plan:
         return all(step.verb == "keep" for step in self.steps)
 
 
-def contents(modules: Mapping[str, bytes], config: bytes) -> list[File]:
-    """The files of a board in the order to write them. modules: compiled, by place below the folder of packages."""
+def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, bytes]) -> list[File]:
+    """The files of a board in the order to write them. modules: compiled, by place below the folder of packages; others:
+    files that the configuration names, by path.
+    """
     files = [File(f"{LIB}/{place}", modules[place]) for place in sorted(modules)]
     main = (
         "# Written by `whenabouts-edge flash`.\n"
         "from whenabouts_edge.board.run import forever\n\n"
         f'forever("{CONFIG_PATH}")\n'
     )
+    files += [File(path, others[path]) for path in sorted(others)]
     return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, main.encode())]
 
 
 def plan(files: Iterable[File], seen: Seen) -> Plan:
-    """What is left to do on a board."""
+    """What is left to do on a board. The main program is written again whenever anything else is: it was taken away."""
     files = list(files)
     wanted = {file.path for file in files}
     steps = [Step("remove", path) for path in sorted(seen.files) if path not in wanted and is_ours(path)]
     left = [file for file in files if not _is_there(file, seen)]
     steps += [Step("folder", path) for path in _folders(left) if path not in seen.folders]
+    changes = bool(steps or left)
     for file in files:
-        verb = "keep" if _is_there(file, seen) else "copy"
-        steps.append(Step(verb, file.path, len(file.data)))
-    changes = any(step.verb != "keep" for step in steps)
+        again = changes and file.path == MAIN_PATH
+        steps.append(Step("copy" if again or not _is_there(file, seen) else "keep", file.path, len(file.data)))
     return Plan(changes and MAIN_PATH in seen.files, tuple(steps))
 
 

@@ -1,7 +1,7 @@
 """A board's configuration from that of an agent on Linux: what carries over, and what a board cannot have.
 
 What changes nothing that the gateway says is left out with a note (`state_dir`: a board has one flash). What would be missed
-is refused: a rule that never runs, a certificate that is never checked. All such settings are named at once.
+is refused: a certificate that is never shown, a second reader on one UART. All such settings are named at once.
 
 Times between writes and beats are those of boards unless they are set: a board's flash wears out at the pace of a disk.
 """
@@ -10,14 +10,14 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.config import ConfigError, key_lines, parse
 from whenabouts_edge.flash.boards import BoardFacts, UartFacts
-from whenabouts_edge.settings import Config, ReaderConfig
+from whenabouts_edge.settings import Config, GroupConfig, ReaderConfig
 
 SEGMENT_BYTES = 32768  # of the ring: eight blocks of flash
 _PORT = re.compile(r"(\w+)(?::tx=(\d+),rx=(\d+))?")
@@ -25,23 +25,23 @@ _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS
 # Settings that have no effect on a board, and that nobody misses there.
 _WITHOUT_EFFECT = {("", "state_dir"): "readings wait in the board's flash"}
 # Settings that somebody would miss.
+_CA_PATH, _RULES_PATH = "/ca.pem", "/rules.cbor"  # on the board
 _REFUSED = {
-    ("", "rules_file"): "a board runs no rules; run them on a gateway with Linux, or in the cloud",
     ("", "metrics_file"): "a board has no node exporter; its beats tell how it is",
-    ("broker", "ca_file"): "a board checks no certificates; give it a listener without TLS in a network of its own",
     ("broker", "cert_file"): "a board has no certificate; let the broker know it by username and password",
     ("broker", "key_file"): "a board has no certificate; let the broker know it by username and password",
-    ("group", ""): "a board is no member of a group; a gateway with Linux can be one",
-    ("state", ""): "a board has no local state; a gateway with Linux can have one",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """What to put on a board: its configuration, with secrets, and what of the original has no effect there."""
+    """What to put on a board: its configuration, with secrets; what of the original has no effect there; and the files that
+    the configuration names, by path on the board.
+    """
 
     config: dict[str, Any]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    files: dict[str, bytes] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
         """The configuration without its secrets."""
@@ -60,23 +60,31 @@ def provision(
     text: str,
     board: BoardFacts,
     environment: Mapping[str, str],
-    first_line: Callable[[str], str],
+    read: Callable[[str], bytes],
     source: str = "config",
 ) -> Provisioned:
     """The configuration of a board of this kind from a TOML text; source names that in messages.
 
-    Passwords are those of the environment, else of the files that the text names; first_line reads one of these, and raises
-    OSError or ValueError when it cannot.
+    Passwords are those of the environment, else of the files that the text names; read reads one of these, and raises
+    OSError when it cannot.
 
     Raises:
         ConfigError: mistakes of the text, or settings that this board cannot have; all of them.
     """
     config = parse(text, source)
-    maker = _Maker(config, tomllib.loads(text), board, source, dict(key_lines(text)))
-    made = maker.make(environment, first_line)
+    maker = _Maker(config, tomllib.loads(text), board, read, source, dict(key_lines(text)))
+    made = maker.make(environment)
     if maker.mistakes:
         raise ConfigError([mistake for _, mistake in sorted(maker.mistakes)])
-    return Provisioned(checked(made), tuple(maker.notes))
+    return Provisioned(_accepted(made, source), tuple(maker.notes), maker.files)
+
+
+def _accepted(made: dict[str, Any], source: str) -> dict[str, Any]:
+    """What the board's own check makes of it: limits of its memory are known there."""
+    try:
+        return checked(made)
+    except ValueError as error:
+        raise ConfigError([f"{source}:1: on this board {error}"]) from None
 
 
 class _Maker:
@@ -85,14 +93,17 @@ class _Maker:
         config: Config,
         given: dict[str, Any],
         board: BoardFacts,
+        read: Callable[[str], bytes],
         source: str,
         lines: Mapping[tuple[str, int, str], int],
     ) -> None:
-        self._config, self._given, self._board, self._source, self._lines = config, given, board, source, lines
+        self._config, self._given, self._board, self._read = config, given, board, read
+        self._source, self._lines = source, lines
         self.mistakes: list[tuple[int, str]] = []
         self.notes: list[str] = []
+        self.files: dict[str, bytes] = {}
 
-    def make(self, environment: Mapping[str, str], first_line: Callable[[str], str]) -> dict[str, Any]:
+    def make(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """The map; not to be used when there are mistakes."""
         config, board = self._config, self._board
         self._look_for_refused()
@@ -110,20 +121,24 @@ class _Maker:
             if self._is_given(table, key):
                 made[name] = self._given[table][key]
         made["resend_s"] = config.broker.resend_s
-        self._put_password(made["broker"], ("broker", "password_file"), _BROKER_ENVIRONMENT, environment, first_line)
+        self._put_password(made["broker"], "broker", "password_file", environment.get(_BROKER_ENVIRONMENT))
+        if self._put_file("broker", "ca_file", _CA_PATH):
+            made["broker"]["ca_file"] = _CA_PATH
+        if self._put_file("", "rules_file", _RULES_PATH):
+            made["rules"] = {"file": _RULES_PATH}
+        if config.group is not None:
+            made["group"] = self._group(config.group)
         if board.wifi:
             made["wifi"] = {"ssid": config.board.wifi_ssid}
             if config.board.wifi_ssid is None:
                 self._mistake("board", 0, "", f"wifi_ssid is missing: the Wi-Fi network that {board.name} is to join")
-            self._put_password(
-                made["wifi"], ("board", "wifi_password_file"), _WIFI_ENVIRONMENT, environment, first_line
-            )
+            self._put_password(made["wifi"], "board", "wifi_password_file", environment.get(_WIFI_ENVIRONMENT))
         elif config.board.wifi_ssid is not None:
             self.notes.append(f"[board] wifi_ssid is left out: {board.name} has no Wi-Fi of its own")
         if board.led is not None:
             made["led"] = board.led
-        if board.watchdog_ms_max is not None:
-            made["watchdog_ms"] = board.watchdog_ms_max
+        if board.watchdog_s_max is not None:
+            made["watchdog_s"] = board.watchdog_s_max
         return made
 
     def _look_for_refused(self) -> None:
@@ -221,27 +236,41 @@ class _Maker:
                     break
             taken |= dict.fromkeys((found[1], f"pin {pins[0]}", f"pin {pins[1]}"), reader.name)
 
-    def _put_password(
-        self,
-        table: dict[str, Any],
-        place: tuple[str, str],
-        variable: str,
-        environment: Mapping[str, str],
-        first_line: Callable[[str], str],
-    ) -> None:
-        if environment.get(variable):
-            table["password"] = environment[variable]
-            return
-        path = self._given.get(place[0], {}).get(place[1])
-        if path is None:
-            return
+    def _group(self, group: GroupConfig) -> dict[str, Any]:
+        members = [f"{self._config.site}/{self._config.gateway}", *("/".join(peer) for peer in group.peers)]
+        states = [{key: value for key, value in asdict(state).items() if value is not None} for state in group.states]
+        for state in states:  # a presence has no thresholds, a measure counts no reads
+            for key in ("hold_ms",) if "on_at" not in state else ("reads", "leave_ms"):
+                del state[key]
+        return {"name": group.name, "members": members, "stream": group.stream, "states": states}
+
+    def _put_password(self, table: dict[str, Any], name: str, key: str, given: str | None) -> None:
+        """The password of the environment, else that of the first line of the file that is named."""
+        path = self._given.get(name, {}).get(key)
+        if given:
+            table["password"] = given
+        elif path is not None:
+            lines = self._content(name, key).decode(errors="replace").splitlines()
+            if lines and lines[0]:
+                table["password"] = lines[0]
+            else:
+                self._mistake(name, 0, key, f"{key}: found no text on the first line of {path}, expected the password")
+
+    def _put_file(self, name: str, key: str, path: str) -> bool:
+        """Whether a file is named; then it goes to this path of the board."""
+        if not self._is_given(name, key):
+            return False
+        self.files[path] = self._content(name, key)
+        return True
+
+    def _content(self, name: str, key: str) -> bytes:
         try:
-            table["password"] = first_line(path)
-        except (OSError, ValueError) as error:
+            return self._read(self._given[name][key] if name else self._given[key])
+        except OSError as error:
             self._mistake(
-                place[0], 0, place[1],
-                f"{place[1]}: cannot read ({error}); write the password on its first line, or set {variable}",
-            )  # fmt: skip
+                name, 0, key, f"{key}: cannot read ({error}), expected the file there; make it readable for you"
+            )
+            return b"-"
 
     def _is_given(self, table: str, key: str) -> bool:
         if not table:
