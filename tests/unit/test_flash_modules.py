@@ -19,7 +19,7 @@ import sys
 from whenabouts_edge.board.reader import BoardReader
 import whenabouts_edge.board.run
 for kind in sys.argv[1:]:
-    BoardReader({"kind": kind, "stream": "s", "read_power_cdbm": 2000} if kind == "m6e" else {"kind": kind, "stream": "s"}, 0)
+    BoardReader({"kind": kind, "stream": "s", **({"read_power_cdbm": 2000} if kind == "m6e" else {})}, 0)
 print(" ".join(sorted(name for name in sys.modules if name.startswith("whenabouts_"))))
 """
 
@@ -55,12 +55,8 @@ def test_a_module_that_is_not_there_is_an_error():
 
 def test_modules_are_compiled_the_same_each_time():
     """So that the hash tells whether a board has it; the first bytes name the format."""
-    [(name, path)] = (
-        needed(["whenabouts_protocol.interval"], []).items()
-        & {
-            "whenabouts_protocol.interval": needed(["whenabouts_protocol.interval"], [])["whenabouts_protocol.interval"]
-        }.items()
-    )
+    name = "whenabouts_protocol.interval"
+    path = needed([name], [])[name]
     first, second = (compiled(path, place(name, path, ".py")) for _ in range(2))
     assert first == second
     assert first[:2] == b"M\x06"
