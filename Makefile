@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 ZCBOR := .venv-zcbor
 FLINK := .venv-flink
+TYPINGS := .typings
+PORTS := rp2 esp32
+BOARD_CODE := $(addprefix -p ,whenabouts_edge.board whenabouts_hardware whenabouts_protocol) \
+  $(addprefix -m whenabouts_edge.,eager.rules group.detection group.membership group.peers group.process)
 NODE := .node
 BOARDS := firmware_sim/whenabouts_sim/boards
 SEED ?=
@@ -35,10 +39,15 @@ demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark
 test: setup broker $(ZCBOR)/.ready $(NODE)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
-lint: setup  ## Format check, lint and strict types.
+lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict types, those of boards too.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@for port in $(PORTS); do \
+	  echo "mypy, with what $$port has"; \
+	  MYPYPATH=$(TYPINGS)/$$port $(BIN)/mypy --config-file edge/typings/mypy.ini --custom-typeshed-dir $(TYPINGS)/$$port \
+	    --cache-dir .mypy_cache/$$port $(BOARD_CODE) || exit 1; \
+	done
 
 bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
 	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
@@ -63,6 +72,12 @@ broker:
 	@command -v mosquitto_pub >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get install -y -qq mosquitto-clients >/dev/null; \
 	  else echo "test: mosquitto_pub is missing: apt-get install mosquitto-clients"; exit 1; fi; }
+
+# What a board has instead of CPython's standard library, as types.
+$(TYPINGS)/%/.ready: edge/typings/%.txt | setup
+	@rm -rf $(TYPINGS)/$*
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(TYPINGS)/$* -r $<
+	@touch $@
 
 # zcbor needs an older cbor2 than the project: it gets an environment of its own.
 $(ZCBOR)/.ready: protocol/zcbor-requirements.txt
@@ -96,4 +111,4 @@ lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
 	@mv requirements.new requirements.lock
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) $(TYPINGS) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

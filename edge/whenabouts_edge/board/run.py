@@ -69,9 +69,9 @@ class Uart:
 
 def now_us_of_ticks() -> "Any":
     """A function that tells microseconds of the tick clock, which never wrap if it is asked every few minutes."""
-    if not hasattr(time, "ticks_us"):
-        return lambda: time.monotonic_ns() // 1000
     clock: Any = time
+    if not hasattr(time, "ticks_us"):
+        return lambda: clock.monotonic_ns() // 1000
     ticks = Ticks(clock.ticks_add(0, -1) + 1)
     return lambda: ticks.at(clock.ticks_us())
 
