@@ -299,7 +299,8 @@ def _open(port: "Any", baud: int) -> "Any":
 
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
-        return file.read()
+        data: bytes = file.read()
+    return data
 
 
 def _date(utc_us: int) -> None:

@@ -43,7 +43,7 @@ class Tls(Tcp):
     """One connection. Raises OSError when it cannot begin or the file cannot be read, ValueError when it holds nothing."""
 
     def __init__(self, host: str, port: int, ca_file: str) -> None:
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._context: Any = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._context.verify_mode = ssl.CERT_REQUIRED
         with open(ca_file) as file:
             for certificate in certificates(file.read()):

@@ -6,6 +6,7 @@ What the board prints meanwhile is listened to: a main program that fails says w
 
 import contextlib
 import queue
+import ssl
 import threading
 import time
 from dataclasses import dataclass
@@ -33,13 +34,13 @@ class Arrived:
 
 
 class Arrival:
-    """Connected to the broker of a board's configuration while it is open.
+    """Connected to the broker of a board's configuration while it is open. ca: certificates to trust, PEM, where it has TLS.
 
     Raises:
         FlashError: the broker cannot be reached from here.
     """
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], ca: bytes | None = None) -> None:
         broker = config["broker"]
         self._site, self._gateway, self._build = config["site"], config["gateway"], config["build"]
         self._place = f"broker {broker['host']}:{broker['port']}"
@@ -47,14 +48,16 @@ class Arrival:
         self._ready = threading.Event()
         self._refusal = ""
         self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
-        if "username" in broker:
-            self._client.username_pw_set(broker["username"], broker.get("password"))
         self._client.on_connect = self._connected
         self._client.on_subscribe = lambda *_: self._ready.set()
         self._client.on_message = lambda _client, _data, message: self._heard.put(
             (message.topic, bytes(message.payload))
         )
         try:
+            if ca is not None:
+                self._client.tls_set_context(ssl.create_default_context(cadata=ca.decode(errors="replace")))
+            if "username" in broker:
+                self._client.username_pw_set(broker["username"], broker.get("password"))
             self._client.connect(broker["host"], broker["port"], keepalive=30)
         except OSError as error:
             raise FlashError(self._unreachable(str(error))) from None

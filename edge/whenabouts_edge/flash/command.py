@@ -22,7 +22,7 @@ from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.compiler import compiled
 from whenabouts_edge.flash.device import Device
 from whenabouts_edge.flash.failure import FlashError
-from whenabouts_edge.flash.provision import Provisioned, provision
+from whenabouts_edge.flash.provision import CA_PATH, Provisioned, provision
 from whenabouts_edge.options import config_option, json_option
 
 WAIT_S = 90
@@ -134,7 +134,7 @@ class _Job:
             device, what = self._written(files)
             device.restart()
             return self._told(what, config)
-        with Arrival(config) as arrival:
+        with Arrival(config, self.made.files.get(CA_PATH)) as arrival:
             device, what = self._written(files)
             before = arrival.before()
             device.restart()

@@ -25,7 +25,7 @@ _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS
 # Settings that have no effect on a board, and that nobody misses there.
 _WITHOUT_EFFECT = {("", "state_dir"): "readings wait in the board's flash"}
 # Settings that somebody would miss.
-_CA_PATH, _RULES_PATH = "/ca.pem", "/rules.cbor"  # on the board
+CA_PATH, _RULES_PATH = "/ca.pem", "/rules.cbor"  # on the board
 _REFUSED = {
     ("", "metrics_file"): "a board has no node exporter; its beats tell how it is",
     ("broker", "cert_file"): "a board has no certificate; let the broker know it by username and password",
@@ -122,8 +122,8 @@ class _Maker:
                 made[name] = self._given[table][key]
         made["resend_s"] = config.broker.resend_s
         self._put_password(made["broker"], "broker", "password_file", environment.get(_BROKER_ENVIRONMENT))
-        if self._put_file("broker", "ca_file", _CA_PATH):
-            made["broker"]["ca_file"] = _CA_PATH
+        if self._put_file("broker", "ca_file", CA_PATH):
+            made["broker"]["ca_file"] = CA_PATH
         if self._put_file("", "rules_file", _RULES_PATH):
             made["rules"] = {"file": _RULES_PATH}
         if config.group is not None:
