@@ -1,4 +1,4 @@
-"""Where Node and the MicroPython package are: in `.node`, which `make .node/.ready` fills, or in the folder of WHENABOUTS_NODE."""
+"""Where Node and the MicroPython package are: in `.node`, which `make .node/.ready` fills, or in WHENABOUTS_NODE."""
 
 from __future__ import annotations
 

@@ -24,28 +24,29 @@ const started = process.hrtime.bigint();
 
 // ---- the VM, with what its package does not hand out
 
-let memory, depth;
+let memory, depth, mayGrow = true;
 const instantiate = WebAssembly.instantiate;
 WebAssembly.instantiate = async (bytes, imports) => {
   depth = depthAddress(new Uint8Array(bytes)) >> 2;
-  const made = await instantiate(bytes, withLinuxErrors(imports));
+  const wrapped = withLinuxErrors(imports), resize = imports.env.emscripten_resize_heap;
+  wrapped.env.emscripten_resize_heap = (size) => (mayGrow ? resize(size) : 0);
+  const made = await instantiate(bytes, wrapped);
   memory = made.instance.exports.memory;
   return made;
 };
-const complain = console.error;
-console.error = (...said) => { if (!String(said[0]).startsWith("growMemory")) complain(...said); }; // the heap has its end
 const { loadMicroPython } = await import(path.join(options.vm, "micropython.mjs"));
 const heapBytes = options.heap_kb ? options.heap_kb * 1024 + SHIMS_BYTES : 4 * 1024 * 1024;
 const mp = await loadMicroPython({
   pystack: PYSTACK_WORDS, heapsize: heapBytes, stdin: nextOfConsole, stdout: print, stderr: print, linebuffer: false,
 });
-let lowCollect; // the VM's own gc.collect
+let lowGc; // the VM's own module gc
 
-function collect() {
+// A collection; without `now` only if the VM has wished for one since the last.
+function collect(now) {
   const words = new Int32Array(memory.buffer), kept = words[depth];
   words[depth] = 0;
   try {
-    lowCollect();
+    now ? lowGc.collect() : lowGc.isenabled();
   } finally {
     new Int32Array(memory.buffer)[depth] = kept;
   }
@@ -132,11 +133,13 @@ function pause(ms) {
 }
 
 const host = {
-  ticks_us() { listen(); collect(); return Number(elapsedUs() & BigInt(TICKS_MASK)); },
-  ticks_ms() { listen(); collect(); return Number((elapsedUs() / 1000n) & BigInt(TICKS_MASK)); },
+  ticks_us() { listen(); collect(false); return Number(elapsedUs() & BigInt(TICKS_MASK)); },
+  ticks_ms() { listen(); collect(false); return Number((elapsedUs() / 1000n) & BigInt(TICKS_MASK)); },
+  random(address, size) { crypto.getRandomValues(at(address, size)); },
   wall_us(address) { new DataView(memory.buffer).setBigInt64(address, BigInt(Date.now()) * 1000n, true); },
-  sleep_ms(ms) { collect(); pause(ms); },
-  collect,
+  sleep_ms(ms) { collect(false); pause(ms); },
+  collect() { collect(true); },
+  breathe() { collect(false); },
   // A channel, or -errno. kind: "tcp", "udp", "uart", "name".
   open(kind, name, port, limit) {
     for (let channel = 1; channel < CHANNELS; channel++)
@@ -224,26 +227,30 @@ function boot() {
   const folder = new URL("shims/", import.meta.url);
   for (const name of fs.readdirSync(folder)) if (name.endsWith(".py")) mp.FS.writeFile("/shims/" + name, fs.readFileSync(new URL(name, folder)));
   mp.FS.mount(flashFs(mp.FS, options.flash, write), {}, "/flash");
-  lowCollect = mp.pyimport("gc").collect;
+  lowGc = mp.pyimport("gc");
   mp.runPython("import sys\nsys.path.insert(0, '/shims')\nimport _start");
-  const limit = () => { throw new RangeError("no more RAM"); };
-  if (options.heap_kb) {
-    WebAssembly.Memory.prototype.grow = limit;
-    for (let size = 1 << 24; size >= 1 << 15; ) if (!mp._module._malloc(size)) size >>= 1;
-  }
+  if (!options.heap_kb) return;
+  // The heap would grow by new areas: there is no memory for one. What the room for the shims has left is taken away.
+  mayGrow = false;
+  for (let size = 1 << 24; size >= 1 << 15; ) if (!mp._module._malloc(size)) size >>= 1;
+  const used = mp.pyimport("_start").used();
+  if (used > SHIMS_BYTES) throw new Error(`the shims: found ${used} bytes, expected at most ${SHIMS_BYTES}`);
+  mp.pyimport("_start").fill(SHIMS_BYTES - used);
 }
 
-// Runs a file of the flash as a reset does, and prints what it ends with.
+// Runs a file of the flash as a reset does. `sys.exit()` asks for another reset.
 function runFile(name) {
   if (!fs.existsSync(path.join(options.flash, name))) return;
   running = true;
-  try {
-    mp.runPython(`exec(compile(open('/${name}').read(), '${name}', 'exec'))`);
-  } catch (error) {
-    print(Buffer.from(String(error.message).replaceAll("\n", "\r\n") + "\r\n"));
-  }
+  const again = mp.runPython(`_start.run('${name}', globals())`);
   running = false;
   flush();
+  if (again) softReset();
+}
+
+function softReset() {
+  print(Buffer.from("MPY: soft reboot\r\n"));
+  host.reset(false);
 }
 
 boot();
@@ -258,5 +265,4 @@ if (reset.raw) {
 }
 flush();
 converse();
-print(Buffer.from("MPY: soft reboot\r\n"));
-host.reset(false);
+softReset();

@@ -1,4 +1,5 @@
-# `gc` whose collect() collects at once, also while Python runs.
+"""`gc` whose collect() collects at once, also while Python runs."""
+
 from ugc import *
 
 import _host

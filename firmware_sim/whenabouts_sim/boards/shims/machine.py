@@ -1,4 +1,5 @@
-# `machine` of a board: UARTs that the host wires to readers, reset, watchdog; pins remember what they were set to.
+"""`machine` of a board: UARTs that the host wires to readers, reset, watchdog; pins remember what they were set to."""
+
 import io
 
 import _host

@@ -1,4 +1,5 @@
-# `socket` of a board: TCP and UDP over IPv4, through the host.
+"""`socket` of a board: TCP and UDP over IPv4, through the host."""
+
 import errno
 import io
 

@@ -1,4 +1,5 @@
-# `time` of a board: ticks in microseconds, whole seconds, sleep that lets the host work.
+"""`time` of a board: ticks in microseconds, whole seconds, sleep that lets the host work."""
+
 from utime import *
 
 import _host
