@@ -30,7 +30,7 @@ def test_a_board_gets_every_module_that_its_reader_loads(kind):
     done = subprocess.run([sys.executable, "-c", LOADED, kind], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(done.stdout.split())
     assert len(loaded) > 20
-    assert loaded <= set(needed(ROOTS, [kind]))
+    assert loaded <= set(needed(ROOTS, [kind], []))
 
 
 def test_a_board_gets_no_decoder_of_other_readers():
@@ -45,6 +45,19 @@ def test_a_board_gets_no_decoder_of_other_readers():
     } & set(found)
     assert "whenabouts_hardware.m6e" in needed(ROOTS, ["rdm6300", "m6e"])
     assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("option", "module"),
+    [("group", "board.group"), ("rules", "eager.rules"), ("wifi", "board.wifi"), ("led", "board.device")],
+)
+def test_a_board_gets_what_its_options_load(option, module):
+    """And without the option not; a rule without a group brings no group."""
+    name = f"whenabouts_edge.{module}"
+    assert name in needed(ROOTS, ["rdm6300"], [option])
+    if option != "led":  # the watchdog needs that module too, and is a number
+        assert name not in needed(ROOTS, ["rdm6300"], [])
+    assert name in needed(ROOTS, ["rdm6300"])
 
 
 def test_a_module_that_is_not_there_is_an_error():

@@ -146,7 +146,7 @@ class _Job:
     def _files(self) -> tuple[list[plan.File], dict[str, Any]]:
         """What the board should hold, and its configuration with the build that names just these modules."""
         kinds = [reader["kind"] for reader in self.made.config["readers"]]
-        needed = modules.needed(self.board.modules, kinds)
+        needed = modules.needed(self.board.modules, kinds, self.made.config)
         self.say(f"compile {len(needed)} modules")
         code = {
             modules.place(name, path): compiled(path, modules.place(name, path, ".py")) for name, path in needed.items()

@@ -1,7 +1,8 @@
 """Which of our modules a board needs: those that its main program imports, and what these import.
 
 Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports
-within functions count. Branches for other kinds of readers (`if kind == "m6e":`) are left out: a board has one or two kinds.
+within functions count. Left out are branches for other kinds of readers (`if kind == "m6e":`) and for what is not configured
+(`if "group" in config:`): a board has one or two kinds, and few options.
 """
 
 import ast
@@ -15,17 +16,24 @@ from whenabouts_hardware.readers import READERS
 
 SHARED = ("whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge")
 ALL_KINDS = tuple(sorted(READERS))
+ALL_OPTIONS = (
+    "group",
+    "led",
+    "rules",
+    "wifi",
+)  # of a board's configuration: those that code asks for before it loads more
 
 
-def needed(roots: Iterable[str], kinds: Collection[str]) -> dict[str, Path]:
-    """Every module that the roots load in an agent with readers of these kinds, by dotted name, sorted; packages are their
-    `__init__`.
+def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str] = ALL_OPTIONS) -> dict[str, Path]:
+    """Every module that the roots load in an agent with readers of these kinds and these options, by dotted name, sorted;
+    packages are their `__init__`.
 
     Raises:
         ModuleNotFoundError: a root, or a module imported by one, is not there.
     """
     names = {*kinds, *(READERS[kind].decoder for kind in kinds)}
     others = frozenset({*ALL_KINDS, *DECODERS} - names)
+    absent = frozenset(ALL_OPTIONS) - frozenset(options)
     found: dict[str, Path] = {}
     waiting = [name for root in roots for name in _with_packages(root)]
     while waiting:
@@ -36,7 +44,7 @@ def needed(roots: Iterable[str], kinds: Collection[str]) -> dict[str, Path]:
         if path is None:
             raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
         found[name] = path
-        for imported in _imports(path, others):
+        for imported in _imports(path, others, absent):
             waiting += [part for part in _with_packages(imported) if part not in found]
     return {name: found[name] for name in sorted(found)}
 
@@ -71,12 +79,12 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def _imports(path: Path, others: frozenset[str]) -> Iterator[str]:
-    """Modules of ours that the code in a file imports when it runs with readers that are none of the others."""
+def _imports(path: Path, others: frozenset[str], absent: frozenset[str]) -> Iterator[str]:
+    """Modules of ours that the code in a file imports when it runs without the other kinds and the absent options."""
     waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and _is_left_out(node.test, others):
+        if isinstance(node, ast.If) and _is_left_out(node.test, others, absent):
             waiting += node.orelse
             continue
         if isinstance(node, ast.Import):
@@ -88,12 +96,14 @@ def _imports(path: Path, others: frozenset[str]) -> Iterator[str]:
         waiting += ast.iter_child_nodes(node)
 
 
-def _is_left_out(test: ast.expr, others: frozenset[str]) -> bool:
-    """Whether a condition is that of the type checker, or asks for one of these kinds of readers and no other."""
+def _is_left_out(test: ast.expr, others: frozenset[str], absent: frozenset[str]) -> bool:
+    """Whether a condition is the type checker's, or asks for one of these kinds and no other, or for an absent option."""
     if isinstance(test, ast.Name):
         return test.id == "TYPE_CHECKING"
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.In):
         return False
+    if isinstance(test.left, ast.Constant):
+        return isinstance(test.ops[0], ast.In) and test.left.value in absent
     right = test.comparators[0]
     asked = right.elts if isinstance(right, ast.Tuple) else [right]
     return bool(asked) and all(isinstance(one, ast.Constant) and one.value in others for one in asked)
