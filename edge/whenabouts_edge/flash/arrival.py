@@ -93,7 +93,7 @@ class Arrival:
             while (left := began + limit_s - time.monotonic()) > 0:
                 if printed.ended:
                     raise FlashError(
-                        f"{port}: the board's program ended, expected it to run; it said: {printed.last()}"
+                        f"{port}: found the board's program ended, expected it to run; it said: {printed.last()}"
                     )
                 with contextlib.suppress(queue.Empty):
                     message = _decoded(*self._heard.get(timeout=min(left, 0.2)))

@@ -159,9 +159,13 @@ class _Job:
         device = Device(self.port, self.say)
         self.say(f"look    at the board on {self.port}")
         seen = device.look()
-        plan.refuse(self.board, self.port, seen)
         what = plan.plan(files, seen)
-        plan.refuse_full(self.board, files, what, seen)
+        try:
+            plan.refuse(self.board, self.port, seen)
+            plan.refuse_full(self.board, files, what, seen)
+        except FlashError:
+            device.restart()  # looking interrupted what ran
+            raise
         return device, what
 
     def _written(self, files: list[plan.File]) -> tuple[Device, plan.Plan]:
