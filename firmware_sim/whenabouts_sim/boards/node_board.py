@@ -19,7 +19,7 @@ from whenabouts_sim.parent_death import with_parent
 
 HEAP_KB = 192  # about what a Pico W has left with its Wi-Fi up
 SEND_BUFFER_BYTES = 8 * 1460  # of a socket of lwIP as boards are built
-PATIENCE_S = 0.5  # with a console that nobody reads; then its output is lost, as a board's on USB is
+PATIENCE_S = 0.5
 _READ_BYTES = 4096
 
 
@@ -30,8 +30,8 @@ class NodeBoard:
             subprocess.run(["mpremote", "connect", board.port, "cp", "main.py", ":"])
 
     port: path of the terminal of its console; it stays when the power goes. uarts: for each number of a UART the path of a
-    terminal, or "tcp:HOST:PORT". heap_kb: memory for Python objects, None for as much as they take. `power_off()` ends it as
-    pulling the plug does, `power_on(cut_after_bytes)` starts it again, to be cut within the write to flash that exceeds so
+    terminal, or "tcp:HOST:PORT". heap_kb: memory for Python objects, None for as much as they take. patience_s: with a console
+    that nobody reads; then its output is lost, as a board's on USB is. `power_off()` ends it as pulling the plug does, `power_on(cut_after_bytes)` starts it again, to be cut within the write to flash that exceeds so
     many bytes; `wait()` awaits such an end.
 
     Raises:
@@ -39,7 +39,11 @@ class NodeBoard:
     """
 
     def __init__(
-        self, flash: Path, uarts: Mapping[int, Path | str] | None = None, heap_kb: int | None = HEAP_KB
+        self,
+        flash: Path,
+        uarts: Mapping[int, Path | str] | None = None,
+        heap_kb: int | None = HEAP_KB,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.flash = Path(flash)
         self._options = {
@@ -50,6 +54,7 @@ class NodeBoard:
             "unique_id": "simulated",
             "send_buffer": SEND_BUFFER_BYTES,
         }
+        self._patience_s = patience_s
         self._node = node()
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
@@ -148,7 +153,7 @@ class NodeBoard:
                 try:
                     data = data[os.write(self._master, data) :]
                 except BlockingIOError:
-                    if not select.select([], [self._master], [], PATIENCE_S)[1]:
+                    if not select.select([], [self._master], [], self._patience_s)[1]:
                         break
                 except OSError as error:
                     if error.errno != errno.EIO:

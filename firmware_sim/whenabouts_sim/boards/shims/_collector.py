@@ -1,6 +1,6 @@
 """`gc` whose collect() collects at once, also while Python runs."""
 
-from ugc import *
+from gc import *
 
 import _host
 
