@@ -4,6 +4,7 @@ import random
 import sys
 import time
 import types
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -193,7 +194,7 @@ def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_stand
 
 class Pin:
     OUT = 1
-    made: "list[Pin]" = []
+    made: ClassVar["list[Pin]"] = []
 
     def __init__(self, name, mode):
         self.name, self.mode, self.values = name, mode, []
@@ -204,7 +205,7 @@ class Pin:
 
 
 class Wdt:
-    made: "list[Wdt]" = []
+    made: ClassVar["list[Wdt]"] = []
 
     def __init__(self, timeout):
         self.timeout, self.fed = timeout, 0
@@ -215,7 +216,7 @@ class Wdt:
 
 
 class Rtc:
-    told: "list[tuple]" = []
+    told: ClassVar[list[tuple]] = []
 
     def datetime(self, value):
         Rtc.told.append(value)
