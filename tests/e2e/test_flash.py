@@ -208,6 +208,8 @@ def test_the_package_for_mip_installs_and_loads(board):
     subprocess.run(
         [*mpremote, "mip", "install", "./package.json"], cwd=REPOSITORY, check=True, timeout=180, capture_output=True
     )
-    code = "from whenabouts_edge.board.reader import BoardReader as R; print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
+    code = (
+        "from whenabouts_edge.board.reader import BoardReader as R; print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
+    )
     done = subprocess.run([*mpremote, "exec", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.strip() == "115200", done.stderr
