@@ -175,9 +175,7 @@ class _Job:
             return device, what
         if what.detach:
             self.say("restart the board without its main program, so that no watchdog interrupts")
-            device.remove([plan.MAIN_PATH])
-            device.restart()
-            device.wait_awake()
+            device.detach()
         removed = [step.path for step in what.of("remove")]
         for path in removed:
             self.say(f"remove  {path}")

@@ -91,12 +91,16 @@ class Device:
         """What a program printed on the board."""
         return self._mpremote(["exec", code])
 
-    def remove(self, paths: Iterable[str]) -> None:
-        """Take files away; one that is not there is fine."""
-        for path in paths:
-            self.run(
-                f"import os\ntry:\n os.remove({path!r})\nexcept OSError as e:\n if e.errno not in (2, 44): raise\n"
-            )
+    def detach(self) -> None:
+        """Take the main program away and restart, in one run, as its watchdog leaves seconds; wait until the board answers."""
+        code = f"import machine, os\ntry:\n os.remove({MAIN_PATH!r})\nfinally:\n machine.reset()"
+        self._mpremote(["exec", "--no-follow", code])
+        self.wait_awake()
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Take files away."""
+        if paths:
+            self.run(f"import os\nfor p in {list(paths)!r}:\n os.remove(p)\n")
 
     def make_folders(self, paths: Sequence[str]) -> None:
         """Make folders, outer ones first; one that is there is fine."""
