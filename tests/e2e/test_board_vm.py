@@ -1,7 +1,10 @@
 """A simulated board: the real mpremote on its console; its agent with simulated readers, a real broker and power cuts."""
 
 import hashlib
+import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +30,16 @@ while True:
     with open("/count", "w") as file:
         file.write(str(n))
     time.sleep_ms(1)
+"""
+
+
+HEAR = """
+import machine, time
+uart, heard = machine.UART(0, 9600), b""
+while len(heard) < 14:
+    heard += uart.read() or b""
+    time.sleep_ms(10)
+print(heard[0] == 2)
 """
 
 
@@ -264,3 +277,21 @@ def test_the_ring_survives_cuts_within_any_write(tmp_path):
     assert len(boots) >= 8
     assert len(durable) > 60
     assert landed
+
+
+def test_the_command_starts_a_board_and_ends_it_cleanly(tmp_path):
+    """It says where the board is, a reader speaks on its UART, and Ctrl-C leaves nothing behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whenabouts_sim.cli", "board", "--json", "--reader", "rdm6300", "--heap-kb", "64"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    told = json.loads(process.stdout.readline())
+    done = subprocess.run(
+        [sys.executable, "-m", "mpremote", "connect", told["port"], "exec", HEAR],
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "True", done.stderr
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "stopped\n")
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
