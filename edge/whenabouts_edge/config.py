@@ -31,9 +31,8 @@ from whenabouts_edge.settings import (
     StateConfig,
 )  # fmt: skip
 from whenabouts_hardware.readers import READERS
-from whenabouts_protocol.reading import MAX_ATTRS
+from whenabouts_protocol.reading import MAX_ATTRS, MAX_PROCESSES
 from whenabouts_protocol.topics import is_name
-from whenabouts_protocol.vector_clock import MAX_PROCESSES
 
 _TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false", list: "a list", NUMBER: "a number"}
 _CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}

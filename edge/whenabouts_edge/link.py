@@ -19,7 +19,7 @@ from whenabouts_hardware import Decoder, Frame, decoder
 from whenabouts_hardware.dialogue import Dialogue, Start
 from whenabouts_hardware.m6e_frames import set_read_power, set_region
 from whenabouts_hardware.observed import observed
-from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
+from whenabouts_hardware.readers import GAP_US, READERS, is_anchor, sightings
 from whenabouts_protocol import Interval, Reading
 
 REOPEN_S_MIN, REOPEN_S_MAX = 0.5, 30.0  # pauses between attempts to open a port, doubled and jittered
@@ -100,7 +100,7 @@ class Link:
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self.dialogue = _dialogue(reader)
         self._decoder = _decoder(reader)
-        cycle_us = CYCLE_US if reader.kind == "m6e" else 0
+        cycle_us = READERS[reader.kind].cycle_us
         self._stamper = Stamper(reader.baud, reader.latency_us, reader.adapter_us, cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None

@@ -9,20 +9,8 @@ from collections import namedtuple
 
 from whenabouts_hardware.dialogue import Dialogue, Poll, Question, Start
 from whenabouts_hardware.frame import Frame
-from whenabouts_hardware.m6e_frames import (
-    ANTENNA_SEARCH_1_1,
-    CYCLE_MS,
-    PROTOCOL_GEN2_ONLY,
-    READ_FILTER_OFF,
-    START_CONTINUOUS,
-    STOP,
-)
-from whenabouts_hardware.pn532_frames import ACK, LIST_ONE_106A, SAM_NORMAL, WAKEUP
-from whenabouts_hardware.uhfreader18 import INVENTORY
-from whenabouts_hardware.yrm100 import INVENTORY_ENDLESS
-from whenabouts_hardware.yrm100 import STOP as STOP_INVENTORY
 
-CYCLE_US = 1000 * CYCLE_MS  # one search cycle of START_CONTINUOUS
+KINDS = ("rdm6300", "id12la", "m6e", "pn532", "uhfreader18", "yrm100", "line")
 # A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
 # nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
 # keep-alive.
@@ -51,11 +39,14 @@ class Reader:
     latency_us, latency_source: longest time from air to the frame's first byte, and where the number comes from.
     start: commands to send, in order, when the line is opened and after `silence_us` without a good frame (None: the
     reader sends nothing while it sees nothing, silence means nothing).
+    cycle_us: period of the search cycle that the reader's own timestamps count from; 0 when it has none.
     question: asked again and again, as `Poll` says, of a reader that speaks only when asked; a tag in the answer was seen
     after the question went out.
     """
 
-    __slots__ = ("baud", "decoder", "latency_source", "latency_us", "options", "question", "silence_us", "start")
+    __slots__ = (
+        "baud", "cycle_us", "decoder", "latency_source", "latency_us", "options", "question", "silence_us", "start",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -67,8 +58,10 @@ class Reader:
         start: "tuple[bytes, ...]" = (),
         silence_us: "int | None" = None,
         question: "Question | None" = None,
+        cycle_us: int = 0,
     ) -> None:
         self.baud = baud
+        self.cycle_us = cycle_us
         self.decoder = decoder
         self.options = options
         self.latency_us = latency_us
@@ -87,53 +80,80 @@ class Reader:
 
 _FIELD_SCAN_SOURCE = "assumed field scan; no source gives it"
 
-READERS = {
-    "rdm6300": Reader(9600, "rdm6300", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE),
-    "id12la": Reader(9600, "id12la", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE),
-    "m6e": Reader(
-        115200,
-        "m6e",
-        {"mode": "reader"},
-        CYCLE_US,
-        "one search cycle of the start command, unless the reader's own timestamp narrows it",
-        # A reader that was left running takes no other command before STOP. Region and power are the operator's to set.
-        (STOP, PROTOCOL_GEN2_ONLY, ANTENNA_SEARCH_1_1, READ_FILTER_OFF, START_CONTINUOUS),
-        3 * CYCLE_US,  # it reports every cycle, tags or none: three missing ones are no chance
-    ),
-    "pn532": Reader(
-        115200,
-        "pn532",
-        {},
-        2 * PN532_WAIT_US,
-        "a card is reported by the question that runs, or by the one before it that was broken off as the card came",
-        (WAKEUP + SAM_NORMAL,),
-        question=Question(LIST_ONE_106A, ("targets",), PN532_WAIT_US, PN532_PAUSE_US, abort=ACK),
-    ),
-    "uhfreader18": Reader(
-        57600,
-        "uhfreader18",
-        {},
-        UHF18_LATENCY_US,
-        "scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0), and 64 frames of answer",
-        question=Question(INVENTORY, ("tags", "no_tag"), UHF18_LATENCY_US, UHF18_GAP_US, parts=("more_tags",)),
-    ),
-    "yrm100": Reader(
-        115200,
-        "yrm100",
-        {},
-        FIELD_SCAN_US,
-        _FIELD_SCAN_SOURCE,
-        (STOP_INVENTORY, INVENTORY_ENDLESS),
-        YRM100_SILENCE_US,
-    ),
-    "line": Reader(
-        9600,
-        "line",
-        {"midway": True},
-        LINE_LATENCY_US,
-        "assumed; the sensor's data sheet knows it: set latency_us",
-    ),
-}
+
+def facts(kind: str) -> Reader:
+    """The facts of one kind; only what it needs is loaded, as a board has one kind of reader and little memory.
+
+    Raises:
+        ValueError: unknown kind.
+    """
+    if kind == "m6e":
+        from whenabouts_hardware import m6e_frames as m6e
+
+        cycle_us = 1000 * m6e.CYCLE_MS  # of START_CONTINUOUS
+        return Reader(
+            115200,
+            "m6e",
+            {"mode": "reader"},
+            cycle_us,
+            "one search cycle of the start command, unless the reader's own timestamp narrows it",
+            # A reader that was left running takes no other command before STOP. Region and power are the operator's to set.
+            (m6e.STOP, m6e.PROTOCOL_GEN2_ONLY, m6e.ANTENNA_SEARCH_1_1, m6e.READ_FILTER_OFF, m6e.START_CONTINUOUS),
+            3 * cycle_us,  # it reports every cycle, tags or none: three missing ones are no chance
+            cycle_us=cycle_us,
+        )
+    if kind == "pn532":
+        from whenabouts_hardware import pn532_frames as pn532
+
+        return Reader(
+            115200,
+            "pn532",
+            {},
+            2 * PN532_WAIT_US,
+            "a card is reported by the question that runs, or by the one before it that was broken off as the card came",
+            (pn532.WAKEUP + pn532.SAM_NORMAL,),
+            question=Question(pn532.LIST_ONE_106A, ("targets",), PN532_WAIT_US, PN532_PAUSE_US, abort=pn532.ACK),
+        )
+    if kind == "uhfreader18":
+        from whenabouts_hardware.uhfreader18 import INVENTORY
+
+        return Reader(
+            57600,
+            "uhfreader18",
+            {},
+            UHF18_LATENCY_US,
+            "scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0), and 64 answers",
+            question=Question(INVENTORY, ("tags", "no_tag"), UHF18_LATENCY_US, UHF18_GAP_US, parts=("more_tags",)),
+        )
+    if kind == "yrm100":
+        from whenabouts_hardware import yrm100
+
+        start = (yrm100.STOP, yrm100.INVENTORY_ENDLESS)
+        return Reader(115200, "yrm100", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE, start, YRM100_SILENCE_US)
+    if kind == "line":
+        source = "assumed; the sensor's data sheet knows it: set latency_us"
+        return Reader(9600, "line", {"midway": True}, LINE_LATENCY_US, source)
+    if kind in ("rdm6300", "id12la"):
+        return Reader(9600, kind, {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE)
+    raise _unknown(kind)
+
+
+def _unknown(kind: str) -> ValueError:
+    return ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(sorted(KINDS))))
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    READERS: dict[str, Reader]
+else:
+
+    def __getattr__(name):
+        """READERS, the facts of all kinds by name, is made when it is asked for: boards ask for one kind."""
+        if name != "READERS":
+            raise AttributeError(f"{__name__}: found no {name!r}")
+        found = globals()["READERS"] = {kind: facts(kind) for kind in KINDS}
+        return found
+
 
 _ATTRS = ("freq_khz", "gpio", "phase", "rssi")
 _ANTENNA_OF = {1: 1, 2: 2, 4: 3, 8: 4}  # of an antenna mask with one bit
@@ -149,11 +169,11 @@ def sightings(kind: str, frame: Frame) -> "list[Sighting]":
     Raises:
         ValueError: unknown kind.
     """
-    if kind not in READERS:
-        raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(sorted(READERS))))
+    if kind not in KINDS:
+        raise _unknown(kind)
     if not frame.ok or kind == "line":
         return []
-    if READERS[kind].decoder in ("rdm6300", "id12la"):
+    if kind in ("rdm6300", "id12la"):
         return [Sighting(frame.raw[1:11].decode().upper(), {}, None, 1)]
     if kind == "pn532":
         targets = frame.fields.get("targets")

@@ -1,38 +1,41 @@
 """What both ends agree on: the reading and its stamp, vector clocks, probability, wire format and topics.
 
-Pure Python of the subset that CPython and MicroPython share; nothing here opens, waits or looks at a clock.
+Pure Python of the subset that CPython and MicroPython share; nothing here opens, waits or looks at a clock. A name is loaded
+with its module when it is first asked for: a board needs a third of them, and has little memory.
 """
 
-from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.interval import Interval
-from whenabouts_protocol.messages import (
-    Ack,
-    Beat,
-    Birth,
-    Status,
-    decode_ack,
-    decode_beat,
-    decode_birth,
-    decode_status,
-    encode_ack,
-    encode_beat,
-    encode_birth,
-    encode_status,
-)
-from whenabouts_protocol.probability import (
-    prob_between,
-    prob_deadline,
-    prob_delay,
-    prob_within,
-    ratio_between,
-    ratio_deadline,
-    ratio_delay,
-    ratio_within,
-)
-from whenabouts_protocol.reading import Reading
-from whenabouts_protocol.topics import parse_topic, subscription, topic
-from whenabouts_protocol.vector_clock import VectorClock
-from whenabouts_protocol.wire import decode_batch, encode_batch
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from whenabouts_protocol.errors import WireError
+    from whenabouts_protocol.interval import Interval
+    from whenabouts_protocol.messages import (
+        Ack,
+        Beat,
+        Birth,
+        Status,
+        decode_ack,
+        decode_beat,
+        decode_birth,
+        decode_status,
+        encode_ack,
+        encode_beat,
+        encode_birth,
+        encode_status,
+    )
+    from whenabouts_protocol.probability import (
+        prob_between,
+        prob_deadline,
+        prob_delay,
+        prob_within,
+        ratio_between,
+        ratio_deadline,
+        ratio_delay,
+        ratio_within,
+    )
+    from whenabouts_protocol.reading import Reading
+    from whenabouts_protocol.topics import parse_topic, subscription, topic
+    from whenabouts_protocol.vector_clock import VectorClock
+    from whenabouts_protocol.wire import decode_batch, encode_batch
 
 __all__ = [
     "Reading",
@@ -65,3 +68,26 @@ __all__ = [
     "encode_ack",
     "decode_ack",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """A name of `__all__`, or a submodule: MicroPython asks for those here too."""
+        module = _home(name)
+        try:
+            found = __import__(__name__ + "." + module, None, None, (name,))
+        except ImportError:
+            raise AttributeError(f"{__name__}: found no {name!r}") from None
+        return found if module == name else getattr(found, name)
+
+    def _home(name):
+        """The module that a name of `__all__` lives in; another name is one itself."""
+        if name not in __all__:
+            return name
+        if name in ("Reading", "Interval", "VectorClock", "WireError"):
+            return {"Reading": "reading", "Interval": "interval", "VectorClock": "vector_clock"}.get(name, "errors")
+        if name[:5] in ("prob_", "ratio"):
+            return "probability"
+        if name.endswith("_batch"):
+            return "wire"
+        return "topics" if name in ("topic", "parse_topic", "subscription") else "messages"

@@ -5,14 +5,14 @@ start to start and never repeats, seq counts from 0 within a boot without gaps. 
 same reading.
 """
 
-from whenabouts_protocol.interval import Interval
 from whenabouts_protocol.topics import is_name
 from whenabouts_protocol.utf8 import utf8
-from whenabouts_protocol.vector_clock import MAX_PROCESSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from whenabouts_protocol.interval import Interval
 
 KINDS = ("tag", "measure", "state", "absent", "gap")
 NO_EVENT_KINDS = ("gap", "absent")  # these say of a stream that nothing was there, or that it is not known
@@ -28,6 +28,7 @@ TIME_US_MAX = 1 << 62  # 146 000 years from 1970: differences and doubled middle
 MAX_TEXT_BYTES = 256  # stream, key, unit, attribute name
 MAX_VALUE_BYTES = 4096  # a text value or attribute
 MAX_ATTRS = 32
+MAX_PROCESSES = 64  # entries of one clock: a group larger than this is a design fault, not a message
 
 
 class Reading:
@@ -83,8 +84,10 @@ class Reading:
         return self.gateway, self.boot, self.seq
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> "Interval":
         """The stamp as an Interval."""
+        from whenabouts_protocol.interval import Interval  # of which boards have no need
+
         return Interval(self.t_min, self.t_max)
 
     def __eq__(self, other: "Any") -> bool:

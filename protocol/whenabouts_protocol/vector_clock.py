@@ -6,7 +6,7 @@ Then state k of process i precedes state l of process j exactly if V_j^l[i] >= k
 States of Distributed Systems (1989), with receives not counted as states.
 """
 
-MAX_PROCESSES = 64  # entries of one clock: a group larger than this is a design fault, not a message
+from whenabouts_protocol.reading import MAX_PROCESSES
 
 
 class VectorClock:

@@ -26,7 +26,10 @@ def step(client, line):
         data = client.to_write()
         if data:
             client.wrote(line.write(data), now())
-        data = line.read()
+        try:
+            data = line.read()
+        except OSError:  # a broker may also reset the line that it closes
+            data = b""
         if data == b"":
             client.lost("closed")
         elif data:

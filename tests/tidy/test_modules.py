@@ -66,7 +66,7 @@ def reached(names):
             found.add(name)
         package, _, member = name.rpartition(".")
         if package in MODULES and MODULES[package].name == "__init__.py":
-            for node in tree(MODULES[package]).body:
+            for node in ast.walk(tree(MODULES[package])):
                 if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == member for a in node.names):
                     found.add(node.module)
     return found
@@ -82,7 +82,6 @@ WITHOUT_OWN_TEST = {
     "whenabouts_cloud.correlation.nearest",
     "whenabouts_cloud.ingest_command",
     "whenabouts_cloud.rules.checks",
-    "whenabouts_cloud.spark.expressions",
     "whenabouts_cloud.spark.slabs",
     "whenabouts_sim.embedded_broker",
     "whenabouts_sim.parent_death",

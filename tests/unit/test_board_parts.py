@@ -13,11 +13,13 @@ from support.board_flash import CutFlash
 from support.reader_frames import published
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.agent import Agent
+from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.courier import RESEND_US_MAX, WINDOW, Courier
+from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.reader import BoardReader, Draft
+from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX, Ring
 from whenabouts_edge.board.run import READ_BYTES, Board, Terminal
 from whenabouts_edge.board.sntp import Clock, Sample
@@ -200,12 +202,29 @@ def test_too_many_at_once_are_refused_and_told_before_the_next():
     """More than there is memory for, in one go."""
     store, ring, _ = made(segment_bytes=8192)
     store.accept(tags(WAITING_MAX + 5), 0)
-    assert (store.refused, store.accepted) == (5, WAITING_MAX + 5)
+    assert (store.refused, store.accepted) == (5, WAITING_MAX)
     for _ in range(5):
         store.step(0, flush=True)
     found = stored(ring)
     assert [r.kind for r in found] == ["gap"] + ["tag"] * WAITING_MAX
     assert (found[0].value, store.settled) == (5, store.accepted)
+
+
+def test_what_waits_is_not_settled_because_later_ones_were_refused():
+    """
+    accepted   96, which wait      100 more: refused at once, told with the first message
+    settled    0                   32: a promise for the 96 is not due yet
+    """
+    store, _, _ = made(segment_bytes=16384)
+    store.accept(tags(WAITING_MAX), 0)
+    promised = store.accepted
+    store.accept(tags(100), 0)
+    store.step(S, flush=True)
+    assert (store.settled, store.gap_open) == (BATCH_MAX, False)
+    assert store.settled < promised
+    store.step(S, flush=True)
+    store.step(S, flush=True)
+    assert store.settled == promised == store.accepted
 
 
 def test_readings_that_have_no_wire_form_are_refused_alone():
@@ -227,9 +246,9 @@ def test_readings_that_have_no_wire_form_are_refused_alone():
 def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
     """Eight texts of 900 characters: at most four in one attempt, whatever comes of it."""
     store, ring, _ = made(segment_bytes=16384)
-    tried, encode = [], store_module.encode_batch
+    tried, write = [], Batches._write
     monkeypatch.setattr(
-        store_module, "encode_batch", lambda readings: (tried.append(len(readings)), encode(readings))[1]
+        Batches, "_write", lambda self, drafts, *more: (tried.append(len(drafts)), write(self, drafts, *more))
     )
     store.accept([Draft("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
     store.step(0, flush=True)

@@ -13,43 +13,39 @@ from whenabouts_edge.board.mqtt import Mqtt
 from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
+from whenabouts_protocol.beats import MAX_BOOTS, Beat, decode_ack, encode_beat
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.messages import (
-    MAX_BOOTS,
-    Beat,
-    Birth,
-    Status,
-    decode_ack,
-    encode_beat,
-    encode_birth,
-    encode_status,
-)
 from whenabouts_protocol.topics import topic
+from whenabouts_protocol.wire import encode_batch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.board.reader import Draft
+    from whenabouts_edge.board.draft import Draft
+    from whenabouts_edge.board.group import BoardGroup
     from whenabouts_edge.board.ring import Ring
+    from whenabouts_edge.board.rules import BoardRules
 
 SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
 PROMISE_US = 250_000
 RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 DELAY_US = 10_000_000  # told in the birth: readings arrive at most this late while the connection holds
 LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
+UNTOLD_MAX = 8  # states that wait to be told to the peers; beyond it the oldest is left out, as a newer one says more
 
 
 class Agent:
     """One board. config as `whenabouts_edge.board.config.checked` gives it; the ring has begun its boot.
 
-    mqtt: the connection, or None while there is none to write to. problem: why there is none, or ''.
+    rules: the message of rules that the configuration names a file of. mqtt: the connection, or None while there is none to
+    write to. problem: why there is none, or ''. births: how many were made; the modules that only they need may go then.
 
     Raises:
-        ValueError: a reader that does not exist, or names that are no topic levels.
+        ValueError: a reader that does not exist, names that are no topic levels, or rules of another gateway.
     """
 
-    def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int) -> None:
+    def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int, rules: bytes = b"") -> None:
         self._config, self._ring = config, ring
         self._site, self._gateway = config["site"], config["gateway"]
         self.clock = Clock()
@@ -60,7 +56,14 @@ class Agent:
         self.mqtt: Mqtt | None = None
         self.problem = "not connected yet"
         self.connections = self.acks_refused = 0
-        self._birth = encode_birth(self._born())
+        self.rules: BoardRules | None = None
+        self.group: BoardGroup | None = None
+        self._load(rules)
+        self._states: list[bytes] = []  # for the peers, not told yet
+        self._state = b""  # the newest
+        self.births = 0
+        self._statuses: dict[str, bytes] = {}
+        self._birth = self._announcement()
         self._next_try_us = now_us
         self._pause_us = RECONNECT_US_MIN
         self._beat_us = self._save_us = self._promise_us = now_us
@@ -79,7 +82,62 @@ class Agent:
 
     def _accept(self, drafts: "list[Draft]", now_us: int) -> None:
         if drafts:
+            if self.group is not None:
+                self.group.stamp(drafts)
             self.store.accept(drafts, now_us)
+
+    # Rules and group, where configured.
+
+    def _load(self, rules: bytes) -> None:
+        config = self._config
+        if "rules" in config:
+            from whenabouts_edge.board.rules import BoardRules
+
+            self.rules = BoardRules(self._site, self._gateway, config["rules"]["limit"], rules)
+        if "group" in config:
+            from whenabouts_edge.board.group import BoardGroup
+
+            evidence_us = 1000 * config["commit_ms"]
+            self.group = BoardGroup(config["group"], self._site, self._gateway, self._ring.boot, evidence_us)
+        if self.rules is not None or self.group is not None:
+            self.store.on_stored = self._stored
+
+    def _stored(self, drafts: "list[Draft]", first_seq: int, now_us: int) -> None:
+        """These have their numbers, and survive a power cut: derive from them, and tell the peers of states."""
+        rules = self.rules
+        for n, draft in enumerate(drafts):
+            derives = rules is not None and rules.wants(draft)
+            if not derives and not draft.tell:
+                continue
+            reading = self.store.reading(draft, first_seq + n, now_us)
+            if draft.tell:
+                self._state = encode_batch([reading])
+                self._states = self._states[1 - UNTOLD_MAX :] + [self._state]  # noqa: RUF005
+            if rules is not None and derives:
+                self.store.accept(rules.stored(draft, reading), now_us)
+
+    def _detect(self, clear_us: int, now_us: int) -> None:
+        """Take up the states that are certain by now, before anything is promised for a later time."""
+        group = self.group
+        if group is None:
+            return
+        drafts = group.advance(clear_us, now_us)
+        if drafts:
+            self.store.accept(drafts, now_us)
+        if group.view_changed():
+            if self.rules is not None:
+                self.rules.view = group.views
+            self._announce(now_us)
+        if group.peer_came:  # it may have missed states
+            group.peer_came = False
+            if self._state and not self._states:
+                self._states = [self._state]
+
+    def _announce(self, now_us: int) -> None:
+        """Tell a changed birth, now if there is a connection, and after every new one."""
+        self._birth = self._announcement()
+        if self.mqtt is not None and self.mqtt.room:
+            self.mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
 
     # The broker.
 
@@ -94,7 +152,7 @@ class Agent:
         self.mqtt = Mqtt(
             "wa-" + self._gateway,
             broker["keepalive_s"],
-            (self._topic("status"), self._status("offline")),
+            (self._topic("status"), self._statuses["offline"]),
             broker.get("username"),
             None if password is None else password.encode(),
         )
@@ -109,6 +167,10 @@ class Agent:
         self._next_try_us = now_us + self._pause_us - self._pause_us * (self._ring.boot & 255) // 512
         self._pause_us = min(RECONNECT_US_MAX, 2 * self._pause_us)
 
+    def has_network(self, now_us: int) -> None:
+        """The network is there again: no need to wait any longer."""
+        self._next_try_us, self._pause_us = now_us, RECONNECT_US_MIN
+
     def heard(self, data: bytes, now_us: int) -> None:
         """Bytes from the broker."""
         mqtt = self.mqtt
@@ -119,16 +181,29 @@ class Agent:
                 self._connected(mqtt, now_us)
             elif event[0] == "taken":
                 self.courier.taken(event[1])  # type: ignore[arg-type]
-            elif event[0] == "message" and event[1] == self._topic("ack"):
-                self._acknowledged(event[2], now_us)  # type: ignore[arg-type]
+            elif event[0] == "message":
+                self._message(event[1], event[2], now_us)  # type: ignore[arg-type]
+
+    def _message(self, name: str, payload: bytes, now_us: int) -> None:
+        if name == self._topic("ack"):
+            self._acknowledged(payload, now_us)
+        elif self.rules is not None and name == self._topic("rules"):
+            if self.rules.received(payload):
+                self._announce(now_us)
+        elif self.group is not None:
+            self.group.heard(name, payload, now_us)
 
     def _connected(self, mqtt: Mqtt, now_us: int) -> None:
         self.problem, self._pause_us = "", RECONNECT_US_MIN
         self.connections += 1
         self.courier.restart()
-        mqtt.subscribe([self._topic("ack")], now_us)
+        # Subscribed before the birth is out: peers answer it with their newest states.
+        mqtt.subscribe([self._topic("ack")] + ([self._topic("rules")] if self.rules else []), now_us)
+        for name in self.group.topics if self.group else []:  # one by one: their answers stay short
+            mqtt.subscribe([name], now_us)
         mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
-        mqtt.publish(self._topic("status"), self._status("online"), now_us, retain=True)
+        mqtt.publish(self._topic("status"), self._statuses["online"], now_us, retain=True)
+        self._states = [self._state] if self._state else []
 
     def _acknowledged(self, payload: bytes, now_us: int) -> None:
         ring = self._ring
@@ -159,9 +234,13 @@ class Agent:
                 self.lost(mqtt.ended, now_us)
             elif mqtt.connected:
                 self.courier.step(mqtt, self._topic("obs"), now_us)
+                while self._states and mqtt.room:
+                    mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
         if now_us - self._promise_us >= PROMISE_US:
             self._promise_us = now_us
-            self._renew()
+            clear_us = self._clear_host_us()
+            self._detect(clear_us, now_us)
+            self._renew(clear_us)
         if now_us - self._beat_us >= 1000 * self._config["beat_ms"]:
             self._beat_us = now_us
             self._beat(now_us)
@@ -176,24 +255,28 @@ class Agent:
         self.store.step(now_us, flush=True)  # a gap, if there is one
         self._ring.save()
         if self.mqtt is not None and self.mqtt.room:
-            self.mqtt.publish(self._topic("status"), self._status("stopped"), now_us, retain=True)
+            self.mqtt.publish(self._topic("status"), self._statuses["stopped"], now_us, retain=True)
             self.mqtt.disconnect(now_us)
 
     # The promise.
 
-    def _renew(self) -> None:
+    def _renew(self, clear_us: int) -> None:
         """Begin a promise, or see whether the one that was begun may be given by now."""
-        pledge = self._pledge
+        pledge, store = self._pledge, self.store
         if pledge is None:
-            frontier_us = self._clear_utc_us()
-            if frontier_us is not None:
-                self._pledge = _Pledge(frontier_us, self.store.accepted)
+            if self.clock.sample is not None:
+                self._pledge = _Pledge(self.clock.to_utc(clear_us, clear_us)[0], store.accepted)
             return
         if pledge.end is None:
-            if self.store.settled < pledge.accepted:
+            if store.settled < pledge.accepted:
                 return
-            if self.store.gap_open:  # what was refused must be told before
+            if store.gap_open:  # what was refused must be told before
                 self._pledge = None
+                return
+            if self.rules is not None and not pledge.derived:
+                # What these derive came behind them, and is promised with them.
+                pledge.derived, pledge.accepted = True, store.accepted
+                self.rules.running.advance(pledge.frontier_us)
                 return
             pledge.end, pledge.published = self._ring.end, self._ring.numbers()
         if not self.courier.is_published(pledge.end):
@@ -203,12 +286,10 @@ class Agent:
         if newer and len(pledge.published) <= MAX_BOOTS:
             self._promised = pledge
 
-    def _clear_utc_us(self) -> "int | None":
-        """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
-        if self.clock.sample is None or not self.readers:
-            return None
-        host_us = min([reader.clear_us - reader.reach_us for reader in self.readers])
-        return self.clock.to_utc(host_us, host_us)[0]
+    def _clear_host_us(self) -> int:
+        """The moment before which nothing more can be stamped than what was accepted by now."""
+        moments: list[int] = [reader.clear_us - reader.reach_us for reader in self.readers]
+        return min(moments)
 
     # Messages.
 
@@ -229,16 +310,25 @@ class Agent:
         )
         mqtt.publish(self._topic("beat"), encode_beat(beat), now_us, qos=0)
 
-    def _born(self) -> Birth:
+    def _announcement(self) -> bytes:
+        """The birth as it is now; the first time also every status that will be told."""
+        from whenabouts_protocol.messages import CONDITIONS, Birth, Status, encode_birth, encode_status
+
+        site, gateway, boot = self._site, self._gateway, self._ring.boot
+        if not self._statuses:
+            self._statuses = {name: encode_status(Status(site, gateway, boot, name)) for name in CONDITIONS}
         read = {r.stream: ("measure" if r.kind == "line" else "tag", r.unit) for r in self.readers}
         delay_us = DELAY_US + 1000 * self._config["commit_ms"]
-        streams = [(name, read[name][0], read[name][1], delay_us, LENGTH_US_MAX) for name in sorted(read)]
-        return Birth(
-            self._site, self._gateway, self._ring.boot, streams, None, [self._gateway], self._config.get("build", "")
-        )
-
-    def _status(self, condition: str) -> bytes:
-        return encode_status(Status(self._site, self._gateway, self._ring.boot, condition))
+        streams = [(name, read[name][0], read[name][1]) for name in sorted(read)]
+        if self.rules is not None:
+            streams += [(name, "measure", "[ppm]") for name in self.rules.streams]
+        group, view = None, [gateway]
+        if self.group is not None:
+            streams.append((self.group.stream, "state", None))
+            group, view = self.group.name, self.group.members
+        told = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]
+        self.births += 1
+        return encode_birth(Birth(site, gateway, boot, told, group, view, self._config.get("build", "")))
 
     def _topic(self, leaf: str) -> str:
         return topic(self._site, self._gateway, leaf)
@@ -247,9 +337,9 @@ class Agent:
 class _Pledge:
     """A promise on its way: its frontier, how many drafts had been accepted, and where these end in the ring."""
 
-    __slots__ = ("accepted", "end", "frontier_us", "published")
+    __slots__ = ("accepted", "derived", "end", "frontier_us", "published")
 
     def __init__(self, frontier_us: int, accepted: int) -> None:
-        self.frontier_us, self.accepted = frontier_us, accepted
+        self.frontier_us, self.accepted, self.derived = frontier_us, accepted, False
         self.end: tuple[int, int] | None = None
         self.published: dict[int, tuple[int, int]] = {}

@@ -1,12 +1,21 @@
 """The configuration of a board, from JSON: a map with these keys; those with a default may be left out.
 
     site, gateway         names
-    broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password"}
+    broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password", "ca_file"}; with ca_file, the
+                          path of certificates in PEM, the line is TLS, and the server must be `host` by one of them
     ntp                   {"host", "port": 123}
     readers               [{"port", "kind", "stream", ...}]; the rest is of `reader.BoardReader`
     ring                  {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     beat_ms, commit_ms, resend_s       5000, 5000, 30
     build                 text for the birth message
+    wifi                  {"ssid", "password": ""}; without it the network is there or is somebody else's to make
+    led                   what `machine.Pin` takes, "LED" or a number; without it there is none
+    watchdog_s            0 for none, else 1 to 8 (an RP2040 can wait no longer)
+    rules                 {"file", "limit": 64}; without it none run. file: the path of a message of compiled rules that run
+                          from the start; limit: readings that all rules together keep
+    group                 {"name", "members", "stream", "states"}; members: "site/gateway", this one among them;
+                          states: [{"name", "stream", "key", "reads": 1, "leave_ms": 5000}] for presence, or with
+                          "attr", "on_at", "off_at", "hold_ms" for a measure beyond thresholds
 
 Every key is known or refused.
 """
@@ -17,10 +26,20 @@ if TYPE_CHECKING:
 
 _TOP = {
     "site": str, "gateway": str, "broker": dict, "ntp": dict, "readers": list, "ring": dict, "beat_ms": int,
-    "commit_ms": int, "resend_s": int, "build": str,
+    "commit_ms": int, "resend_s": int, "build": str, "wifi": dict, "led": object, "watchdog_s": int, "rules": dict,
+    "group": dict,
 }  # fmt: skip
-_BROKER = {"host": str, "port": int, "keepalive_s": int, "username": str, "password": str}
+_BROKER = {"host": str, "port": int, "keepalive_s": int, "username": str, "password": str, "ca_file": str}
 _NTP = {"host": str, "port": int}
+_WIFI = {"ssid": str, "password": str}
+_RULES = {"file": str, "limit": int}
+_GROUP = {"name": str, "members": list, "stream": str, "states": list}
+_STATE = {
+    "name": str, "stream": str, "key": str, "reads": int, "leave_ms": int, "attr": str, "on_at": object, "off_at": object,
+    "hold_ms": int,
+}  # fmt: skip
+RULES_LIMIT_MAX = 256  # readings, some 48 kB on a board
+PEERS_MAX, STATES_MAX = 15, 8
 _RING = {"folder": str, "segments": int, "segment_bytes": int}
 _READER = {
     "port": object, "kind": str, "stream": str, "baud": int, "latency_us": int, "adapter_us": int, "listen_only": bool,
@@ -42,10 +61,46 @@ def checked(config: "Any") -> "dict[str, Any]":
     found["readers"] = [_table("reader", one, _READER, ("port", "kind", "stream")) for one in found["readers"]]
     if not found["readers"]:
         raise ValueError("config readers: found none, expected at least one")
-    for name, default, least in (("beat_ms", 5000, 100), ("commit_ms", 5000, 0), ("resend_s", 30, 1)):
+    for name, default, least in (
+        ("beat_ms", 5000, 100),
+        ("commit_ms", 5000, 0),
+        ("resend_s", 30, 1),
+        ("watchdog_s", 0, 0),
+    ):
         found[name] = found.get(name, default)
         if found[name] < least:
             raise ValueError(f"config {name}: found {found[name]}, expected at least {least}")
+    if found["watchdog_s"] > 8:
+        raise ValueError(f"config watchdog_s: found {found['watchdog_s']}, expected at most 8")
+    if "wifi" in found:
+        found["wifi"] = _table("wifi", found["wifi"], _WIFI, ("ssid",), {"password": ""})
+    if "rules" in found:
+        found["rules"] = _table("rules", found["rules"], _RULES, (), {"limit": 64})
+        if not 1 <= found["rules"]["limit"] <= RULES_LIMIT_MAX:
+            raise ValueError(f"config rules limit: found {found['rules']['limit']}, expected 1 to {RULES_LIMIT_MAX}")
+    if "group" in found:
+        found["group"] = _group(found["group"], found["site"] + "/" + found["gateway"])
+    return found
+
+
+def _group(table: "Any", own: str) -> "dict[str, Any]":
+    found = _table("group", table, _GROUP, ("name", "members", "states"))
+    members = found["members"]
+    for member in members:
+        if type(member) is not str or len(member.split("/")) != 2:
+            raise ValueError(f"group members: found {member!r}, expected site/gateway")
+    names = [member.split("/")[1] for member in members]
+    if own not in members or len(set(names)) < len(names) or len(names) > 1 + PEERS_MAX:
+        raise ValueError(
+            f"group members: found {len(names)}, expected up to {1 + PEERS_MAX} with different names, {own} among them"
+        )
+    found["states"] = [_table("state", one, _STATE, ("name", "stream")) for one in found["states"]]
+    if not 0 < len(found["states"]) <= STATES_MAX:
+        raise ValueError(f"group states: found {len(found['states'])}, expected 1 to {STATES_MAX}")
+    for one in found["states"]:
+        ends = [one.get("on_at"), one.get("off_at")]
+        if ends != [None, None] and not all(type(end) is int or type(end) is float for end in ends):
+            raise ValueError("state {}: found {}, expected two numbers on_at and off_at".format(one["name"], ends))
     return found
 
 

@@ -3,12 +3,11 @@
 The same decoders, dialogue and stamper as on a PC. A draft is dated when it is stored, with what is known of the clock then.
 """
 
+from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.stamp import Stamper, after_question, wire_us
 from whenabouts_hardware import decoder
 from whenabouts_hardware.dialogue import Start
-from whenabouts_hardware.m6e_frames import set_read_power, set_region
-from whenabouts_hardware.observed import observed
-from whenabouts_hardware.readers import CYCLE_US, GAP_US, READERS, is_anchor, sightings
+from whenabouts_hardware.readers import GAP_US, facts, is_anchor, sightings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,27 +23,6 @@ BUFFERED_US = 2_000_000
 _GATHER_BITS, _BUSY_US = 32, 1000
 
 
-class Draft:
-    """A reading without its number and its UTC stamp: what was observed, and the window of host time that it lies in."""
-
-    __slots__ = ("attrs", "earliest_us", "key", "kind", "latest_us", "stream", "unit", "value")
-
-    def __init__(
-        self,
-        stream: str,
-        kind: str,
-        earliest_us: int,
-        latest_us: int,
-        key: "str | None" = None,
-        value: "Any" = None,
-        unit: "str | None" = None,
-        attrs: "dict[str, Any] | None" = None,
-    ) -> None:
-        self.stream, self.kind, self.key, self.value, self.unit = stream, kind, key, value, unit
-        self.earliest_us, self.latest_us = earliest_us, latest_us
-        self.attrs = attrs or {}
-
-
 class BoardReader:
     """Decodes, drives and stamps one reader; opened_us: nothing was read before.
 
@@ -58,23 +36,21 @@ class BoardReader:
 
     def __init__(self, config: "dict[str, Any]", opened_us: int) -> None:
         self.kind, self.stream = config["kind"], config["stream"]
-        if self.kind not in READERS:
-            raise ValueError("reader: found {!r}, expected one of {}".format(self.kind, ", ".join(sorted(READERS))))
-        facts = READERS[self.kind]
-        self.baud: int = config.get("baud", facts.baud)
+        kind = facts(self.kind)
+        self.baud: int = config.get("baud", kind.baud)
         gather_us = _BUSY_US + (_GATHER_BITS * 1_000_000 // self.baud if self.baud else 0)
-        latency_us = config.get("latency_us", facts.latency_us)
+        latency_us = config.get("latency_us", kind.latency_us)
         adapter_us = config.get("adapter_us", gather_us)
         self._names = config.get("key"), config.get("value")
         self.unit = config.get("unit")
-        options = dict(facts.options)
+        options = dict(kind.options)
         if self.kind == "line":
             options["form"] = config.get("form", "auto")
             options["columns"] = tuple(config.get("columns", ()))
-        self._decoder = decoder(facts.decoder, **options)
+        self._decoder = decoder(kind.decoder, **options)
         listen_only = bool(config.get("listen_only"))
-        self.dialogue = Start((), None) if listen_only else facts.dialogue(_start_commands(facts.start, config))
-        self._stamper = Stamper(self.baud, latency_us, adapter_us, CYCLE_US if self.kind == "m6e" else 0)
+        self.dialogue = Start((), None) if listen_only else kind.dialogue(_start_commands(kind.start, config))
+        self._stamper = Stamper(self.baud, latency_us, adapter_us, kind.cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
         self.clear_us = opened_us  # no later frame can have begun to arrive before
@@ -138,6 +114,8 @@ class BoardReader:
         return drafts
 
     def _measured(self, frame: "Frame") -> "list[Draft]":
+        from whenabouts_hardware.observed import observed  # with all that reads lines: of no use to other kinds
+
         found = observed(frame, self._names[0], self._names[1])
         if found is None:
             self.complaint = f"a line without {self._names[1] or self._names[0]}"
@@ -150,6 +128,10 @@ class BoardReader:
 
 def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
     """What starts a reader: region and power, where configured, behind the first command of its kind."""
+    if "region" not in config and "read_power_cdbm" not in config:
+        return start
+    from whenabouts_hardware.m6e_frames import set_read_power, set_region
+
     settings: tuple[bytes, ...] = ()
     if "region" in config:
         settings += (set_region(config["region"]),)

@@ -3,6 +3,7 @@
 On a board a port is `machine.UART`'s arguments; elsewhere it is the path of a terminal, which serves simulations.
 """
 
+import gc
 import json
 import os
 import select
@@ -10,7 +11,6 @@ import sys
 import time
 
 from whenabouts_edge.board.agent import Agent
-from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.net import Tcp, Udp
 from whenabouts_edge.board.ring import Ring
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 READ_BYTES = 256  # of a port at a time; less than this means that it was emptied
 LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
 IDLE_MS = 1  # pause of `forever` between steps
+# Needed at the start and seldom later: their code is let go, some 7 kB.
+FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
+SELDOM = ("whenabouts_edge.board.config", "whenabouts_protocol.messages")
 
 
 class Terminal:
@@ -76,22 +79,55 @@ def now_us_of_ticks() -> "Any":
 
 
 class Board:
-    """A board that runs. Raises ValueError for a configuration that cannot be used, OSError for flash or ports."""
+    """A board that runs. Raises ValueError for a configuration that cannot be used, OSError for flash, ports or files."""
 
     def __init__(self, config: "dict[str, Any]") -> None:
-        self._config = checked(config)
+        from whenabouts_edge.board.config import checked
+
+        config = self._config = checked(config)
         self.now_us = now_us_of_ticks()
-        ring = self._config["ring"]
+        ring = config["ring"]
         _make_folder(ring["folder"])
         bits = int.from_bytes(os.urandom(4), "big")
         self.ring = Ring(Flash(ring["folder"]), ring["segments"], ring["segment_bytes"], bits)
-        self.agent = Agent(self._config, self.ring, self.now_us())
+        rules_file = config.get("rules", {}).get("file")
+        rules = b"" if rules_file is None else _content(rules_file)
+        self.agent = Agent(config, self.ring, self.now_us(), rules)
         self.faults = 0  # of flash or network, that a step ended with
-        self._ports = [_open(one["port"], r.baud) for one, r in zip(self._config["readers"], self.agent.readers)]
+        self._ports = [_open(one["port"], r.baud) for one, r in zip(config["readers"], self.agent.readers)]
         self._empty_us = [self.now_us()] * len(self._ports)
         self._udp: Udp | None = None
         self._look_up_us = self.now_us()
         self._tcp: Tcp | None = None
+        self._has_network = "wifi" not in config
+        self._is_dated = False
+        self._births = 0
+        self._works = True
+        self._refused = 0
+        self._fault_us: int | None = None
+        self._radio: Any = None
+        self._lamp: Any = None
+        self._watchdog: Any = None
+        self._add_devices(bits)
+
+    def _add_devices(self, bits: int) -> None:
+        config = self._config
+        if "wifi" in config:
+            from whenabouts_edge.board.device import Radio
+            from whenabouts_edge.board.wifi import Wifi
+
+            self._wifi = Wifi(bits, self.now_us())
+            self._radio = Radio(config["wifi"]["ssid"], config["wifi"]["password"])
+        if "led" in config:
+            from whenabouts_edge.board.device import Lamp
+
+            self._lamp = Lamp(config["led"])
+        if config["watchdog_s"]:
+            from whenabouts_edge.board.device import Watchdog
+            from whenabouts_edge.board.watch import Watch
+
+            self._watch = Watch(self.now_us())
+            self._watchdog = Watchdog(config["watchdog_s"])
 
     def step(self) -> None:
         """One look at everything. Never waits but for flash, and for the look-up of a name. Never raises OSError: what fails
@@ -99,15 +135,57 @@ class Board:
         """
         for n in range(len(self._ports)):
             self._guarded(lambda n=n: self._serve(n))
-        self._guarded(self._ask_time)
-        self._guarded(self._serve_broker)
-        self._guarded(lambda: self.agent.step(self.now_us()))
+        if self._radio is not None:
+            self._guarded(self._serve_radio)
+        if self._has_network:
+            self._guarded(self._ask_time)
+            self._guarded(self._serve_broker)
+        self._works = self._guarded(lambda: self.agent.step(self.now_us()))
+        if self._births != self.agent.births:
+            self._births = self.agent.births
+            _let_go(SELDOM)
+        self._tell_how_it_is()
 
-    def _guarded(self, work: "Any") -> None:
+    def _guarded(self, work: "Any") -> bool:
         try:
             work()
         except OSError:
             self.faults += 1
+            return False
+        return True
+
+    def _serve_radio(self) -> None:
+        now_us = self.now_us()
+        command = self._wifi.step(now_us, self._radio.is_up())
+        if self._wifi.is_up and not self._has_network:
+            self._look_up_us = now_us
+            self.agent.has_network(now_us)
+        elif self._has_network and not self._wifi.is_up:
+            self.agent.lost("no Wi-Fi", now_us)
+            self._close()
+            if self._udp is not None:
+                self._udp.close()
+                self._udp = None
+        self._has_network = self._wifi.is_up
+        if command:
+            self._radio.do(command)
+
+    def _tell_how_it_is(self) -> None:
+        """To the lamp and the watchdog, where there are any."""
+        agent, store, now_us = self.agent, self.agent.store, self.now_us()
+        if self._watchdog is not None:
+            works = self._works and not store.fails
+            if self._watch.feeds(now_us, works, store.is_due(now_us), store.settled):
+                self._watchdog.feed()
+        if self._lamp is not None:
+            from whenabouts_edge.board import lamp
+
+            if not self._works or store.fails or store.refused != self._refused:
+                self._refused, self._fault_us = store.refused, now_us
+            faulty = self._fault_us is not None and now_us - self._fault_us < FAULT_SHOWN_US
+            connected = agent.mqtt is not None and agent.mqtt.connected
+            shown = lamp.condition(faulty, self._has_network, agent.clock.sample is not None, connected)
+            self._lamp.show(lamp.is_lit(shown, now_us))
 
     def stop(self, limit_us: int = 3_000_000) -> None:
         """An orderly end, in at most limit_us."""
@@ -156,9 +234,7 @@ class Board:
         try:
             if self._tcp is None:
                 if agent.wants_line(self.now_us()):
-                    broker = self._config["broker"]
-                    self._tcp = Tcp(broker["host"], broker["port"])
-                    agent.begin(self.now_us())
+                    self._begin_line()
             elif agent.mqtt is None:
                 self._close()
             elif self._tcp.is_open():
@@ -166,6 +242,26 @@ class Board:
         except OSError as error:
             agent.lost(f"broker: {error}", self.now_us())
             self._close()
+
+    def _begin_line(self) -> None:
+        broker = self._config["broker"]
+        ca_file = broker.get("ca_file")
+        if ca_file is None:
+            self._tcp = Tcp(broker["host"], broker["port"])
+        else:
+            from whenabouts_edge.board.tls import Tls
+
+            sample, now_us = self.agent.clock.sample, self.now_us()
+            if sample is None:  # certificates have dates
+                return
+            if not self._is_dated:
+                self._is_dated = True
+                _date(now_us + sample.offset_us)
+            try:
+                self._tcp = Tls(broker["host"], broker["port"], ca_file)
+            except ValueError as error:
+                raise OSError(str(error)) from None
+        self.agent.begin(self.now_us())
 
     def _exchange(self, tcp: Tcp) -> None:
         agent = self.agent
@@ -200,10 +296,36 @@ def _open(port: "Any", baud: int) -> "Any":
     return Uart(port, baud) if type(port) is dict else Terminal(port)
 
 
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _date(utc_us: int) -> None:
+    try:
+        from whenabouts_edge.board.device import set_real_time_clock
+
+        set_real_time_clock(utc_us)
+    except ImportError:
+        pass  # no board: the system knows the time
+
+
+def _let_go(names: "tuple[str, ...]") -> None:
+    """Forget loaded modules where memory is short; who needs them loads them again."""
+    if sys.implementation.name != "micropython":
+        return
+    for name in names:
+        if sys.modules.pop(name, None) is not None:
+            package, _, module = name.rpartition(".")
+            delattr(sys.modules[package], module)
+    gc.collect()
+
+
 def forever(path: str) -> None:
     """Run the configuration in this file until interrupted."""
     with open(path) as file:
-        board = Board(json.load(file))
+        config = json.load(file)
+    board = Board(config)
     sleep: Any = getattr(time, "sleep_ms", None)
     try:
         while True:

@@ -62,16 +62,22 @@ class Derived:
 
 
 class EdgeRules:
-    """All rules of a gateway. limit bounds what each keeps below what the rule itself allows: boards have less room.
+    """All rules of a gateway. limit bounds what each keeps below what the rule itself allows, told the pairs that one
+    reading and rule make derived readings of: boards have less room.
 
     Rules that were running before with the same definition go on with what they keep.
     """
 
     def __init__(
-        self, rules: "list[CompiledRule]", before: "EdgeRules | None" = None, limit: "int | None" = None
+        self,
+        rules: "list[CompiledRule]",
+        before: "EdgeRules | None" = None,
+        limit: "int | None" = None,
+        told: int = MAX_TOLD,
     ) -> None:
+        self._told = told
         self.rules = list(rules)
-        self.untold = {rule.derived: 0 for rule in self.rules}  # pairs beyond MAX_TOLD, which made no reading
+        self.untold = {rule.derived: 0 for rule in self.rules}  # pairs beyond `told`, which made no reading
         self.running = [(rule, _started(rule, before, limit)) for rule in self.rules]
         self._sides: dict[str, list[tuple[CompiledRule, Eager, int]]] = {}
         for rule, eager in self.running:
@@ -88,9 +94,9 @@ class EdgeRules:
         found = []
         for rule, eager, side in self._sides.get(stream, ()):
             others = eager.push(side, source, source.t_min, source.t_max, source.key)
-            if len(others) > MAX_TOLD:
-                self.untold[rule.derived] += len(others) - MAX_TOLD
-                others = others[-MAX_TOLD:]
+            if len(others) > self._told:
+                self.untold[rule.derived] += len(others) - self._told
+                others = others[-self._told :]
             for other in others:
                 if other is not source:  # a stream that is on both sides of a rule
                     a, b = (source, other) if side == 0 else (other, source)

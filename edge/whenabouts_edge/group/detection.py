@@ -22,10 +22,13 @@ MAX_OPEN = 32  # groups of changes that wait to be certain; beyond it the newest
 
 
 class Detection:
-    """Readings in, begins of states out: (earliest, latest, values by name). Conditions as in `conditions`."""
+    """Readings in, begins of states out: (earliest, latest, values by name). Conditions as in `conditions`.
 
-    def __init__(self, conditions: "list[Any]") -> None:
-        self._conditions = conditions
+    waiting: readings that wait for their order.
+    """
+
+    def __init__(self, conditions: "list[Any]", waiting: int = MAX_WAITING) -> None:
+        self._conditions, self._most = conditions, waiting
         self._waiting: list[tuple[int, int, Any, Any, dict[str, Any]]] = []  # in the order of earliest moments
         self._open: list[
             list[Any]
@@ -49,7 +52,7 @@ class Detection:
             while at and self._waiting[at - 1][0] > earliest_us:
                 at -= 1
             self._waiting.insert(at, (earliest_us, latest_us, condition, value, attrs))
-            if len(self._waiting) > MAX_WAITING:
+            if len(self._waiting) > self._most:
                 self.hurried += 1
                 self._take(1)
 

@@ -39,12 +39,21 @@ class Report:
 
 
 class GroupProcess:
-    """What a gateway knows and tells in its group. evidence_us: least time between two clock-only reports."""
+    """What a gateway knows and tells in its group. evidence_us: least time between two clock-only reports. held: messages of
+    another view that are kept.
+    """
 
     def __init__(
-        self, group: str, gateway: str, boot: int, peers: "list[str]", detection: "Detection", evidence_us: int
+        self,
+        group: str,
+        gateway: str,
+        boot: int,
+        peers: "list[str]",
+        detection: "Detection",
+        evidence_us: int,
+        held: int = MAX_HELD,
     ) -> None:
-        self._group, self._gateway, self._evidence_us = group, gateway, evidence_us
+        self._group, self._gateway, self._evidence_us, self._most = group, gateway, evidence_us, held
         self._detection = detection
         self._membership = Membership(group, gateway, boot, peers)
         self._next = self._membership.view()
@@ -144,7 +153,7 @@ class GroupProcess:
         """Keep a state of another view; one of the view that comes next ends the waiting for more members."""
         self.counters["other_view"] += 1
         self._held.append((now_us, gateway, boot, state))
-        self._held = self._held[-MAX_HELD:]
+        self._held = self._held[-self._most :]
         if state.view == self._next.number:
             self._settled_us = now_us
 

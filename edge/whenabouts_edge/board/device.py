@@ -1,0 +1,74 @@
+"""What only a board has: lamp, watchdog, Wi-Fi and real-time clock, thinly. Loaded only where configured."""
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_UNIX_EPOCH_YEAR = 1970
+_SECONDS_TO_2000 = 946_684_800
+
+
+class Lamp:
+    """pin: what `machine.Pin` takes."""
+
+    def __init__(self, pin: "Any") -> None:
+        import machine  # type: ignore[import-not-found,unused-ignore]  # boards alone have it
+
+        self._pin = machine.Pin(pin, machine.Pin.OUT)
+        self._lit: bool | None = None
+
+    def show(self, lit: bool) -> None:
+        """Switch it, if it is not so already: on a Pico W it hangs on the radio, and each switch is a message to that."""
+        if lit is not self._lit:
+            self._lit = lit
+            self._pin.value(1 if lit else 0)
+
+
+class Watchdog:
+    """Resets the board when it was not fed for so many seconds. Nothing can stop it."""
+
+    def __init__(self, timeout_s: int) -> None:
+        import machine  # type: ignore[import-not-found,unused-ignore]
+
+        self._watchdog = machine.WDT(timeout=1000 * timeout_s)
+
+    def feed(self) -> None:
+        """Again that long."""
+        self._watchdog.feed()
+
+
+class Radio:
+    """The board's own Wi-Fi as a station."""
+
+    def __init__(self, ssid: str, password: str) -> None:
+        import network  # type: ignore[import-not-found,unused-ignore]
+
+        self._ssid, self._password = ssid, password
+        self._wlan = network.WLAN(network.STA_IF)
+        self._wlan.active(True)
+
+    def is_up(self) -> bool:
+        """Whether it is joined and has an address."""
+        return bool(self._wlan.isconnected())
+
+    def do(self, command: str) -> None:
+        """What `wifi.Wifi.step` says; returns at once. Raises OSError when the radio refuses."""
+        if command == "join":
+            self._wlan.connect(self._ssid, self._password)
+        elif command == "leave":
+            self._wlan.disconnect()
+
+
+def set_real_time_clock(utc_us: int) -> None:
+    """Tell the real-time clock the time, where there is one: certificates are checked by it, and nothing else uses it."""
+    import machine  # type: ignore[import-not-found,unused-ignore]
+
+    if not hasattr(machine, "RTC"):  # of a PC, whose clock is its own
+        return
+    seconds = utc_us // 1_000_000
+    if time.gmtime(0)[0] != _UNIX_EPOCH_YEAR:  # boards that count from 2000
+        seconds -= _SECONDS_TO_2000
+    year, month, day, hour, minute, second, weekday = time.gmtime(seconds)[:7]
+    machine.RTC().datetime((year, month, day, weekday, hour, minute, second, 0))

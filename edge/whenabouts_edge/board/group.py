@@ -1,0 +1,129 @@
+"""A board as a process of its group: what it subscribes to, the clock of each reading, and states as drafts.
+
+The same process as on a PC, with limits that a board has memory for. A state is told to the peers only when the ring has it:
+what others build on is never lost with a power cut. Loaded only when configured.
+"""
+
+from whenabouts_edge.board.draft import Draft
+from whenabouts_edge.group.conditions import Presence, Threshold
+from whenabouts_edge.group.detection import Detection
+from whenabouts_edge.group.process import GroupProcess
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.group_state import KIND, attrs_of
+from whenabouts_protocol.topics import parse_topic, topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LEAVES = ("birth", "status", "state")
+WAITING_MAX = 64  # readings that wait for their order
+HELD_MAX = 8  # states of another view that wait for it
+
+
+class BoardGroup:
+    """config: the table `group`. peer_came: a birth came since this was last looked at. refused: messages of no use."""
+
+    def __init__(self, config: "dict[str, Any]", site: str, gateway: str, boot: int, evidence_us: int) -> None:
+        self.name: str = config["name"]
+        self.stream: str = config.get("stream", gateway + "/state")
+        self._gateway = gateway
+        self._sites: dict[str, str] = {}
+        for member in config["members"]:
+            peer_site, peer = member.split("/")
+            if peer != gateway:
+                self._sites[peer] = peer_site
+        states = config["states"]
+        self._single = states[0]["name"] if len(states) == 1 else None
+        self._detection = Detection([_condition(state) for state in states], WAITING_MAX)
+        self._process = GroupProcess(
+            self.name, gateway, boot, sorted(self._sites), self._detection, evidence_us, HELD_MAX
+        )
+        self._announced = 0
+        self.peer_came = False
+        self.refused = 0
+
+    @property
+    def topics(self) -> "list[str]":
+        """What to subscribe to: three topics of each peer, by name."""
+        return [topic(self._sites[gateway], gateway, leaf) for gateway in sorted(self._sites) for leaf in LEAVES]
+
+    @property
+    def members(self) -> "list[str]":
+        """Names in the order of the clock; this gateway alone before the first view."""
+        view = self._process.view
+        return [self._gateway] if view is None else [gateway for gateway, _ in view.members]
+
+    @property
+    def views(self) -> int:
+        """How many there were."""
+        return self._process.views
+
+    @property
+    def counters(self) -> "dict[str, int]":
+        """What was not believed, by reason."""
+        return self._process.counters
+
+    def heard(self, name: str, payload: bytes, now_us: int) -> None:
+        """A message on one of the topics."""
+        place = parse_topic(name)
+        if place is None or self._sites.get(place[1]) != place[0]:
+            return
+        site, gateway, leaf = place
+        try:
+            if leaf == "state":
+                self._process.receive(site, gateway, payload, now_us)
+            elif leaf == "birth":
+                self._born(site, gateway, payload, now_us)
+            elif payload:
+                self._told_status(site, gateway, payload, now_us)
+        except WireError:
+            self.refused += 1
+
+    def stamp(self, drafts: "list[Draft]") -> None:
+        """Let the detection see these readings, and give them the clock that they carry."""
+        for d in drafts:
+            d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
+
+    def advance(self, clear_us: int, now_us: int) -> "list[Draft]":
+        """The states and clock-only reports that are certain when all ports are known up to clear_us."""
+        drafts = []
+        for report in self._process.advance(clear_us, now_us):
+            value = report.values.get(self._single) if self._single else None
+            attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.evidence)
+            draft = Draft(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
+            draft.vclock, draft.tell = report.clock, not report.evidence
+            drafts.append(draft)
+        return drafts
+
+    def view_changed(self) -> bool:
+        """Whether there is another view than when this was last asked."""
+        before, self._announced = self._announced, self._process.views
+        return before != self._announced
+
+    def _born(self, site: str, gateway: str, payload: bytes, now_us: int) -> None:
+        if not payload:
+            self._process.removed(gateway, now_us)
+            return
+        from whenabouts_protocol.messages import decode_birth  # seldom needed
+
+        birth = decode_birth(payload)
+        if (birth.site, birth.gateway) != (site, gateway):
+            raise WireError(f"found a birth of {birth.site}/{birth.gateway}")
+        self._process.born(gateway, birth.boot, birth.group, now_us)
+        self.peer_came = True
+
+    def _told_status(self, site: str, gateway: str, payload: bytes, now_us: int) -> None:
+        from whenabouts_protocol.messages import decode_status
+
+        status = decode_status(payload)
+        if (status.site, status.gateway) == (site, gateway) and status.condition == "stopped":
+            self._process.stopped(gateway, status.boot, now_us)
+
+
+def _condition(state: "dict[str, Any]") -> "Presence | Threshold":
+    name, stream, key = state["name"], state["stream"], state.get("key")
+    if "on_at" in state:
+        hold_us = 1000 * state.get("hold_ms", 0)
+        return Threshold(name, stream, key, state.get("attr"), state["on_at"], state["off_at"], hold_us)
+    return Presence(name, stream, key, state.get("reads", 1), 1000 * state.get("leave_ms", 5000))

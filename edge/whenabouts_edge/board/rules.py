@@ -1,0 +1,82 @@
+"""Eager rules on a board: readings that are stored go in, with their numbers and stamps, derived ones come out.
+
+The same rules as on a PC, with limits that a board has memory for: LIMIT_MAX readings kept by all rules together, MAX_RULES
+rules, and TOLD pairs that one reading makes derived readings of; what goes beyond is counted. A reading that was refused
+derives nothing here. Loaded only when configured.
+"""
+
+from whenabouts_edge.board.draft import Draft
+from whenabouts_edge.eager.rules import KIND, UNIT, EdgeRules, Source
+from whenabouts_protocol.compiled_rule import decode_rules
+from whenabouts_protocol.errors import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from whenabouts_protocol.compiled_rule import CompiledRule
+    from whenabouts_protocol.reading import Reading
+
+MAX_RULES = 4
+TOLD = 8
+LIMIT = 64  # readings kept by default: about 12 kB
+
+
+class BoardRules:
+    """The rules of one board: from a message in the configuration, then as the cloud sends them. refused: messages.
+
+    Raises:
+        WireError: what was configured is no message of rules of this gateway.
+    """
+
+    def __init__(self, site: str, gateway: str, limit: int, first: bytes = b"") -> None:
+        self._site, self._gateway, self._limit = site, gateway, limit
+        self._first = self._decode(first) if first else []
+        self.running = self._run(self._first, None)
+        self.refused = 0
+        self.view = 0  # of the group, counted
+
+    @property
+    def streams(self) -> "list[str]":
+        """Names of the derived streams."""
+        return [rule.derived for rule in self.running.rules]
+
+    def received(self, payload: bytes) -> bool:
+        """Run what a message says from now on; whether that changed anything. Empty: only those that were configured."""
+        try:
+            rules = self._decode(payload) if payload else self._first
+        except WireError:
+            self.refused += 1
+            return False
+        if rules == self.running.rules:
+            return False
+        self.running = self._run(rules, self.running)
+        return True
+
+    def wants(self, draft: Draft) -> bool:
+        """Whether some rule takes this reading."""
+        return draft.kind != "gap" and self.running.wants(draft.stream)
+
+    def stored(self, draft: Draft, r: "Reading") -> "list[Draft]":
+        """What a reading that some rule wants, and that is stored now, derives."""
+        source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
+        source.boot, source.seq = r.boot, r.seq
+        derived = []
+        for pair in self.running.push(r.stream, source):
+            attrs: dict[str, Any] = dict(pair.attrs())
+            made = Draft(pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT, attrs)
+            made.stamp = pair.t_min, pair.t_max, pair.clock_state
+            made.vclock = pair.vclock
+            derived.append(made)
+        return derived
+
+    def _decode(self, payload: bytes) -> "list[CompiledRule]":
+        site, gateway, rules = decode_rules(payload)
+        if (site, gateway) != (self._site, self._gateway):
+            raise WireError(f"found rules of {site}/{gateway}, expected those of {self._site}/{self._gateway}")
+        if len(rules) > MAX_RULES:
+            raise WireError(f"found {len(rules)} rules, expected at most {MAX_RULES} on a board")
+        return rules
+
+    def _run(self, rules: "list[CompiledRule]", before: "EdgeRules | None") -> EdgeRules:
+        return EdgeRules(rules, before, self._limit // max(1, len(rules)), TOLD)

@@ -1,0 +1,50 @@
+"""When a board joins its Wi-Fi, and when it leaves it to join anew. Pure: told whether it is up, says what to do.
+
+    join --(up)--> up --(lost)--> pause --> join ...        join --(JOIN_US without success)--> leave, pause --> join ...
+
+The pause doubles from attempt to attempt, and begins anew once the network has held for STABLE_US.
+"""
+
+JOIN_US = 20_000_000  # to join and get an address; more than any that works needs
+PAUSE_US_MIN, PAUSE_US_MAX = 1_000_000, 60_000_000
+STABLE_US = 30_000_000
+
+
+class Wifi:
+    """bits: random ones of this board, so that boards which lose their network together come back one by one.
+
+    is_up: since the last step. joins, losses: how often.
+    """
+
+    def __init__(self, bits: int, now_us: int) -> None:
+        self._bits = bits & 255
+        self._pause_us = PAUSE_US_MIN
+        self._until_us: int | None = now_us  # the pause, when there is one
+        self._since_us = now_us  # the attempt, or being up
+        self.is_up = False
+        self.joins = self.losses = 0
+
+    def step(self, now_us: int, is_up: bool) -> str:
+        """What to do now: "join", "leave" or "". is_up: whether the network is there, with an address."""
+        if is_up:
+            if not self.is_up:
+                self.is_up, self._until_us, self._since_us = True, None, now_us
+                self.joins += 1
+            elif now_us - self._since_us >= STABLE_US:
+                self._pause_us = PAUSE_US_MIN
+            return ""
+        if self.is_up:
+            self.is_up = False
+            self.losses += 1
+            return self._give_up(now_us)
+        if self._until_us is None:
+            return self._give_up(now_us) if now_us - self._since_us >= JOIN_US else ""
+        if now_us < self._until_us:
+            return ""
+        self._until_us, self._since_us = None, now_us
+        return "join"
+
+    def _give_up(self, now_us: int) -> str:
+        self._until_us = now_us + self._pause_us - self._pause_us * self._bits // 512
+        self._pause_us = min(PAUSE_US_MAX, 2 * self._pause_us)
+        return "leave"

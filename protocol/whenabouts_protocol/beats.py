@@ -1,0 +1,191 @@
+"""Beats and acknowledgements, the messages that go to and fro all the time. Layout in `wire.cddl`.
+
+Apart from `messages`, which a board needs at its start alone; with it, what all these messages have in common: maps with the
+schema, site and gateway under the same keys as a batch, decoded under the same limits, and ending in WireError whatever the
+bytes.
+"""
+
+from whenabouts_protocol import cbor
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.reading import CLOCK_STATES, INT64_MAX, INT64_MIN, check_origin
+from whenabouts_protocol.wire import K_BOOT, K_GATEWAY, K_SCHEMA, K_SITE, SCHEMA, read_head
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed
+
+K_A, K_B, K_C, K_D, K_E, K_F, K_G = range(4, 11)
+
+
+class Message:
+    """Fields by name, comparable and printable."""
+
+    __slots__: "tuple[str, ...]" = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._values() == other._values()
+
+    def __repr__(self) -> str:
+        return type(self).__name__ + repr(self._values())
+
+    def _values(self) -> "tuple[Any, ...]":
+        return tuple([getattr(self, name) for name in self.__slots__])
+
+
+class Beat(Message):
+    """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published: for each
+    boot named, `published[boot]` is (first, last), the numbers that the gateway still keeps and has published. What is
+    before first was confirmed by the cloud and is forgotten, so that a new landing need not wait for it; first is
+    last + 1 when all is confirmed. bound_us is None when the clock is unbounded.
+    """
+
+    __slots__ = (
+        "boot", "bound_us", "clock_state", "frontier_us", "gateway", "published", "site", "spool_bytes", "spool_readings",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        site: str,
+        gateway: str,
+        boot: int,
+        frontier_us: "int | None",
+        published: "dict[int, tuple[int, int]]",
+        clock_state: str,
+        bound_us: "int | None",
+        spool_readings: int = 0,
+        spool_bytes: int = 0,
+    ) -> None:
+        self.site, self.gateway, self.boot = site, gateway, boot
+        self.frontier_us, self.published = frontier_us, published
+        self.clock_state, self.bound_us = clock_state, bound_us
+        self.spool_readings, self.spool_bytes = spool_readings, spool_bytes
+
+
+class Ack(Message):
+    """From the cloud, retained: for each boot the highest number up to which every reading has landed durably."""
+
+    __slots__ = ("gateway", "landed", "site")
+
+    def __init__(self, site: str, gateway: str, landed: "dict[int, int]") -> None:
+        self.site, self.gateway, self.landed = site, gateway, landed
+
+
+def encode_beat(m: Beat) -> bytes:
+    """The bytes of a heartbeat. Raises WireError when a field is out of its range."""
+    if m.clock_state not in CLOCK_STATES:
+        raise WireError(f"beat clock state: expected one of {', '.join(CLOCK_STATES)}")
+    return encoded(
+        m,
+        {
+            K_BOOT: m.boot,
+            K_A: m.frontier_us,
+            K_B: _triples(m.published),
+            K_C: CLOCK_STATES.index(m.clock_state),
+            K_D: m.bound_us,
+            K_E: m.spool_readings,
+            K_F: m.spool_bytes,
+        },
+        decode_beat,
+    )
+
+
+def decode_beat(data: bytes) -> Beat:
+    """The heartbeat in data. Raises WireError for anything else."""
+    head = read_head(data)
+    frontier_us, bound_us = head.get(K_A), head.get(K_D)
+    return Beat(
+        *origin_of(head),
+        None if frontier_us is None else int_in(frontier_us, INT64_MIN, INT64_MAX, "beat frontier"),
+        _ranges(head, K_B),
+        CLOCK_STATES[int_in(head.get(K_C), 0, len(CLOCK_STATES) - 1, "beat clock state")],
+        None if bound_us is None else int_in(bound_us, 0, INT64_MAX, "beat bound"),
+        int_in(head.get(K_E), 0, INT64_MAX, "beat spool readings"),
+        int_in(head.get(K_F), 0, INT64_MAX, "beat spool bytes"),
+    )
+
+
+def encode_ack(m: Ack) -> bytes:
+    """The bytes of an acknowledgement. Raises WireError when a field is out of its range."""
+    return encoded(m, {K_A: _pairs(m.landed)}, decode_ack)
+
+
+def decode_ack(data: bytes) -> Ack:
+    """The acknowledgement in data. Raises WireError for anything else."""
+    head = read_head(data)
+    _check_origin(head, 0)
+    return Ack(head[K_SITE], head[K_GATEWAY], _boots(head, K_A))
+
+
+def encoded(m: "Any", fields: "dict[int, Any]", decode: "Any") -> bytes:
+    fields[K_SCHEMA], fields[K_SITE], fields[K_GATEWAY] = SCHEMA, m.site, m.gateway
+    data = cbor.dumps(fields)
+    decode(data)  # what this side would refuse to read it must not send
+    return data
+
+
+def origin_of(head: "dict[Any, Any]") -> "tuple[str, str, int]":
+    _check_origin(head, head.get(K_BOOT))
+    return head[K_SITE], head[K_GATEWAY], head[K_BOOT]
+
+
+def _check_origin(head: "dict[Any, Any]", boot: "Any") -> None:
+    try:
+        check_origin(head.get(K_SITE), head.get(K_GATEWAY), boot)
+    except ValueError as error:
+        raise WireError(str(error)) from None
+
+
+def _pairs(boots: "Any") -> "list[list[int]]":
+    try:
+        return [[boot, number] for boot, number in sorted(boots.items())]
+    except (ValueError, TypeError, AttributeError):
+        raise WireError("boots: found no map from boot to number") from None
+
+
+def _triples(boots: "Any") -> "list[list[int]]":
+    try:
+        return [[boot, first, last] for boot, (first, last) in sorted(boots.items())]
+    except (ValueError, TypeError, AttributeError):
+        raise WireError("boots: found no map from boot to first and last number") from None
+
+
+def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
+    boots: dict[int, int] = {}
+    for pair in list_in(head, key, MAX_BOOTS, "boots"):
+        if type(pair) is not list or len(pair) != 2:
+            raise WireError("boots: found an entry that is not [boot, number]")
+        boot = int_in(pair[0], 0, INT64_MAX, "boot")
+        if boot in boots:
+            raise WireError(f"boots: found boot {boot} twice")
+        boots[boot] = int_in(pair[1], 0, INT64_MAX, "number")
+    return boots
+
+
+def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
+    ranges: dict[int, tuple[int, int]] = {}
+    for entry in list_in(head, key, MAX_BOOTS, "boots"):
+        if type(entry) is not list or len(entry) != 3:
+            raise WireError("boots: found an entry that is not [boot, first, last]")
+        boot = int_in(entry[0], 0, INT64_MAX, "boot")
+        if boot in ranges:
+            raise WireError(f"boots: found boot {boot} twice")
+        last = int_in(entry[2], 0, INT64_MAX - 1, "last number")
+        ranges[boot] = (int_in(entry[1], 0, last + 1, "first number"), last)
+    return ranges
+
+
+def list_in(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[Any]":
+    value = head.get(key)
+    if type(value) is not list or len(value) > limit:
+        raise WireError(f"{what}: found no array of at most {limit} entries")
+    return value
+
+
+def int_in(value: "Any", low: int, high: int, what: str) -> int:
+    if type(value) is not int or not low <= value <= high:
+        raise WireError(
+            f"{what}: found {value if type(value) is int else type(value).__name__}, expected {low}..{high}"
+        )
+    return value

@@ -1,0 +1,99 @@
+"""A board's line with TLS to a real broker, here and on the MicroPython VM: only to a server that is who it should be."""
+
+import importlib.util
+import ipaddress
+import json
+
+import pytest
+
+from support.board_site import TimeServer, board_config, start_board
+from support.edge_agent import Bench, witness
+from support.micropython import run_on_board
+from support.paths import REPOSITORY
+from support.tls_broker import tls_broker
+from whenabouts_edge.board.tls import certificates
+from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.world import GATE, Sighting
+
+SCRIPT = REPOSITORY / "tests/micropython/board_tls.py"
+WHERE = ["here", "board"]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    with tls_broker(tmp_path_factory.mktemp("tls")) as made:
+        yield made
+
+
+def outcome(where, host, port, ca_file):
+    """What the script tells."""
+    if where == "board":
+        return run_on_board(SCRIPT, host, str(port), str(ca_file), heap="1m").splitlines()
+    spec = importlib.util.spec_from_file_location("board_tls", SCRIPT)
+    here = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(here)
+    return here.run(host, port, str(ca_file))
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_server_with_the_right_certificate_is_believed(broker, where):
+    """A message of two kilobytes goes out and comes back, and nothing waits for the handshake."""
+    assert outcome(where, "localhost", broker.tls, broker.ca) == [
+        "connected", "heard whole", "asked again and again",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("wrong", ["another authority", "another name", "no TLS", "no certificate in the file"])
+def test_any_other_is_refused_with_a_reason(broker, where, wrong, tmp_path):
+    """Nothing of ours is said to it."""
+    host, port, ca_file = "localhost", broker.tls, broker.ca
+    if wrong == "another authority":
+        ca_file = broker.other_ca
+    elif wrong == "another name":
+        host = str(ipaddress.IPv4Address(0x7F000001))
+    elif wrong == "no TLS":
+        port = broker.plain
+    else:
+        ca_file = tmp_path / "empty.pem"
+        ca_file.write_text("no certificate\n")
+    found = outcome(where, host, port, ca_file)
+    assert "connected" not in found
+    if wrong == "no certificate in the file":
+        assert found == ["no line: ca_file: found no certificate, expected PEM"]
+    elif wrong == "no TLS":  # a plain broker hangs up on the first packet
+        assert found[-1] == "closed" or found[0].startswith("refused: ")
+    else:
+        assert found[0].startswith("refused: ")
+
+
+def test_all_certificates_of_a_file_are_read(broker):
+    """Whatever stands around them."""
+    both = f"first\n{broker.ca.read_text()}\nsecond\r\n{broker.other_ca.read_text()}"
+    assert len(certificates(both)) == 2
+    assert certificates(both)[0] == certificates(broker.ca.read_text())[0] != certificates(both)[1]
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_readings_go_out_over_tls(broker, where, tmp_path):
+    """The whole agent: it waits for the time, as certificates have dates, then it connects and publishes."""
+    with Bench(tmp_path) as bench:
+        ports = bench.folder / "ports" / "gate"
+        config = {"host": "localhost", "port": broker.tls, "keepalive_s": 10, "ca_file": str(broker.ca)}
+        with (
+            PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, ports) as gate,
+            TimeServer(bench.sim_clock) as ntp,
+            witness(broker.plain) as seen,
+        ):
+            reader = {"port": str(ports), "kind": "rdm6300", "stream": "gate/tags"}
+            path = board_config(bench, ntp.port, [reader], broker=config)
+            assert json.loads(path.read_text())["broker"] == config
+            start_board(bench, path, where)
+            seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()), 30)
+            start_us = bench.true_us() + 300_000
+            gate.go([Sighting(start_us + i * 70_000, GATE.name, i, f"{i:010X}") for i in range(6)])
+            bench.wait("reported", lambda: len(gate.emitted) + gate.unseen >= 6, 20)
+            reported = {e.key for e in gate.emitted if not e.damaged}
+            assert reported
+            seen.wait("badges", lambda: seen.keys() >= reported)

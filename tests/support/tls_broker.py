@@ -1,0 +1,81 @@
+"""A mosquitto with a plain and a TLS port, and certificates that openssl made for it."""
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from whenabouts_sim.broker import find_mosquitto, free_port
+
+START_S = 20
+
+
+@dataclass
+class TlsBroker:
+    """plain, tls: ports. ca: certificate that signed the broker's, which is for `localhost`. other_ca: another one."""
+
+    plain: int
+    tls: int
+    ca: Path
+    other_ca: Path
+
+
+def _openssl(*arguments: object) -> None:
+    program = shutil.which("openssl")
+    if program is None:
+        raise FileNotFoundError("openssl: found none, expected the program; on Debian: apt-get install openssl")
+    subprocess.run([program, *map(str, arguments)], check=True, capture_output=True)
+
+
+def make_certificates(folder: Path) -> None:
+    """ca.pem, other.pem; server.pem for localhost, signed by the first, with server.key."""
+    for name in ("ca", "other"):
+        _openssl(
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 2, "-subj", f"/CN={name}",
+            "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem",
+        )  # fmt: skip
+    _openssl(
+        "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", folder / "server.key",
+        "-out", folder / "server.csr",
+    )  # fmt: skip
+    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+    _openssl(
+        "x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
+        "-CAcreateserial", "-days", 2, "-extfile", folder / "names", "-out", folder / "server.pem",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def tls_broker(folder: Path) -> Iterator[TlsBroker]:
+    """A broker that runs until the end of the block."""
+    mosquitto = find_mosquitto()
+    if mosquitto is None:
+        raise FileNotFoundError("mosquitto: found none, expected the daemon; on Debian: apt-get install mosquitto")
+    make_certificates(folder)
+    plain, tls = free_port(), free_port()
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    (folder / "m.conf").write_text(
+        f"user {me}\nallow_anonymous true\nlistener {plain} 127.0.0.1\n"
+        f"listener {tls} 127.0.0.1\ncertfile {folder}/server.pem\nkeyfile {folder}/server.key\n"
+    )
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen([mosquitto, "-c", folder / "m.conf"], stdout=log, stderr=log)
+    try:
+        until_s = time.monotonic() + START_S
+        for port in (plain, tls):
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                assert process.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < until_s, (folder / "log").read_text()
+                time.sleep(0.02)
+        yield TlsBroker(plain, tls, folder / "ca.pem", folder / "other.pem")
+    finally:
+        process.terminate()
+        process.wait(10)
