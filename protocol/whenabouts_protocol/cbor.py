@@ -32,11 +32,12 @@ def dumps(value: "Any") -> bytes:
         WireError: value has no form in this profile.
     """
     out = bytearray()
-    _write(value, out, 0)
+    write(value, out, 0)
     return bytes(out)
 
 
-def _write_head(major: int, argument: int, out: bytearray) -> None:
+def write_head(major: int, argument: int, out: bytearray) -> None:
+    """Append the head of an item: its major type in the upper three bits, and its value or length."""
     if argument < 24:
         out.append(major | argument)
     elif argument < 0x100:
@@ -56,19 +57,20 @@ def _write_head(major: int, argument: int, out: bytearray) -> None:
         raise WireError("integer: found more than 64 bits signed")
 
 
-def _write(value: "Any", out: bytearray, depth: int) -> None:
+def write(value: "Any", out: bytearray, depth: int = 0) -> None:
+    """Append the bytes of value, which stands so deep within others. Raises WireError as `dumps`."""
     kind = type(value)
     if kind is int:
         if value >= 0:
-            _write_head(0x00, value, out)
+            write_head(0x00, value, out)
         else:
-            _write_head(0x20, -1 - value, out)
+            write_head(0x20, -1 - value, out)
     elif kind is str:
         text = _utf8(value)
-        _write_head(0x60, len(text), out)
+        write_head(0x60, len(text), out)
         out.extend(text)
     elif kind is bytes:
-        _write_head(0x40, len(value), out)
+        write_head(0x40, len(value), out)
         out.extend(value)
     elif value is None:
         out.append(0xF6)
@@ -82,17 +84,17 @@ def _write(value: "Any", out: bytearray, depth: int) -> None:
     elif depth >= MAX_DEPTH:
         raise WireError(f"nesting: found more than {MAX_DEPTH} levels")
     elif kind is list or kind is tuple:
-        _write_head(0x80, len(value), out)
+        write_head(0x80, len(value), out)
         for item in value:
-            _write(item, out, depth + 1)
+            write(item, out, depth + 1)
     elif kind is dict:
         for key in value:
             if type(key) is not int and type(key) is not str:
                 raise WireError(f"map key: found {type(key).__name__}, expected int or text")
-        _write_head(0xA0, len(value), out)
+        write_head(0xA0, len(value), out)
         for key in sorted(value, key=_key_order):  # boards keep no order of their own
-            _write(key, out, depth + 1)
-            _write(value[key], out, depth + 1)
+            write(key, out, depth + 1)
+            write(value[key], out, depth + 1)
     else:
         raise WireError(f"value: found {kind.__name__}, expected int, float, str, bytes, bool, None, list or dict")
 

@@ -27,7 +27,7 @@ K_SCHEMA, K_SITE, K_GATEWAY, K_BOOT, K_SEQ, K_T_MIN, K_VCLOCKS, K_STREAMS, K_KEY
 _HEX = "0123456789ABCDEF"
 
 
-class _Dictionary:
+class Dictionary:
     """Distinct values in order of first appearance, each with its index."""
 
     def __init__(self) -> None:
@@ -35,6 +35,7 @@ class _Dictionary:
         self._index: dict[Any, int] = {}
 
     def index(self, value: "Any") -> int:
+        """Its index, a new one when it comes for the first time."""
         found = self._index.get(value)
         if found is None:
             found = self._index[value] = len(self.values)
@@ -53,7 +54,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
     if not 0 < len(readings) <= MAX_BATCH_READINGS:
         raise WireError(f"batch: found {len(readings)} readings, expected 1 to {MAX_BATCH_READINGS}")
     first = readings[0]
-    streams, keys, attr_names, vclocks = _Dictionary(), _Dictionary(), _Dictionary(), _Dictionary()
+    streams, keys, attr_names, vclocks = Dictionary(), Dictionary(), Dictionary(), Dictionary()
     rows: list[list[Any]] = []
     try:
         seq, t_min = first.seq, first.t_min
@@ -69,7 +70,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
                 r.t_min - t_min,
                 r.t_max - r.t_min,
                 streams.index((r.stream, KINDS.index(r.kind), r.unit)),
-                None if r.key is None else keys.index(_pack_key(r.key)),
+                None if r.key is None else keys.index(pack_key(r.key)),
                 CLOCK_STATES.index(r.clock_state),
                 vclocks.index(r.vclock),
                 r.value,
@@ -138,7 +139,8 @@ def _check_size(data: bytes) -> None:
         raise WireError(f"message: found {len(data)} bytes, expected at most {MAX_MESSAGE_BYTES}")
 
 
-def _pack_key(key: str) -> "str | bytes":
+def pack_key(key: str) -> "str | bytes":
+    """A key as it travels."""
     if len(key) % 2 or not key:
         return key
     for c in key:

@@ -13,6 +13,7 @@ from support.board_flash import CutFlash
 from support.reader_frames import published
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.agent import Agent
+from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.courier import RESEND_US_MAX, WINDOW, Courier
 from whenabouts_edge.board.draft import Draft
@@ -245,9 +246,9 @@ def test_readings_that_have_no_wire_form_are_refused_alone():
 def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
     """Eight texts of 900 characters: at most four in one attempt, whatever comes of it."""
     store, ring, _ = made(segment_bytes=16384)
-    tried, encode = [], store_module.encode_batch
+    tried, write = [], Batches._write
     monkeypatch.setattr(
-        store_module, "encode_batch", lambda readings: (tried.append(len(readings)), encode(readings))[1]
+        Batches, "_write", lambda self, drafts, *more: (tried.append(len(drafts)), write(self, drafts, *more))
     )
     store.accept([Draft("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
     store.step(0, flush=True)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from whenabouts_edge.board.group import BoardGroup
     from whenabouts_edge.board.ring import Ring
     from whenabouts_edge.board.rules import BoardRules
-    from whenabouts_protocol.reading import Reading
 
 SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
 PROMISE_US = 250_000
@@ -103,16 +102,19 @@ class Agent:
         if self.rules is not None or self.group is not None:
             self.store.on_stored = self._stored
 
-    def _stored(self, drafts: "list[Draft]", readings: "list[Reading]") -> None:
+    def _stored(self, drafts: "list[Draft]", first_seq: int, now_us: int) -> None:
         """These have their numbers, and survive a power cut: derive from them, and tell the peers of states."""
-        for draft, reading in zip(drafts, readings):
+        rules = self.rules
+        for n, draft in enumerate(drafts):
+            derives = rules is not None and rules.wants(draft)
+            if not derives and not draft.tell:
+                continue
+            reading = self.store.reading(draft, first_seq + n, now_us)
             if draft.tell:
                 self._state = encode_batch([reading])
                 self._states = self._states[1 - UNTOLD_MAX :] + [self._state]  # noqa: RUF005
-        if self.rules is not None:
-            derived = self.rules.stored(drafts, readings)
-            if derived:
-                self.store.accept(derived, max([draft.latest_us for draft in derived]))
+            if rules is not None and derives:
+                self.store.accept(rules.stored(draft, reading), now_us)
 
     def _detect(self, clear_us: int, now_us: int) -> None:
         """Take up the states that are certain by now, before anything is promised for a later time."""

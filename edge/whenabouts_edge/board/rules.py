@@ -12,6 +12,8 @@ from whenabouts_protocol.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from whenabouts_protocol.compiled_rule import CompiledRule
     from whenabouts_protocol.reading import Reading
 
@@ -51,20 +53,21 @@ class BoardRules:
         self.running = self._run(rules, self.running)
         return True
 
-    def stored(self, drafts: "list[Draft]", readings: "list[Reading]") -> "list[Draft]":
-        """What these readings, which are stored, derive."""
-        derived: list[Draft] = []
-        for draft, r in zip(drafts, readings):
-            if draft.kind == "gap" or not self.running.wants(r.stream):
-                continue
-            source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
-            source.boot, source.seq = r.boot, r.seq
-            for pair in self.running.push(r.stream, source):
-                made = Draft(pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT)
-                made.attrs.update(pair.attrs())
-                made.stamp = pair.t_min, pair.t_max, pair.clock_state
-                made.vclock = pair.vclock
-                derived.append(made)
+    def wants(self, draft: Draft) -> bool:
+        """Whether some rule takes this reading."""
+        return draft.kind != "gap" and self.running.wants(draft.stream)
+
+    def stored(self, draft: Draft, r: "Reading") -> "list[Draft]":
+        """What a reading that some rule wants, and that is stored now, derives."""
+        source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
+        source.boot, source.seq = r.boot, r.seq
+        derived = []
+        for pair in self.running.push(r.stream, source):
+            attrs: dict[str, Any] = dict(pair.attrs())
+            made = Draft(pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT, attrs)
+            made.stamp = pair.t_min, pair.t_max, pair.clock_state
+            made.vclock = pair.vclock
+            derived.append(made)
         return derived
 
     def _decode(self, payload: bytes) -> "list[CompiledRule]":

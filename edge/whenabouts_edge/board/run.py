@@ -10,13 +10,11 @@ import select
 import sys
 import time
 
-from whenabouts_edge.board import lamp
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.net import Tcp, Udp
 from whenabouts_edge.board.ring import Ring
 from whenabouts_edge.board.ticks import Ticks
-from whenabouts_edge.board.watch import Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 READ_BYTES = 256  # of a port at a time; less than this means that it was emptied
 LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
 IDLE_MS = 1  # pause of `forever` between steps
-COLLECT_BYTES = 8192  # allocated between collections: often, so that free memory stays in one piece
 # Needed at the start and seldom later: their code is let go, some 7 kB.
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
 SELDOM = ("whenabouts_edge.board.config", "whenabouts_protocol.messages")
@@ -109,7 +106,6 @@ class Board:
         self._works = True
         self._refused = 0
         self._fault_us: int | None = None
-        self._watch = Watch(self.now_us())
         self._radio: Any = None
         self._lamp: Any = None
         self._watchdog: Any = None
@@ -129,7 +125,9 @@ class Board:
             self._lamp = Lamp(config["led"])
         if config["watchdog_s"]:
             from whenabouts_edge.board.device import Watchdog
+            from whenabouts_edge.board.watch import Watch
 
+            self._watch = Watch(self.now_us())
             self._watchdog = Watchdog(config["watchdog_s"])
 
     def step(self) -> None:
@@ -181,6 +179,8 @@ class Board:
             if self._watch.feeds(now_us, works, store.is_due(now_us), store.settled):
                 self._watchdog.feed()
         if self._lamp is not None:
+            from whenabouts_edge.board import lamp
+
             if not self._works or store.fails or store.refused != self._refused:
                 self._refused, self._fault_us = store.refused, now_us
             faulty = self._fault_us is not None and now_us - self._fault_us < FAULT_SHOWN_US
@@ -328,8 +328,6 @@ def forever(path: str) -> None:
     with open(path) as file:
         config = json.load(file)
     board = Board(config)
-    if hasattr(gc, "threshold"):
-        gc.threshold(COLLECT_BYTES)
     sleep: Any = getattr(time, "sleep_ms", None)
     try:
         while True:

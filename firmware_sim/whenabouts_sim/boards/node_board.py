@@ -29,10 +29,13 @@ class NodeBoard:
         with NodeBoard(folder, uarts={0: reader.path}) as board:
             subprocess.run(["mpremote", "connect", board.port, "cp", "main.py", ":"])
 
-    port: path of the terminal of its console; it stays when the power goes. uarts: for each number of a UART the path of a
-    terminal, or "tcp:HOST:PORT". heap_kb: memory for Python objects, None for as much as they take. patience_s: with a console
-    that nobody reads; then its output is lost, as a board's on USB is. `power_off()` ends it as pulling the plug does, `power_on(cut_after_bytes)` starts it again, to be cut within the write to flash that exceeds so
-    many bytes; `wait()` awaits such an end.
+    port: path of the terminal of its console; it stays when the power goes.
+    uarts: for each number of a UART the path of a terminal, or "tcp:HOST:PORT".
+    heap_kb: memory for Python objects, None for as much as they take.
+    patience_s: with a console that nobody reads; then its output is lost, as a board's on USB is.
+
+    `power_off()` ends it as pulling the plug does. `power_on(cut_after_bytes)` starts it again, to be cut within the write
+    to flash that exceeds so many bytes; `wait()` awaits such an end.
 
     Raises:
         NodeMissing: Node or the VM is not installed.

@@ -59,7 +59,7 @@ const heard = []; // bytes for the console that were taken from the ring
 
 function print(bytes) {
   printed.push(...bytes);
-  if (printed.length >= 256) flush();
+  if (printed.length >= 256 || bytes.includes(10)) flush(); // what was said is out when the power goes
 }
 
 function flush() {

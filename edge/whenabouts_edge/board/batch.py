@@ -1,0 +1,119 @@
+"""The message of a batch written straight from drafts into a buffer that is there already: byte for byte what
+`whenabouts_protocol.wire.encode_batch` makes of the readings that they become, without making these.
+
+That needs 32 readings and their rows at once, some 16 kB on a board. Here there are the tables of the head, and one row at a
+time. The checks of a reading are the same.
+"""
+
+from whenabouts_protocol.cbor import write, write_head
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.reading import CLOCK_STATES, KINDS, check_observation, check_origin
+from whenabouts_protocol.wire import SCHEMA, Dictionary, pack_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from whenabouts_edge.board.draft import Draft
+
+_FIELDS = 11  # of the head, with the rows as its last
+_ROW_FIXED = 8
+_ARRAY, _MAP = 0x80, 0xA0
+
+
+class Buffer:
+    """A bytearray of fixed size, as far as writing needs one. Raises WireError when it is full."""
+
+    def __init__(self, size: int) -> None:
+        self._data = bytearray(size)
+        self._size = 0
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._size = 0
+
+    def append(self, byte: int) -> None:
+        """One more byte."""
+        if self._size == len(self._data):
+            raise WireError(f"batch: found more than {self._size} bytes")
+        self._data[self._size] = byte
+        self._size += 1
+
+    def extend(self, data: bytes) -> None:
+        """More bytes."""
+        end = self._size + len(data)
+        if end > len(self._data):
+            raise WireError(f"batch: found more than {len(self._data)} bytes")
+        self._data[self._size : end] = data
+        self._size = end
+
+    def content(self) -> bytes:
+        """What was written."""
+        return bytes(memoryview(self._data)[: self._size])
+
+
+class Batches:
+    """Writes the batches of one boot, of at most bytes_max each.
+
+    Raises:
+        ValueError: names that are no topic levels.
+    """
+
+    def __init__(self, site: str, gateway: str, boot: int, bytes_max: int) -> None:
+        check_origin(site, gateway, boot)
+        self._origin = site, gateway, boot
+        self._buffer = Buffer(bytes_max)
+
+    def encoded(self, drafts: "list[Draft]", first_seq: int, stamp_of: "Any") -> "bytes | None":
+        """The message of these with the next numbers; None if it is too long, or one of them has no wire form.
+
+        stamp_of: gives t_min, t_max and clock state of a draft.
+        """
+        try:
+            self._write(drafts, first_seq, stamp_of)
+        except ValueError:  # WireError is one
+            return None
+        return self._buffer.content()
+
+    def _write(self, drafts: "list[Draft]", first_seq: int, stamp_of: "Any") -> None:
+        out: Any = self._buffer
+        out.clear()
+        streams, keys, names, clocks = Dictionary(), Dictionary(), Dictionary(), Dictionary()
+        for n, draft in enumerate(drafts):
+            t_min, t_max, state = stamp_of(draft)
+            check_observation(
+                first_seq + n, draft.stream, draft.kind, t_min, t_max, draft.key, draft.value, draft.unit, draft.attrs,
+                state, draft.vclock,
+            )  # fmt: skip
+            streams.index((draft.stream, KINDS.index(draft.kind), draft.unit))
+            if draft.key is not None:
+                keys.index(pack_key(draft.key))
+            if draft.attrs:
+                names.index(tuple(sorted(draft.attrs)))
+            clocks.index(draft.vclock)
+        base_us = stamp_of(drafts[0])[0]
+        site, gateway, boot = self._origin
+        write_head(_MAP, _FIELDS, out)
+        tables = (clocks.values, streams.values, keys.values, names.values)
+        for key, value in enumerate((SCHEMA, site, gateway, boot, first_seq, base_us) + tables):  # noqa: RUF005
+            write(key, out)
+            write(value, out, 1)
+        write(_FIELDS - 1, out)
+        write_head(_ARRAY, len(drafts), out)
+        for draft in drafts:
+            t_min, t_max, state = stamp_of(draft)
+            write_head(_ARRAY, _ROW_FIXED + (1 + len(draft.attrs) if draft.attrs else 0), out)
+            out.append(0)  # the numbers have no gaps
+            write(t_min - base_us, out)
+            base_us = t_min
+            write(t_max - t_min, out)
+            write(streams.index((draft.stream, KINDS.index(draft.kind), draft.unit)), out)
+            write(None if draft.key is None else keys.index(pack_key(draft.key)), out)
+            write(CLOCK_STATES.index(state), out)
+            write(clocks.index(draft.vclock), out)
+            write(draft.value, out)
+            if draft.attrs:
+                sorted_names = sorted(draft.attrs)
+                write(names.index(tuple(sorted_names)), out)
+                for name in sorted_names:
+                    write(draft.attrs[name], out)

@@ -1,0 +1,172 @@
+"""On the board's VM: what a board's whole program holds in memory, and that it works in a hard heap.
+
+argv: `held` or `work`, kind of reader, folder for the flash, and JSON that the configuration is changed by. The program is
+`run.Board`; ports, sockets and time are replaced, nothing else. `held` prints bytes as JSON after each stage, then a map of
+the heap. `work` prints what was published in a long run through all stages: readings without the time, with a full store,
+a broker that comes late, everything taken.
+"""
+
+import gc
+import json
+import struct
+import sys
+
+gc.collect()
+BEFORE = gc.mem_alloc()
+
+from whenabouts_edge.board import run  # noqa: E402  # memory is measured before
+
+S = 1_000_000
+EPOCH_S = 1_790_000_000
+FRAMES = {
+    "rdm6300": lambda n: b"\x02" + f"{n:010X}{xor(n):02X}".encode() + b"\x03",
+    "line": lambda n: b'{"t": %d.5, "probe": "north", "ok": true}\n' % n,
+}
+
+
+def xor(n):
+    value = 0
+    while n:
+        value, n = value ^ (n & 255), n >> 8
+    return value
+
+
+class Port:
+    """A reader's port; `waiting` is what it sends next."""
+
+    waiting = b""
+
+    def read(self):
+        data, self.waiting = self.waiting[: run.READ_BYTES], self.waiting[run.READ_BYTES :]
+        return data
+
+    def write(self, data):
+        pass
+
+
+class Line:
+    """A broker that is there once `up`, takes everything, and counts; answers are minimal."""
+
+    up = False
+    kinds = {}  # noqa: RUF012  # MicroPython has no typing
+
+    def __init__(self, host, port):
+        if not Line.up:
+            raise OSError(111)
+        self.answers = b""
+
+    def is_open(self):
+        return True
+
+    def write(self, packet):
+        kind = packet[0] >> 4
+        at = 2 if packet[1] < 128 else 3
+        if kind == 1:
+            self.answers += b"\x20\x02\x00\x00"
+        elif kind == 8:
+            self.answers += b"\x90\x03" + packet[at : at + 2] + b"\x01"
+        elif kind == 12:
+            self.answers += b"\xd0\x00"
+        elif kind == 3:
+            size = int.from_bytes(packet[at : at + 2], "big")
+            leaf = bytes(packet[at + 2 : at + 2 + size]).split(b"/")[-1].decode()
+            Line.kinds[leaf] = Line.kinds.get(leaf, 0) + 1
+            if packet[0] & 6:
+                self.answers += b"\x40\x02" + packet[at + 2 + size : at + 4 + size]
+        return len(packet)
+
+    def read(self):
+        data, self.answers = self.answers, b""
+        return data or None
+
+    def close(self):
+        pass
+
+
+class TimeServer:
+    """Answers once `up`, at once and right."""
+
+    up = False
+    packet = None
+
+    def __init__(self, host, port):
+        pass
+
+    def send(self, data):
+        self.packet = data
+
+    def read(self):
+        if self.packet is None or not TimeServer.up:
+            return None
+        cookie, self.packet = self.packet[40:48], None
+        utc = struct.pack(">II", EPOCH_S + CLOCK[0] // S + 2_208_988_800, 0)
+        return struct.pack(">BBbbII4s", 0x24, 2, 6, -20, 0, 300, b"TEST") + bytes(8) + cookie + utc + utc
+
+    def close(self):
+        pass
+
+
+CLOCK = [1000]
+PORT = Port()
+
+
+def made(kind, folder, more):
+    """The board, with all that is replaced."""
+    run.Tcp, run.Udp, run._open = Line, TimeServer, lambda port, baud: PORT
+    run.now_us_of_ticks = lambda: lambda: CLOCK[0]
+    config = {
+        "site": "bench", "gateway": "gw", "broker": {"host": "b"}, "ntp": {"host": "n"},
+        "readers": [{"port": 0, "kind": kind, "stream": "gate/tags"}],
+        "ring": {"folder": folder, "segments": 4, "segment_bytes": 8192},
+    }  # fmt: skip
+    config.update(more)
+    return run.Board(config)
+
+
+def steps(board, count, frame=None):
+    """So many steps of 50 ms, with a frame in each."""
+    for _ in range(count):
+        CLOCK[0] += 50_000
+        if frame is not None:
+            PORT.waiting += frame(CLOCK[0] // 50_000)
+        board.step()
+
+
+def held():
+    gc.collect()
+    return gc.mem_alloc() - BEFORE
+
+
+def stages(kind, folder, more):
+    """The stages by name, each when it is reached."""
+    frame = FRAMES.get(kind)
+    board = made(kind, folder, more)
+    steps(board, 3)
+    yield "started", board
+    steps(board, 150, frame)
+    yield "full, without the time", board
+    TimeServer.up = True
+    steps(board, 300, frame)
+    yield "dated, without a broker", board
+    Line.up = True
+    steps(board, 1200, frame)
+    yield "connected", board
+
+
+if __name__ == "__main__":
+    found = {}
+    for stage, board in stages(sys.argv[2], sys.argv[3], json.loads(sys.argv[4])):
+        if sys.argv[1] == "held":
+            found[stage] = held()
+        else:
+            found[stage] = board.ring.next_seq
+    if sys.argv[1] == "held":
+        import micropython
+
+        print(json.dumps(found))
+        micropython.mem_info(1)
+    else:
+        store = board.agent.store
+        found["stored"], found["refused"] = board.agent.readers[0].readings - store.refused, store.refused
+        found["faults"], found["published"] = board.faults, Line.kinds
+        print(json.dumps(found))

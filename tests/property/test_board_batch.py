@@ -1,0 +1,100 @@
+"""Batches that a board writes straight from drafts: the bytes that readings made of them would give, or none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whenabouts_edge.board.batch import Batches, Buffer
+from whenabouts_edge.board.draft import Draft
+from whenabouts_protocol import Reading, WireError, decode_batch, encode_batch
+from whenabouts_protocol.reading import CLOCK_STATES, KINDS
+
+BYTES_MAX = 700
+names = st.text("ab/é", min_size=0, max_size=3)
+values = st.one_of(
+    st.none(), st.booleans(), st.integers(-(1 << 64), 1 << 64), st.floats(), st.text(max_size=6), st.just("\ud800"),
+    st.just(b"no value"),
+)  # fmt: skip
+times = st.one_of(st.integers(-5, 5), st.integers(-(1 << 62), 1 << 62), st.just(1_790_000_000_000_000))
+
+
+@st.composite
+def drafts(draw):
+    """A draft with its stamp; now and then one that is no reading."""
+    key = draw(st.one_of(st.none(), st.sampled_from(["E200", "e200", "0A", "0A1", "", "x" * 257]), names))
+    attrs = draw(st.dictionaries(names, values.filter(lambda v: v is not None), max_size=3))
+    kind = draw(st.sampled_from([*KINDS, *KINDS, "none such"]))
+    unit = draw(st.sampled_from([None, "Cel", ""]))
+    draft = Draft(draw(names), kind, 0, 0, key, draw(values), unit, attrs)
+    draft.vclock = draw(st.sampled_from([(), (0,), (3, 0), (-1,)]))
+    t_min = draw(times)
+    draft.stamp = (
+        t_min,
+        t_min + draw(st.sampled_from([0, 7, 300_000, 1 << 40, -1])),
+        draw(st.sampled_from(CLOCK_STATES)),
+    )
+    return draft
+
+
+def reference(batch, first_seq):
+    """The message of the readings that these become; None if there is none, or it is too long."""
+    try:
+        message = encode_batch([
+            Reading(
+                site="hall", gateway="gw", boot=7 << 32, seq=first_seq + n, stream=d.stream, kind=d.kind, key=d.key,
+                value=d.value, unit=d.unit, attrs=d.attrs, t_min=d.stamp[0], t_max=d.stamp[1], clock_state=d.stamp[2],
+                vclock=d.vclock,
+            )
+            for n, d in enumerate(batch)
+        ])  # fmt: skip
+    except ValueError:
+        return None
+    return message if len(message) <= BYTES_MAX else None
+
+
+@given(st.lists(drafts(), min_size=1, max_size=12), st.sampled_from([0, 5, 1 << 33]))
+def test_the_bytes_are_those_of_the_readings(batch, first_seq):
+    """At every prefix, and one by one, with one buffer for all of them."""
+    batches = Batches("hall", "gw", 7 << 32, BYTES_MAX)
+    for part in [batch[: n + 1] for n in range(len(batch))] + [[draft] for draft in batch]:
+        found = batches.encoded(part, first_seq, lambda draft: draft.stamp)
+        assert found == reference(part, first_seq)
+
+
+def test_good_drafts_do_give_messages():
+    """A batch that fits is one that the bridge decodes; one more byte than there is room for is none."""
+    batch = [Draft("dock/tags", "tag", 0, 0, f"E2{n:06X}", attrs={"rssi": -50 - n, "antenna": 1}) for n in range(20)]
+    for n, draft in enumerate(batch):
+        draft.stamp = 1_790_000_000_000_000 + n, 1_790_000_000_070_000 + n, "bounded"
+    message = Batches("hall", "gw", 7 << 32, BYTES_MAX).encoded(batch, 3, lambda draft: draft.stamp)
+    assert [(r.seq, r.key, r.attrs["rssi"]) for r in decode_batch(message)] == [
+        (3 + n, f"E2{n:06X}", -50 - n) for n in range(20)
+    ]
+    assert Batches("hall", "gw", 7 << 32, len(message)).encoded(batch, 3, lambda draft: draft.stamp) == message
+    assert Batches("hall", "gw", 7 << 32, len(message) - 1).encoded(batch, 3, lambda draft: draft.stamp) is None
+
+
+def test_names_that_are_none_are_refused_at_once():
+    """Not with the first reading."""
+    with pytest.raises(ValueError, match="reading site"):
+        Batches("a/b", "gw", 1, 100)
+
+
+@given(st.lists(st.binary(max_size=5), max_size=10), st.integers(0, 20))
+def test_a_buffer_takes_what_fits(pieces, size):
+    """What would not fit is refused whole; what was written stays."""
+    buffer, expected = Buffer(size), b""
+    for piece in pieces:
+        if len(expected) + len(piece) <= size:
+            buffer.extend(piece)
+            expected += piece
+        else:
+            with pytest.raises(WireError, match="found more than"):
+                buffer.extend(piece)
+        assert buffer.content() == expected
+    for _ in range(size - len(expected)):
+        buffer.append(1)
+    with pytest.raises(WireError, match=f"found more than {size} bytes"):
+        buffer.append(1)
+    buffer.clear()
+    assert buffer.content() == b""
