@@ -36,7 +36,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
-test: setup broker $(ZCBOR)/.ready $(NODE)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
+test: setup broker $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)  ## Run every test; installs mosquitto by apt when it is missing and this is root.
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
 lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict types, those of boards too.

@@ -92,7 +92,7 @@ class Device:
         return self._mpremote(["exec", code])
 
     def detach(self) -> None:
-        """Take the main program away and restart, in one run, as its watchdog leaves seconds; wait until the board answers."""
+        """Take the main program away and restart, in one run: its watchdog leaves seconds. Wait until the board answers."""
         code = f"import machine, os\ntry:\n os.remove({MAIN_PATH!r})\nfinally:\n machine.reset()"
         self._mpremote(["exec", "--no-follow", code])
         self.wait_awake()
