@@ -27,7 +27,9 @@ BOARDS_HAVE = STANDARD | {
     "errno", "gc", "io", "machine", "micropython", "network", "ntptime", "os", "random", "re", "select", "socket", "ssl",
     "sys", "time", "uctypes", "vfs",
 }  # fmt: skip
-DRIVERS = {f"whenabouts_edge.board.{name}" for name in ("device", "flash", "net", "run", "tls")}
+DRIVERS = {"whenabouts_edge.board"} | {
+    f"whenabouts_edge.board.{name}" for name in ("device", "flash", "net", "run", "tls")
+}
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.
 REPLACED = {"whenabouts_protocol.eager": {"bisect"}}
