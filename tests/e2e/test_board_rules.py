@@ -118,7 +118,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         reader = {"port": str(office.links["rfid"].path), "kind": "rdm6300", "stream": "rfid/badges"}
         config = board_config(office, ntp.port, [reader], site="office", gateway="rfid", group=group)
         assert json.loads(config.read_text())["group"] == group
-        board = start_board(office, config, where)
+        board = start_board(office, config, where, "224k")
 
         def shared_view(before=None):
             views = [office.group(name) for name in linux]
@@ -166,7 +166,7 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         assert {state_of(r).number for r in told if state_of(r).view == view} >= {2}
 
         board.kill()
-        start_board(office, config, where)
+        start_board(office, config, where, "224k")
         office.wait("another view", lambda: shared_view(view), 40)
         second = office.group("wall")["view"]
         office.badge("rfid", 3)

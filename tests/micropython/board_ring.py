@@ -14,6 +14,7 @@ from whenabouts_edge.board.ring import Ring
 BLOCK, BLOCKS = 512, 48
 IMAGE = bytearray(BLOCK * BLOCKS)  # of whichever device is alive
 ring_module.MESSAGE_BYTES_MAX = 60
+gc.threshold(-1)  # within a collection no Python can run, and this block device is Python: `run` collects between lives
 
 
 class PowerCut(Exception):

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from support.board_files import compiled_board
 from support.micropython import tool
-from support.paths import REPOSITORY
 from whenabouts_sim.clocks import SimClock
 from whenabouts_sim.stack import Part, Stack
 
@@ -78,10 +78,9 @@ def board_config(stack: Stack, ntp_port: int, readers: list[Mapping[str, object]
     return path
 
 
-def start_board(stack: Stack, config: Path, where: str, heap: str = "512k") -> Part:
-    """The board's agent as a process: on the MicroPython VM (`board`) or on this Python (`here`)."""
+def start_board(stack: Stack, config: Path, where: str, heap: str = "192k") -> Part:
+    """The board's agent as a process: on the MicroPython VM, compiled and with a hard heap (`board`), or here (`here`)."""
     if where == "here":
         return stack.start("board", [sys.executable, "-m", "whenabouts_edge.board.run", str(config)])
-    path = os.pathsep.join(str(REPOSITORY / folder) for folder in ("protocol", "hardware", "edge"))
     vm = [str(tool("micropython")), "-X", f"heapsize={heap}", "-m", "whenabouts_edge.board.run", str(config)]
-    return stack.start("board", ["env", f"MICROPYPATH={path}{os.pathsep}.frozen", *vm])
+    return stack.start("board", ["env", f"MICROPYPATH={compiled_board()}{os.pathsep}.frozen", *vm])

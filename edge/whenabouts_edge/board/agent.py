@@ -197,9 +197,12 @@ class Agent:
         self.problem, self._pause_us = "", RECONNECT_US_MIN
         self.connections += 1
         self.courier.restart()
-        # Subscribed before the birth is out: peers answer it with their newest states.
-        mqtt.subscribe([self._topic("ack")] + ([self._topic("rules")] if self.rules else []), now_us)
-        for name in self.group.topics if self.group else []:  # one by one: their answers stay short
+        # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.
+        topics = self.group.topics if self.group is not None else []
+        if self.rules is not None:
+            topics.append(self._topic("rules"))
+        topics.append(self._topic("ack"))
+        for name in topics:
             mqtt.subscribe([name], now_us)
         mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
         mqtt.publish(self._topic("status"), self._statuses["online"], now_us, retain=True)

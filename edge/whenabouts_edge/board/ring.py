@@ -134,10 +134,11 @@ class Ring:
                 self.refused += 1
                 return None
             head, crc = _head(generation)
-        body = struct.pack(_RECORD, len(payload), self.boot, self.next_seq, count) + payload
-        crc = binascii.crc32(body, crc)
+        fields = struct.pack(_RECORD, len(payload), self.boot, self.next_seq, count)
+        crc = binascii.crc32(payload, binascii.crc32(fields, crc))
         self._doubted = (generation, offset)
-        self._flash.write(self._name(generation), offset, head + body + struct.pack(_CRC, crc))
+        record = b"".join([head, fields, payload, struct.pack(_CRC, crc)])  # one copy: memory is short
+        self._flash.write(self._name(generation), offset, record)
         self._doubted = None
         self._held[generation % self._segments] = generation
         start = (generation, offset + len(head))

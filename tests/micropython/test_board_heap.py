@@ -1,0 +1,94 @@
+"""A board's whole program in a small heap, compiled as it is flashed.
+
+The VM here has pointers of 64 bits and blocks of 32 bytes, boards have half of both; code and texts are as large on both.
+The same program in the same states holds 0.74 of these numbers on a VM with integers of 31 bits and blocks of 16 bytes
+(measured with the build for Node, which is not among the tools of these tests).
+"""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.board_files import compile_file, compiled_board
+from support.micropython import tool
+
+SCRIPT = Path(__file__).parent / "board_heap.py"
+BLOCK = 32
+BLOCK_BYTES_MAX = 8192  # 4 kB on a board: a larger piece may not be found when memory has been used for long
+BATCH_MAX = 32  # may still wait at the end
+MORE_MAX = 100  # gaps, and states of a group
+RULES = {"rules": {}}
+GROUP = {
+    "group": {
+        "name": "g", "members": ["bench/gw", "bench/b"],
+        "states": [{"name": "here", "stream": "gate/tags", "leave_ms": 1000}],
+    }
+}  # fmt: skip
+
+
+def run(tmp_path, what, heap, kind, more):
+    """What the script prints with a hard heap."""
+    compile_file(SCRIPT, tmp_path / "board_heap.mpy")
+    path = os.pathsep.join([str(tmp_path), str(compiled_board()), ".frozen"])
+    done = subprocess.run(
+        [str(tool("micropython")), "-X", f"heapsize={heap}", "-m", "board_heap", what, kind, str(tmp_path / "flash"),
+         json.dumps(more)],
+        env={**os.environ, "MICROPYPATH": path}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def largest_block(heap_map):
+    """Bytes of the largest piece in use in a map of the heap: a letter and the `=` behind it."""
+    blocks = ""
+    for line in heap_map.splitlines():
+        if found := re.match(r"[0-9a-f]{5,8}: (.*)$", line):
+            blocks += found[1].replace(" ", "")
+        elif "lines all free" in line:
+            blocks += "."
+    return BLOCK * max(len(piece) for piece in re.findall(r"[^.=]=*", blocks))
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "rest", "full"),
+    [
+        ("rdm6300", {}, 128_000, 144_000),
+        ("line", {}, 128_000, 168_000),
+        ("rdm6300", RULES, 150_000, 166_000),
+        ("rdm6300", GROUP, 158_000, 174_000),
+    ],
+    ids=["badges", "lines", "rules", "group"],
+)
+def test_what_a_board_holds(tmp_path, kind, more, rest, full):
+    """At rest and with as many readings in memory as wait for the time at most; never in a piece that is too large.
+
+    Started, full (without the time), dated (without a broker), connected.
+    """
+    told = run(tmp_path, "held", "4m", kind, more)
+    held = json.loads(told.splitlines()[0])
+    assert held["started"] < rest
+    assert max(held.values()) == held["full, without the time"] < full
+    assert held["connected"] < held["started"] + 16_000
+    assert largest_block(told) <= BLOCK_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("heap", "more"),
+    [("168k", {}), ("192k", RULES), ("208k", GROUP)],
+    ids=["badges", "rules", "group"],
+)
+def test_it_works_in_little_more_than_it_holds(tmp_path, heap, more):
+    """A hard heap: every reading is stored or refused, and what is stored is published, with beats in between."""
+    found = json.loads(run(tmp_path, "work", heap, "rdm6300", more))
+    assert found["faults"] == 0
+    assert found["refused"] > 0
+    assert found["stored"] > 1000
+    assert found["stored"] - BATCH_MAX <= found["connected"] <= found["stored"] + MORE_MAX
+    assert found["published"]["obs"] > 30
+    assert found["published"]["beat"] > 3
+    assert (found["published"].get("state", 0) > 0) == ("group" in more)
