@@ -4,7 +4,9 @@ from gc import *
 
 import _host
 
+_collect = _host.collect  # to look it up takes memory, of which there may be none
+
 
 def collect():
-    _host.collect()
+    _collect()
     return 0

@@ -21,12 +21,12 @@ vfs.umount("/")
 vfs.mount(_flash, "/")
 os.chdir("/")
 _ballast = []
-_import = builtins.__import__
+_import, _breathe = builtins.__import__, _host.breathe
 
 
 def _import_with_room(*given):
     """Import; what loading the modules before has left over is collected first."""
-    _host.breathe()
+    _breathe()
     return _import(*given)
 
 

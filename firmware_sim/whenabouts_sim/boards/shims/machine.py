@@ -1,9 +1,12 @@
 """`machine` of a board: UARTs that the host wires to readers, reset, watchdog; pins remember what they were set to."""
 
 import io
+import time
 
 import _host
 from uctypes import addressof
+
+_available, _recv, _send, _poll = _host.available, _host.recv, _host.send, _host.poll
 
 PWRON_RESET, WDT_RESET = 1, 3
 
@@ -56,23 +59,23 @@ class UART(io.IOBase):
         self._timeout = timeout
 
     def any(self):
-        return _host.available(self._channel)
+        return _available(self._channel)
 
     def readinto(self, data, size=None):
-        count = _host.recv(self._channel, addressof(data), size or len(data), self._timeout)
+        count = _recv(self._channel, addressof(data), size or len(data), self._timeout)
         return count if count > 0 else None
 
     def read(self, size=None):
         size = min(size or len(self._buffer), len(self._buffer))
-        count = _host.recv(self._channel, addressof(self._buffer), size, self._timeout)
+        count = _recv(self._channel, addressof(self._buffer), size, self._timeout)
         return bytes(memoryview(self._buffer)[:count]) if count > 0 else None
 
     def write(self, data):
-        count = _host.send(self._channel, addressof(data), len(data))
+        count = _send(self._channel, addressof(data), len(data))
         return count if count >= 0 else None
 
     def ioctl(self, request, argument):
-        return _host.poll(self._channel) & argument if request == 3 else -1
+        return _poll(self._channel) & argument if request == 3 else -1
 
     def deinit(self):
         _host.close(self._channel)
@@ -99,6 +102,18 @@ class Pin:
 
     def toggle(self):
         self._value = 1 - self._value
+
+
+class RTC:
+    """The clock of the board; what it is set to lasts until the next reset."""
+
+    def datetime(self, moment=None):
+        if moment is None:
+            now = time.gmtime(time.time())
+            return now[:3] + (now[6],) + now[3:6] + (0,)
+        wanted_s = time.mktime(moment[:3] + moment[4:7] + (0, 0))
+        time._set_s += wanted_s - time.time()
+        return None
 
 
 class WDT:

@@ -11,7 +11,8 @@ SOCK_STREAM, SOCK_DGRAM = 1, 2
 SOL_SOCKET, SO_REUSEADDR = 4095, 4
 IPPROTO_TCP, IPPROTO_UDP = 6, 17
 
-_OPENING, _OPEN, _FAILED = 1, 2, 4  # states of a channel
+_recv, _send, _poll, _state = _host.recv, _host.send, _host.poll, _host.state
+_OPENING, _FAILED = 1, 4  # states of a channel
 _POLL = 3  # request of ioctl
 
 
@@ -24,7 +25,7 @@ def _checked(count):
 def getaddrinfo(host, port, family=0, kind=0, proto=0, flags=0):
     channel = _checked(_host.open("name", host, 0, 0))
     answer = bytearray(40)
-    count = _host.recv(channel, addressof(answer), len(answer), -1)
+    count = _recv(channel, addressof(answer), len(answer), -1)
     _host.close(channel)
     if count < 0:
         raise OSError(-2 if count == -2 else count)
@@ -56,18 +57,18 @@ class socket(io.IOBase):
         if self._wait_ms == 0:
             raise OSError(errno.EINPROGRESS)
         waited_ms = 0
-        while _host.state(self._channel) == _OPENING:
+        while _state(self._channel) == _OPENING:
             if 0 <= self._wait_ms <= waited_ms:
                 raise OSError(errno.ETIMEDOUT)
             _host.sleep_ms(1)
             waited_ms += 1
-        if _host.state(self._channel) == _FAILED:
-            _checked(_host.recv(self._channel, addressof(bytearray(1)), 1, 0))
+        if _state(self._channel) == _FAILED:
+            _checked(_recv(self._channel, addressof(bytearray(1)), 1, 0))
 
     def send(self, data):
         channel = self._open()
         while True:
-            count = _host.send(channel, addressof(data), len(data))
+            count = _send(channel, addressof(data), len(data))
             if count != -errno.EAGAIN or self._wait_ms == 0:
                 return _checked(count)
             _host.sleep_ms(1)
@@ -88,11 +89,11 @@ class socket(io.IOBase):
 
     def recv(self, size):
         data = bytearray(size)
-        count = _checked(_host.recv(self._open(), addressof(data), size, self._wait_ms))
+        count = _checked(_recv(self._open(), addressof(data), size, self._wait_ms))
         return bytes(memoryview(data)[:count])
 
     def readinto(self, data, size=None):
-        count = _host.recv(self._open(), addressof(data), size or len(data), self._wait_ms)
+        count = _recv(self._open(), addressof(data), size or len(data), self._wait_ms)
         return None if count == -errno.EAGAIN else _checked(count)
 
     def read(self, size=-1):
@@ -127,11 +128,11 @@ class socket(io.IOBase):
 
     def recvfrom(self, size):
         head = bytearray(8)
-        _checked(_host.recv(self._open(), addressof(head), 8, self._wait_ms))
+        _checked(_recv(self._open(), addressof(head), 8, self._wait_ms))
         length = head[0] << 8 | head[1]
         data = bytearray(length)
         if length:
-            _checked(_host.recv(self._channel, addressof(data), length, -1))
+            _checked(_recv(self._channel, addressof(data), length, -1))
         sender = ".".join([str(part) for part in head[2:6]]), head[6] << 8 | head[7]
         return bytes(data[:size]), sender
 
@@ -140,7 +141,7 @@ class socket(io.IOBase):
             return -1
         if self._channel is None:
             return 16
-        return _host.poll(self._channel) & (argument | 24)
+        return _poll(self._channel) & (argument | 24)
 
     def close(self):
         if self._channel is not None:

@@ -5,24 +5,18 @@ from utime import *
 import _host
 from uctypes import addressof
 
+# Functions of the host are bound once: to look one up takes memory, of which there may be none.
+ticks_us = ticks_cpu = _host.ticks_us
+ticks_ms = _host.ticks_ms
+_sleep_ms = _host.sleep_ms
+_wall_us = _host.wall_us
 _wall = bytearray(8)
-
-
-def ticks_us():
-    return _host.ticks_us()
-
-
-def ticks_ms():
-    return _host.ticks_ms()
-
-
-def ticks_cpu():
-    return _host.ticks_us()
+_set_s = 0  # what machine.RTC was set ahead by
 
 
 def time_ns():
-    _host.wall_us(addressof(_wall))
-    return int.from_bytes(_wall, "little") * 1000
+    _wall_us(addressof(_wall))
+    return int.from_bytes(_wall, "little") * 1000 + _set_s * 1000000000
 
 
 def time():
@@ -30,12 +24,12 @@ def time():
 
 
 def sleep_ms(ms):
-    _host.sleep_ms(max(0, ms))
+    _sleep_ms(max(0, ms))
 
 
 def sleep_us(us):
-    _host.sleep_ms(max(0, us) / 1000)
+    _sleep_ms(max(0, us) / 1000)
 
 
 def sleep(seconds):
-    _host.sleep_ms(max(0, seconds) * 1000)
+    _sleep_ms(max(0, seconds) * 1000)
