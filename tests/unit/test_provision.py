@@ -11,6 +11,7 @@ from whenabouts_edge.board.config import checked
 from whenabouts_edge.cli import main
 from whenabouts_edge.config import ConfigError
 from whenabouts_edge.flash.boards import UnknownBoard, board, known
+from whenabouts_edge.flash.ports import Ports
 from whenabouts_edge.flash.provision import provision, redacted
 
 FINE = """\
@@ -89,6 +90,14 @@ def test_other_pins_are_named_with_the_port():
     """UART 1 on pins 8 and 9."""
     config = made(FINE.replace("uart0", "uart1:tx=8,rx=9")).config
     assert config["readers"][0]["port"] == {"id": 1, "tx": 8, "rx": 9, "rxbuf": 1024}
+
+
+def test_two_readers_share_neither_uart_nor_pin():
+    """On an ESP32 any pin can be any UART's."""
+    ports = Ports(board("esp32"))
+    assert ports.take("uart1", "a") == ({"id": 1, "tx": 25, "rx": 26, "rxbuf": 1024}, [])
+    assert ports.take("uart2:tx=17,rx=26", "b")[1] == ["port: found pin 26 again, expected one that reader a has not"]
+    assert ports.take("uart1:tx=4,rx=5", "c")[1] == ["port: found uart1 again, expected one that reader a has not"]
 
 
 def test_a_board_on_this_computer_reads_terminals_and_reaches_its_localhost():

@@ -7,7 +7,6 @@ Times between writes and beats are those of boards unless they are set: a board'
 """
 
 import ipaddress
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,11 +15,11 @@ from typing import Any
 
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.config import ConfigError, key_lines, parse
-from whenabouts_edge.flash.boards import BoardFacts, UartFacts
+from whenabouts_edge.flash.boards import BoardFacts
+from whenabouts_edge.flash.ports import Ports
 from whenabouts_edge.settings import Config, GroupConfig, ReaderConfig
 
 SEGMENT_BYTES = 32768  # of the ring: eight blocks of flash
-_PORT = re.compile(r"(\w+)(?::tx=(\d+),rx=(\d+))?")
 _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS_BROKER_PASSWORD"
 # Settings that have no effect on a board, and that nobody misses there.
 _WITHOUT_EFFECT = {("", "state_dir"): "readings wait in the board's flash"}
@@ -99,6 +98,7 @@ class _Maker:
     ) -> None:
         self._config, self._given, self._board, self._read = config, given, board, read
         self._source, self._lines = source, lines
+        self._ports = Ports(board)
         self.mistakes: list[tuple[int, str]] = []
         self.notes: list[str] = []
         self.files: dict[str, bytes] = {}
@@ -116,7 +116,6 @@ class _Maker:
             "ring": {"folder": "/spool", "segments": board.ring_segments, "segment_bytes": SEGMENT_BYTES},
             "build": f"whenabouts {version('whenabouts')} on {board.name}",
         }
-        self._refuse_shared_ports()
         for table, key, name in (("spool", "commit_ms", "commit_ms"), ("beat", "every_ms", "beat_ms")):
             if self._is_given(table, key):
                 made[name] = self._given[table][key]
@@ -176,7 +175,10 @@ class _Maker:
         return made
 
     def _reader(self, number: int, reader: ReaderConfig) -> dict[str, Any]:
-        made: dict[str, Any] = {"port": self._port(number, reader), "kind": reader.kind, "stream": reader.stream}
+        port, mistakes = self._ports.take(reader.port, reader.name)
+        for mistake in mistakes:
+            self._mistake("reader", number, "port", mistake)
+        made: dict[str, Any] = {"port": port, "kind": reader.kind, "stream": reader.stream}
         tables = self._given["reader"]
         for key in ("baud", "adapter_us", "latency_us", "listen_only", "region", "read_power_cdbm"):
             if key in tables[number]:
@@ -193,48 +195,6 @@ class _Maker:
             }
             made |= {key: value for key, value in {**of_line, "unit": line.unit}.items() if value}
         return made
-
-    def _port(self, number: int, reader: ReaderConfig) -> Any:
-        if self._board.terminals:
-            return reader.port
-        found = _PORT.fullmatch(reader.port)
-        uart = self._board.uarts.get(found[1]) if found else None
-        if found is None or uart is None:
-            first = next(iter(self._board.uarts))
-            self._mistake(
-                "reader", number, "port",
-                f"port: found {reader.port}, expected {_listed(self._board.uarts)} of {self._board.name}, such as {first}, "
-                f"or {first}:{_pins(self._board.uarts[first])} with other pins",
-            )  # fmt: skip
-            return None
-        tx, rx = (int(found[2]), int(found[3])) if found[2] else (uart.tx[0], uart.rx[0])
-        for what, pin, pins in (("tx", tx, uart.tx), ("rx", rx, uart.rx)):
-            if pin not in pins:
-                expected = ", ".join(map(str, pins))
-                self._mistake(
-                    "reader", number, "port", f"port: found {what}={pin}, expected a pin of {found[1]}: {expected}"
-                )
-        return {"id": uart.id, "tx": tx, "rx": rx, "rxbuf": uart.rxbuf}
-
-    def _refuse_shared_ports(self) -> None:
-        """Two readers on one UART, or on one pin."""
-        taken: dict[str, str] = {}
-        for number, reader in enumerate(self._config.readers):
-            found = _PORT.fullmatch(reader.port)
-            uart = self._board.uarts.get(found[1]) if found else None
-            if self._board.terminals or found is None or uart is None:
-                continue
-            pins = (found[2], found[3]) if found[2] else (uart.tx[0], uart.rx[0])
-            for what in (found[1], f"pin {pins[0]}", f"pin {pins[1]}"):
-                if what in taken:
-                    self._mistake(
-                        "reader",
-                        number,
-                        "port",
-                        f"port: found {what} again, expected one that reader {taken[what]} has not",
-                    )
-                    break
-            taken |= dict.fromkeys((found[1], f"pin {pins[0]}", f"pin {pins[1]}"), reader.name)
 
     def _group(self, group: GroupConfig) -> dict[str, Any]:
         members = [f"{self._config.site}/{self._config.gateway}", *("/".join(peer) for peer in group.peers)]
@@ -290,12 +250,3 @@ def _is_this_computer(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _pins(uart: UartFacts) -> str:
-    """Other pins than the usual ones, as an example."""
-    return f"tx={uart.tx[min(1, len(uart.tx) - 1)]},rx={uart.rx[min(1, len(uart.rx) - 1)]}"
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    return " or ".join(sorted(names))
