@@ -324,6 +324,22 @@ def test_messages_go_in_order_a_few_at_a_time_and_again_when_they_do_not_land():
     assert courier.is_published(ring.end)
 
 
+def test_no_more_is_read_than_the_line_takes():
+    """Messages of 1.5 kB: two wait at a slow line, the next one is read when it has taken one."""
+    ring, mqtt = Ring(CutFlash(), 2, 16384, 0), online()
+    for n in range(4):
+        ring.append(1, bytes([n]) * 1500)
+    courier = Courier(ring, 2 * S)
+    mqtt.wrote(len(mqtt.to_write()), 0)
+    courier.step(mqtt, "t", 0)
+    assert (mqtt.in_flight, len(mqtt._out)) == (2, 2)
+    courier.step(mqtt, "t", 0)
+    assert mqtt.in_flight == 2
+    mqtt.wrote(len(mqtt.to_write()), 0)
+    courier.step(mqtt, "t", 0)
+    assert mqtt.in_flight == 3
+
+
 # The rest.
 
 
@@ -412,6 +428,34 @@ def test_files_are_synced_before_a_write_returns(tmp_path, monkeypatch):
     assert flash.read("f", 0, 100) == b"x"
     with pytest.raises(OSError, match="No such file"):
         Flash(str(tmp_path / "none")).write("f", 0, b"x")
+
+
+def test_memory_that_runs_out_once_loses_nothing_that_waits(tmp_path, monkeypatch):
+    """The write that found no memory is tried again; the step ends as it should, and the fault is counted."""
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    board = Board(config(
+        readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}], commit_ms=0,
+        ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
+    ))  # fmt: skip
+    board.agent.clock.take(Sample(0, 1000 * S, 10))
+    board._ask_time = board._serve_broker = lambda: None
+    write, failed = Batches._write, []
+
+    def short(self, *arguments):
+        if not failed:
+            failed.append(True)
+            raise MemoryError
+        return write(self, *arguments)
+
+    monkeypatch.setattr(Batches, "_write", short)
+    os.write(master, b"\x02100086F44426\x03" * 5)
+    until = time.monotonic() + 20
+    while board.ring.readings < 5 and time.monotonic() < until:
+        board.step()
+    assert (failed, board.faults, board.ring.readings, board.agent.store.refused) == ([True], 1, 5, 0)
+    os.close(master)
+    os.close(slave)
 
 
 def test_a_board_goes_on_without_network(tmp_path):

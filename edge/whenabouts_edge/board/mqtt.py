@@ -67,6 +67,11 @@ class Mqtt:
         return len(self._taken)
 
     @property
+    def waiting_bytes(self) -> int:
+        """What the line has not taken yet."""
+        return sum([len(packet) for packet in self._out])
+
+    @property
     def room(self) -> int:
         """How many publications may be handed over now."""
         return IN_FLIGHT_MAX - len(self._taken) if self.connected and self.ended is None else 0

@@ -94,7 +94,7 @@ class Board:
         rules_file = config.get("rules", {}).get("file")
         rules = b"" if rules_file is None else _content(rules_file)
         self.agent = Agent(config, self.ring, self.now_us(), rules)
-        self.faults = 0  # of flash or network, that a step ended with
+        self.faults = 0  # of flash, network or memory, that a part of a step ended with
         self._ports = [_open(one["port"], r.baud) for one, r in zip(config["readers"], self.agent.readers)]
         self._empty_us = [self.now_us()] * len(self._ports)
         self._udp: Udp | None = None
@@ -131,8 +131,8 @@ class Board:
             self._watchdog = Watchdog(config["watchdog_s"])
 
     def step(self) -> None:
-        """One look at everything. Never waits but for flash, and for the look-up of a name. Never raises OSError: what fails
-        is counted in `faults`, and does not keep the rest from being done.
+        """One look at everything. Never waits but for flash, and for the look-up of a name. Raises neither OSError nor
+        MemoryError: what fails is counted in `faults`, and does not keep the rest from being done.
         """
         for n in range(len(self._ports)):
             self._guarded(lambda n=n: self._serve(n))
@@ -152,6 +152,10 @@ class Board:
             work()
         except OSError:
             self.faults += 1
+            return False
+        except MemoryError:  # what waits to be stored still does, and the next attempt finds memory that was collected
+            self.faults += 1
+            gc.collect()
             return False
         return True
 
