@@ -19,7 +19,8 @@ from whenabouts_edge.flash.provision import CA_PATH, Provisioned
 class Job:
     """One board on one port and what it should become.
 
-    wait_s: how long to wait for its first beat, None for not at all. say: is told of progress, line by line. Both methods give what machines are told, and raise FlashError.
+    wait_s: how long to wait for its first beat, None for not at all. say: is told of progress, line by line.
+    Both methods give what machines are told, and raise FlashError.
     """
 
     port: str
