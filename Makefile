@@ -5,6 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 ZCBOR := .venv-zcbor
 FLINK := .venv-flink
+TYPINGS := .typings
+PORTS := rp2 esp32
+BOARD_CODE := $(addprefix -p ,whenabouts_edge.board whenabouts_hardware whenabouts_protocol) \
+  $(addprefix -m whenabouts_edge.,eager.rules group.detection group.membership group.peers group.process)
+NODE := .node
+BOARDS := firmware_sim/whenabouts_sim/boards
 SEED ?=
 SPEED ?=
 TRACE ?=
@@ -30,13 +36,18 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
-test: setup broker $(ZCBOR)/.ready  ## Run every test; installs mosquitto by apt when it is missing and this is root.
+test: setup broker $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)  ## Run every test; installs mosquitto by apt when it is missing and this is root.
 	$(BIN)/python -m pytest -n 2 --dist loadscope
 
-lint: setup  ## Format check, lint and strict types.
+lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict types, those of boards too.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@for port in $(PORTS); do \
+	  echo "mypy, with what $$port has"; \
+	  MYPYPATH=$(TYPINGS)/$$port $(BIN)/mypy --config-file edge/typings/mypy.ini --custom-typeshed-dir $(TYPINGS)/$$port \
+	    --cache-dir .mypy_cache/$$port $(BOARD_CODE) || exit 1; \
+	done
 
 bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
 	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
@@ -62,10 +73,26 @@ broker:
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get install -y -qq mosquitto-clients >/dev/null; \
 	  else echo "test: mosquitto_pub is missing: apt-get install mosquitto-clients"; exit 1; fi; }
 
+# What a board has instead of CPython's standard library, as types.
+$(TYPINGS)/%/.ready: edge/typings/%.txt | setup
+	@rm -rf $(TYPINGS)/$*
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(TYPINGS)/$* -r $<
+	@touch $@
+
 # zcbor needs an older cbor2 than the project: it gets an environment of its own.
 $(ZCBOR)/.ready: protocol/zcbor-requirements.txt
 	@test -x $(ZCBOR)/bin/python || $(PYTHON) -m venv $(ZCBOR)
 	@$(ZCBOR)/bin/python -m pip install --quiet --disable-pip-version-check -r protocol/zcbor-requirements.txt
+	@touch $@
+
+# The MicroPython of simulated boards, as the lock file names it. Node 18 or newer is used where it is; else it comes as a wheel.
+$(NODE)/.ready: $(BOARDS)/package.json $(BOARDS)/package-lock.json $(BOARDS)/node-requirements.txt
+	@mkdir -p $(NODE) && cp $(BOARDS)/package.json $(BOARDS)/package-lock.json $(NODE)/
+	@if ! { command -v npm && $(PYTHON) $(BOARDS)/node_vm.py; } >/dev/null 2>&1; then \
+	  echo "node: found no Node 18 or newer with npm; installing one in $(NODE)/venv"; \
+	  test -x $(NODE)/venv/bin/python || $(PYTHON) -m venv $(NODE)/venv; \
+	  $(NODE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $(BOARDS)/node-requirements.txt; fi
+	@cd $(NODE) && PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # Flink needs older versions of much that the project uses: it gets an environment of its own, for the measurement alone.
@@ -84,4 +111,4 @@ lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
 	@mv requirements.new requirements.lock
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) $(FLINK) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) $(TYPINGS) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,6 +22,7 @@ from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import clock_source
 from whenabouts_edge.doctor.command import doctor
 from whenabouts_edge.eager.host import RulesFileError
+from whenabouts_edge.flash.command import flash_command, provision_command
 from whenabouts_edge.install.command import install
 from whenabouts_edge.notify import Notifier
 from whenabouts_edge.options import config_option, json_option, load
@@ -172,6 +173,8 @@ main.add_command(doctor)
 main.add_command(capture)
 main.add_command(replay)
 main.add_command(trace)
+main.add_command(provision_command)
+main.add_command(flash_command)
 
 
 def _problems(state: dict[str, Any], age_s: float) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 from whenabouts_edge.packages import register_readers
 from whenabouts_edge.settings import (
     BEAT,
+    BOARD,
     BROKER,
     CLOCK,
     GENERAL,
@@ -23,6 +24,7 @@ from whenabouts_edge.settings import (
     SPOOL,
     STATE,
     TABLES,
+    BoardConfig,
     BrokerConfig,
     Config,
     GroupConfig,
@@ -88,7 +90,7 @@ class _Checker:
     def __init__(self, source: str, text: str) -> None:
         self.mistakes: list[tuple[int, str]] = []
         self._source = source
-        self._lines = dict(_key_lines(text))
+        self._lines = dict(key_lines(text))
 
     def check(self, document: dict[str, Any]) -> Config:
         tables = {name: document.pop(name, {}) for name in TABLES}
@@ -100,6 +102,7 @@ class _Checker:
         clock = self._table("clock", 0, tables["clock"], CLOCK)
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
+        board = self._table("board", 0, tables["board"], BOARD)
         clock_keys = set(tables["clock"]) if isinstance(tables["clock"], dict) else set()
         for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], ())}):
             self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
@@ -108,6 +111,10 @@ class _Checker:
                 self._mistake(("clock", 0, "source"), f'source "{clock["source"]}" needs {needed}, found none')
         if bool(broker["cert_file"]) != bool(broker["key_file"]):
             self._mistake(("broker", 0, "cert_file"), "found one of cert_file and key_file, expected both or none")
+        if board["wifi_password_file"] and not board["wifi_ssid"]:
+            self._mistake(
+                ("board", 0, "wifi_password_file"), "found wifi_password_file without wifi_ssid, expected both"
+            )
         if broker["password_file"] and not broker["username"]:
             self._mistake(("broker", 0, "password_file"), "found password_file without username, expected both")
         group = self._table("group", 0, tables["group"], GROUP)
@@ -123,6 +130,7 @@ class _Checker:
             spool_limit_bytes=(spool["limit_mib"] or 0) << 20,
             commit_ms=spool["commit_ms"],
             beat_ms=beat["every_ms"],
+            board=BoardConfig(**board),
             readers=read,
             group=self._group(tables["group"], group, self._states(states, read), general),
         )
@@ -316,7 +324,7 @@ class _Checker:
         self.mistakes.append((line, f"{self._source}:{line}: {where}{text}"))
 
 
-def _key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
+def key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
     """((table, number of that table, key), line) for each table head and key, as far as they begin a line."""
     table, counts = "", {"": 0}
     for line, content in enumerate(text.split("\n"), 1):

@@ -209,7 +209,22 @@ STATE = {
     "off_at": _threshold("For a measure: false from here on.", -60),
     "hold_ms": _number(0, 0, 86_400_000, "For a measure: least time beyond a threshold before it counts."),
 }  # fmt: skip
-TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT, "group": GROUP}
+BOARD = {
+    "wifi_ssid": Option(
+        str,
+        None,
+        "For boards: name of the Wi-Fi network.",
+        lambda v: 0 < len(v.encode(errors="replace")) <= 32,
+        "1 to 32 bytes",
+        "warehouse",
+    ),
+    "wifi_password_file": _text(
+        None, "For boards: file that holds its password on the first line.", "/etc/whenabouts/wifi-password"
+    ),
+    "ntp_host": _text("pool.ntp.org", "For boards: time server; one in the own network makes narrower stamps."),
+    "ntp_port": _number(123, 1, 65535, "Port of the time server."),
+}
+TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT, "group": GROUP, "board": BOARD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +306,16 @@ class GroupConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class BoardConfig:
+    """What a board needs beside the rest; an agent on Linux leaves it alone."""
+
+    wifi_ssid: str | None
+    wifi_password_file: str | None
+    ntp_host: str
+    ntp_port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """A whole configuration, every default filled in."""
 
@@ -303,6 +328,7 @@ class Config:
     spool_limit_bytes: int
     commit_ms: int
     beat_ms: int
+    board: BoardConfig
     readers: tuple[ReaderConfig, ...] = field(default_factory=tuple)
     group: GroupConfig | None = None
     metrics_file: str | None = None

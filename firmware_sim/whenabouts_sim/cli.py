@@ -14,6 +14,7 @@ import click
 
 try:
     from whenabouts_edge.trace.format import TraceError
+    from whenabouts_sim.boards.command import board
     from whenabouts_sim.broker import BrokerError
     from whenabouts_sim.demo import Demo
     from whenabouts_sim.judgement import flawless, table, together_lines
@@ -32,6 +33,9 @@ T = TypeVar("T")
 @click.version_option(package_name="whenabouts")
 def main() -> None:
     """Simulated sites: tags, readers, wrong clocks, and what truly happened."""
+
+
+main.add_command(board)
 
 
 @main.command()

@@ -145,7 +145,7 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
             fields["xpc"] = xpc.hex()
     tail = 4 if brand else 2
     epc = reply.take(max(0, reply.left() - tail), "epc")
-    fields["epc"] = epc.hex()
+    fields["epc"] = epc.hex() if epc else ""  # MicroPython 1.27 makes b"" of b"".hex()
     if brand:
         fields["brand"] = reply.take(2, "brand").hex()
     covered = reply.data[: reply.at]

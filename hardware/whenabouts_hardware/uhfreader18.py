@@ -120,7 +120,7 @@ def _content(raw: bytes, start: int) -> Frame:
     fields["status"] = status
     fields["text"] = _STATUS.get(status, f"status {status:02X}")
     if raw[2] == OP_ACTIVE:
-        fields["epc"] = data.hex()
+        fields["epc"] = data.hex() if data else ""  # MicroPython 1.27 makes b"" of b"".hex()
         return Frame("active", fields, raw, start)
     if raw[2] == OP_INVENTORY and status in _WITH_TAGS:
         error = _tags(data, fields)
@@ -170,7 +170,7 @@ def _records(data: bytes, at: int, behind: int) -> "list[dict[str, object]] | No
         end = at + 1 + size
         if end + behind > len(data):
             return None
-        record: dict[str, object] = {"epc": data[at + 1 : end].hex()}
+        record: dict[str, object] = {"epc": data[at + 1 : end].hex() if end > at + 1 else ""}
         if behind:
             record["rssi"] = data[end]
         records.append(record)

@@ -130,7 +130,7 @@ def _tag(fields: "dict[str, object]", payload: bytes, raw: bytes, start: int) ->
     rssi, reply, found = payload[0], payload[1:-2], int.from_bytes(payload[-2:], "big")
     fields["rssi"] = rssi - 256 if rssi > 127 else rssi
     fields["pc"] = reply[:2].hex()
-    fields["epc"] = reply[2:].hex()
+    fields["epc"] = reply[2:].hex() if reply[2:] else ""  # MicroPython 1.27 makes b"" of b"".hex()
     fields["epc_crc"] = f"{found:04x}"
     right = epc_crc(reply)
     if found != right:

@@ -6,6 +6,10 @@ where Python can ask it; the MicroPython of a PC cannot, and keeps its files thr
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Flash:
     """The files of one folder, as `ring` wants them. The folder must exist."""
@@ -18,7 +22,8 @@ class Flash:
         try:
             with open(self._folder + "/" + name, "rb") as file:
                 file.seek(offset)
-                return file.read(size)
+                data: bytes = file.read(size)
+                return data
         except OSError as error:
             if error.errno == 2:  # no such file, on every system
                 return b""
@@ -36,8 +41,9 @@ class Flash:
             self._sync_folder()
 
     def _sync_folder(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY)
+        system: Any = os  # no board has these
+        folder = system.open(self._folder, system.O_RDONLY)
         try:
-            os.fsync(folder)
+            system.fsync(folder)
         finally:
-            os.close(folder)
+            system.close(folder)

@@ -58,7 +58,8 @@ class Uart:
         import machine  # type: ignore[import-not-found]  # boards alone have it
 
         options = dict(port)
-        self._uart = machine.UART(options.pop("id"), baud, rxbuf=1024, timeout=0, **options)
+        number, rxbuf = options.pop("id"), options.pop("rxbuf", 1024)
+        self._uart = machine.UART(number, baud, rxbuf=rxbuf, timeout=0, **options)
 
     def read(self) -> bytes:
         """Up to READ_BYTES bytes that have come."""
@@ -71,9 +72,9 @@ class Uart:
 
 def now_us_of_ticks() -> "Any":
     """A function that tells microseconds of the tick clock, which never wrap if it is asked every few minutes."""
-    if not hasattr(time, "ticks_us"):
-        return lambda: time.monotonic_ns() // 1000
     clock: Any = time
+    if not hasattr(time, "ticks_us"):
+        return lambda: clock.monotonic_ns() // 1000
     ticks = Ticks(clock.ticks_add(0, -1) + 1)
     return lambda: ticks.at(clock.ticks_us())
 
@@ -302,7 +303,8 @@ def _open(port: "Any", baud: int) -> "Any":
 
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
-        return file.read()
+        data: bytes = file.read()
+    return data
 
 
 def _date(utc_us: int) -> None:

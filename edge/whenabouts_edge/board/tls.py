@@ -44,7 +44,7 @@ class Tls(Tcp):
 
     def __init__(self, host: str, port: int, ca_file: str) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._context.verify_mode = ssl.CERT_REQUIRED
+        self._context.verify_mode = ssl.CERT_REQUIRED  # type: ignore[attr-defined,unused-ignore]  # stubs lack it
         with open(ca_file) as file:
             for certificate in certificates(file.read()):
                 self._context.load_verify_locations(cadata=certificate)

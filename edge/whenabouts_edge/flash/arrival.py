@@ -1,0 +1,182 @@
+"""Waits at the broker for the first beat of a board that was flashed: the proof that files, configuration and network work.
+
+The birth that counts is one of a boot that was not there before, with the build that was flashed; then a beat of that boot.
+What the board prints meanwhile is listened to: a main program that fails says why.
+"""
+
+import contextlib
+import queue
+import ssl
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import paho.mqtt.client as mqtt
+import serial
+from paho.mqtt.enums import CallbackAPIVersion
+
+from whenabouts_edge.flash.failure import FlashError
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.messages import Beat, Birth, decode_beat, decode_birth
+from whenabouts_protocol.topics import topic
+
+CONNECT_S = 10.0
+HEARD_BYTES = 4096  # the last that the board printed
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The first beat, and how long after the restart it came."""
+
+    beat: Beat
+    after_s: float
+
+
+class Arrival:
+    """Connected to the broker of a board's configuration while it is open. ca: certificates to trust, PEM, where it has TLS.
+
+    Raises:
+        FlashError: the broker cannot be reached from here.
+    """
+
+    def __init__(self, config: dict[str, Any], ca: bytes | None = None) -> None:
+        broker = config["broker"]
+        self._site, self._gateway, self._build = config["site"], config["gateway"], config["build"]
+        self._place = f"broker {broker['host']}:{broker['port']}"
+        self._heard: queue.Queue[tuple[str, bytes]] = queue.Queue()
+        self._ready = threading.Event()
+        self._refusal = ""
+        self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
+        self._client.on_connect = self._connected
+        self._client.on_subscribe = lambda *_: self._ready.set()
+        self._client.on_message = lambda _client, _data, message: self._heard.put(
+            (message.topic, bytes(message.payload))
+        )
+        try:
+            if ca is not None:
+                self._client.tls_set_context(ssl.create_default_context(cadata=ca.decode(errors="replace")))
+            if "username" in broker:
+                self._client.username_pw_set(broker["username"], broker.get("password"))
+            self._client.connect(broker["host"], broker["port"], keepalive=30)
+        except OSError as error:
+            raise FlashError(self._unreachable(str(error))) from None
+        self._client.loop_start()
+        if not self._ready.wait(CONNECT_S) or self._refusal:
+            self.close()
+            raise FlashError(self._unreachable(self._refusal or "no answer"))
+
+    def __enter__(self) -> "Arrival":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def before(self) -> "set[int]":
+        """Boots that were told of until now: ask before the restart."""
+        return {birth.boot for birth in self._births()}
+
+    def wait(self, port: str, before: "set[int]", limit_s: float) -> Arrived:
+        """The first beat of a boot that is not one of those before.
+
+        Raises:
+            FlashError: none came in limit_s, or the board's main program ended.
+        """
+        began = time.monotonic()
+        boots: set[int] = set()
+        with _Printed(port) as printed:
+            while (left := began + limit_s - time.monotonic()) > 0:
+                if printed.ended:
+                    raise FlashError(
+                        f"{port}: found the board's program ended, expected it to run; it said: {printed.last()}"
+                    )
+                with contextlib.suppress(queue.Empty):
+                    message = _decoded(*self._heard.get(timeout=min(left, 0.2)))
+                    if isinstance(message, Birth) and message.build == self._build and message.boot not in before:
+                        boots.add(message.boot)
+                    elif isinstance(message, Beat) and message.boot in boots:
+                        return Arrived(message, time.monotonic() - began)
+            raise FlashError(self._late(port, limit_s, bool(boots), printed.last()))
+
+    def _births(self) -> "list[Birth]":
+        found = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                message = _decoded(*self._heard.get(timeout=0.2))
+                if isinstance(message, Birth):
+                    found.append(message)
+        return found
+
+    def _connected(self, client: mqtt.Client, _data: object, _flags: object, reason: Any, _properties: object) -> None:
+        if reason.is_failure:
+            self._refusal = str(reason)
+            self._ready.set()
+            return
+        client.subscribe([(topic(self._site, self._gateway, leaf), 1) for leaf in ("birth", "beat")])
+
+    def _unreachable(self, found: str) -> str:
+        return (
+            f"{self._place}: found {found}, expected a connection, to see the board's first beat; start the broker, or "
+            "flash with --no-wait"
+        )
+
+    def _late(self, port: str, limit_s: float, was_born: bool, said: str) -> str:
+        found = "a birth but no beat" if was_born else "nothing of it"
+        look = (
+            "its clock and beat_ms"
+            if was_born
+            else "the name and password of the Wi-Fi network, that the board reaches the "
+            "broker at this address, and user and password there"
+        )
+        return (
+            f"{self._place}: found {found} within {limit_s:.0f} s, expected a beat of {self._site}/{self._gateway}; look at "
+            f"{look}; `python -m mpremote connect {port} repl` shows the board" + (f"; it said: {said}" if said else "")
+        )
+
+
+class _Printed:
+    """What the board prints; `ended` when its main program did. A port that cannot be opened again tells nothing."""
+
+    def __init__(self, port: str) -> None:
+        self._port, self._bytes = port, b""
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "_Printed":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    @property
+    def ended(self) -> bool:
+        return b"Traceback" in self._bytes and b"\n>>> " in self._bytes.replace(b"\r", b"")
+
+    def last(self) -> str:
+        """Its last words in one line."""
+        lines = [line.strip() for line in self._bytes.decode(errors="replace").splitlines()]
+        told = [line for line in lines if line and not line.startswith((">>>", "MicroPython v", 'Type "help'))]
+        return " | ".join(told[-2:])
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with serial.serial_for_url(self._port, 115200, timeout=0.2) as line:
+                    while not self._stopping.is_set():
+                        self._bytes = (self._bytes + line.read(256))[-HEARD_BYTES:]
+            except (OSError, ValueError):  # a board that restarts takes its port along
+                self._stopping.wait(0.2)
+
+
+def _decoded(name: str, payload: bytes) -> "Birth | Beat | None":
+    try:
+        return decode_birth(payload) if name.endswith("/birth") else decode_beat(payload)
+    except WireError:
+        return None

@@ -1,0 +1,122 @@
+"""Which of our modules a board needs: those that its main program imports, and what these import.
+
+Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports
+within functions count. Left out are branches for other kinds of readers (`if kind == "m6e":`) and for what is not configured
+(`if "group" in config:`): a board has one or two kinds, and few options.
+"""
+
+import ast
+import importlib.util
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from whenabouts_hardware import DECODERS
+from whenabouts_hardware.readers import READERS
+
+SHARED = ("whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge")
+ALL_KINDS = tuple(sorted(READERS))
+ALL_OPTIONS = (
+    "group",
+    "led",
+    "rules",
+    "wifi",
+)  # of a board's configuration: those that code asks for before it loads more
+
+
+def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str] = ALL_OPTIONS) -> dict[str, Path]:
+    """Every module that the roots load in an agent with readers of these kinds and these options, by dotted name, sorted;
+    packages are their `__init__`.
+
+    Raises:
+        ModuleNotFoundError: a root, or a module imported by one, is not there.
+    """
+    names = {*kinds, *(READERS[kind].decoder for kind in kinds)}
+    others = frozenset({*ALL_KINDS, *DECODERS} - names)
+    absent = frozenset(ALL_OPTIONS) - frozenset(options)
+    found: dict[str, Path] = {}
+    waiting = [name for root in roots for name in _with_packages(root)]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        path = _source(name)
+        if path is None:
+            raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
+        found[name] = path
+        for imported in _imports(path, others, absent):
+            waiting += [part for part in _with_packages(imported) if part not in found]
+    return {name: found[name] for name in sorted(found)}
+
+
+def place(name: str, path: Path, suffix: str = ".mpy") -> str:
+    """Where a module lies below the folder of a board's packages: `whenabouts_edge/board/run.mpy`."""
+    parts = name.replace(".", "/")
+    return f"{parts}/__init__{suffix}" if path.name == "__init__.py" else f"{parts}{suffix}"
+
+
+def _with_packages(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+@cache
+def _source(name: str) -> Path | None:
+    """The file of a module, without importing it; None when there is none."""
+    root, *rest = name.split(".")
+    spec = importlib.util.find_spec(root)
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent.joinpath(*rest)
+    for candidate in (path / "__init__.py", path.with_suffix(".py")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _imports(path: Path, others: frozenset[str], absent: frozenset[str]) -> Iterator[str]:
+    """Modules of ours that the code in a file imports when it runs without the other kinds and the absent options."""
+    waiting: list[ast.AST] = [_tree(path)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and _is_left_out(node.test, others, absent):
+            waiting += node.orelse
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in SHARED)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in SHARED:
+            yield node.module
+            for alias in node.names:
+                yield from _home(node.module, alias.name)
+        waiting += ast.iter_child_nodes(node)
+
+
+def _is_left_out(test: ast.expr, others: frozenset[str], absent: frozenset[str]) -> bool:
+    """Whether a condition is the type checker's, or asks for one of these kinds and no other, or for an absent option."""
+    if isinstance(test, ast.Name):
+        return test.id == "TYPE_CHECKING"
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.In):
+        return False
+    if isinstance(test.left, ast.Constant):
+        return isinstance(test.ops[0], ast.In) and test.left.value in absent
+    right = test.comparators[0]
+    asked = right.elts if isinstance(right, ast.Tuple) else [right]
+    return bool(asked) and all(isinstance(one, ast.Constant) and one.value in others for one in asked)
+
+
+def _home(package: str, name: str) -> Iterator[str]:
+    """The module that `from package import name` loads beside the package: the name itself, or where a package that loads
+    on demand takes it from, which it tells the type checker.
+    """
+    if _source(f"{package}.{name}") is not None:
+        yield f"{package}.{name}"
+        return
+    path = _source(package)
+    for node in ast.walk(_tree(path)) if path is not None and path.name == "__init__.py" else ():
+        if isinstance(node, ast.ImportFrom) and node.module and any((a.asname or a.name) == name for a in node.names):
+            yield node.module

@@ -1,0 +1,184 @@
+"""What flashing a board does, from what it should hold and what it holds: a list of steps, nothing is done here.
+
+The main program is taken away first and written last, so a board never starts a mixture of two versions, whenever it is
+interrupted; and what is there already with the same hash is not copied again, so an interrupted copy goes on. Folders of our
+packages hold nothing else: a module that is left there, or as source beside the compiled one, would be found before it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from whenabouts_edge.flash.boards import BoardFacts
+from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash.modules import SHARED
+from whenabouts_edge.flash.provision import SEGMENT_BYTES
+
+LIB = "/lib"
+CONFIG_PATH, MAIN_PATH = "/board.json", "/main.py"
+MPY_VERSION = 6  # of the format that mpy-cross makes; a board's firmware reads one
+OVERHEAD_BLOCKS = 4  # of a file system of this size: superblocks, and one to write before another is given back
+FOLDER_BLOCKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a board. secret: its content is never shown."""
+
+    path: str
+    data: bytes
+    secret: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """Of its content, in hexadecimal."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a board said of itself. free_bytes: None when its file system does not tell. files: path -> (size, sha256) of
+    those that flashing is about.
+    """
+
+    platform: str
+    machine: str
+    firmware: str
+    mpy_version: int
+    free_bytes: int | None
+    files: Mapping[str, tuple[int, str]]
+    folders: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """verb: keep, remove, folder or copy."""
+
+    verb: str
+    path: str
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """steps in order; `detach`: take the main program away and restart before them, so that nothing runs meanwhile."""
+
+    detach: bool
+    steps: tuple[Step, ...]
+
+    def of(self, verb: str) -> list[Step]:
+        """The steps of this verb."""
+        return [step for step in self.steps if step.verb == verb]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the board holds all as it should."""
+        return all(step.verb == "keep" for step in self.steps)
+
+
+def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, bytes]) -> list[File]:
+    """The files of a board in the order to write them. modules: compiled, by place below the folder of packages; others:
+    files that the configuration names, by path.
+    """
+    files = [File(f"{LIB}/{place}", modules[place]) for place in sorted(modules)]
+    main = (
+        "# Written by `whenabouts-edge flash`.\n"
+        "from whenabouts_edge.board.run import forever\n\n"
+        f'forever("{CONFIG_PATH}")\n'
+    )
+    files += [File(path, others[path]) for path in sorted(others)]
+    return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, main.encode())]
+
+
+def plan(files: Iterable[File], seen: Seen) -> Plan:
+    """What is left to do on a board. The main program is written again whenever anything else is: it was taken away."""
+    files = list(files)
+    wanted = {file.path for file in files}
+    steps = [Step("remove", path) for path in sorted(seen.files) if path not in wanted and is_ours(path)]
+    left = [file for file in files if not _is_there(file, seen)]
+    steps += [Step("folder", path) for path in _folders(left) if path not in seen.folders]
+    changes = bool(steps or left)
+    for file in files:
+        again = changes and file.path == MAIN_PATH
+        steps.append(Step("copy" if again or not _is_there(file, seen) else "keep", file.path, len(file.data)))
+    return Plan(changes and MAIN_PATH in seen.files, tuple(steps))
+
+
+def differing(files: Iterable[File], seen: Seen) -> list[str]:
+    """What a board holds otherwise than it should: one line each, found and expected."""
+    faults = []
+    for file in files:
+        found = seen.files.get(file.path)
+        if found is None:
+            faults.append(f"{file.path}: found nothing, expected {len(file.data)} bytes")
+        elif found[1] != file.sha256:
+            size = f"{found[0]} bytes with hash {found[1][:12]}"
+            faults.append(f"{file.path}: found {size}, expected {len(file.data)} with {file.sha256[:12]}")
+    return faults
+
+
+def refuse(board: BoardFacts, port: str, seen: Seen) -> None:
+    """Raises FlashError when the board is of another kind, or its firmware reads another format."""
+    if seen.platform != board.platform or not seen.machine.endswith(board.machine):
+        raise FlashError(
+            f"{port}: found {seen.machine or seen.platform} ({seen.platform}), expected {board.title}; "
+            f"name the kind that is there with --board, or another port"
+        )
+    if seen.mpy_version != MPY_VERSION:
+        raise FlashError(
+            f"{port}: found firmware {seen.firmware}, which reads compiled files of version {seen.mpy_version}, expected "
+            f"{MPY_VERSION}; put MicroPython 1.23 or newer on the board"
+        )
+
+
+def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen) -> None:
+    """Raises FlashError when not everything finds room beside the readings that will wait."""
+    files = list(files)
+    blocks = sum(_blocks(len(file.data), board) for file in files) + FOLDER_BLOCKS * len(_folders(files))
+    ring = _blocks(ring_bytes(board), board)
+    total = (blocks + ring + OVERHEAD_BLOCKS) * board.block_bytes
+    if total > board.flash_bytes:
+        raise FlashError(
+            f"flash of {board.name}: found {board.flash_bytes} bytes, expected {total} for files and readings that wait; "
+            "use a board with more"
+        )
+    freed = sum(_blocks(seen.files[step.path][0], board) for step in what.steps if step.path in seen.files
+                and step.verb != "keep")  # fmt: skip
+    if seen.free_bytes is None:
+        return
+    needed = sum(_blocks(step.bytes, board) for step in what.of("copy")) + FOLDER_BLOCKS * len(what.of("folder"))
+    missing = (needed - freed) * board.block_bytes - seen.free_bytes
+    if missing > 0:
+        raise FlashError(
+            f"flash of the board: found {seen.free_bytes} bytes free, expected {seen.free_bytes + missing}; remove files of "
+            "others: `python -m mpremote fs ls` shows them"
+        )
+
+
+def ring_bytes(board: BoardFacts) -> int:
+    """What the readings that wait may take of a board's flash."""
+    return board.ring_segments * SEGMENT_BYTES
+
+
+def is_ours(path: str) -> bool:
+    """Whether a path is in a folder of our packages, where they are flashed to or where they would be found before."""
+    below = path.removeprefix(LIB)
+    return below.startswith(tuple(f"/{package}/" for package in SHARED))
+
+
+def _is_there(file: File, seen: Seen) -> bool:
+    found = seen.files.get(file.path)
+    return found is not None and found[1] == file.sha256
+
+
+def _folders(files: Iterable[File]) -> list[str]:
+    """Folders that hold these files, outer ones first."""
+    found = set()
+    for file in files:
+        parts = file.path.strip("/").split("/")[:-1]
+        found |= {"/" + "/".join(parts[: n + 1]) for n in range(len(parts))}
+    return sorted(found)
+
+
+def _blocks(size: int, board: BoardFacts) -> int:
+    return -(-size // board.block_bytes)

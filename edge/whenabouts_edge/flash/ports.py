@@ -1,0 +1,47 @@
+"""Ports of a board by name: `uart0`, or `uart0:tx=12,rx=13` with other pins than the usual ones."""
+
+import re
+from typing import Any
+
+from whenabouts_edge.flash.boards import BoardFacts, UartFacts
+
+_PORT = re.compile(r"(\w+)(?::tx=(\d+),rx=(\d+))?")
+
+
+class Ports:
+    """The ports of one board, each given to one reader. Where ports are terminals any path is one."""
+
+    def __init__(self, board: BoardFacts) -> None:
+        self._board = board
+        self._taken: dict[str, str] = {}  # UART or pin -> reader
+
+    def take(self, text: str, reader: str) -> tuple[Any, list[str]]:
+        """(what `machine.UART` is called with, or the path of a terminal; what is wrong with the text)."""
+        if self._board.terminals:
+            return text, []
+        found = _PORT.fullmatch(text)
+        uart = self._board.uarts.get(found[1]) if found else None
+        if found is None or uart is None:
+            return None, [f"port: found {text}, expected {self._expected()}"]
+        tx, rx = (int(found[2]), int(found[3])) if found[2] else (uart.tx[0], uart.rx[0])
+        mistakes = [
+            f"port: found {what}={pin}, expected a pin of {found[1]}: {', '.join(map(str, pins))}"
+            for what, pin, pins in (("tx", tx, uart.tx), ("rx", rx, uart.rx))
+            if pin not in pins
+        ]
+        uses = found[1], f"pin {tx}", f"pin {rx}"
+        again = next((what for what in uses if what in self._taken), None)
+        if again is not None:
+            mistakes.append(f"port: found {again} again, expected one that reader {self._taken[again]} has not")
+        self._taken |= dict.fromkeys(uses, reader)
+        return {"id": uart.id, "tx": tx, "rx": rx, "rxbuf": uart.rxbuf}, mistakes
+
+    def _expected(self) -> str:
+        names = sorted(self._board.uarts)
+        pins = _other_pins(self._board.uarts[names[0]])
+        return f"{' or '.join(names)} of {self._board.name}, such as {names[0]}, or {names[0]}:{pins} with other pins"
+
+
+def _other_pins(uart: UartFacts) -> str:
+    """Other pins than the usual ones, as an example."""
+    return f"tx={uart.tx[min(1, len(uart.tx) - 1)]},rx={uart.rx[min(1, len(uart.rx) - 1)]}"

@@ -1,0 +1,166 @@
+// A board: `node board.mjs OPTIONS`, OPTIONS being JSON; its console is on stdin and stdout. Ends when stdin does.
+//
+// vm            folder of the MicroPython package
+// flash         folder that is the board's file system
+// heap_kb       what Python can have, 0 for as much as it wants
+// uarts         {id: path of a terminal, or "tcp:HOST:PORT"}
+// cut_after_bytes   the power is cut within the write to flash that exceeds so many bytes; null for never
+// ticks_us      where the clock of ticks begins
+// unique_id     text
+// send_buffer   bytes that a socket or UART takes before it refuses more
+
+import dgram from "node:dgram";
+import dns from "node:dns";
+import fs from "node:fs";
+import net from "node:net";
+import tty from "node:tty";
+import { Worker } from "node:worker_threads";
+import { CHANNELS, Channels, ENDED, FAILED, FREE, OPEN } from "./channels.mjs";
+import { LINUX } from "./errors.mjs";
+
+const CONSOLE = 0;
+const NAME_UNKNOWN = -2; // what lwIP's getaddrinfo fails with
+const POWER_ON = 1, WATCHDOG = 3; // machine.reset_cause() of the RP2 port
+
+const options = JSON.parse(process.argv[2]);
+const channels = new Channels();
+let ports = new Map(); // channel -> what serves it: {write, packet, resume, close}
+let worker, watchdog;
+let leaving = Promise.resolve();
+
+const failure = (error) => LINUX[error.code] ?? LINUX.EIO;
+
+// ---- kinds of channels
+
+// A stream of Node, whose bytes wait in it while the ring is full.
+function flowing(channel, stream) {
+  let kept = null;
+  const take = (data) => {
+    const count = channels.put(channel, data);
+    kept = count < data.length ? data.subarray(count) : null;
+    if (kept) stream.pause();
+  };
+  stream.on("data", take);
+  stream.on("end", () => channels.become(channel, ENDED));
+  return () => {
+    if (!kept) return;
+    take(kept);
+    if (!kept) stream.resume();
+  };
+}
+
+function tcp(channel, host, port) {
+  const socket = net.connect({ host, port, noDelay: true });
+  socket.on("connect", () => channels.become(channel, OPEN));
+  socket.on("error", (error) => channels.become(channel, FAILED, failure(error)));
+  const resume = flowing(channel, socket);
+  return {
+    write: (data) => socket.write(data, () => { channels.addUnsent(channel, -data.length); channels.event(); }),
+    resume,
+    close: () => socket.destroy(),
+  };
+}
+
+// Each packet goes into the ring as its length, the address of its sender, and its bytes; one that does not fit is lost.
+function udp(channel) {
+  const socket = dgram.createSocket("udp4");
+  socket.on("error", () => {});
+  socket.on("message", (data, from) => {
+    const head = Uint8Array.from([data.length >> 8, data.length & 255, ...from.address.split(".").map(Number), from.port >> 8, from.port & 255]);
+    if (channels.room(channel) >= head.length + data.length) channels.put(channel, Buffer.concat([head, data]));
+    else channels.addLost(channel, data.length);
+  });
+  channels.become(channel, OPEN);
+  return { packet: (data, name, port) => socket.send(data, port, name), close: () => socket.close() };
+}
+
+function lookUp(channel, name) {
+  dns.lookup(name, { family: 4 }, (error, address) => {
+    if (error) return channels.become(channel, FAILED, -NAME_UNKNOWN);
+    channels.put(channel, Buffer.from(address));
+    channels.become(channel, ENDED);
+  });
+  return { close() {} };
+}
+
+// A UART: what its buffer has no room for is lost, as on a board.
+function uart(channel, id) {
+  const place = options.uarts[id];
+  if (place === undefined) {
+    channels.become(channel, OPEN); // nothing is wired to it
+    return { write: (data) => channels.addUnsent(channel, -data.length), close() {} };
+  }
+  const [stream, write] = place.startsWith("tcp:") ? wiredByTcp(place) : wiredByTerminal(place);
+  stream.on("data", (data) => channels.addLost(channel, data.length - channels.put(channel, data)));
+  stream.on("error", () => {}); // unplugged: silence
+  channels.become(channel, OPEN);
+  return {
+    write: (data) => { write(data); channels.addUnsent(channel, -data.length); channels.event(); },
+    close: () => stream.destroy(),
+  };
+}
+
+function wiredByTcp(place) {
+  const [, host, port] = place.split(":");
+  const stream = net.connect({ host, port: Number(port), noDelay: true });
+  return [stream, (data) => stream.write(data)];
+}
+
+function wiredByTerminal(place) {
+  const file = fs.openSync(place, fs.constants.O_RDWR | fs.constants.O_NOCTTY);
+  const stream = new tty.ReadStream(file);
+  stream.setRawMode(true);
+  return [stream, (data) => {
+    try {
+      fs.writeSync(file, data);
+    } catch (error) {
+      if (error.code !== "EIO" && error.code !== "EAGAIN") throw error; // unplugged, or its buffer is full
+    }
+  }];
+}
+
+// ---- what the VM asks for
+
+const requests = {
+  open({ channel, kind, name, port }) {
+    const begin = { tcp, udp, uart, name: lookUp }[kind];
+    ports.set(channel, begin(channel, name, port));
+  },
+  send: ({ channel, data }) => ports.get(channel)?.write(data),
+  packet: ({ channel, data, name, port }) => ports.get(channel)?.packet(data, name, port),
+  more: ({ channel }) => ports.get(channel)?.resume?.(),
+  close({ channel }) {
+    ports.get(channel)?.close();
+    ports.delete(channel);
+    channels.become(channel, FREE);
+  },
+  reset: ({ hard, raw }) => restart({ raw: raw && !hard, cause: POWER_ON }),
+  watchdog({ ms }) {
+    clearTimeout(watchdog);
+    watchdog = setTimeout(() => restart({ raw: false, cause: WATCHDOG }), ms);
+  },
+  up() {},
+};
+
+function restart(reset) {
+  clearTimeout(watchdog);
+  leaving = leaving.then(async () => {
+    await worker.terminate();
+    for (const port of ports.values()) port.close();
+    ports = new Map();
+    for (let channel = 1; channel < CHANNELS; channel++) channels.become(channel, FREE);
+    start(reset);
+  });
+}
+
+function start(reset) {
+  const mine = (worker = new Worker(new URL("vm.mjs", import.meta.url), { workerData: { options, shared: channels.shared, reset } }));
+  mine.on("message", (request) => { if (worker === mine) requests[request.op](request); });
+  mine.on("error", (error) => { fs.writeSync(2, `the VM ended: ${error.stack ?? error}\n`); process.exit(1); });
+}
+
+channels.begin(CONSOLE);
+const resumeConsole = flowing(CONSOLE, process.stdin);
+setInterval(resumeConsole, 20);
+process.stdin.on("end", () => process.exit(0));
+start({ raw: false, cause: POWER_ON });

@@ -1,0 +1,297 @@
+"""A simulated board: the real mpremote on its console; its agent with simulated readers, a real broker and power cuts."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.board_site import TimeServer
+from support.edge_agent import Bench, witness
+from support.node_board import Console, install
+from whenabouts_edge.board.flash import Flash
+from whenabouts_edge.board.ring import Ring
+from whenabouts_sim.boards.node_board import NodeBoard
+from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.rdm6300 import Rdm6300
+from whenabouts_sim.world import GATE, Sighting
+
+COUNTER = """
+import time
+n = 0
+while True:
+    n += 1
+    junk = bytearray(2000)
+    with open("/count", "w") as file:
+        file.write(str(n))
+    time.sleep_ms(1)
+"""
+
+
+HEAR = """
+import machine, time
+uart, heard = machine.UART(0, 9600), b""
+while len(heard) < 14:
+    heard += uart.read() or b""
+    time.sleep_ms(10)
+print(heard[0] == 2)
+"""
+
+
+def mpremote(board, *words):
+    """What one run of mpremote printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mpremote", "connect", board.port, *words],
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, (words, done.stdout, done.stderr, board.complaint)
+    return done.stdout
+
+
+def await_file(path, found, timeout_s=30):
+    """Until the text of a file of the flash satisfies `found`."""
+    until = time.monotonic() + timeout_s
+    while not (path.exists() and found(path.read_text())):
+        assert time.monotonic() < until, f"{path.name}: not so within {timeout_s} s"
+        time.sleep(0.02)
+
+
+def test_mpremote_finds_a_board(tmp_path):
+    """Code runs, folders are copied byte for byte and hashed, errors have a board's numbers, flash outlives the power."""
+    source = tmp_path / "package"
+    (source / "inner").mkdir(parents=True)
+    (source / "one.py").write_bytes(b"ONE = 1\n" * 300)
+    (source / "inner" / "two.bin").write_bytes(bytes(range(256)) * 9)
+    flash = tmp_path / "flash"
+    with NodeBoard(flash) as board:
+        assert mpremote(board, "exec", "import sys; print(sys.implementation.name, 6 * 7)") == "micropython 42\n"
+        mpremote(board, "cp", "-r", str(source), ":")
+        assert (flash / "package/inner/two.bin").read_bytes() == (source / "inner/two.bin").read_bytes()
+        digest = hashlib.sha256((source / "one.py").read_bytes()).hexdigest()
+        assert digest in mpremote(board, "sha256sum", ":package/one.py")
+        assert mpremote(board, "exec", "from package import one; print(one.ONE)") == "1\n"
+        raised = "\ntry: {}\nexcept OSError as e: print(e.errno)"
+        assert mpremote(board, "exec", raised.format("open('/nothing')")) == "2\n"
+        assert mpremote(board, "exec", "import os" + raised.format("os.mkdir('/package')")) == "17\n"
+        board.power_off()
+        board.power_on()
+        assert "one.py" in mpremote(board, "ls", ":package")
+        mpremote(board, "rm", "-r", ":package")
+    assert list(flash.iterdir()) == []
+
+
+def test_a_program_that_never_returns_is_interrupted_and_started_again(tmp_path):
+    """
+    main.py   |~~~~~~~~~~ mpremote exec ........ reset |~~~~~~~~~~ soft reset by mpremote ........ Ctrl-D at the prompt |~~~~
+    It makes garbage without end in a small heap; a raw REPL keeps it from starting, as on any board.
+    """
+    flash = tmp_path / "flash"
+    flash.mkdir()
+    (flash / "boot.py").write_text("open('/boots', 'a').write('.')\n")
+    (flash / "main.py").write_text(COUNTER)
+    count = flash / "count"
+    with NodeBoard(flash, heap_kb=48) as board:
+        await_file(count, lambda text: text and int(text) > 100)
+        assert mpremote(board, "exec", "print('in')") == "in\n"
+        count.unlink()
+        boots = len((flash / "boots").read_text())
+        mpremote(board, "reset")
+        await_file(count, lambda text: text and int(text) > 10)
+        mpremote(board, "soft-reset")
+        count.unlink(missing_ok=True)
+        assert len((flash / "boots").read_text()) == boots + 3  # mpremote resets when it enters the raw REPL
+        console = Console(board)
+        console.type("\r\x04")
+        console.wait("a soft reset", lambda text: "soft reboot" in text)
+        await_file(count, lambda text: text and int(text) > 10)
+        console.type("\x03")
+        console.wait("an interrupt", lambda text: "KeyboardInterrupt" in text and text.endswith(">>> "))
+        console.close()
+
+
+def test_the_heap_has_its_end(tmp_path):
+    """A board of 64 kB holds less than that, and goes on afterwards."""
+    flash = tmp_path / "flash"
+    flash.mkdir()
+    (flash / "main.py").write_text(
+        "kept = []\ntry:\n    while True: kept.append(bytearray(1000))\n"
+        "except MemoryError: print('held', len(kept))\nkept = None\n"
+    )
+    with NodeBoard(flash, heap_kb=64) as board:
+        console = Console(board)
+        text = console.wait("the prompt", lambda text: text.endswith(">>> "))
+        console.close()
+        held = int(text.split("held ")[1].split()[0])
+        assert 50 < held < 64
+        assert mpremote(board, "exec", "print(len(bytearray(40000)))") == "40000\n"
+
+
+@pytest.fixture
+def bench(tmp_path):
+    with Bench(tmp_path) as stack:
+        yield stack
+
+
+@pytest.fixture
+def gate(bench):
+    """A badge reader on a port."""
+    with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, bench.folder / "ports" / "gate") as link:
+        yield link
+
+
+@pytest.fixture
+def ntp(bench):
+    with TimeServer(bench.sim_clock) as server:
+        yield server
+
+
+def passed(bench, link, count, first):
+    """Badges that pass the gate one after the other; the keys that the reader reported whole."""
+    start_us = bench.true_us() + 300_000
+    sightings = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
+    link.go(sightings)
+    keys = {s.key for s in sightings}
+    bench.wait("reported", lambda: len(keys & {e.key for e in link.emitted}) + link.unseen >= len(keys), 20)
+    return {e.key for e in link.emitted if not e.damaged} & keys
+
+
+def test_readings_land_once_through_power_cuts(bench, gate, ntp):
+    """
+    power    |----------------------- off |---------------------------|
+    broker   |------------------------------- killed |----------------|  (state lost)
+    badges       =====    =====                =====      =====
+    What lands is what the reader reported, once, and the true time is in every stamp.
+    """
+    flash = bench.folder / "flash"
+    config = {
+        "site": "bench", "gateway": "gw", "broker": {"host": "127.0.0.1", "port": bench.broker.port, "keepalive_s": 4},
+        "ntp": {"host": "127.0.0.1", "port": ntp.port},
+        "readers": [{"port": {"id": 0}, "kind": "rdm6300", "stream": "gate/tags"}],
+        "ring": {"folder": "/spool", "segments": 3, "segment_bytes": 4096},
+        "beat_ms": 200, "commit_ms": 100, "resend_s": 2,
+    }  # fmt: skip
+    install(flash, config)
+    bench.broker.start()
+    bench.start_ingest()
+    with NodeBoard(flash, uarts={0: gate.path}) as board, witness(bench.broker.port) as seen:
+        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
+        expected = passed(bench, gate, 6, 0)
+        seen.wait("first badges", lambda: seen.keys() >= expected)
+        board.power_off()
+        seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
+        board.power_on()
+        seen.wait("a second boot", lambda: len({b.boot for b in seen.beats() if b.frontier_us}) == 2)
+        expected |= passed(bench, gate, 6, 100)
+        bench.broker.kill()
+        for path in bench.broker.directory.glob("*.db*"):
+            path.unlink()
+        expected |= passed(bench, gate, 6, 200)
+        bench.broker.start()
+        expected |= passed(bench, gate, 6, 300)
+        bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
+        assert board.complaint == ""
+    rows = bench.landed()
+    assert len({row.id for row in rows}) == len(rows)
+    assert {row.key for row in rows} == {e.key for e in gate.emitted if not e.damaged}
+    true_us = {e.key: e.true_us for e in gate.emitted}
+    assert [row for row in rows if not row.t_min <= true_us[row.key] <= row.t_max] == []
+    assert max(row.t_max - row.t_min for row in rows) < 1_000_000
+
+
+# Appends messages of drawn sizes for ever, confirms some, and says what is durable as soon as it is.
+LIFE = """
+import random, sys
+from whenabouts_edge.board.flash import Flash
+from whenabouts_edge.board.ring import Ring
+try:
+    import os
+    os.mkdir("/spool")
+except OSError:
+    pass
+ring = Ring(Flash("/spool"), 3, 4096, 7)
+print("boot", ring.boot)
+random.seed(ring.boot)
+while True:
+    first = ring.next_seq
+    payload = bytes([first & 255]) * random.randrange(1, 400)
+    if ring.append(1, payload) is None:
+        numbers = ring.numbers()
+        boot = min(numbers)
+        seq = (numbers[boot][0] + numbers[boot][1]) // 2
+        ring.landed(boot, seq)
+        ring.save()
+        print("landed", boot, seq)
+        continue
+    print("durable", ring.boot, first, len(payload))
+"""
+
+
+def stored(flash):
+    """What the ring in this flash holds, read on this Python: (boot, number, payload)."""
+    ring = Ring(Flash(str(flash / "spool")), 3, 4096, 7)
+    found, message = [], ring.after(None)
+    while message is not None:
+        found.append((message.boot, message.first_seq, message.payload))
+        message = ring.after(message.next)
+    return found
+
+
+def test_the_ring_survives_cuts_within_any_write(tmp_path):
+    """
+    flash   ====|====|===/ cut after a drawn number of bytes; what was durable, and has not landed, is there afterwards
+    Twelve lives on one flash; each ends within a write, and the next one numbers its boot higher.
+    """
+    flash = tmp_path / "flash"
+    install(flash, {}, LIFE)
+    chance = random.Random(11)
+    durable, landed, boots = {}, {}, []
+    with NodeBoard(flash, patience_s=30) as board:
+        board.power_off()
+        for _ in range(12):
+            board.power_on(cut_after_bytes=chance.randrange(0, 6000))
+            console = Console(board)
+            with pytest.raises(AssertionError, match="the board ended"):
+                console.wait("no end", lambda text: False, 60)
+            console.close()
+            assert board.complaint == ""
+            board.power_off()
+            for word, *numbers in [line.split() for line in console.text.splitlines() if line.count(" ")]:
+                values = [int(number) for number in numbers]
+                if word == "boot":
+                    boots.append(values[0])
+                elif word == "landed":
+                    landed[values[0]] = values[1]
+                elif word == "durable" and len(values) == 3:
+                    durable[values[0], values[1]] = values[2]
+            found = stored(tmp_path / "flash")
+            assert all(payload == bytes([number & 255]) * len(payload) for _, number, payload in found)
+            held = {(boot, number): len(payload) for boot, number, payload in found}
+            wanted = {key: size for key, size in durable.items() if landed.get(key[0], -1) < key[1]}
+            assert {key: held.get(key) for key in wanted} == wanted
+    assert boots == sorted(set(boots))
+    assert len(boots) >= 8
+    assert len(durable) > 60
+    assert landed
+
+
+def test_the_command_starts_a_board_and_ends_it_cleanly(tmp_path):
+    """It says where the board is, a reader speaks on its UART, and Ctrl-C leaves nothing behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whenabouts_sim.cli", "board", "--json", "--reader", "rdm6300", "--heap-kb", "64"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    told = json.loads(process.stdout.readline())
+    done = subprocess.run(
+        [sys.executable, "-m", "mpremote", "connect", told["port"], "exec", HEAR],
+        capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "True", done.stderr
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "stopped\n")
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []

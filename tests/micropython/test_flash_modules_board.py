@@ -1,0 +1,52 @@
+"""A board that has only what is flashed for one kind of reader decodes its frames: no module is missing, also late."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.micropython import tool
+from support.reader_frames import published
+from whenabouts_edge.flash.boards import board
+from whenabouts_edge.flash.compiler import compiled
+from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
+
+SCRIPT = Path(__file__).with_name("flash_readers.py")
+
+
+def put(folder, names):
+    """The compiled modules, where a board has them."""
+    for name, path in names.items():
+        target = folder / place(name, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(compiled(path, place(name, path, ".py")))
+
+
+def run(folder, kind):
+    """What the script prints or ends with on the VM, with nothing of this checkout on its path."""
+    frames = [vector["hex"].replace(" ", "") for vector in published() if vector["protocol"] == kind]
+    assert frames
+    return subprocess.run(
+        [str(tool("micropython")), "-X", "heapsize=256k", str(shutil.copy(SCRIPT, folder / "main.py")), kind, *frames],
+        env={**os.environ, "MICROPYPATH": f"{folder}{os.pathsep}.frozen"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_the_frames_of_a_kind_need_no_other_modules(kind, tmp_path):
+    """Every published frame of its readers becomes what it becomes here, without an import that fails."""
+    put(tmp_path, needed(board("pico_w").modules, [kind], []))
+    done = run(tmp_path, kind)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout.split()[-1]) > 0
+
+
+def test_a_missing_module_is_seen(tmp_path):
+    """The check above can fail."""
+    names = needed(board("pico_w").modules, ["line"], [])
+    del names["whenabouts_hardware.observed"]
+    put(tmp_path, names)
+    assert "ImportError" in run(tmp_path, "line").stdout

@@ -1,0 +1,140 @@
+"""The modules that simulated boards have in place of those in a board's ROM do what the real ones do.
+
+In firmware_sim/whenabouts_sim/boards/shims/: _collector.py, _start.py, machine.py, network.py, os.py, socket.py, time.py.
+"""
+
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from support.micropython import run_on_board
+from support.node_board import Console, run_on_node
+from whenabouts_sim.boards.node_board import NodeBoard
+
+SCRIPT = Path(__file__).parent / "board_modules.py"
+TOLD = [
+    "echo True", "end b'end' b''", "refused True", "nothing True", "packet b'question'", "slept True",
+    "random 9 True", "epoch 1970 True",
+]  # fmt: skip
+
+
+@pytest.fixture
+def echo():
+    """The port of an echo of TCP, up to the word `end`, and of UDP."""
+    listener, packets = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    port = listener.getsockname()[1]
+    packets.bind(("127.0.0.1", port))
+
+    def serve():
+        with listener.accept()[0] as line:
+            while data := line.recv(4096):
+                line.sendall(data)
+                if data.endswith(b"end"):
+                    break
+        packets.sendto(*packets.recvfrom(100))
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield port
+    thread.join(30)
+    listener.close()
+    packets.close()
+
+
+@pytest.fixture
+def closed():
+    """A port where nobody listens, and nobody else will."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("where", ["here", "unix", "node"])
+def test_sockets_and_time_are_the_same(echo, closed, where):
+    """A name, an echo larger than any buffer, its end, a refused connection, packets, ticks, random bytes: on all three."""
+    if where == "here":
+        words = [sys.executable, str(SCRIPT), str(echo), str(closed)]
+        found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    else:
+        found = (run_on_node if where == "node" else run_on_board)(SCRIPT, str(echo), str(closed))
+    assert found.splitlines() == TOLD
+
+
+WATCHED = """
+import machine, network, time
+wlan = network.WLAN(network.STA_IF)
+print("before", wlan.isconnected())
+wlan.active(True)
+wlan.connect("name", "word")
+print("after", wlan.isconnected(), machine.reset_cause())
+machine.RTC().datetime((2031, 2, 3, 0, 4, 5, 6, 0))
+print("clock", time.gmtime(time.time())[:5])
+pin = machine.Pin("LED", machine.Pin.OUT)
+pin.on()
+print("pin", pin.value())
+if machine.reset_cause() == machine.WDT_RESET:
+    raise RuntimeError("enough")
+dog = machine.WDT(timeout=300)
+for _ in range(10):
+    time.sleep_ms(100)
+    dog.feed()
+print("fed")
+time.sleep(30)
+"""
+
+
+def test_a_board_that_hangs_is_reset_by_its_watchdog(tmp_path):
+    """Fed it lets be, unfed it resets, and the next life knows why; Wi-Fi, pins and the clock do as they are told."""
+    (tmp_path / "main.py").write_text(WATCHED)
+    with NodeBoard(tmp_path) as board:
+        console = Console(board)
+        text = console.wait("two lives", lambda text: "enough" in text, 30)
+        console.close()
+    assert [line for line in text.splitlines() if line[:5] in ("befor", "after", "clock", "pin 1", "fed")] == [
+        "before False", "after True 1", "clock (2031, 2, 3, 4, 5)", "pin 1", "fed",
+        "before False", "after True 3", "clock (2031, 2, 3, 4, 5)", "pin 1",
+    ]  # fmt: skip
+
+
+COLLECTED = """
+import gc, time
+class Node:
+    def __init__(self, n): self.n, self.next = n, None
+def chain(depth):
+    here = [Node(k) for k in range(20)]
+    time.ticks_us()
+    if depth:
+        deeper = chain(depth - 1)
+        gc.collect()
+        return here + deeper
+    return here
+def numbers():
+    for n in range(300):
+        text = "x%d" % n
+        time.ticks_ms()
+        yield text, [n]
+for turn in range(60):
+    found = chain(8)
+    assert [one.n for one in found] == list(range(20)) * 9
+    assert {text: value[0] for text, value in numbers()} == {"x%d" % n: n for n in range(300)}
+    try:
+        raise ValueError("kept %d" % turn)
+    except ValueError as error:
+        gc.collect()
+        assert str(error) == "kept %d" % turn
+print("whole")
+"""
+
+
+def test_collecting_while_python_runs_takes_nothing_that_is_used(tmp_path):
+    """Lists, objects, generators and exceptions on frames of all depths, collected at every step in a small heap."""
+    (tmp_path / "main.py").write_text(COLLECTED)
+    with NodeBoard(tmp_path, heap_kb=96) as board:
+        console = Console(board)
+        text = console.wait("the prompt", lambda text: text.endswith(">>> "))
+        console.close()
+    assert "whole" in text
