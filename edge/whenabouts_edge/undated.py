@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.clock import UNBOUNDED_US, ClockSample
 from whenabouts_edge.link import Observed
 
 LIMIT = 10_000  # readings, some 5 MB
@@ -47,8 +47,11 @@ class Undated:
         while self._kept and len(found) < AT_ONCE:
             if sample.bound_us is not None:
                 one = self._kept.popleft()
-                found.append(replace(one, stamp=sample.to_utc(*one.window_us), clock_state=sample.state))
-                self.dated += 1
+                known = sample.bound_at(one.window_us[0]) < UNBOUNDED_US  # not across a sleep of the host
+                state = sample.state if known else "unbounded"
+                found.append(replace(one, stamp=sample.to_utc(*one.window_us), clock_state=state))
+                self.dated += known
+                self.given_up += not known
             elif len(self._kept) > LIMIT or now_us - self._kept[0].window_us[1] > KEPT_US:
                 found.append(self._kept.popleft())
                 self.given_up += 1
