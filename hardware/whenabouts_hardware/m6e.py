@@ -85,11 +85,11 @@ class M6eDecoder(Decoder):
             size = length + overhead
             if available < size:
                 return self._short(held, at, size) if final else None
-            end = at + size
-            found = held[end - 2] << 8 | held[end - 1]
-            right = crc(bytes(held[at + 1 : end - 2]))
+            raw = bytes(held[at : at + size])
+            found = raw[-2] << 8 | raw[-1]
+            right = crc(raw[1:-2])
             if found == right:
-                return self._content(bytes(held[at:end]), overhead, self._offset + at), True
+                return self._content(raw, overhead, self._offset + at), True
             error = f"found checksum {found:04X}, expected {right:04X}"
         if error is None:
             self.counters[OVERRUN] += 1
@@ -118,6 +118,7 @@ class M6eDecoder(Decoder):
         return Frame(kind, fields, raw, start, error, None if error is None else BAD_CONTENT)
 
 
+_MULTI_SELECT = bytes([OPTION_MULTI_SELECT])
 _WITH_DATA = ("status", "boot", "autonomous", "stop", "answer")
 
 
@@ -140,7 +141,7 @@ def _kind(op: int, status: int, data: bytes) -> str:
 
 def _stream_offset(data: bytes) -> int:
     """Where the option byte stands: behind the multi-select prefix, if there is one."""
-    return 1 if data[:1] == bytes([OPTION_MULTI_SELECT]) else 0
+    return 1 if data[:1] == _MULTI_SELECT else 0
 
 
 def _stream_kind(data: bytes) -> str:
