@@ -6,6 +6,8 @@ bytes; frames within that claim are found when the claim is refuted, at the late
 Layouts after the vendor's SDK 1.35 and captures; multi-select (88) forms after an M7E emulator and SDK code only.
 """
 
+from struct import unpack_from
+
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame
 from whenabouts_hardware.m6e_frames import (
@@ -182,7 +184,16 @@ def _read_multiple(kind: str, cursor: Cursor, fields: "dict[str, object]") -> "s
     """An answer of OP 22: option, search flags, then a streamed record or a timed search's number of tags."""
     if not cursor.left():
         return None
-    cursor.at = _stream_offset(cursor.data)
+    cursor.at = at = _stream_offset(cursor.data)
+    if kind == "tag" and len(cursor.data) >= at + 6 and cursor.data[at] & OPTION_METADATA:
+        # Almost every frame is this: the four fields of the slower way below, at once.
+        option, search_flags, metadata, response = unpack_from(">BHHB", cursor.data, at)
+        fields["option"], fields["search_flags"] = option, search_flags
+        fields["metadata"], fields["response_type"] = metadata, response
+        cursor.at = at + 6
+        error = tag_record(cursor, metadata, fields)
+        cursor.end()
+        return error
     fields["option"] = option = cursor.uint(1, "option")
     fields["search_flags"] = search_flags = cursor.uint(2, "search_flags")
     if not search_flags & SEARCH_STREAMING:

@@ -180,6 +180,10 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
 
     Only Gen2 has a PC and this CRC; another protocol's CRC is given unverified.
     """
+    if protocol == PROTOCOL_GEN2 and not brand:
+        end = _plain_reply_end(cursor)
+        if end:
+            return _plain_reply(cursor, end, fields)
     bits = cursor.uint(2, "epc_bits")
     fields["epc_bits"] = bits
     reply = Cursor(cursor.take((bits + 7) // 8, "epc"))
@@ -204,6 +208,29 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
     if gen2 and found != right:
         return f"found EPC checksum {found:04X}, expected {right:04X}"
     return None
+
+
+def _plain_reply_end(cursor: Cursor) -> int:
+    """Where the answer of a Gen2 tag without XPC words ends; 0 if it is of another form, or not whole."""
+    data, at = cursor.data, cursor.at
+    if at + 6 > len(data) or data[at + 2] & 0x02:
+        return 0
+    size = ((data[at] << 8 | data[at + 1]) + 7) // 8
+    end = at + 2 + size
+    return end if size >= 4 and end <= len(data) else 0
+
+
+def _plain_reply(cursor: Cursor, end: int, fields: "dict[str, object]") -> "str | None":
+    """The same at once: length, PC, EPC, CRC; almost every tag answers so."""
+    data, at = cursor.data, cursor.at
+    fields["epc_bits"] = data[at] << 8 | data[at + 1]
+    fields["pc"] = data[at + 2 : at + 4].hex()
+    fields["epc"] = data[at + 4 : end - 2].hex()
+    fields["epc_crc"] = data[end - 2 : end].hex()
+    cursor.at = end
+    found = data[end - 2] << 8 | data[end - 1]
+    right = epc_crc(data[at + 2 : end - 2])
+    return None if found == right else f"found EPC checksum {found:04X}, expected {right:04X}"
 
 
 def statistics(cursor: Cursor, fields: "dict[str, object]") -> None:

@@ -32,7 +32,7 @@ from whenabouts_sim.stack import Stack, reader_table
 from whenabouts_sim.swarm.figures import percentile
 from whenabouts_sim.world import DOCK, GATE, Sighting
 
-FASTEST = {"m6e": 921_600}  # what the module can be set to; the agent leaves it at 115 200
+FASTEST = {"m6e": 1_288_000}  # the fastest rate that the module's command knows; the agent leaves it at 115 200
 CHUNK_BYTES = 188  # four tags to a read
 TIMES = 15
 SPACING_US = 5_000  # 200 tags a second

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_hardware import crc16, m6e_frames, m6e_records
-from whenabouts_hardware.m6e_frames import META_ANTENNA, META_DATA, META_KNOWN, META_PROTOCOL
+from whenabouts_hardware.m6e_frames import META_ANTENNA, META_BRAND, META_DATA, META_KNOWN, META_PROTOCOL
 from whenabouts_hardware.m6e_records import ContentError, Cursor, tag_record
 
 
@@ -54,6 +54,27 @@ def test_metadata_read_at_once_are_those_read_one_by_one(metadata, data, protoco
         slow = read(data, metadata)
     finally:
         m6e_records._read_at_once = at_once
+    assert quick == slow
+
+
+@given(
+    st.sampled_from([0, META_ANTENNA, META_PROTOCOL, META_BRAND, META_KNOWN]),
+    st.binary(max_size=20),
+    st.integers(0, 200),
+    st.binary(max_size=24),
+    st.booleans(),
+)
+def test_an_answer_read_at_once_is_the_one_read_word_by_word(metadata, before, bits, reply, right):
+    """Any length claimed, XPC words or not, checksums that fit or do not, cut anywhere."""
+    if right and len(reply) >= 2:
+        bits, reply = 8 * len(reply) + 16, reply + crc16.epc_crc(reply).to_bytes(2, "big")
+    data = before + bits.to_bytes(2, "big") + reply
+    quick, end = read(data, metadata), m6e_records._plain_reply_end
+    m6e_records._plain_reply_end = lambda _: 0
+    try:
+        slow = read(data, metadata)
+    finally:
+        m6e_records._plain_reply_end = end
     assert quick == slow
 
 
