@@ -1,5 +1,7 @@
 """The true time is in every stamp: crystals of four kinds, networks of three, and the time services that gateways have."""
 
+import time
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from support.clock_watch import SOURCES, Watch
 from support.clock_world import CRYSTALS, NETWORKS
 from whenabouts_edge.clock import ANCHOR_US, UNBOUNDED_US, ClockSample, Pace
+from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.clock.pace import OLDER, OLDER_EVERY_US, RECENT, PacedClock, read_pace
 from whenabouts_edge.clock.system import sampled
 from whenabouts_edge.stamp import DRIFT_PPM, Stamper, wire_us
@@ -173,3 +176,62 @@ def test_a_jump_while_the_service_is_asked_is_in_the_bound():
     looks = iter([(10 * S, 10 * S * 1000, 2), (13 * S, 11 * S * 1000, 2)])
     sample = sampled(lambda: next(looks), lambda: 40, lambda bound_us, _: (bound_us, "bounded"), "here")
     assert sample.bound_us == 40 + 2 + 2 * S - 4 + 50
+
+
+class Answers(Script):
+    """A source with an (offset, bound) a second; a bound of None says that it knows nothing."""
+
+    def __init__(self, *answers):
+        super().__init__([Pace(0, 0, 0)])
+        self.answers = answers
+
+    def sample(self):
+        offset_us, bound_us = self.answers[self.host_s]
+        self.host_s += 1
+        state = "unbounded" if bound_us is None else "bounded"
+        return ClockSample(self.host_s * S, offset_us, bound_us, state, "script")
+
+
+def test_what_was_known_narrows_what_a_bad_exchange_says():
+    """
+    first     |--|              -100 .. 100, one second later 50 us more on each side
+    second       |-----------|  100 .. 2100; both hold 100 .. 150
+    """
+    source = Answers((0, 100), (1100, 1000))
+    clock = PacedClock(source, source.pace)
+    clock.sample()
+    sample = clock.sample()
+    assert (sample.offset_us, sample.bound_us, clock.contradictions) == (125, 25, 0)
+
+
+def test_a_source_that_falls_silent_leaves_the_clock_running_free():
+    """The bound grows by the drift from second to second, and the first answer ends it."""
+    source = Answers((0, 100), (7, None), (7, None), (20, 30))
+    clock = PacedClock(source, source.pace)
+    samples = [clock.sample() for _ in range(4)]
+    assert [(s.offset_us, s.bound_us, s.state) for s in samples] == [
+        (0, 100, "bounded"), (0, 150, "free-running"), (0, 200, "free-running"), (20, 30, "bounded"),
+    ]  # fmt: skip
+
+
+def test_a_contradiction_is_counted_and_the_new_answer_believed():
+    """One of the two lied; the source may have been repaired since."""
+    source = Answers((0, 100), (1000, 100), (1000, 100))
+    clock = PacedClock(source, source.pace)
+    samples = [clock.sample() for _ in range(3)]
+    assert [(s.offset_us, s.bound_us) for s in samples] == [(0, 100), (1000, 100), (1000, 100)]
+    assert clock.contradictions == 1
+    assert samples[1].step_since(samples[0]) == 1000
+
+
+def test_the_clock_of_an_agent_stamps_the_present_of_this_machine():
+    """As configured, with the real clocks: UTC now lies in the stamp of now, and it is hardly wider than configured."""
+    clock = host_clock({"source": "fixed", "bound_us": 5000})
+    sample = clock.sample()
+    before_us, host_us, after_us = (
+        time.time_ns() // 1000, clock.host_us(time.monotonic_ns()), time.time_ns() // 1000 + 1
+    )  # fmt: skip
+    stamp = clock.current(sample).to_utc(host_us, host_us)
+    assert stamp.t_min <= before_us
+    assert after_us <= stamp.t_max
+    assert stamp.t_max - stamp.t_min < 10_000 + 200_000  # a slow machine reads its clocks far apart

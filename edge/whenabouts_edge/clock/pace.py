@@ -9,6 +9,10 @@ CLOCK_MONOTONIC tell both.
 
 `PacedClock` widens the bound between two moments by all the slewing between them, the wanted kind included (a time
 service also takes the crystal's own error away: up to 50 us more for a second), and makes it unbounded across sleep.
+
+What was known before stays true, with the drift: so a sample is what the new answer and the old sample both allow, which
+keeps one bad exchange on a jittery network from widening stamps, and a source that falls silent leaves the clock running
+free. Two that have nothing in common are told, and the new one is believed.
 """
 
 import time
@@ -55,6 +59,8 @@ class PacedClock:
         self._slewed_us = 0
         self._recent: Slewed = ()
         self._older: Slewed = ()
+        self._known: tuple[ClockSample, int] | None = None  # the last sample with a bound, and all slewing until then
+        self.contradictions = 0
 
     def host_us(self, monotonic_ns: int) -> int:
         return self._source.host_us(monotonic_ns)
@@ -68,11 +74,33 @@ class PacedClock:
         self._remember(found.host_us)
         found = replace(found, pace=now, slewed=self._older + self._recent)
         # What was asked may have been answered at either end of the asking; what does not count yet may be at both ends.
-        return _wider(found, now.pushed_since(before) + 4 * now.unsure_since(self._counted or now))
+        found = _wider(found, now.pushed_since(before) + 4 * now.unsure_since(self._counted or now))
+        return self._with_what_was_known(found)
 
     def current(self, sample: ClockSample) -> ClockSample:
         """The newest sample, wider by what was slewed since; without a bound if the host has slept since."""
         return sample if sample.pace is None else _wider(sample, self._pace().pushed_since(sample.pace))
+
+    def _with_what_was_known(self, new: ClockSample) -> ClockSample:
+        """What both allow: the sample before, carried here over drift and slewing, and the new one."""
+        if self._known is not None:
+            old, slewed_us = self._known
+            carried_us = old.bound_at(new.host_us) + self._slewed_us - slewed_us
+            if carried_us >= UNBOUNDED_US:
+                self._known = None
+            elif new.bound_us is None:
+                new = replace(new, offset_us=old.offset_us, bound_us=carried_us, state="free-running")
+            else:
+                low = max(old.offset_us - carried_us, new.offset_us - new.bound_us)
+                high = min(old.offset_us + carried_us, new.offset_us + new.bound_us)
+                if low > high:
+                    self.contradictions += 1
+                else:
+                    middle = (low + high) // 2
+                    new = replace(new, offset_us=middle, bound_us=high - middle)
+        if new.bound_us is not None:
+            self._known = new, self._slewed_us
+        return new
 
     def _count(self, now: Pace) -> None:
         """Add up the slewing; what cannot be told from the distance between two readings waits until it can."""
