@@ -35,6 +35,7 @@ from whenabouts_sim.world import DOCK, GATE, Sighting
 FASTEST = {"m6e": 1_288_000}  # the fastest rate that the module's command knows; the agent leaves it at 115 200
 CHUNK_BYTES = 188  # four tags to a read
 TIMES = 15
+KINDS = ("m6e", "yrm100", "uhfreader18", "pn532", "rdm6300", "id12la", "line")
 SPACING_US = 5_000  # 200 tags a second
 WAIT_S = 120.0
 
@@ -78,7 +79,7 @@ def decoding(kind: str) -> tuple[float, float]:
 def decoders() -> None:
     """The table of decoders."""
     print(f"{'decoder':<13}{'MB/s':>8}{'frames/s':>10}{'line Bd':>9}{'times the line':>16}")
-    for kind in READERS:
+    for kind in KINDS:
         rate, frames = decoding(kind)
         baud = FASTEST.get(kind, READERS[kind].baud)
         goal = "   goal: 20 MB/s or 50 times" if kind == "m6e" else ""

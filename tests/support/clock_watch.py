@@ -66,7 +66,7 @@ class Watch:
         kind = Timesyncd if source == "timesyncd" else Chronyd
         first_us = chance.choice([0, chance.randint(0, self._until_us // 2)])
         self.service: Service | None = None if source == "fixed" else kind(self.host, ways, chance, first_us)
-        self.now_us = 0
+        self.now_us = self._opened_us = 0
         self._said: ClockSample | None = None
         self.clock = PacedClock(_Told(self._source(source), self), lambda: self.host.pace(self._tick(0)))
         self._undated = Undated()
@@ -80,6 +80,8 @@ class Watch:
         while self.now_us < self._until_us:
             begin_us, previous = self.now_us, sample
             sample = self.clock.sample()
+            if previous is None:
+                self._opened_us = self.now_us  # an agent knows its clock before it opens its ports
             if self._undated:
                 self._date(self.clock.current(sample))
             moments = sorted(chance.randint(1, SECOND_US) for _ in range(chance.choice([0, 1, 3])))
@@ -154,7 +156,7 @@ class Watch:
         stamper = Stamper(BAUD, self.latency_us, self.adapter_us, CYCLE_US)
         since_us = None
         told_soon = first_bit_us - event_us <= CYCLE_US // 2 - 60_000  # as a reader that counts in cycles does
-        if told_soon and chance.random() < 0.5 and event_us > CYCLE_US + 50_000:
+        if told_soon and chance.random() < 0.5 and event_us - CYCLE_US > self._opened_us:
             since_us = self._keep_alive(stamper, event_us)
         stamper.arrived(FRAME_BYTES, self._host_us(empty_us), self._host_us(read_us) + 1)
         begin = 0 if since_us is None else KEEPALIVE_BYTES
