@@ -39,13 +39,13 @@ def test_everything_made_is_landed_once_and_measured(tmp_path):
 class Meddled(Swarm):
     """Somebody tampers with the landing before it is compared."""
 
-    def _compare(self, landing, steps):
-        path = max(landing.glob("hour=*/part-*.parquet"), key=lambda path: path.stat().st_size)
+    def _compare(self, stack, steps):
+        path = max(stack.landing.glob("hour=*/part-*.parquet"), key=lambda path: path.stat().st_size)
         table = pq.read_table(path)
         assert table.num_rows > 3
         pq.write_table(table.slice(2), path)
         pq.write_table(table.slice(2, 1), path.with_name("part-99999999.parquet"))
-        return super()._compare(landing, steps)
+        return super()._compare(stack, steps)
 
 
 def test_a_reading_lost_or_doubled_is_told(tmp_path):

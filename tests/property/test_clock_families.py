@@ -11,7 +11,7 @@ from support.clock_world import CRYSTALS, NETWORKS
 from whenabouts_edge.clock import ANCHOR_US, UNBOUNDED_US, ClockSample, Pace
 from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.clock.pace import OLDER, OLDER_EVERY_US, RECENT, PacedClock, read_pace
-from whenabouts_edge.clock.system import sampled
+from whenabouts_edge.clock.system import USELESS_US, sampled
 from whenabouts_edge.stamp import DRIFT_PPM, Stamper, wire_us
 
 S = 1_000_000
@@ -190,6 +190,14 @@ class Answers(Script):
         self.host_s += 1
         state = "unbounded" if bound_us is None else "bounded"
         return ClockSample(self.host_s * S, offset_us, bound_us, state, "script")
+
+
+def test_a_bound_that_dates_nothing_is_none():
+    """An hour each way: readings wait for a better answer instead."""
+    for bound_us, found in ((USELESS_US - 3, USELESS_US - 1), (USELESS_US - 2, None)):
+        answer = lambda bound_us=bound_us: bound_us  # noqa: E731
+        sample = sampled(lambda: (10 * S, 10**10, 2), answer, lambda known, _: (known, "bounded"), "here")
+        assert (sample.bound_us, sample.state) == (found, "unbounded" if found is None else "bounded")
 
 
 def test_what_was_known_narrows_what_a_bad_exchange_says():

@@ -20,6 +20,9 @@ _FREE_RUNNING_INTERVALS = 8
 _CHRONYC_TIMEOUT_S = 2.0
 READ_ATTEMPTS = 5
 CLOSE_ENOUGH_NS = 5_000
+# Each way: a stamp so wide dates nothing. Readings had better wait for the next answer, which timesyncd gives 32 s after it
+# has set a clock that was days off.
+USELESS_US = 3_600_000_000
 
 T = TypeVar("T")
 
@@ -61,7 +64,7 @@ def sampled(
     asking_us = host_us - before_ns // 1000
     jump_us = max(0, abs(utc_us - utc_before_us - asking_us) - 2 * apart_us)
     bound += apart_us + jump_us - (-asking_us * ASSUMED_DRIFT_PPM // 1_000_000)
-    if bound >= UNBOUNDED_US:
+    if bound >= USELESS_US:
         return ClockSample(host_us, utc_us - host_us, None, "unbounded", source)
     return ClockSample(host_us, utc_us - host_us, bound, state, source)
 

@@ -8,7 +8,7 @@ wrong itself: root dispersion and half of its root delay. Corrections since then
     bound = |offset| + round trip / 2 + root delay / 2 + root dispersion + precision + drift since T4 + slewing T1 .. T4
 
 holds whether or not the answer was used. After the first correction of a clock that was years off T4 is years ago: the
-bound comes with the second answer. RFC 5905, section 8; systemd, org.freedesktop.timesync1.
+bound comes with the second answer, and readings wait for it. RFC 5905, section 8; systemd, org.freedesktop.timesync1.
 """
 
 import json

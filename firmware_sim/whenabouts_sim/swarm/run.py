@@ -40,6 +40,7 @@ class SwarmResult:
     """The steps, and how the landing compares with what was made."""
 
     gateways: int
+    broker: str
     steps: list[Step]
     made: int
     landed: int
@@ -55,7 +56,7 @@ class SwarmResult:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        truth = ("gateways", "made", "landed", "repeated", "missing", "different", "reconnects", "exact")
+        truth = ("gateways", "broker", "made", "landed", "repeated", "missing", "different", "reconnects", "exact")
         good = [step for step in self.steps if not step.bends]
         return {
             **{name: getattr(self, name) for name in truth},
@@ -67,7 +68,7 @@ class SwarmResult:
         """For people."""
         told = "every one landed exactly once" if self.exact else "NOT as it was made"
         return (
-            f"{table(self.gateways, self.steps, WANTED)}\n"
+            f"broker: {self.broker}\n{table(self.gateways, self.steps, WANTED)}\n"
             f"truth: {self.made} readings made, {self.landed} rows landed, {self.missing} missing, "
             f"{self.repeated} repeated, {self.different} different, {self.reconnects} reconnections: {told}"
         )
@@ -100,7 +101,7 @@ class Swarm:
             steps = asyncio.run(self._all_steps(stack))
             part.stop()
             del stack.parts["ingest"]
-            return self._compare(stack.landing, steps)
+            return self._compare(stack, steps)
 
     async def _all_steps(self, stack: Stack) -> list[Step]:
         self._gateways = [LightGateway(n, stack.broker.port, self._landed) for n in range(self._count)]
@@ -207,12 +208,12 @@ class Swarm:
         confirmed_us = now_us()
         self._latencies_us.extend(confirmed_us - at_us for at_us in events_us)
 
-    def _compare(self, landing: Path, steps: list[Step]) -> SwarmResult:
+    def _compare(self, stack: Stack, steps: list[Step]) -> SwarmResult:
         """Every row of the landing against what was made."""
         by_name = {gateway.name: gateway for gateway in self._gateways}
         seen = {gateway.name: bytearray(len(gateway.truth)) for gateway in self._gateways}
         landed = repeated = different = 0
-        for path in sorted(landing.glob("hour=*/part-*.parquet")):
+        for path in sorted(stack.landing.glob("hour=*/part-*.parquet")):
             columns = pq.ParquetFile(path).read(["gateway", "boot", "seq", "key", "t_min", "t_max"]).to_pydict()
             for name, boot, seq, key, t_min, t_max in zip(*columns.values(), strict=True):
                 landed += 1
@@ -227,7 +228,8 @@ class Swarm:
                 different += (t_min, t_max) != stamp or key != key_of(gateway.number, seq)
         missing = sum(marks.count(0) for marks in seen.values())
         reconnects = sum(gateway.reconnects for gateway in self._gateways)
-        return SwarmResult(self._count, steps, self._made, landed, repeated, missing, different, reconnects)
+        counts = self._made, landed, repeated, missing, different, reconnects
+        return SwarmResult(self._count, stack.broker.kind, steps, *counts)
 
     def _progress(self, what: str) -> None:
         if time.monotonic() - self._told_s >= REPORT_S:
