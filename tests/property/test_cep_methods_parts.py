@@ -78,6 +78,6 @@ def test_gaps_and_their_sealing_on_the_time_line():
 def test_a_method_without_a_kernel_cannot_run():
     """The common part is no method of its own."""
     plan = Plan((EventClass(frozenset({0})),), (Variant((0,), (0,), (0,)),), 1, 1)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="_empty"):
         Compared(plan, 1, k=0)
     assert HIGHEST > 0 > LOWEST

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from whenabouts_cloud.spark.java import java_home
 from whenabouts_cloud.spark.shared_classes import archive_path, java_options
+from whenabouts_cloud.spark.shared_classes_training import train
+from whenabouts_cloud.spark.sink import read_results
 
 
 def test_java_maps_the_archive_that_setting_up_made(spark):
@@ -17,3 +19,14 @@ def test_without_an_archive_java_is_not_told_of_one(tmp_path):
     """Another Java has an archive of its own; as long as that was not made it starts as ever, only slower."""
     assert archive_path(tmp_path) != archive_path(java_home(os.environ))
     assert "SharedArchiveFile" not in java_options(tmp_path)
+
+
+def test_the_training_for_the_archive_runs_the_jobs_for_real(spark, tmp_path):
+    """Batch and stream find the one pair of the two readings, so the classes are those of jobs that have work to do."""
+    arguments = train(spark, tmp_path)
+    for out in ("once", "out"):
+        assert [
+            found["rule"] for file in (tmp_path / out).glob("batch=*/pairs.parquet") for found in read_results(file)
+        ] == ["near"]
+    assert arguments[-2] == "-cp"
+    assert "spark-core" in arguments[-1]

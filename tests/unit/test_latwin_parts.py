@@ -72,9 +72,9 @@ def test_a_count_is_a_program_of_digits():
     """Three parts need two digits; at least two of them hold in the cells that brute force says."""
     ring, box = filled(), new_box([3, 3, 3])
     rebuild(ring, box)
-    bound = Bound(AtLeast(2, [Local(p, {3}) for p in range(3)]), box)
+    bound = Bound(AtLeast(2, [Local(p, {3}) for p in range(3)]), ring, box)
     assert [step[0] for step in bound.code.steps] == [COUNT, PUSH, ADD, PUSH, ADD, PUSH, ADD, AT_LEAST]
     true = np.zeros_like(box.words)
-    assert bound.holds(ring, box, true)
+    assert bound.holds(true)
     rows = Walked().states(ring)
     assert sum(int(bits_of(word)) for word in true & box.words) == ((rows == 3).sum(axis=1) >= 2).sum()

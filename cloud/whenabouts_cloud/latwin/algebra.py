@@ -11,7 +11,6 @@ in it. A count of true parts is kept as bits of numbers, one set of cells for ea
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.compiled import Array, bare
-from whenabouts_cloud.latwin.box import Box
 
 PIECE = 4096  # words
 LEAF = 2
@@ -112,12 +111,15 @@ def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
 
 
 @bare
-def evaluate(code: Code, box: Box, true: Array) -> bool:
-    """Sets the bits of `true` where the predicate holds; whether in a CGS of the lattice. Bits outside mean nothing."""
-    total, found = len(box.words), 0
+def evaluate(code: Code, axes: Array, words: Array, true: Array) -> bool:
+    """Sets the bits of `true` where the predicate holds; whether in a CGS of the lattice. Bits outside mean nothing.
+
+    axes, words: of the box.
+    """
+    total, found = len(words), 0
     piece = total
-    for i in range(len(box.axes)):
-        stride = box.axes[i, 2]
+    for i in range(len(axes)):
+        stride = axes[i, 2]
         if piece > PIECE and stride > 0:
             piece = stride
     for begin in range(0, total, piece):
@@ -134,5 +136,5 @@ def evaluate(code: Code, box: Box, true: Array) -> bool:
                 top = combine(code, step, top, piece)
         for i in range(piece):
             true[begin + i] = code.stack[0, i]
-            found |= code.stack[0, i] & box.words[begin + i]
+            found |= code.stack[0, i] & words[begin + i]
     return found != 0

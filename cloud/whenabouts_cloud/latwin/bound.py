@@ -20,14 +20,15 @@ ALL = -1  # every bit of a word
 
 
 class Bound:
-    """A predicate's leaves for the windows of one lattice.
+    """A predicate's leaves for the windows of one lattice, a ring and its box.
 
     Raises:
         ValueError: a leaf looks at a process that there is not, or at the product of too many.
     """
 
-    def __init__(self, predicate: Predicate, box: Box) -> None:
-        self._box, self._leaves = box, list[_Leaf]()
+    def __init__(self, predicate: Predicate, ring: Ring, box: Box) -> None:
+        self._ring, self._box, self._leaves = ring, box, list[_Leaf]()
+        self._first, self._next = ring.heads[:, at.FIRST], ring.heads[:, at.NEXT]
         self._seen = [0] * len(box.axes)
         steps: list[tuple[int, int]] = []
         depth = self._compile(predicate, steps, 0)
@@ -42,25 +43,26 @@ class Bound:
             total += leaf.size
         words = np.zeros(total, np.int64)
         for row, leaf in zip(table, self._leaves, strict=True):
-            leaf.words = words[row[0] : row[0] + leaf.size]
+            leaf.words = words[row[0] : row[0] + leaf.size].data
         stack = np.zeros((depth, min(len(box.words), of.PIECE)), np.int64)
         self._of = [[leaf for leaf in self._leaves if p in leaf.processes] for p in range(len(box.axes))]
         self.code = Code(table, np.array(steps, np.int64).reshape(-1, 2), words, stack)
-        self._evaluate = entry(of.evaluate, self.code, box, box.words)
+        self._evaluate = entry(of.evaluate, self.code, box.axes, box.words, box.words)
 
-    def holds(self, ring: Ring, box: Box, true: Array) -> bool:
+    def holds(self, true: Array) -> bool:
         """Sets the bits of `true` where the predicate holds (`algebra.evaluate`), for the windows as they are."""
-        following = ring.heads[:, at.NEXT].tolist()
+        following = self._next.tolist()
         if following != self._seen:
-            self._refresh(ring, following)
-        return bool(self._evaluate(self.code, box, true))
+            self._refresh(following)
+        return bool(self._evaluate(self.code, self._box.axes, self._box.words, true))
 
-    def _refresh(self, ring: Ring, following: list[int]) -> None:
-        for process, (seen, end) in enumerate(zip(self._seen, following, strict=True)):
+    def _refresh(self, following: list[int]) -> None:
+        for process, end in enumerate(following):
+            seen = self._seen[process]
             if seen != end:
-                new = range(max(seen, int(ring.heads[process, at.FIRST])), end)
+                new = range(max(seen, int(self._first[process])), end)
                 for leaf in self._of[process]:
-                    leaf.refresh(ring, process, new)
+                    leaf.refresh(self._ring, process, new)
         self._seen = following
 
     def _compile(self, node: Predicate, steps: list[tuple[int, int]], level: int) -> int:
@@ -112,7 +114,7 @@ class Bound:
 class _Leaf:
     """The words of one leaf: for each choice of places of its leading processes the bits of a word where it is true."""
 
-    words: Array
+    words: memoryview  # of the array's part: single words are read and written faster than through numpy
 
     def __init__(self, node: Related, box: Box) -> None:
         n, first_packed = len(box.axes), int(box.facts[LEADING])
@@ -141,8 +143,9 @@ class _Leaf:
     def refresh(self, ring: Ring, process: int, new: range) -> None:
         """Asks about every combination with a state of a process that is new."""
         if len(self.processes) == 1:
+            (places,) = self._places
             for number in new:
-                self._set((number,))
+                self._put(*places[number % len(places)], self._function(number))
             return
         windows = [new if p == process else range(*ring.heads[p, : at.NEXT + 1].tolist()) for p in self.processes]
         for numbers in product(*windows):
@@ -154,10 +157,11 @@ class _Leaf:
             step, left = places[number % width]
             word += step
             cells &= left
-        if self._function(*numbers):
-            self.words[word] |= cells
-        else:
-            self.words[word] &= ~cells
+        self._put(word, cells, self._function(*numbers))
+
+    def _put(self, word: int, cells: int, true: object) -> None:
+        was = self.words[word]
+        self.words[word] = was | cells if true else was & ~cells
 
 
 def _cylinder(box: Box, process: int, place: int) -> int:

@@ -61,7 +61,7 @@ class RunChoices:
 
     def __init__(self, slots: tuple[int, ...], lengths_us: tuple[int, ...], causal: bool) -> None:
         self._slots = slots
-        self._place = {slot: n for n, slot in enumerate(slots)}
+        self.place = {slot: n for n, slot in enumerate(slots)}
         self._causal = causal
         self._runs: list[Run | None] = [None] * len(slots)
         self._lo = [NEVER_US] * len(slots)
@@ -71,14 +71,18 @@ class RunChoices:
 
     def take(self, report: Report, holds: bool) -> list[Verdict]:
         """The next report, and whether the local predicate holds in its state; what it makes sure."""
-        at = self._place.get(report.slot)
+        at = self.place.get(report.slot)
         if at is None:
             return []
         if report.timed and not self._causal:
             self._lo[at] = max(self._lo[at], report.lo)
             self._wide[at] = max(self._wide[at], report.hi - report.lo)
         run = self._runs[at]
-        found = [] if run is None else self._learn(at, run, report, over=not holds and not report.evidence)
+        found = (
+            []
+            if run is None or not self._open
+            else self._learn(at, run, report, over=not holds and not report.evidence)
+        )
         if report.evidence:
             return found
         if not holds:
@@ -90,7 +94,7 @@ class RunChoices:
 
     def cut(self, slot: int) -> None:
         """States of a process are missing: whether its run has gone on is not known, nor ever will be."""
-        at = self._place.get(slot)
+        at = self.place.get(slot)
         if at is None or self._runs[at] is None:
             return
         run, self._runs[at] = self._runs[at], None

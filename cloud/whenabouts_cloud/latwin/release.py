@@ -7,7 +7,7 @@ taken by key; of equal keys by the longest chain of that key before them, then b
   - the order extends =>: a key is at least that of each predecessor, and of equal ones the longer chain comes later;
   - while nothing with hi < f is still to land, everything with a key below f is known and nothing else will get such a key:
     what is taken at a frontier f continues what was taken at any earlier one. A stream takes what one batch takes. This
-    holds as long as a clock-only report does not land after a later state of its gateway: a state that is missing shows by
+    holds as long as a clock-only report does not land after a later report of its gateway: a state that is missing shows by
     its number, a clock-only report does not, and one with a hi above f can still raise the key of the state behind it.
 
 A state that is missing although another report knows of it, or a later one of its gateway, is waited for: until DELAY of its
@@ -193,10 +193,11 @@ def _with_gaps(
 ) -> list[list[Report | Gap]]:
     """The queues with what is missing in its place."""
     reach = [number - 1 for number in following]
-    for queue in waiting:
-        for report in queue:
-            reach = [max(a, b) if b else a for a, b in zip(reach, report.clock, strict=True)]
-            reach[report.slot] = max(reach[report.slot], report.number)
+    for slot, queue in enumerate(waiting):
+        if queue:
+            known = map(max, zip(*(report.clock for report in queue), strict=True))
+            reach = [max(a, b) if b else a for a, b in zip(reach, known, strict=True)]
+            reach[slot] = max(reach[slot], queue[-1].number)
     found: list[list[Report | Gap]] = []
     for slot, queue in enumerate(waiting):
         numbers = [report.number for report in queue if not report.evidence]

@@ -81,14 +81,14 @@ class Source(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What a reading says beside its clock; `values` of each process as JSON; `mine`: of a group that the rule is about."""
+    """What a reading says beside its clock; `values` as JSON, of each process it can be; `mine`: its group is the rule's."""
 
     group: str
     view: int
     process: int
     evidence: bool
     mine: bool
-    values: list[str]
+    values: dict[int, str]
 
 
 class _Landed(NamedTuple):
@@ -110,34 +110,33 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
     """The reports (REPORT) among readings (COLUMNS) of groups that the rule is about; and how many readings say that they
     are states and are none."""
     columns = columns_of(rule)
-    covered: dict[tuple[str, str], list[int]] = {}
-    said: dict[tuple[str | None, str | None, int], _Said | None] = {}
-    found: dict[str, list[Any]] = {name: [] for name in REPORT.names}
+    covered: dict[tuple[str, str], tuple[int, ...]] = {}
+    said: dict[tuple[str | None, str | None, int, tuple[int, ...]], _Said | None] = {}
+    found: list[tuple[Any, ...]] = []
     wrong = 0
     for row in zip(*(_plain(readings[name]) for name in COLUMNS), strict=True):
         site, gateway, boot, seq, stream, kind, value, attrs, t_min, t_max, clock = row
         slots = covered.get((site, stream))
         if slots is None:
-            slots = covered[site, stream] = [n for n, one in enumerate(rule.streams) if one.matches(site, stream)]
+            slots = covered[site, stream] = tuple(n for n, s in enumerate(rule.streams) if s.matches(site, stream))
         if not slots or kind != KIND:
             continue
-        text = attrs, value, len(clock or ())
+        text = attrs, value, len(clock or ()), slots
         if text not in said:
             if len(said) >= MAX_SAID:
                 said.clear()
-            said[text] = _said(rule, columns, attrs, value, clock or ())
+            said[text] = _said(rule, {slot: columns[slot] for slot in slots}, attrs, value, clock or ())
         state = said[text]
         if state is None or min(clock) < 0:
             wrong += 1
             continue
         for slot in slots if state.mine else ():
-            one = (
+            found.append((
                 state.group, state.view, slot, site, gateway, boot, seq, state.process, state.evidence, clock, t_min, t_max,
                 state.values[slot],
-            )  # fmt: skip
-            for column, x in zip(found.values(), one, strict=True):
-                column.append(x)
-    return pa.table(found, schema=REPORT), wrong
+            ))  # fmt: skip
+    filled = list(zip(*found, strict=True)) or [()] * len(REPORT)
+    return pa.table(dict(zip(REPORT.names, filled, strict=True)), schema=REPORT), wrong
 
 
 def rows_of(rule: LatwinRule, reports: pa.Table) -> Iterator[tuple[Source, Report]]:
@@ -161,9 +160,9 @@ def _plain(column: Any) -> Iterable[Any]:
 
 
 def _said(
-    rule: LatwinRule, columns: list[list[Value]], attrs: str | None, value: str | None, clock: Sequence[int]
+    rule: LatwinRule, columns: dict[int, list[Value]], attrs: str | None, value: str | None, clock: Sequence[int]
 ) -> _Said | None:
-    """What a landed reading says with these columns; None if it is no state."""
+    """What a landed reading says with these columns of processes; None if it is no state."""
     try:
         named = json.loads(attrs or "{}")
         own = None if value is None else json.loads(value)
@@ -174,7 +173,9 @@ def _said(
     state = state_of(cast(Reading, _Landed(KIND, own, named, tuple(clock))))
     if state is None:
         return None
-    values = [json.dumps([_scalar(state.values.get(value.name)) for value in read]) for read in columns]
+    values = {
+        slot: json.dumps([_scalar(state.values.get(value.name)) for value in read]) for slot, read in columns.items()
+    }
     return _Said(state.group, state.view, state.process, state.evidence, rule.covers(state.group), values)
 
 

@@ -89,7 +89,7 @@ class Stored:
         if self._marked is not None and self._marked[0] is predicate:
             return bool(self._marked[1])
         if isinstance(predicate, Predicate):
-            found = self._bind(predicate).holds(ring, self.box, self._true)
+            found = self._bind(ring, predicate).holds(self._true)
             self._marked = (predicate, found)
             return found
         rows = self.states(ring)
@@ -97,12 +97,12 @@ class Stored:
         self._marked = None  # a function may say something else next time
         return bool(meets(self.box, self._true))
 
-    def _bind(self, predicate: Predicate) -> Bound:
+    def _bind(self, ring: Ring, predicate: Predicate) -> Bound:
         key = id(predicate)
         if key not in self._bound:
             if len(self._bound) == KEPT:
                 del self._bound[next(iter(self._bound))]
-            self._bound[key] = predicate, Bound(predicate, self.box)  # held, so that its id stays its own
+            self._bound[key] = predicate, Bound(predicate, ring, self.box)  # held, so that its id stays its own
         return self._bound[key][1]
 
 

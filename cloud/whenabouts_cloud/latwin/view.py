@@ -13,6 +13,7 @@ A process is bound to the gateway whose report comes first. Another gateway of t
 covers, and a gateway that two streams cover, are mistakes in the rule: ignored, counted and named.
 """
 
+import operator
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +33,8 @@ Promised = Callable[[str], int | None]
 """What a gateway, as "site/gateway", has promised: all its readings with t_max below it have landed."""
 Told = tuple[Verdict, str]
 """A verdict, and "told" or "withdrawn"."""
+
+_BY_NUMBER = operator.attrgetter("number", "evidence", "seq")
 
 
 class View:
@@ -109,13 +112,10 @@ class View:
     def queues(self) -> list[list[Report]]:
         """What waits, by process and number, with clocks of the rule's processes; each of them has been heard."""
         process = self._process
-        return [
-            [
-                report._replace(clock=tuple([report.clock[p] for p in process]))
-                for report in sorted(one.values(), key=lambda r: (r.number, r.evidence, r.seq))
-            ]
-            for one in self._waiting
-        ]
+        queues = [sorted(one.values(), key=_BY_NUMBER) for one in self._waiting]
+        if process == list(range(self._width)):
+            return queues
+        return [[r._replace(clock=tuple([r.clock[p] for p in process])) for r in queue] for queue in queues]
 
     @property
     def waits(self) -> bool:

@@ -8,6 +8,7 @@ As the order depends on the states alone, so do the periods.
 """
 
 import base64
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -33,6 +34,8 @@ from whenabouts_cloud.rules.predicate import (
     test,
 )
 
+MAX_KNOWN = 4096  # values whose tests are remembered; beyond, those that came least lately are tested again
+
 
 class Part(NamedTuple):
     """One alternative of a predicate: its processes, the longest stamps that their streams promise, its local tests."""
@@ -57,6 +60,8 @@ class Plan:
             slots = tuple(sorted(slot[name] for name in part))
             tests = {slot[name]: test(one) for name, one in part.items()}
             self.parts.append(Part(slots, tuple(lengths[n] for n in slots), tests))
+        # Whether the local predicate of a process holds with these values, by the number of the part. Values repeat.
+        self.true = functools.lru_cache(MAX_KNOWN)(self._true)
 
     def watch(self) -> "Watch":
         """What decides the rule for one view."""
@@ -65,6 +70,9 @@ class Plan:
     def values(self, slot: int, values: tuple[Scalar, ...]) -> dict[Value, Scalar]:
         """The values of a report of a process by name."""
         return dict(zip(self.columns[slot], values, strict=True))
+
+    def _true(self, part: int, slot: int, values: tuple[Scalar, ...]) -> bool:
+        return self.parts[part].tests[slot](self.values(slot, values))
 
 
 class ByRuns:
@@ -77,10 +85,9 @@ class ByRuns:
     def take(self, report: Report) -> list[Verdict]:
         """The next report; what it makes sure."""
         found: list[Verdict] = []
-        values = self._plan.values(report.slot, report.values)
-        for part, runs in zip(self._plan.parts, self._parts, strict=True):
-            if report.slot in part.tests:
-                found += runs.take(report, part.tests[report.slot](values))
+        for n, runs in enumerate(self._parts):
+            if report.slot in runs.place:
+                found += runs.take(report, self._plan.true(n, report.slot, report.values))
         return found
 
     def cut(self, slot: int, following: int) -> None:
@@ -157,7 +164,7 @@ class InWindows:
             holds = self._engine.definitely_in_window if self._definite else self._engine.possibly
             on = bool(holds(self._predicate))
         else:
-            true = self._tests[slot](self._plan.values(slot, report.values))
+            true = self._plan.true(0, slot, report.values)
             v = self._engine.push(slot, report.number, report.clock, true, lo, hi)
             on = bool(v.definitely_in_window if self._definite else v.possibly)
         began, self._on = on and not self._on, on

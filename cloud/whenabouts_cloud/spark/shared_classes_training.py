@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whenabouts_cloud.ingest.landing import Landing
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
@@ -10,6 +11,9 @@ from whenabouts_cloud.spark.session import start_session
 from whenabouts_cloud.spark.sink import PairSink
 from whenabouts_protocol import Reading
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 RULE = """
 STREAM dock  FROM "dock/tags" DELAY 1 s
 STREAM shelf FROM "shelf/tags" DELAY 1 s
@@ -17,15 +21,14 @@ RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 1 s OVER 80 % AND a
 """
 
 
-def train(folder: Path, arguments: Path) -> None:
-    """Run the jobs in `folder`, and note the class path and the module arguments that Spark gave its Java."""
+def train(spark: "SparkSession", folder: Path) -> list[str]:
+    """Run the jobs in `folder`; the arguments about modules and the class path that Spark gave its Java."""
     landing = Landing(folder / "landing")
     readings = [_reading(n, stream) for n, stream in enumerate(("dock/tags", "shelf/tags"))]
     landing.write(readings, [], landed_us=2_000_000)
     landing.close()
     rule = parse_rules(RULE).rules[0]
     assert isinstance(rule, CorrelateRule)
-    spark = start_session()
     PairSink(folder / "once").replace(
         batch.correlate_landing_counted(rule, batch.read_landing(spark, str(landing.folder)), 2)
     )
@@ -35,9 +38,7 @@ def train(folder: Path, arguments: Path) -> None:
     management = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()  # type: ignore[union-attr]
     given = [str(x) for x in management.getInputArguments()]
     same = [x for x in given if x.startswith(("--", "-XX:+Ignore"))]  # the latter allows the former in any Java
-    lines = [*same, "-cp", str(management.getClassPath())]
-    arguments.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    spark.stop()
+    return [*same, "-cp", str(management.getClassPath())]
 
 
 def _reading(seq: int, stream: str) -> Reading:
@@ -56,4 +57,6 @@ def _reading(seq: int, stream: str) -> Reading:
 
 
 if __name__ == "__main__":
-    train(Path(sys.argv[1]), Path(sys.argv[2]))
+    session = start_session()
+    Path(sys.argv[2]).write_text("\n".join(train(session, Path(sys.argv[1]))), encoding="utf-8")
+    session.stop()
