@@ -86,7 +86,7 @@ class Swarm:
         self._latencies_us = array("q")
         self._commits: deque[tuple[float, LightGateway]] = deque()
         self._made = 0
-        self._late_s = 0.0
+        self._late_us = array("q")
         self._clear_us = now_us()
         self._gateways: list[LightGateway] = []
         self._told_s = 0.0
@@ -128,7 +128,7 @@ class Swarm:
         if broker_pid is None:
             raise PartError(f"broker ended; its log is {stack.broker.log}")
         pids = (broker_pid, ingest_pid, os.getpid())
-        self._latencies_us, self._late_s = array("q"), 0.0
+        self._latencies_us, self._late_us = array("q"), array("q")
         made, messages = self._made, sum(g.messages for g in self._gateways)
         used, machine, began_s = [of_process(pid) for pid in pids], of_machine(), time.monotonic()
         await self._read_for(stack, number, rate)
@@ -140,12 +140,12 @@ class Swarm:
             await self._until(stack, "all readings landed", lambda: not self._outstanding, DRAIN_S)
         except TimeoutError as error:
             self._say(str(error))
-        ordered = sorted(self._latencies_us)
+        ordered, late_us = sorted(self._latencies_us), sorted(self._late_us)
         broker, ingest, swarm = ((b.cpu_s - a.cpu_s) / seconds for a, b in zip(used, now, strict=True))
         return Step(
             offered=rate, seconds=seconds, made=self._made - made, messages=sent, landed=landed,
             p50_s=percentile(ordered, 0.5) / 1e6, p99_s=percentile(ordered, 0.99) / 1e6, backlog=backlog,
-            not_taken=not_taken, late_s=self._late_s, broker_cores=broker, ingest_cores=ingest, swarm_cores=swarm,
+            not_taken=not_taken, late_s=percentile(late_us, 0.99) / 1e6, broker_cores=broker, ingest_cores=ingest, swarm_cores=swarm,
             machine_cores=(machine_now[0] - machine[0]) / seconds, iowait_cores=(machine_now[1] - machine[1]) / seconds,
             cores=os.cpu_count() or 1, ingest_write_bytes_s=(now[1].written_bytes - used[1].written_bytes) / seconds,
             broker_rss_bytes=now[0].rss_bytes, ingest_rss_bytes=now[1].rss_bytes,
@@ -163,7 +163,7 @@ class Swarm:
                 if gateway.read(int(next_us)):
                     self._commits.append((time.monotonic() + COMMIT_S, gateway))
                 self._made += 1
-                self._late_s = max(self._late_s, (found_us - next_us) / 1e6)
+                self._late_us.append(found_us - int(next_us))
                 next_us += self._random.expovariate(rate) * 1e6
             self._clear_us = until_us
             if found_us >= end_us:
