@@ -145,7 +145,8 @@ class Swarm:
         return Step(
             offered=rate, seconds=seconds, made=self._made - made, messages=sent, landed=landed,
             p50_s=percentile(ordered, 0.5) / 1e6, p99_s=percentile(ordered, 0.99) / 1e6, backlog=backlog,
-            not_taken=not_taken, late_s=percentile(late_us, 0.99) / 1e6, broker_cores=broker, ingest_cores=ingest, swarm_cores=swarm,
+            not_taken=not_taken, late_s=percentile(late_us, 0.99) / 1e6, broker_cores=broker,
+            ingest_cores=ingest, swarm_cores=swarm,
             machine_cores=(machine_now[0] - machine[0]) / seconds, iowait_cores=(machine_now[1] - machine[1]) / seconds,
             cores=os.cpu_count() or 1, ingest_write_bytes_s=(now[1].written_bytes - used[1].written_bytes) / seconds,
             broker_rss_bytes=now[0].rss_bytes, ingest_rss_bytes=now[1].rss_bytes,
