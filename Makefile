@@ -16,7 +16,7 @@ SPEED ?=
 TRACE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-correlation bench-cep bench-latwin broker lock clean
+.PHONY: help setup demo test lint bench bench-edge bench-correlation bench-cep bench-latwin broker lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,9 @@ lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict typ
 
 bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
 	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
+
+bench-edge: setup broker  ## Measure the gateway: decoders against their lines, the agent's rate, delay and memory.
+	$(BIN)/python tests/bench/bench_edge.py
 
 bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and plain Spark, the same answers checked.
 	@for bench in correlation operators eager spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whenabouts_edge.clock import ClockSource
+from whenabouts_edge.clock import ClockSample, HostClock
 from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
@@ -61,7 +61,7 @@ class Agent:
         RulesFileError: the file of rules cannot be used.
     """
 
-    def __init__(self, config: Config, clock: ClockSource, notifier: Notifier | None = None) -> None:
+    def __init__(self, config: Config, clock: HostClock, notifier: Notifier | None = None) -> None:
         self.config = config
         self._notifier = notifier or Notifier({})
         self._clock = clock
@@ -89,7 +89,7 @@ class Agent:
         self._frontier_us: int | None = None
         self._published: dict[int, tuple[int, int]] = {}
         self._links = [
-            LinkThread(r, config.site, config.gateway, clock.host_us, lambda: self._sample, self._deliverer(r.name))
+            LinkThread(r, config.site, config.gateway, clock.host_us, self._current_sample, self._deliverer(r.name))
             for r in config.readers
         ]
         self._presence = {
@@ -164,7 +164,7 @@ class Agent:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
         for presence in self._presence.values():
-            self._wait_for_clock([draft for drafts in presence.finish(self._sample) for draft in drafts])
+            self._wait_for_clock([draft for drafts in presence.finish(self._current_sample()) for draft in drafts])
         await self._date()
         with contextlib.suppress(TimeoutError):  # what waits for the clock is dated by the next agent
             await asyncio.wait_for(self._write_all_waiting(), DRAIN_S)
@@ -188,7 +188,7 @@ class Agent:
             self._group.stamp(batch.drafts)
             self._rules.view = self._group.views
         presence = self._presence.get(name)
-        entered, gone = presence.through(batch, self._sample) if presence else ([], [])
+        entered, gone = presence.through(batch, self._current_sample()) if presence else ([], [])
         drafts = batch.drafts
         if self._undated or self._sample.bound_us is None:
             self._wait_for_clock([*drafts, *entered, *gone])
@@ -234,7 +234,7 @@ class Agent:
     async def _date(self) -> None:
         """Let readings go on that waited for the clock to be known."""
         while self._undated and self._intake.waiting < MAX_WAITING // 2:
-            ready = self._undated.released(self._sample, self._clock.host_us(time.monotonic_ns()))
+            ready = self._undated.released(self._current_sample(), self._clock.host_us(time.monotonic_ns()))
             if not ready:
                 break
             events = [draft for draft in ready if draft.kind not in NO_EVENT_KINDS]
@@ -251,7 +251,7 @@ class Agent:
         clear_us = self._clear_host_us()
         if self._group is None or clear_us is None:
             return
-        self._intake.offer(self._group.advance(clear_us, self._sample))
+        self._intake.offer(self._group.advance(clear_us, self._current_sample()))
         if self._group.view_changed():
             self._uplink.announce(self._birth())
         if self._group.peer_came:
@@ -266,6 +266,10 @@ class Agent:
 
     async def _in_db(self, call: Callable[..., T], *args: Any) -> T:
         return await self._loop.run_in_executor(self._db, call, *args)
+
+    def _current_sample(self) -> ClockSample:
+        """The newest sample as it counts now; for the readers' threads too."""
+        return self._clock.current(self._sample)
 
     async def _take_sample(self) -> None:
         before, self._sample = self._sample, await asyncio.to_thread(self._clock.sample)
@@ -365,9 +369,10 @@ class Agent:
     def _clear_utc_us(self) -> int | None:
         """The time before which nothing more can be stamped than what was accepted by now; None if it is not known."""
         host_us = self._clear_host_us()
-        if host_us is None or self._sample.bound_us is None or self._undated:
+        sample = self._current_sample()
+        if host_us is None or sample.bound_us is None or self._undated:
             return None
-        return self._sample.to_utc(host_us, host_us).t_min
+        return sample.to_utc(host_us, host_us).t_min
 
     def _clear_host_us(self) -> int | None:
         """The same in host time: every reading that is accepted later has a stamp that begins then or later."""

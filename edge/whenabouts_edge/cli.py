@@ -19,7 +19,7 @@ import click
 
 from whenabouts_edge import config as configuration
 from whenabouts_edge.agent import Agent
-from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.doctor.command import doctor
 from whenabouts_edge.eager.host import RulesFileError
 from whenabouts_edge.flash.command import flash_command, provision_command
@@ -73,7 +73,7 @@ def run(config_file: Path, log_level: str) -> None:
 
 
 async def _run(config: Config) -> None:
-    agent = Agent(config, clock_source(config.clock), Notifier(os.environ))
+    agent = Agent(config, host_clock(config.clock), Notifier(os.environ))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, agent.stop)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.port import Chunk, Port, PortError, device_of, open_port
 from whenabouts_edge.settings import ReaderConfig
-from whenabouts_edge.stamp import Stamper, after_question, wire_us
+from whenabouts_edge.stamp import Stamper, after_question, host_us_max, wire_us
 from whenabouts_hardware import Decoder, Frame
 from whenabouts_hardware.dialogue import Dialogue, Start
 from whenabouts_hardware.m6e_frames import set_read_power, set_region
@@ -274,7 +274,8 @@ class LinkThread(threading.Thread):
         """How much earlier than its first byte's arrival the event of a frame can be stamped at most."""
         reader = self.reader
         buffered_us = BUFFERED_US if reader.listen_only else 0  # the agent itself never starts a timed search
-        return reader.latency_us + buffered_us + reader.adapter_us + wire_us(self._frame_bytes_max, reader.baud) + 2
+        on_wire_us = wire_us(self._frame_bytes_max, reader.baud)
+        return buffered_us + host_us_max(reader.latency_us + reader.adapter_us + on_wire_us + 2)
 
     def run(self) -> None:
         pause_s = REOPEN_S_MIN

@@ -14,11 +14,15 @@ is at the announced start plus its own time, give or take one millisecond. The t
 it cannot be told which cycle is meant, the reader's time is not believed, and counted. Facts: datasheet and capture
 figures in the hardware package.
 
+Latency, adapter and wire are true times; the host's crystal may count them too short, by DRIFT_PPM.
+
 Pure integers, no allocation beyond a short list of chunks; runs unchanged on MicroPython.
 """
 
 MAX_CHUNKS = 64  # bounds of chunks kept while a frame is incomplete; more merge into the newest, which only widens
-READER_TIME_TOLERANCE_US = 1000  # a reader counts whole milliseconds
+DRIFT_PPM = 50  # assumed of any crystal, the reader's or the host's
+# A reader counts whole milliseconds; its crystal and ours may part by 100 ppm of two cycles.
+READER_TIME_TOLERANCE_US = 1000 + 220
 # Assumed: a cycle begins as its announcement leaves, which waits for up to 24 records in its way.
 CYCLE_SLIP_US = 100_000
 
@@ -26,6 +30,15 @@ CYCLE_SLIP_US = 100_000
 def wire_us(length: int, baud: int) -> int:
     """Microseconds that length bytes take at 8N1, rounded down; 0 for a baud of 0 (no wire, as on native USB)."""
     return length * 10_000_000 // baud if baud else 0
+
+
+def host_us_max(true_us: int) -> int:
+    """The longest that the host's clock may count for so many true microseconds, rounded up."""
+    return true_us + _drift_us(true_us)
+
+
+def _drift_us(true_us: int) -> int:
+    return -(-true_us * DRIFT_PPM // 1_000_000)
 
 
 def after_question(window: "tuple[int, int]", asked_us: "int | None") -> "tuple[int, int]":
@@ -85,8 +98,8 @@ class Stamper:
         first_after, first_before = self._bounds(start)
         _, last_before = self._bounds(end - 1)
         on_wire = wire_us(end - start, self.baud)
-        latest = min(first_before, last_before - on_wire)
-        earliest = first_after - self.latency_us - self.adapter_us - on_wire - (1 if self.baud else 0)
+        latest = min(first_before, last_before - on_wire + _drift_us(on_wire))
+        earliest = first_after - host_us_max(self.latency_us + self.adapter_us + on_wire + (1 if self.baud else 0))
         return min(earliest, latest), latest
 
     def cycle_started(self, start: int, end: int) -> None:
@@ -94,7 +107,8 @@ class Stamper:
         after, _ = self._bounds(start)
         _, before = self._bounds(end - 1)
         on_wire = wire_us(end - start, self.baud)
-        self._cycle = after - self.adapter_us - on_wire - (1 if self.baud else 0), before - on_wire
+        begin = after - host_us_max(self.adapter_us + on_wire + (1 if self.baud else 0))
+        self._cycle = begin, before - on_wire + _drift_us(on_wire)
 
     def narrowed(self, window: "tuple[int, int]", reader_ms: int) -> "tuple[int, int]":
         """The window as far as the reader's own time, milliseconds since its cycle's start, allows it.

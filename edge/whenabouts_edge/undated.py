@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, UNBOUNDED_US, ClockSample
+from whenabouts_edge.clock import SLEW_PPM_MAX, UNBOUNDED_US, ClockSample
 from whenabouts_edge.link import Kept, Observed
 from whenabouts_protocol import Interval
 
@@ -54,8 +54,11 @@ class Undated:
         found: list[Observed] = []
         while self._kept and len(found) < AT_ONCE:
             if sample.bound_us is not None:
-                found.append(self._dated(self._kept.popleft(), sample))
-                self.dated += 1
+                one = self._dated(self._kept.popleft(), sample)
+                found.append(one)
+                known = one.clock_state != "unbounded"
+                self.dated += known
+                self.given_up += not known
             elif len(self._kept) > LIMIT or self._waited_us(self._kept[0], now_us) > KEPT_US:
                 found.append(self._kept.popleft())
                 self.given_up += 1
@@ -70,7 +73,8 @@ class Undated:
 
     def _dated(self, one: Observed, sample: ClockSample) -> Observed:
         if one.kept is None or one.kept.last_us is None:
-            return replace(one, stamp=sample.to_utc(*one.window_us), clock_state=sample.state)
+            known = sample.bound_at(one.window_us[0]) < UNBOUNDED_US  # not across a sleep of the host
+            return replace(one, stamp=sample.to_utc(*one.window_us), clock_state=sample.state if known else "unbounded")
         stamp = _between_starts(one, one.kept, one.kept.last_us, sample.to_utc(self._start_us, self._start_us).t_max)
         return replace(one, stamp=stamp, clock_state="unbounded" if one.kept.since_us is None else sample.state)
 
@@ -85,5 +89,5 @@ def _between_starts(one: Observed, kept: Kept, last_us: int, started_us: int) ->
 
 
 def _least_us(length_us: int) -> int:
-    """How long it was at least when the host's clock counted so much."""
-    return length_us - -(-length_us * ASSUMED_DRIFT_PPM // 1_000_000)
+    """How long it was at least when the host's clock counted so much; how it was slewed then is not known."""
+    return length_us - -(-length_us * SLEW_PPM_MAX // 1_000_000)

@@ -19,8 +19,12 @@ try:
     from whenabouts_sim.demo import Demo
     from whenabouts_sim.judgement import flawless, table, together_lines
     from whenabouts_sim.office_run import OfficeRun
+    from whenabouts_sim.reader_run import KINDS, Mishaps, ReaderRun, run_reader
+    from whenabouts_sim.readers.faults import Faults
+    from whenabouts_sim.site_run import SiteRun
     from whenabouts_sim.sources import new_seed
     from whenabouts_sim.stack import PartError
+    from whenabouts_sim.swarm.run import Swarm
 except ModuleNotFoundError as error:  # every extra brings this command along, but not what it needs
     raise SystemExit(
         f"whenabouts-sim: package {error.name} is missing; install the extra: pip install 'whenabouts[sim]'"
@@ -119,6 +123,117 @@ def office(
     judged = _in_folder(keep, lambda folder: OfficeRun(folder, number, speed, as_json).run())
     click.echo(json.dumps(judged.as_dict()) if as_json else "\n".join(together_lines("the phone is muted", judged)))
     sys.exit(0 if judged.sound else 1)
+
+
+@main.command()
+@click.option("--gateways", default=200, show_default=True, type=click.IntRange(1, 10_000), help="How many gateways.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(1, 1e6),
+    help="Readings a second of all together; raised until it bends if not given.",
+)
+@click.option(
+    "--seconds", default=10.0, show_default=True, type=click.FloatRange(1, 3600), help="How long each rate is held."
+)
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep landing and logs in this new folder."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only the figures, as one JSON object.")
+def swarm(gateways: int, rate: float | None, seconds: float, keep: Path | None, as_json: bool) -> None:
+    """Drive one broker and one ingest with many light gateways, and compare the landing with the truth.
+
+    Latency is from the first byte of a reading to the cloud's confirmation at its gateway. Exits with 1 when anything is
+    missing, repeated or different.
+
+    \b
+    Example:  whenabouts-sim swarm --gateways 200
+              whenabouts-sim swarm --gateways 1000 --rate 2000 --seconds 60
+    """
+    result = _in_folder(keep, lambda folder: Swarm(folder, gateways, rate, seconds, quiet=as_json).run())
+    click.echo(json.dumps(result.as_dict()) if as_json else result.text())
+    sys.exit(0 if result.exact else 1)
+
+
+def _per_thousand(name: str, about: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    text = f"Of 1000 frames so many {about}."
+    return click.option(name, default=0, show_default=True, type=click.IntRange(0, 1000), help=text)
+
+
+@main.command()
+@click.argument("name", type=click.Choice(sorted(KINDS)))
+@click.option("--port", type=click.Path(path_type=Path), help="Path of the port, a link; in a new folder if not given.")
+@click.option("--seed", type=click.IntRange(min=0), help="Decides tags and faults; chosen and printed if not given.")
+@click.option("--rate", default=2.0, show_default=True, type=click.FloatRange(0.01, 200), help="Sightings a second.")
+@click.option(
+    "--tags", default=20, show_default=True, type=click.IntRange(1, 100_000), help="How many different tags pass."
+)
+@click.option("--seconds", type=click.FloatRange(min=0), help="End after so long; until Ctrl-C if not given.")
+@click.option(
+    "--truth", type=click.Path(path_type=Path, dir_okay=False), help="Write what leaves the reader to this file."
+)
+@_per_thousand("--split", "arrive in pieces")
+@_per_thousand("--noise", "have noise in front")
+@_per_thousand("--flipped", "have a bit flipped")
+@_per_thousand("--head-lost", "lack their beginning")
+@_per_thousand("--glued", "lack their last byte, so that the next one follows at once")
+@click.option("--mid-frame-start", is_flag=True, help="The first frame after power-on lacks its beginning.")
+@click.option(
+    "--brown-out", default=0.0, type=click.FloatRange(min=0), help="m6e: boot by itself every so many seconds."
+)
+@click.option("--unplug", default=0.0, type=click.FloatRange(min=0), help="Be gone for 2 s every so many seconds.")
+def reader(
+    name: str, port: Path | None, seed: int | None, rate: float, tags: int, seconds: float | None, truth: Path | None,
+    split: int, noise: int, flipped: int, head_lost: int, glued: int, mid_frame_start: bool, brown_out: float, unplug: float,
+) -> None:  # fmt: skip
+    """Simulate one reader on a pseudo-terminal; prints the path of its port.
+
+    It answers and reports with the timing of the real one. In the end it says how many sightings it reported, how many of
+    them damaged, and how many it did not see.
+
+    \b
+    Example:  whenabouts-sim reader m6e --port /tmp/m6e --rate 20 --flipped 50
+              whenabouts-edge capture /tmp/m6e --reader m6e
+    """
+    number = new_seed() if seed is None else seed
+
+    def serve(folder: Path) -> str:
+        path = port or folder / name
+        faults = Faults(split, noise, flipped, head_lost, glued, mid_frame_start)
+        run = ReaderRun(name, path, number, rate, tags, faults, Mishaps(brown_out, unplug), truth)
+        return run_reader(run, seconds, lambda: click.echo(str(path)), lambda text: click.echo(text, err=True))
+
+    click.echo(f"seed {number}", err=True)
+    click.echo(_in_folder(None, serve), err=True)
+
+
+@main.command()
+@click.option("--seed", type=click.IntRange(min=0), help="Decides events and clocks; chosen and printed if not given.")
+@click.option("--broker", metavar="HOST:PORT", help="A broker that runs; an own one if not given.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="End after so long; until Ctrl-C if not given.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep truth, spools and logs in this new folder."
+)
+def site(seed: int | None, broker: str | None, seconds: float | None, keep: Path | None) -> None:
+    """Run simulated readers behind real agents with wrong clocks, until Ctrl-C.
+
+    What truly happened is written to truth/READER.jsonl in the folder.
+
+    \b
+    Example:  whenabouts-sim site --seed 7 --keep site-7
+              whenabouts-cloud ingest --broker localhost:1883 --landing ./landing   (with the port that it prints)
+    """
+    number = new_seed() if seed is None else seed
+    address = None if broker is None else _address(broker)
+    say = lambda text: click.echo(text, err=True)  # noqa: E731
+    count = _in_folder(keep, lambda folder: SiteRun(folder, number, address, say).run(seconds))
+    click.echo(f"{count} sightings", err=True)
+
+
+def _address(broker: str) -> tuple[str, int]:
+    host, _, port = broker.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise click.UsageError(f"--broker: found {broker!r}, expected HOST:PORT, such as localhost:1883")
+    return host, int(port)
 
 
 def _check_options(context: click.Context, virtual: bool) -> None:

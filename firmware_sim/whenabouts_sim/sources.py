@@ -9,6 +9,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
@@ -32,14 +33,23 @@ TRACE_SUFFIXES = (".transport", ".jsonl", ".trace", ".spy", ".txt")
 class SimulatedReaders:
     """Readers of a seeded world, in this process, behind pseudo-terminals."""
 
-    def __init__(self, world: World, clock: SimClock, ports: Path) -> None:
+    def __init__(self, world: World, clock: SimClock, ports: Path, truth: Path | None = None) -> None:
+        """truth: folder for a file a reader of what leaves it, as it happens."""
         self.readers: Sequence[SimReader] = world.readers
         self._clock, self._ports = clock, ports
         self.world = world  # as it happens, once it goes
+        if truth is not None:
+            truth.mkdir(parents=True, exist_ok=True)
         self._links = [
-            PtyLink((M6eNano if r.model == "m6e" else Rdm6300)(r.name, world.seed), clock, ports / r.name)
+            PtyLink(
+                (M6eNano if r.model == "m6e" else Rdm6300)(r.name, world.seed),
+                clock,
+                ports / r.name,
+                truth and truth / f"{r.name}.jsonl",
+            )
             for r in world.readers
         ]
+        self._numbers = Counter(sighting.reader for sighting in world.sightings)
 
     @property
     def duration_s(self) -> float:
@@ -60,6 +70,20 @@ class SimulatedReaders:
         self.world = self.world.starting_at(self._clock.true_us(now_ns) + LEAD_US)
         for link in self._links:
             link.go(self.world.sightings)
+
+    @property
+    def end_us(self) -> int:
+        """True time at which the events that are known by now end, once they go."""
+        return self.world.epoch_us + self.world.duration_us
+
+    def more(self, world: World) -> None:
+        """Let the events of another world of the same readers follow; sightings are numbered on."""
+        follows = world.starting_at(self.end_us)
+        numbered = [replace(s, number=s.number + self._numbers[s.reader]) for s in follows.sightings]
+        self._numbers.update(sighting.reader for sighting in numbered)
+        self.world = replace(follows, sightings=tuple(numbered))
+        for link in self._links:
+            link.go(numbered)
 
     def emitted(self) -> list[Emitted]:
         """What has left the readers so far."""

@@ -145,12 +145,13 @@ class Stack:
         resend_s: int = 2,
         port: int | None = None,
         more: str = "",
+        host: str = "127.0.0.1",
     ) -> Path:
-        """Write the agent's configuration; each reader gives the keys of its table. `port`: if not the broker's own; `more`:
-        tables beside the readers'."""
+        """Write the agent's configuration; each reader gives the keys of its table. `host`, `port`: if not the broker's own;
+        `more`: tables beside the readers'."""
         lines = [
             f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
-            "[broker]", 'host = "127.0.0.1"', f"port = {port or self.broker.port}", f"resend_s = {resend_s}",
+            "[broker]", f'host = "{host}"', f"port = {port or self.broker.port}", f"resend_s = {resend_s}",
             "[clock]", 'source = "sim"', f"offset_us = {clock.offset_us}", f"drift_ppm = {clock.drift_ppm}",
             f"base_bound_us = {clock.base_bound_us}", f"assumed_drift_ppm = {clock.assumed_drift_ppm}",
             *(f"{key} = {value}" for key, value in sim_clock.as_dict().items()),

@@ -1,4 +1,12 @@
-"""Checksums of 16 bits that readers and tags share, two table steps a byte from tables of 16 entries."""
+"""Checksums of 16 bits that readers and tags share, two table steps a byte from tables of 16 entries.
+
+CPython has one of them in C; boards have not.
+"""
+
+try:
+    from binascii import crc_hqx as crc_hqx  # the name is for others too
+except ImportError:
+    crc_hqx = None  # type: ignore[assignment]
 
 
 def _shifted(polynomial: int) -> "tuple[int, ...]":
@@ -35,6 +43,8 @@ def epc_crc(data: bytes) -> int:
     >>> hex(epc_crc(bytes.fromhex("3000000000000000000000001545")))
     '0xe94a'
     """
+    if crc_hqx is not None:
+        return crc_hqx(data, 0xFFFF) ^ 0xFFFF
     table = TABLE_1021
     value = 0xFFFF
     for byte in data:

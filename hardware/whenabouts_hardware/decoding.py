@@ -84,7 +84,8 @@ class Decoder:
         at = 0
         while at < len(held):
             start = self._next(held, at)
-            self._pass(frames, at, start)
+            if start > at or self._damaged is not None:
+                self._pass(frames, at, start)
             at = start
             if at == len(held):
                 break
@@ -93,7 +94,8 @@ class Decoder:
                 break
             frame, sure = found
             if frame is not None and sure:
-                self._resynchronise(frames, frame)
+                if self._damaged is not None:
+                    self._resynchronise(frames, frame, self._damaged)
                 self._emit(frames, frame)
                 at += len(frame.raw)
                 continue
@@ -117,13 +119,11 @@ class Decoder:
             begin = damaged.end
         self.counters["noise_bytes"] += end - begin
 
-    def _resynchronise(self, frames: list[Frame], good: Frame) -> None:
+    def _resynchronise(self, frames: list[Frame], good: Frame, damaged: Frame) -> None:
         """Cut a damaged frame where a good one begins."""
-        damaged = self._damaged
-        if damaged is not None:
-            self._emit(frames, damaged.cut(good.start))
-            self._damaged = None
-            self.counters["resyncs"] += 1
+        self._emit(frames, damaged.cut(good.start))
+        self._damaged = None
+        self.counters["resyncs"] += 1
 
     def _emit(self, frames: list[Frame], frame: Frame) -> None:
         self.counters[frame.fault or "frames"] += 1

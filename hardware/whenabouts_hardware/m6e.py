@@ -6,6 +6,8 @@ bytes; frames within that claim are found when the claim is refuted, at the late
 Layouts after the vendor's SDK 1.35 and captures; multi-select (88) forms after an M7E emulator and SDK code only.
 """
 
+from struct import unpack_from
+
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame
 from whenabouts_hardware.m6e_frames import (
@@ -85,11 +87,11 @@ class M6eDecoder(Decoder):
             size = length + overhead
             if available < size:
                 return self._short(held, at, size) if final else None
-            end = at + size
-            found = held[end - 2] << 8 | held[end - 1]
-            right = crc(bytes(held[at + 1 : end - 2]))
+            raw = bytes(held[at : at + size])
+            found = raw[-2] << 8 | raw[-1]
+            right = crc(raw[1:-2])
             if found == right:
-                return self._content(bytes(held[at:end]), overhead, self._offset + at), True
+                return self._content(raw, overhead, self._offset + at), True
             error = f"found checksum {found:04X}, expected {right:04X}"
         if error is None:
             self.counters[OVERRUN] += 1
@@ -118,6 +120,7 @@ class M6eDecoder(Decoder):
         return Frame(kind, fields, raw, start, error, None if error is None else BAD_CONTENT)
 
 
+_MULTI_SELECT = bytes([OPTION_MULTI_SELECT])
 _WITH_DATA = ("status", "boot", "autonomous", "stop", "answer")
 
 
@@ -140,7 +143,7 @@ def _kind(op: int, status: int, data: bytes) -> str:
 
 def _stream_offset(data: bytes) -> int:
     """Where the option byte stands: behind the multi-select prefix, if there is one."""
-    return 1 if data[:1] == bytes([OPTION_MULTI_SELECT]) else 0
+    return 1 if data[:1] == _MULTI_SELECT else 0
 
 
 def _stream_kind(data: bytes) -> str:
@@ -181,7 +184,16 @@ def _read_multiple(kind: str, cursor: Cursor, fields: "dict[str, object]") -> "s
     """An answer of OP 22: option, search flags, then a streamed record or a timed search's number of tags."""
     if not cursor.left():
         return None
-    cursor.at = _stream_offset(cursor.data)
+    cursor.at = at = _stream_offset(cursor.data)
+    if kind == "tag" and len(cursor.data) >= at + 6 and cursor.data[at] & OPTION_METADATA:
+        # Almost every frame is this: the four fields of the slower way below, at once.
+        option, search_flags, metadata, response = unpack_from(">BHHB", cursor.data, at)
+        fields["option"], fields["search_flags"] = option, search_flags
+        fields["metadata"], fields["response_type"] = metadata, response
+        cursor.at = at + 6
+        error = tag_record(cursor, metadata, fields)
+        cursor.end()
+        return error
     fields["option"] = option = cursor.uint(1, "option")
     fields["search_flags"] = search_flags = cursor.uint(2, "search_flags")
     if not search_flags & SEARCH_STREAMING:

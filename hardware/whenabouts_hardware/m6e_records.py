@@ -6,6 +6,8 @@ the first. Order after the vendor's SDK 1.35; a widespread library puts the EPC 
 byte reserved, but only this order makes the checksums of all captured records fit.
 """
 
+from struct import calcsize, unpack_from
+
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.m6e_frames import (
     META_ANTENNA,
@@ -45,6 +47,11 @@ _METADATA = (
 )
 _GEN2_ONLY = META_Q | META_LINK_FREQUENCY | META_TARGET
 
+# A reader sends the same metadata with every tag: how those are laid out is found once and kept for a few.
+_LAYOUTS_MAX = 8
+_CODES = {1: "B", 2: "H", 3: "3s", 4: "I"}
+_layouts: "dict[int, tuple[str, int, tuple[str, ...]]]" = {}
+
 
 class ContentError(Exception):
     """The content of a frame contradicts itself; the decoder turns this into the frame's `error`."""
@@ -62,10 +69,12 @@ class Cursor:
 
     def take(self, size: int, name: str) -> bytes:
         """The next `size` bytes; `name` is for the error."""
-        if size > self.left():
+        at = self.at
+        end = at + size
+        if end > len(self.data):
             raise ContentError(f"{name}: found {self.left()} bytes, expected {size}")
-        self.at += size
-        return self.data[self.at - size : self.at]
+        self.at = end
+        return self.data[at:end]
 
     def uint(self, size: int, name: str) -> int:
         return int.from_bytes(self.take(size, name), "big")
@@ -93,6 +102,8 @@ def tag_record(cursor: Cursor, metadata: int, fields: "dict[str, object]") -> "s
     """
     if metadata & ~META_KNOWN:
         raise ContentError(f"metadata: found flags {metadata:04X}, expected none beyond {META_KNOWN:04X}")
+    if _read_at_once(_layouts.get(metadata) or _layout(metadata), cursor, fields):
+        return _reply(cursor, PROTOCOL_GEN2, bool(metadata & META_BRAND), fields)
     protocol = PROTOCOL_GEN2
     for flag, name, size in _METADATA:
         if not metadata & flag or (flag & _GEN2_ONLY and protocol != PROTOCOL_GEN2):
@@ -105,11 +116,49 @@ def tag_record(cursor: Cursor, metadata: int, fields: "dict[str, object]") -> "s
         elif flag == META_RSSI:
             fields[name] = _int8(cursor.uint(1, name))
         elif flag == META_ANTENNA:
-            ports = cursor.uint(1, name)
-            fields[name] = f"{ports >> 4 or 16}/{ports & 15 or 16}"
+            fields[name] = _ports(cursor.uint(1, name))
         else:
             _embedded_data(cursor, fields)
     return _reply(cursor, protocol, bool(metadata & META_BRAND), fields)
+
+
+def _layout(metadata: int) -> "tuple[str, int, tuple[str, ...]]":
+    """(format, size, names) of these metadata of a Gen2 tag without embedded data."""
+    form = ">"
+    names = []
+    for flag, name, size in _METADATA:
+        if metadata & flag:
+            form += "b" if flag == META_RSSI else "H" if flag == META_DATA else _CODES[size or 1]
+            names.append(name)
+    found = form, calcsize(form), tuple(names)
+    if len(_layouts) < _LAYOUTS_MAX:
+        _layouts[metadata] = found
+    return found
+
+
+def _read_at_once(layout: "tuple[str, int, tuple[str, ...]]", cursor: Cursor, fields: "dict[str, object]") -> bool:
+    """Read all metadata of a Gen2 tag; False, and nothing read, where they are of another form than the layout says."""
+    form, size, names = layout
+    end = cursor.at + size
+    if end > len(cursor.data):
+        return False
+    found = dict(zip(names, unpack_from(form, cursor.data, cursor.at)))
+    if found.get("protocol", PROTOCOL_GEN2) != PROTOCOL_GEN2 or found.get("data_bits"):
+        return False
+    if "antenna" in found:
+        found["antenna"] = _ports(found["antenna"])
+    if "freq_khz" in found:
+        found["freq_khz"] = int.from_bytes(found["freq_khz"], "big")
+    if "data_bits" in found:
+        found["data"] = ""
+    fields.update(found)
+    cursor.at = end
+    return True
+
+
+def _ports(byte: int) -> str:
+    """Transmitting and receiving port of an antenna byte."""
+    return f"{byte >> 4 or 16}/{byte & 15 or 16}"
 
 
 def _int8(byte: int) -> int:
@@ -131,6 +180,10 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
 
     Only Gen2 has a PC and this CRC; another protocol's CRC is given unverified.
     """
+    if protocol == PROTOCOL_GEN2 and not brand:
+        end = _plain_reply_end(cursor)
+        if end:
+            return _plain_reply(cursor, end, fields)
     bits = cursor.uint(2, "epc_bits")
     fields["epc_bits"] = bits
     reply = Cursor(cursor.take((bits + 7) // 8, "epc"))
@@ -155,6 +208,29 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
     if gen2 and found != right:
         return f"found EPC checksum {found:04X}, expected {right:04X}"
     return None
+
+
+def _plain_reply_end(cursor: Cursor) -> int:
+    """Where the answer of a Gen2 tag without XPC words ends; 0 if it is of another form, or not whole."""
+    data, at = cursor.data, cursor.at
+    if at + 6 > len(data) or data[at + 2] & 0x02:
+        return 0
+    size = ((data[at] << 8 | data[at + 1]) + 7) // 8
+    end = at + 2 + size
+    return end if size >= 4 and end <= len(data) else 0
+
+
+def _plain_reply(cursor: Cursor, end: int, fields: "dict[str, object]") -> "str | None":
+    """The same at once: length, PC, EPC, CRC; almost every tag answers so."""
+    data, at = cursor.data, cursor.at
+    fields["epc_bits"] = data[at] << 8 | data[at + 1]
+    fields["pc"] = data[at + 2 : at + 4].hex()
+    fields["epc"] = data[at + 4 : end - 2].hex()
+    fields["epc_crc"] = data[end - 2 : end].hex()
+    cursor.at = end
+    found = data[end - 2] << 8 | data[end - 1]
+    right = epc_crc(data[at + 2 : end - 2])
+    return None if found == right else f"found EPC checksum {found:04X}, expected {right:04X}"
 
 
 def statistics(cursor: Cursor, fields: "dict[str, object]") -> None:

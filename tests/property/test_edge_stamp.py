@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.edge_wire import Frame, arrivals, begins, reads
-from whenabouts_edge.stamp import CYCLE_SLIP_US, MAX_CHUNKS, Stamper, wire_us
+from whenabouts_edge.stamp import CYCLE_SLIP_US, DRIFT_PPM, MAX_CHUNKS, Stamper, host_us_max, wire_us
 
 CYCLE_US = 1_000_000
 KEEPALIVE_BYTES, RECORD_BYTES = 7, 47
@@ -191,8 +191,8 @@ def test_merged_chunks_only_widen(steps, data):
     end = data.draw(st.integers(start + 1, len(exact)))
     low, high = stamper.window(start, end)
     on_wire = wire_us(end - start, 9600)
-    want_high = min(exact[start][1], exact[end - 1][1] - on_wire)
-    want_low = min(exact[start][0] - 20 - on_wire - 1, want_high)
+    want_high = min(exact[start][1], exact[end - 1][1] - on_wire - (-on_wire * DRIFT_PPM // 10**6))
+    want_low = min(exact[start][0] - host_us_max(20 + on_wire + 1), want_high)
     assert low <= want_low
     assert want_high <= high
     if len(steps) <= MAX_CHUNKS:

@@ -4,7 +4,7 @@ The same decoders, dialogue and stamper as on a PC. A draft is dated when it is 
 """
 
 from whenabouts_edge.board.draft import Draft
-from whenabouts_edge.stamp import Stamper, after_question, wire_us
+from whenabouts_edge.stamp import Stamper, after_question, host_us_max, wire_us
 from whenabouts_hardware import decoder
 from whenabouts_hardware.dialogue import Start
 from whenabouts_hardware.readers import GAP_US, facts, is_anchor, sightings
@@ -57,7 +57,7 @@ class BoardReader:
         self.complaint = ""  # what the reader last refused or complained of
         self.readings = 0
         # How much earlier than its first byte's arrival the event of a frame can be stamped at most.
-        self.reach_us = latency_us + adapter_us + wire_us(self._decoder.FRAME_BYTES_MAX, self.baud) + 2
+        self.reach_us = host_us_max(latency_us + adapter_us + wire_us(self._decoder.FRAME_BYTES_MAX, self.baud) + 2)
         self.reach_us += BUFFERED_US if listen_only else 0
 
     @property

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from whenabouts_edge.clock import ClockSource
+from whenabouts_edge.clock import ClockSource, HostClock
 from whenabouts_edge.clock.clockbound import ClockBoundClock
 from whenabouts_edge.clock.first import FirstClock
 from whenabouts_edge.clock.kernel import KernelClock
+from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_edge.clock.simulated import SimulatedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock
 from whenabouts_edge.clock.timesyncd import TimesyncdClock
@@ -24,12 +25,21 @@ _BOUNDS: dict[str, Callable[[], ClockSource]] = {
 }
 
 
+def host_clock(clock: dict[str, Any]) -> HostClock:
+    """What an agent stamps with by a checked [clock] table."""
+    return _simulated(clock) if clock["source"] == "sim" else PacedClock(clock_source(clock))
+
+
 def clock_source(clock: dict[str, Any]) -> ClockSource:
     """The source for a checked [clock] table."""
     if clock["source"] == "fixed":
         return FixedClock(clock["bound_us"])
     if clock["source"] == "sim":
-        return SimulatedClock(**{name: clock[name] for name in _SIMULATED})
+        return _simulated(clock)
     if clock["source"] == "auto":
         return FirstClock([make() for make in _BOUNDS.values()])
     return _BOUNDS[clock["source"]]()
+
+
+def _simulated(clock: dict[str, Any]) -> SimulatedClock:
+    return SimulatedClock(**{name: clock[name] for name in _SIMULATED})

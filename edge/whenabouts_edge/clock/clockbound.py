@@ -49,8 +49,7 @@ class ClockBoundClock:
         return monotonic_ns // 1000
 
     def sample(self) -> ClockSample:
-        # The monotonic clock is read after UTC: what passes in between only widens.
-        return sampled(self._clocks, lambda _: self._bound(), "clock-bound")
+        return sampled(self._clocks, self._bound, lambda bound, _: bound, "clock-bound")
 
     def _bound(self) -> tuple[int | None, str]:
         segment = read_segment(self._look)

@@ -47,7 +47,7 @@ class KernelClock:
         return monotonic_ns // 1000
 
     def sample(self) -> ClockSample:
-        return sampled(self._clocks, lambda _: bound_of(self._maxerror_us()), "adjtimex")
+        return sampled(self._clocks, self._maxerror_us, lambda maxerror_us, _: bound_of(maxerror_us), "adjtimex")
 
 
 def bound_of(maxerror_us: int | None) -> tuple[int | None, str]:

@@ -32,3 +32,7 @@ class SimulatedClock:
         error_us = self.offset_us + self.drift_ppm * elapsed_us // 1_000_000
         bound_us = self.base_bound_us - (-self.assumed_drift_ppm * abs(elapsed_us) // 1_000_000)
         return ClockSample(elapsed_us, self.epoch_us + error_us, bound_us, "bounded")
+
+    def current(self, sample: ClockSample) -> ClockSample:
+        """Nobody slews a simulated clock."""
+        return sample

@@ -10,6 +10,7 @@ import math
 import subprocess
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, UNBOUNDED_US, ClockSample
 
@@ -19,6 +20,11 @@ _FREE_RUNNING_INTERVALS = 8
 _CHRONYC_TIMEOUT_S = 2.0
 READ_ATTEMPTS = 5
 CLOSE_ENOUGH_NS = 5_000
+# Each way: a stamp so wide dates nothing. Readings had better wait for the next answer, which timesyncd gives 32 s after it
+# has set a clock that was days off.
+USELESS_US = 3_600_000_000
+
+T = TypeVar("T")
 
 
 def read_clocks() -> tuple[int, int, int]:
@@ -38,13 +44,29 @@ def read_clocks() -> tuple[int, int, int]:
 
 
 def sampled(
-    clocks: Callable[[], tuple[int, int, int]], bound_us: Callable[[int], tuple[int | None, str]], source: str
+    clocks: Callable[[], tuple[int, int, int]],
+    ask: Callable[[], T],
+    bound_us: Callable[[T, int], tuple[int | None, str]],
+    source: str,
 ) -> ClockSample:
-    """UTC now by the system clock, with the (bound, state) that `bound_us` gives for that moment."""
+    """UTC now by the system clock, with the (bound, state) that `bound_us` makes of an answer for that moment.
+
+    The answer may be from before a correction and the reading from behind it: a jump of UTC while it was asked for, and the
+    drift, are added.
+    """
+    utc_before_us, before_ns, _ = clocks()
+    answer = ask()
     utc_us, monotonic_ns, apart_us = clocks()
     host_us = monotonic_ns // 1000
-    bound, state = bound_us(utc_us)
-    return ClockSample(host_us, utc_us - host_us, None if bound is None else bound + apart_us, state, source)
+    bound, state = bound_us(answer, utc_us)
+    if bound is None:
+        return ClockSample(host_us, utc_us - host_us, None, state, source)
+    asking_us = host_us - before_ns // 1000
+    jump_us = max(0, abs(utc_us - utc_before_us - asking_us) - 2 * apart_us)
+    bound += apart_us + jump_us - (-asking_us * ASSUMED_DRIFT_PPM // 1_000_000)
+    if bound >= USELESS_US:
+        return ClockSample(host_us, utc_us - host_us, None, "unbounded", source)
+    return ClockSample(host_us, utc_us - host_us, bound, state, source)
 
 
 class FixedClock:
@@ -58,7 +80,7 @@ class FixedClock:
         return monotonic_ns // 1000
 
     def sample(self) -> ClockSample:
-        return sampled(self._clocks, lambda _: (self._bound_us, "bounded"), "fixed")
+        return sampled(self._clocks, lambda: self._bound_us, lambda bound_us, _: (bound_us, "bounded"), "fixed")
 
 
 class ChronyClock:
@@ -74,8 +96,7 @@ class ChronyClock:
         return monotonic_ns // 1000
 
     def sample(self) -> ClockSample:
-        report = self._ask()
-        return sampled(self._clocks, lambda utc_us: parse_tracking(report, utc_us), "chrony")
+        return sampled(self._clocks, self._ask, parse_tracking, "chrony")
 
 
 def ask_chronyc() -> str:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import click
 
 from whenabouts_edge.agent import Agent
-from whenabouts_edge.clock.choose import clock_source
+from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.eager.host import RulesFileError
 from whenabouts_edge.options import load
 from whenabouts_edge.port import PortError, open_port
@@ -190,7 +190,7 @@ def _through_agent(
 
 
 async def _run(config: Config, stopped: threading.Event) -> dict[str, int | str]:
-    agent = Agent(config, clock_source(config.clock))
+    agent = Agent(config, host_clock(config.clock))
     running = asyncio.create_task(agent.run())
     [state] = agent.readers.values()
     while not running.done() and not stopped.is_set() and state.state not in ("finished", "lost"):

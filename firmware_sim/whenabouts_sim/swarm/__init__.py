@@ -1,0 +1,1 @@
+"""Many light gateways against one real broker and one real ingest: where does it bend?"""
