@@ -9,6 +9,7 @@ Prints a table; asserts nothing. A rate is kept up when nothing is lost.
 """
 
 import argparse
+import contextlib
 import os
 import socket
 import sys
@@ -18,19 +19,19 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from support.board_site import TimeServer
-from support.edge_agent import highest, witness
-from support.node_board import Console, install
-from whenabouts_hardware.em4100 import encode
-from whenabouts_sim.boards.node_board import NodeBoard
-from whenabouts_sim.broker import running_broker
-from whenabouts_sim.clocks import SimClock
+from support.board_site import TimeServer  # noqa: E402
+from support.edge_agent import Witness, highest, witness  # noqa: E402
+from support.node_board import Console, install  # noqa: E402
+from whenabouts_hardware.em4100 import encode  # noqa: E402
+from whenabouts_sim.boards.node_board import NodeBoard  # noqa: E402
+from whenabouts_sim.broker import running_broker  # noqa: E402
+from whenabouts_sim.clocks import SimClock  # noqa: E402
 
 TICK_S = 0.005  # bytes are handed over as often: 14 bytes at 500 a second fill a third of the buffer in 50 ms
 QUIET_S = 3.0  # without a new reading: all that will come has come
 MAIN = """
 import gc
-from whenabouts_edge.board.run import forever
+from whenabouts_edge.board.run import forever  # noqa: E402
 gc.collect()
 print("imported", gc.mem_alloc())
 forever("/board.json")
@@ -40,7 +41,7 @@ forever("/board.json")
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--heap-kb", type=int, nargs="+", default=[64, 96, 112, 128, 192])
+    parser.add_argument("--heap-kb", type=int, nargs="+", default=[64, 128, 192])
     parser.add_argument("--rate", type=int, nargs="+", default=[250, 500, 1000])
     parser.add_argument("--seconds", type=int, default=10)
     args = parser.parse_args()
@@ -56,7 +57,7 @@ def main() -> None:
 
 
 def measured(heap_kb: int, rate: int, seconds: int) -> "tuple[int, int, float, float] | None":
-    """(sent, published, seconds from the last byte to the last reading, CPU per cent), None when the board does not start."""
+    """(sent, published, seconds from the last byte to the last reading, CPU per cent); None: it does not start."""
     clock = SimClock(time.time_ns() // 1000, time.monotonic_ns())
     with (
         tempfile.TemporaryDirectory() as name,
@@ -80,8 +81,7 @@ def measured(heap_kb: int, rate: int, seconds: int) -> "tuple[int, int, float, f
             except AssertionError:
                 text = console.text
             if "Error" in text or not seen.beats():
-                said = [line for line in text.splitlines() if "Error" in line] or ["no heartbeat within 20 s"]
-                print(f"{heap_kb:8} does not start: {said[0]}")
+                print(f"{heap_kb:8} does not start: {error_in(console) or 'no heartbeat within 20 s'}")
                 return None
             with wire.accept()[0] as line:
                 before_s = cpu_s(board.pid)
@@ -90,14 +90,23 @@ def measured(heap_kb: int, rate: int, seconds: int) -> "tuple[int, int, float, f
                 last = time.monotonic()
                 cpu = 100 * (cpu_s(board.pid) - before_s) / (last - began)
                 published, last_new = settle(seen)
-                ended = console.wait("", lambda _: True)
+                ended = error_in(console)
             console.close()
+    if ended:
+        print(f"{heap_kb:8} {rate:7} ended with: {ended}")
     return sent, published, last_new - last, cpu
 
 
-def send(line: socket.socket, rate: int, seconds: int, seen: "object") -> int:
+def error_in(console: Console) -> str:
+    """The exception that the main program ended with, if it did."""
+    with contextlib.suppress(AssertionError):
+        console.wait("an end", lambda text: ">>> " in text, 0.5)
+    return next((line for line in console.text.splitlines() if "Error" in line), "")
+
+
+def send(line: socket.socket, rate: int, seconds: int, seen: Witness) -> int:
     """Send frames at this rate, confirming what comes; how many were sent."""
-    began, sent, confirmed = time.monotonic(), 0, began_at()
+    began, sent, confirmed = time.monotonic(), 0, time.monotonic()
     while (passed := time.monotonic() - began) < seconds:
         wanted = int(passed * rate)
         line.sendall(b"".join(encode(0x2A, sent + n) for n in range(wanted - sent)))
@@ -109,19 +118,14 @@ def send(line: socket.socket, rate: int, seconds: int, seen: "object") -> int:
     return sent
 
 
-def began_at() -> float:
-    """Now."""
-    return time.monotonic()
-
-
-def confirm(seen: "object") -> None:
+def confirm(seen: Witness) -> None:
     """Say as the cloud does that all has landed that came."""
     landed = highest(seen.readings())
     if landed:
         seen.acknowledge(landed)
 
 
-def settle(seen: "object") -> tuple[int, float]:
+def settle(seen: Witness) -> tuple[int, float]:
     """(how many badges came, when the last new one did), when no more come."""
     count, last_new = 0, time.monotonic()
     while time.monotonic() - last_new < QUIET_S:
