@@ -55,7 +55,7 @@ def received(line, size):
 
 def main(port, closed):
     line = connected(port)
-    sent, text = 0, bytes(range(256)) * 400
+    sent, text = 0, bytes(range(256)) * 160
     back = b""
     while sent < len(text):
         try:
@@ -63,8 +63,8 @@ def main(port, closed):
         except OSError as error:
             if error.errno not in LATER:
                 raise
-        if sent > len(back) + 20000:
-            back += received(line, 10000)
+        if sent > len(back) + 8000:
+            back += received(line, 4000)
     back += received(line, len(text) - len(back))
     print("echo", back == text)
     line.send(b"end")

@@ -1,7 +1,4 @@
-"""The modules that simulated boards have in place of those in a board's ROM do what the real ones do.
-
-In firmware_sim/whenabouts_sim/boards/shims/: _collector.py, _start.py, machine.py, network.py, os.py, socket.py, time.py.
-"""
+"""The modules that simulated boards have in place of those in a board's ROM do what the real ones do."""
 
 import socket
 import subprocess
@@ -13,13 +10,37 @@ import pytest
 
 from support.micropython import run_on_board
 from support.node_board import Console, run_on_node
+from support.paths import REPOSITORY
 from whenabouts_sim.boards.node_board import NodeBoard
 
 SCRIPT = Path(__file__).parent / "board_modules.py"
+SHIMS = {
+    "gc": "firmware_sim/whenabouts_sim/boards/shims/_collector.py",
+    "_start": "firmware_sim/whenabouts_sim/boards/shims/_start.py",
+    "machine": "firmware_sim/whenabouts_sim/boards/shims/machine.py",
+    "network": "firmware_sim/whenabouts_sim/boards/shims/network.py",
+    "os": "firmware_sim/whenabouts_sim/boards/shims/os.py",
+    "socket": "firmware_sim/whenabouts_sim/boards/shims/socket.py",
+    "time": "firmware_sim/whenabouts_sim/boards/shims/time.py",
+}
 TOLD = [
     "echo True", "end b'end' b''", "refused True", "nothing True", "packet b'question'", "slept True",
     "random 9 True", "epoch 1970 True",
 ]  # fmt: skip
+
+
+def test_the_modules_are_there_without_a_file(tmp_path):
+    """What a program imports is theirs, and the flash holds nothing of them."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os\nfor name in %r:\n    print(__import__(name).__file__)\nprint(os.listdir('/'))\n" % [*SHIMS]
+    )
+    *files, flash = run_on_node(script).splitlines()
+    assert files == ["/shims/" + Path(path).name for path in SHIMS.values()]
+    assert sorted(path.name for path in (REPOSITORY / SHIMS["os"]).parent.glob("*.py")) == sorted(
+        Path(path).name for path in SHIMS.values()
+    )
+    assert "shims" not in flash
 
 
 @pytest.fixture

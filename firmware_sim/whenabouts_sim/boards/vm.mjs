@@ -39,14 +39,15 @@ const heapBytes = options.heap_kb ? options.heap_kb * 1024 + SHIMS_BYTES : 4 * 1
 const mp = await loadMicroPython({
   pystack: PYSTACK_WORDS, heapsize: heapBytes, stdin: nextOfConsole, stdout: print, stderr: print, linebuffer: false,
 });
-let lowGc; // the VM's own module gc
+// Of the VM's own module gc. Looked up once: what Python hands out is kept until the event loop runs, which it never does here.
+let collectNow, collectIfWished;
 
 // A collection; without `now` only if the VM has wished for one since the last.
 function collect(now) {
   const words = new Int32Array(memory.buffer), kept = words[depth];
   words[depth] = 0;
   try {
-    now ? lowGc.collect() : lowGc.isenabled();
+    now ? collectNow() : collectIfWished();
   } finally {
     new Int32Array(memory.buffer)[depth] = kept;
   }
@@ -227,7 +228,7 @@ function boot() {
   const folder = new URL("shims/", import.meta.url);
   for (const name of fs.readdirSync(folder)) if (name.endsWith(".py")) mp.FS.writeFile("/shims/" + name, fs.readFileSync(new URL(name, folder)));
   mp.FS.mount(flashFs(mp.FS, options.flash, write), {}, "/flash");
-  lowGc = mp.pyimport("gc");
+  ({ collect: collectNow, isenabled: collectIfWished } = mp.pyimport("gc")); // any call lets a pending collection happen
   mp.runPython("import sys\nsys.path.insert(0, '/shims')\nimport _start");
   if (!options.heap_kb) return;
   // The heap would grow by new areas: there is no memory for one. What the room for the shims has left is taken away.

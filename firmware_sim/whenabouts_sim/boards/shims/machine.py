@@ -109,8 +109,8 @@ class RTC:
 
     def datetime(self, moment=None):
         if moment is None:
-            now = time.gmtime(time.time())
-            return now[:3] + (now[6],) + now[3:6] + (0,)
+            year, month, day, hour, minute, second, weekday = time.gmtime(time.time())[:7]
+            return (year, month, day, weekday, hour, minute, second, 0)
         wanted_s = time.mktime(moment[:3] + moment[4:7] + (0, 0))
         time._set_s += wanted_s - time.time()
         return None
