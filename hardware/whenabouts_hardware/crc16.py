@@ -3,10 +3,13 @@
 CPython has one of them in C; boards have not.
 """
 
-try:
-    from binascii import crc_hqx as crc_hqx  # the name is for others too
-except ImportError:
-    crc_hqx = None  # type: ignore[assignment]
+import binascii
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+crc_hqx: "Callable[[bytes, int], int] | None" = getattr(binascii, "crc_hqx", None)
 
 
 def _shifted(polynomial: int) -> "tuple[int, ...]":

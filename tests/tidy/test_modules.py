@@ -74,7 +74,6 @@ def reached(names):
 
 # Reached by tests only through a command or through another module so far. The table may only get shorter.
 WITHOUT_OWN_TEST = {
-    "whenabouts_edge.agent",
     "whenabouts_edge.trace.lines",
     "whenabouts_edge.trace.transport",
     "whenabouts_cloud.correlation.frontier",
