@@ -60,3 +60,8 @@ class Frame:
         fields = " ".join(f"{name}={self.fields[name]!r}" for name in sorted(self.fields))
         state = "ok" if self.ok else f"error {self.error!r}"
         return f"<Frame {self.kind} {self.start}..{self.end} {state} {fields}>"
+
+
+def as_hex(data: bytes) -> str:
+    """Lower-case hex digits. MicroPython 1.27 makes b"" of b"".hex()."""
+    return data.hex() if data else ""

@@ -9,7 +9,7 @@ Layouts after the vendor's SDK 1.35 and captures; multi-select (88) forms after 
 from struct import unpack_from
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
-from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.frame import Frame, as_hex
 from whenabouts_hardware.m6e_frames import (
     ANSWER_DATA_BYTES_MAX,
     ANSWER_OVERHEAD_BYTES,
@@ -105,7 +105,7 @@ class M6eDecoder(Decoder):
     def _content(self, raw: bytes, overhead: int, start: int) -> Frame:
         """The frame of these bytes, whose checksum fits."""
         if overhead == COMMAND_OVERHEAD_BYTES:
-            return Frame("command", {"op": raw[2], "data": raw[3:-2].hex()}, raw, start)
+            return Frame("command", {"op": raw[2], "data": as_hex(raw[3:-2])}, raw, start)
         op = raw[2]
         status = raw[3] << 8 | raw[4]
         fields: dict[str, object] = {"op": op, "status": status}
@@ -116,7 +116,7 @@ class M6eDecoder(Decoder):
         except ContentError as e:
             error = str(e)
         if kind in _WITH_DATA or error is not None:
-            fields["data"] = cursor.data.hex()
+            fields["data"] = as_hex(cursor.data)
         return Frame(kind, fields, raw, start, error, None if error is None else BAD_CONTENT)
 
 

@@ -9,6 +9,7 @@ byte reserved, but only this order makes the checksums of all captured records f
 from struct import calcsize, unpack_from
 
 from whenabouts_hardware.crc16 import epc_crc
+from whenabouts_hardware.frame import as_hex
 from whenabouts_hardware.m6e_frames import (
     META_ANTENNA,
     META_BRAND,
@@ -172,7 +173,7 @@ def _embedded_data(cursor: Cursor, fields: "dict[str, object]") -> None:
         fields["data_error"] = cursor.take(2, "data_error").hex()
         return
     fields["data_bits"] = bits
-    fields["data"] = cursor.take((bits + 7) // 8, "data").hex()
+    fields["data"] = as_hex(cursor.take((bits + 7) // 8, "data"))
 
 
 def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object]") -> "str | None":
@@ -198,7 +199,7 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
             fields["xpc"] = xpc.hex()
     tail = 4 if brand else 2
     epc = reply.take(max(0, reply.left() - tail), "epc")
-    fields["epc"] = epc.hex() if epc else ""  # MicroPython 1.27 makes b"" of b"".hex()
+    fields["epc"] = as_hex(epc)
     if brand:
         fields["brand"] = reply.take(2, "brand").hex()
     covered = reply.data[: reply.at]
@@ -225,7 +226,7 @@ def _plain_reply(cursor: Cursor, end: int, fields: "dict[str, object]") -> "str 
     data, at = cursor.data, cursor.at
     fields["epc_bits"] = data[at] << 8 | data[at + 1]
     fields["pc"] = data[at + 2 : at + 4].hex()
-    fields["epc"] = data[at + 4 : end - 2].hex()
+    fields["epc"] = as_hex(data[at + 4 : end - 2])
     fields["epc_crc"] = data[end - 2 : end].hex()
     cursor.at = end
     found = data[end - 2] << 8 | data[end - 1]
@@ -240,7 +241,7 @@ def statistics(cursor: Cursor, fields: "dict[str, object]") -> None:
     while cursor.left():
         id = cursor.ebv("stat id")
         value = cursor.take(cursor.uint(1, "stat length"), "stat value")
-        stats.append((id, value.hex()))
+        stats.append((id, as_hex(value)))
         if id == _STAT_TEMPERATURE and len(value) == 1:
             fields["temp"] = _int8(value[0])
     fields["stats"] = stats

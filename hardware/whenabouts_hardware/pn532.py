@@ -5,7 +5,7 @@ found by its start code `00 FF`, its length by a checksum of its own, so a flipp
 """
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
-from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.frame import Frame, as_hex
 from whenabouts_hardware.pn532_frames import (
     BODY_BYTES_MAX,
     OP_AUTO_POLL,
@@ -110,19 +110,19 @@ def _content(body: bytes, raw: bytes, start: int) -> Frame:
         return Frame("error", {}, raw, start)
     if tfi not in (TO_CHIP, TO_HOST) or len(body) < 2:
         error = f"found frame identifier {tfi:02X} and {len(body) - 1} bytes, expected D4 or D5 and a command code"
-        return Frame("answer", {"data": body.hex()}, raw, start, error, BAD_CONTENT)
+        return Frame("answer", {"data": as_hex(body)}, raw, start, error, BAD_CONTENT)
     op, data = body[1], body[2:]
     fields: dict[str, object] = {"op": op}
     if tfi == TO_CHIP:
         if op == OP_AUTO_POLL and len(data) >= 2:
             fields["pollnr"], fields["period"], fields["types"] = data[0], data[1], list(data[2:])
-        fields["data"] = data.hex()
+        fields["data"] = as_hex(data)
         return Frame("command", fields, raw, start)
     fields["op"] = op = (op - 1) & 0xFF
     if op == OP_FIRMWARE and len(data) == 4:
         fields["ic"], fields["ver"], fields["rev"], fields["support"] = data[0], data[1], data[2], data[3]
         return Frame("firmware", fields, raw, start)
-    fields["data"] = data.hex()
+    fields["data"] = as_hex(data)
     if op not in (OP_LIST_PASSIVE, OP_AUTO_POLL):
         return Frame("answer", fields, raw, start)
     try:

@@ -4,6 +4,8 @@ An answer to InListPassiveTarget does not name the kind of card; it is read as t
 asks for. InAutoPoll names it; its target data begins with the target's number just as the other's.
 """
 
+from whenabouts_hardware.frame import as_hex
+
 _TYPE_A = (0x00, 0x03, 0x10, 0x20, 0x40, 0x80)
 _FELICA = (0x01, 0x02, 0x11, 0x12)
 _JEWEL = 0x04
@@ -65,7 +67,7 @@ def _of_type(kind: int, one: bytes) -> "dict[str, object]":
         return {"tg": one[0], "sens_res": one[1:3].hex(), "uid": one[3:7].hex()}
     if kind in _TYPE_B and len(one) >= 13:  # tg, ATQB of twelve bytes, of which four behind the 50 are the PUPI
         return {"tg": one[0], "uid": one[2:6].hex()}
-    return {"data": one.hex()}
+    return {"data": as_hex(one)}
 
 
 def _type_a(data: bytes, at: int, at_end: bool) -> "tuple[dict[str, object], int]":
@@ -78,14 +80,14 @@ def _type_a(data: bytes, at: int, at_end: bool) -> "tuple[dict[str, object], int
         "tg": data[at],
         "sens_res": data[at + 1 : at + 3].hex(),
         "sel_res": data[at + 3 : at + 4].hex(),
-        "uid": data[at + 5 : end].hex(),
+        "uid": as_hex(data[at + 5 : end]),
     }
     has_ats = end < len(data) and (at_end or data[at + 3] & 0x20)  # bit 6 of SEL_RES: ISO 14443-4
     if has_ats:
         size = data[end]
         if size == 0 or end + size > len(data):
             raise TargetError(f"found an answer to select of {size} bytes, expected at most {len(data) - end}")
-        target["ats"] = data[end : end + size].hex()
+        target["ats"] = as_hex(data[end : end + size])
         end += size
     return target, end
 
