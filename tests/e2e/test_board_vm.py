@@ -16,6 +16,8 @@ from support.edge_agent import Bench, witness
 from support.node_board import Console, install
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.ring import Ring
+from whenabouts_hardware.readers import READERS as KINDS
+from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
@@ -277,6 +279,17 @@ def test_the_ring_survives_cuts_within_any_write(tmp_path):
     assert len(boots) >= 8
     assert len(durable) > 60
     assert landed
+
+
+def test_the_command_offers_kinds_that_agents_know():
+    """By the same names, and their simulated firmware takes the tags it is given."""
+    assert set(command.READERS) <= set(KINDS)
+    for kind, made in command.READERS.items():
+        core = made(kind, 0)
+        core.power_on(0)
+        core.load([Sighting(1000, kind, 1, command.KEYS.get(kind, command.EPC).format(1))], 0)
+        core.due(1_000_000)
+        assert core.unseen == (not core._searching())
 
 
 def test_the_command_starts_a_board_and_ends_it_cleanly(tmp_path):

