@@ -52,8 +52,8 @@ lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict typ
 bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
 	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
-bench-edge: setup broker  ## Measure the gateway: decoders against their lines, the agent's rate, delay and memory.
-	$(BIN)/python tests/bench/bench_edge.py
+bench-edge: setup broker $(NODE)/.ready  ## Measure the gateway: decoders against their lines, the agent's rate, delay and memory, a board's rate.
+	@for bench in edge boards; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and plain Spark, the same answers checked.
 	@for bench in correlation operators eager spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
