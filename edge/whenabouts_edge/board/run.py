@@ -189,7 +189,7 @@ class Board:
                 self._refused, self._fault_us = store.refused, now_us
             faulty = self._fault_us is not None and now_us - self._fault_us < FAULT_SHOWN_US
             connected = agent.mqtt is not None and agent.mqtt.connected
-            shown = lamp.condition(faulty, self._has_network, agent.clock.sample is not None, connected)
+            shown = lamp.condition(faulty, self._has_network, agent.clock.state(now_us) != "unbounded", connected)
             self._lamp.show(lamp.is_lit(shown, now_us))
 
     def stop(self, limit_us: int = 3_000_000) -> None:
