@@ -21,16 +21,6 @@ vfs.umount("/")
 vfs.mount(_flash, "/")
 os.chdir("/")
 _ballast = []
-_import, _breathe = builtins.__import__, _host.breathe
-
-
-def _import_with_room(*given):
-    """Import; what loading the modules before has left over is collected first."""
-    _breathe()
-    return _import(*given)
-
-
-builtins.__import__ = _import_with_room
 
 
 def run(name, names):
