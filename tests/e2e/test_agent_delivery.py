@@ -18,12 +18,6 @@ from whenabouts_sim.stack import reader_table
 from whenabouts_sim.world import DOCK, GATE, Sighting
 
 
-@pytest.fixture
-def bench(tmp_path):
-    with Bench(tmp_path) as stack:
-        yield stack
-
-
 def badges(bench: Bench, count: int, first: int = 0, after_us: int = 300_000, every_us: int = 70_000) -> list[Sighting]:
     """Badges that pass the gate one after the other; the key tells the number."""
     start_us = bench.true_us() + after_us

@@ -7,48 +7,14 @@ import signal
 
 import pytest
 
-from support.board_site import TimeServer, board_config, start_board
-from support.edge_agent import Bench, witness
-from whenabouts_sim.pty_link import PtyLink
-from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import GATE, Sighting
+from support.board_site import board_config, check_landed, passed, start_board
+from support.edge_agent import witness
 
 WHERE = ["here", "board"]
 
 
-@pytest.fixture
-def bench(tmp_path):
-    with Bench(tmp_path) as stack:
-        yield stack
-
-
-@pytest.fixture
-def gate(bench):
-    """A badge reader on a port."""
-    with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, bench.folder / "ports" / "gate") as link:
-        yield link
-
-
-@pytest.fixture
-def ntp(bench):
-    with TimeServer(bench.sim_clock) as server:
-        yield server
-
-
 def reader(bench):
     return {"port": str(bench.folder / "ports" / "gate"), "kind": "rdm6300", "stream": "gate/tags"}
-
-
-def passed(bench, link, count, first):
-    """Badges that pass the gate one after the other; the keys that the reader reported whole."""
-    start_us = bench.true_us() + 300_000
-    sightings = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
-    link.go(sightings)
-    keys = {s.key for s in sightings}
-    bench.wait("reported", lambda: len(keys & {e.key for e in link.emitted}) + link.unseen >= len(keys), 20)
-    reported = {e.key for e in link.emitted if not e.damaged} & keys
-    assert len(reported) > count // 2
-    return reported
 
 
 def nothing_kept(beat, boot):
@@ -88,12 +54,7 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
         seen.wait("all confirmed", lambda: nothing_kept(seen.beats()[-1], newest), 20)
         board.process.send_signal(signal.SIGINT)
         seen.wait("an orderly end", lambda: seen.conditions()[-1] == "stopped")
-    rows = bench.landed()
-    assert len({row.id for row in rows}) == len(rows)
-    assert {row.key for row in rows} == {e.key for e in gate.emitted if not e.damaged}
-    true_us = {e.key: e.true_us for e in gate.emitted}
-    assert [row for row in rows if not row.t_min <= true_us[row.key] <= row.t_max] == []
-    assert max(row.t_max - row.t_min for row in rows) < 1_000_000
+    check_landed(bench, gate)
 
 
 @pytest.mark.parametrize("where", WHERE)

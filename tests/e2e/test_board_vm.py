@@ -11,17 +11,15 @@ import time
 
 import pytest
 
-from support.board_site import TimeServer
-from support.edge_agent import Bench, witness
+from support.board_site import check_landed, passed
+from support.edge_agent import witness
 from support.node_board import Console, install
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.ring import Ring
 from whenabouts_hardware.readers import READERS as KINDS
 from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
-from whenabouts_sim.pty_link import PtyLink
-from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import GATE, Sighting
+from whenabouts_sim.world import Sighting
 
 COUNTER = """
 import time
@@ -133,35 +131,6 @@ def test_the_heap_has_its_end(tmp_path):
         assert mpremote(board, "exec", "print(len(bytearray(40000)))") == "40000\n"
 
 
-@pytest.fixture
-def bench(tmp_path):
-    with Bench(tmp_path) as stack:
-        yield stack
-
-
-@pytest.fixture
-def gate(bench):
-    """A badge reader on a port."""
-    with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, bench.folder / "ports" / "gate") as link:
-        yield link
-
-
-@pytest.fixture
-def ntp(bench):
-    with TimeServer(bench.sim_clock) as server:
-        yield server
-
-
-def passed(bench, link, count, first):
-    """Badges that pass the gate one after the other; the keys that the reader reported whole."""
-    start_us = bench.true_us() + 300_000
-    sightings = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
-    link.go(sightings)
-    keys = {s.key for s in sightings}
-    bench.wait("reported", lambda: len(keys & {e.key for e in link.emitted}) + link.unseen >= len(keys), 20)
-    return {e.key for e in link.emitted if not e.damaged} & keys
-
-
 def test_readings_land_once_through_power_cuts(bench, gate, ntp):
     """
     power    |----------------------- off |---------------------------|
@@ -197,12 +166,7 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
         expected |= passed(bench, gate, 6, 300)
         bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
         assert board.complaint == ""
-    rows = bench.landed()
-    assert len({row.id for row in rows}) == len(rows)
-    assert {row.key for row in rows} == {e.key for e in gate.emitted if not e.damaged}
-    true_us = {e.key: e.true_us for e in gate.emitted}
-    assert [row for row in rows if not row.t_min <= true_us[row.key] <= row.t_max] == []
-    assert max(row.t_max - row.t_min for row in rows) < 1_000_000
+    check_landed(bench, gate)
 
 
 # Appends messages of drawn sizes for ever, confirms some, and says what is durable as soon as it is.

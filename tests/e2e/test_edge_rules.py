@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from click.testing import CliRunner
 
 from e2e.test_agent_delivery import check_promises
@@ -24,12 +23,6 @@ STREAM gate FROM "{GATE.stream}" DELAY 5 s
 RULE near CORRELATE dock AS a, gate AS b WHERE @b - @a IN [-1 s, 1.5 s] OVER 60 %
 """
 DERIVED = "$rule/near"
-
-
-@pytest.fixture
-def bench(tmp_path):
-    with Bench(tmp_path) as stack:
-        yield stack
 
 
 def births(seen: Witness) -> list:

@@ -1,4 +1,4 @@
-"""What a board needs around it in a test: a time server that is a little wrong and says so, and its process on the VM."""
+"""What a board has around it in a test: a time server that is a little wrong and says so, badges, its process on the VM."""
 
 import json
 import os
@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from support.board_files import compiled_board
+from support.edge_agent import Bench
 from support.micropython import tool
 from whenabouts_sim.clocks import SimClock
+from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.stack import Part, Stack
+from whenabouts_sim.world import GATE, Sighting
 
 UNIX_EPOCH_S = 2_208_988_800
 WRONG_US = -7000
@@ -84,3 +87,25 @@ def start_board(stack: Stack, config: Path, where: str, heap: str = "192k") -> P
         return stack.start("board", [sys.executable, "-m", "whenabouts_edge.board.run", str(config)])
     vm = [str(tool("micropython")), "-X", f"heapsize={heap}", "-m", "whenabouts_edge.board.run", str(config)]
     return stack.start("board", ["env", f"MICROPYPATH={compiled_board()}{os.pathsep}.frozen", *vm])
+
+
+def passed(bench: Bench, gate: PtyLink, count: int, first: int) -> set[str]:
+    """Badges that pass the gate one after the other; the keys that the reader reported whole."""
+    start_us = bench.true_us() + 300_000
+    sightings = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
+    gate.go(sightings)
+    keys = {s.key for s in sightings}
+    bench.wait("reported", lambda: len(keys & {e.key for e in gate.emitted}) + gate.unseen >= len(keys), 20)
+    reported = {e.key for e in gate.emitted if not e.damaged} & keys
+    assert len(reported) > count // 2
+    return reported
+
+
+def check_landed(bench: Bench, gate: PtyLink) -> None:
+    """What landed is what the reader reported, once, and the true time is in every stamp."""
+    rows = bench.landed()
+    assert len({row.id for row in rows}) == len(rows)
+    assert {row.key for row in rows} == {e.key for e in gate.emitted if not e.damaged}
+    true_us = {e.key: e.true_us for e in gate.emitted}
+    assert [row for row in rows if not row.t_min <= true_us[row.key] <= row.t_max] == []
+    assert max(row.t_max - row.t_min for row in rows) < 1_000_000

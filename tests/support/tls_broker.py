@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,9 +51,22 @@ def make_certificates(folder: Path) -> None:
     )  # fmt: skip
 
 
+def _let_in(folder: Path, users: Mapping[str, str]) -> str:
+    """Lines of configuration that let in those who know their password, or anyone when there are none."""
+    if not users:
+        return "allow_anonymous true\n"
+    program = shutil.which("mosquitto_passwd")
+    if program is None:
+        raise FileNotFoundError("mosquitto_passwd: found none, expected the program that comes with mosquitto")
+    (folder / "users").touch(0o600)
+    for name, password in users.items():
+        subprocess.run([program, "-b", folder / "users", name, password], check=True, capture_output=True)
+    return f"allow_anonymous false\npassword_file {folder}/users\n"
+
+
 @contextlib.contextmanager
-def tls_broker(folder: Path) -> Iterator[TlsBroker]:
-    """A broker that runs until the end of the block."""
+def tls_broker(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[TlsBroker]:
+    """A broker that runs until the end of the block. users: passwords by name; without any it lets in anyone."""
     mosquitto = find_mosquitto()
     if mosquitto is None:
         raise FileNotFoundError("mosquitto: found none, expected the daemon; on Debian: apt-get install mosquitto")
@@ -61,7 +74,7 @@ def tls_broker(folder: Path) -> Iterator[TlsBroker]:
     plain, tls = free_port(), free_port()
     me = pwd.getpwuid(os.geteuid()).pw_name
     (folder / "m.conf").write_text(
-        f"user {me}\nallow_anonymous true\nlistener {plain} 127.0.0.1\n"
+        f"user {me}\n{_let_in(folder, users or {})}listener {plain} 127.0.0.1\n"
         f"listener {tls} 127.0.0.1\ncertfile {folder}/server.pem\nkeyfile {folder}/server.key\n"
     )
     with (folder / "log").open("wb") as log:

@@ -1,15 +1,11 @@
 """What the doctor finds: the meaning of facts as tables, and the facts of real ports, processes, brokers and spools."""
 
-import contextlib
 import grp
 import json
 import os
 import pwd
-import shutil
-import socket
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -41,9 +37,8 @@ from whenabouts_edge.doctor.findings import (
     of_user,
 )
 from whenabouts_edge.options import load
-from whenabouts_edge.settings import BrokerConfig
 from whenabouts_edge.spool import Spool
-from whenabouts_sim.broker import find_mosquitto, free_port
+from whenabouts_sim.broker import free_port
 
 DIALOUT = 20
 WHO = UserFacts("whenabouts", 998, frozenset({998, DIALOUT}))
@@ -295,102 +290,6 @@ def test_the_clock_is_the_one_that_the_agent_would_use():
     assert (facts.configured, facts.source, facts.state) == ("fixed", "fixed", "bounded")
     assert facts.bound_us >= 700
     assert abs(facts.now_us - time.time_ns() // 1000) < 60_000_000
-
-
-def broker_config(port: int, **changes) -> BrokerConfig:
-    return replace(BrokerConfig("127.0.0.1", port, None, None, None, None, None, 30, 30), **changes)
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory):
-    """mosquitto that wants a name and a password, without and with TLS; (folder, port, TLS port)."""
-    mosquitto, openssl, passwd = find_mosquitto(), shutil.which("openssl"), shutil.which("mosquitto_passwd")
-    if not (mosquitto and openssl and passwd):
-        pytest.skip("needs mosquitto, mosquitto_passwd and openssl")
-    folder = tmp_path_factory.mktemp("guarded")
-    plain, tls = free_port(), free_port()
-    subprocess.run(
-        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", folder / "key.pem", "-out", folder / "ca.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    subprocess.run([passwd, "-c", "-b", folder / "users", "dock-1", "secret"], check=True, capture_output=True)
-    (folder / "password").write_text("secret\n")
-    (folder / "wrong").write_text("guess\n")
-    me = pwd.getpwuid(os.geteuid()).pw_name
-    (folder / "m.conf").write_text(
-        f"user {me}\nallow_anonymous false\npassword_file {folder}/users\nlistener {plain} 127.0.0.1\n"
-        f"listener {tls} 127.0.0.1\ncertfile {folder}/ca.pem\nkeyfile {folder}/key.pem\n"
-    )
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([mosquitto, "-c", folder / "m.conf"], stdout=log, stderr=log)
-    until_s = time.monotonic() + 20
-    for port in (plain, tls):
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            assert process.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < until_s, (folder / "log").read_text()
-            time.sleep(0.02)
-    yield folder, plain, tls
-    process.terminate()
-    process.wait(10)
-
-
-def test_a_real_broker_lets_in_whom_it_knows(guarded):
-    """With name and password, by TLS or without; no name or a wrong password is refused, and said to be that."""
-    folder, plain, tls = guarded
-    known = {"username": "dock-1", "password_file": str(folder / "password")}
-    assert collect.broker(broker_config(plain, **known), "g").stage == "fine"
-    of_tls = broker_config(tls, host="localhost", ca_file=str(folder / "ca.pem"), **known)
-    assert (collect.broker(of_tls, "g").stage, collect.broker(of_tls, "g").tls) == ("fine", True)
-    nameless = collect.broker(broker_config(plain), "g")
-    assert (nameless.stage, nameless.problem) == ("login", "refused: Not authorized")
-    guess = collect.broker(broker_config(plain, username="dock-1", password_file=str(folder / "wrong")), "g")
-    assert guess.stage == "login"
-    lost = collect.broker(broker_config(plain, username="dock-1", password_file=str(folder / "gone")), "g")
-    assert (lost.stage, "gone" in lost.problem) == ("login", True)
-
-
-def test_tls_that_does_not_fit_is_told_as_such(guarded, tmp_path):
-    """A name that the certificate does not have, TLS on a plain port, a plain greeting on a TLS port, no certificate."""
-    folder, plain, tls = guarded
-    ca_file = str(folder / "ca.pem")
-    stranger = collect.broker(broker_config(tls, ca_file=ca_file), "g")  # 127.0.0.1 is not in the certificate
-    assert stranger.stage == "tls"
-    assert "127.0.0.1" in stranger.problem
-    assert collect.broker(broker_config(plain, host="localhost", ca_file=ca_file), "g", 2).stage in ("tls", "connect")
-    assert collect.broker(broker_config(tls), "g", 2).stage == "mqtt"
-    (tmp_path / "ca.pem").write_text("no certificate")
-    assert collect.broker(broker_config(tls, ca_file=str(tmp_path / "ca.pem")), "g").stage == "tls"
-    assert collect.broker(broker_config(tls, ca_file=str(tmp_path / "gone.pem")), "g").stage == "tls"
-
-
-def test_nobody_listens_nobody_answers_nobody_is_called_that():
-    """A closed port, a port that only accepts, a name that cannot exist (RFC 2606)."""
-    assert collect.broker(broker_config(free_port()), "g").stage == "connect"
-    with socket.create_server(("127.0.0.1", 0)) as mute:
-        assert collect.broker(broker_config(mute.getsockname()[1]), "g", 0.5).stage == "mqtt"
-    assert collect.broker(broker_config(1883, host="no-such-broker.invalid"), "g").stage in ("name", "connect")
-
-
-def test_the_doctor_leaves_a_running_agent_s_connection_alone():
-    """It comes under a client id of its own: a broker cuts the older of two connections with one id."""
-    came = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer() -> None:
-            connection, _ = server.accept()
-            with connection:
-                came.append(connection.recv(200))
-                connection.sendall(b"\x20\x02\x00\x00")
-                connection.recv(200)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        assert collect.broker(broker_config(server.getsockname()[1]), "dock-1").stage == "fine"
-        thread.join(10)
-    assert b"wa-doctor-dock-1" in came[0]
 
 
 def test_spools_whole_damaged_in_use_and_missing(tmp_path):

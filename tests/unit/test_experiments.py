@@ -75,7 +75,6 @@ def test_every_operator_finds_the_same_pairs_in_a_simulation(name):
 
 def test_the_command_writes_plots_report_and_figures(tmp_path):
     """With --out; progress goes to stderr, the report to stdout."""
-    pytest.importorskip("matplotlib", reason="plots need the bench extra")
     result = CliRunner().invoke(experiments, ["correlation", "--quick", "--out", str(tmp_path), "--seed", "5"])
     assert result.exit_code == 0, result.output
     for key in KEYS:

@@ -134,7 +134,6 @@ def test_every_method_has_a_cost_and_a_size(method):
 
 def test_the_command_writes_plots_report_and_figures(tmp_path):
     """With --out; progress goes to stderr, the report to stdout."""
-    pytest.importorskip("matplotlib", reason="plots need the bench extra")
     result = CliRunner().invoke(experiments, ["cep", "--quick", "--out", str(tmp_path), "--seed", "5"])
     assert result.exit_code == 0, result.output
     for key in KEYS:

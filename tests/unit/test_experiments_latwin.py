@@ -294,7 +294,6 @@ def test_what_is_told_is_true_and_comes_after_it_began():
 
 def test_the_command_writes_plots_report_and_figures(tmp_path):
     """With --out; progress goes to stderr, the report to stdout; what the paper does not say is no number."""
-    pytest.importorskip("matplotlib", reason="plots need the bench extra")
     result = CliRunner().invoke(experiments, ["latwin", "--quick", "--out", str(tmp_path), "--seed", "5"])
     assert result.exit_code == 0, result.output
     for key in KEYS:

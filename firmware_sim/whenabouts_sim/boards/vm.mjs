@@ -140,7 +140,6 @@ const host = {
   wall_us(address) { new DataView(memory.buffer).setBigInt64(address, BigInt(Date.now()) * 1000n, true); },
   sleep_ms(ms) { collect(false); pause(ms); },
   collect() { collect(true); },
-  breathe() { collect(false); },
   // A channel, or -errno. kind: "tcp", "udp", "uart", "name".
   open(kind, name, port, limit) {
     for (let channel = 1; channel < CHANNELS; channel++)
