@@ -20,10 +20,9 @@ overlap widely: 0.12 ms for a chain of 4 with 2 negated events, 7 ms for 8 with 
 (7 s). Times are an integer base and a small offset, so a stamp of 1 us beside one of a day is as exact.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
+from whenabouts_cloud.cep.chain_walk import Array, Order, Rule, Stamps, terms_of, walk
 from whenabouts_cloud.cep.downsets import Downsets, Ints
 from whenabouts_cloud.cep.obstacles import Obstacles, gap_masks
 from whenabouts_cloud.cep.quadrature import NODES_MAX, Floats, rules
@@ -31,283 +30,6 @@ from whenabouts_cloud.compiled import compiled
 
 ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
 STATES = 1 << 10  # downsets with bits; for more the answer is nan, and the caller leaves out obstacles
-
-Array = Any  # inside compiled code
-
-
-class Stamps(NamedTuple):
-    """Ends of the positives (n,) and the obstacles (k,), whole numbers as floats; what a window and gaps by it need."""
-
-    a: Array
-    b: Array
-    x_min: Array
-    x_max: Array
-    leads: Array  # (k,) whether a gap of the obstacle reaches back by the window
-    trails: Array  # (k,) or forward
-    w: float
-    strict: bool
-
-
-class Order(NamedTuple):
-    """Of `Downsets`, and the gaps (k,) of the obstacles."""
-
-    sets: Array
-    successors: Array
-    blocked: Array
-    before: Array
-    gaps: Array
-
-
-class Terms(NamedTuple):
-    """By downset and obstacle (D, k), seen from the downset that the walk starts with."""
-
-    free: Array  # 1 where no gap forbids it, else 0
-    future: Array  # whether terms of its sum are still to come
-    touched: Array  # whether some may have been
-    bit: Array  # place of the bit that says "no term taken yet", or -1 where none is needed
-    place: Array  # (D + 1,) where the states of each downset begin
-
-
-class Rule(NamedTuple):
-    """Nodes, weights, and integrals up to each node, on [0, 1]."""
-
-    nodes: Array
-    weights: Array
-    upto: Array
-
-
-class Items(NamedTuple):
-    """A stretch of time cut into atoms and open cells, in order; item c begins at bases[c] + offsets[c]."""
-
-    bases: Array
-    offsets: Array
-    lengths: Array
-    count: Array  # values kept for it: 1 for an atom, else the nodes
-    density: Array  # (n, items) share of a positive's probability that lies in the item
-
-
-@compiled
-def _share(low: float, high: float, base: float, offset: float, closed: bool) -> float:
-    """P(x <= base + offset), or < where not closed, for x uniform in [low, high]; base is an integer."""
-    distance = (base - low) + offset
-    if high > low:
-        return min(max(distance / (high - low), 0.0), 1.0)
-    return 1.0 if distance > 0.0 or (closed and distance == 0.0) else 0.0
-
-
-@compiled
-def _terms(order: Order, start: int, leads: Array) -> Terms:
-    """What each obstacle's sum needs at each downset that the walk can reach."""
-    count, k = len(order.sets), len(order.gaps)
-    free = np.empty((count, k), np.int64)
-    future, touched = np.zeros((count, k), np.bool_), np.zeros((count, k), np.bool_)
-    bit, place = np.full((count, k), -1, np.int64), np.zeros(count + 1, np.int64)
-    reached = np.zeros(count, np.bool_)
-    reached[start] = True
-    for s in range(count):
-        for x in range(k):
-            free[s, x] = 1 if order.blocked[s] & order.gaps[x] == 0 else 0
-    for s in range(count - 2, -1, -1):
-        for to in order.successors[s]:
-            if to >= 0:
-                for x in range(k):
-                    if future[to, x] or free[to, x] != free[s, x] or (to == count - 1 and leads[x]):
-                        future[s, x] = True
-    for s in range(start, count):
-        for to in order.successors[s]:
-            if to >= 0 and reached[s]:
-                reached[to] = True
-                for x in range(k):
-                    if touched[s, x] or free[to, x] != free[s, x]:
-                        touched[to, x] = True
-    for s in range(count):
-        used = 0
-        for x in range(k):
-            if reached[s] and future[s, x] and touched[s, x]:
-                bit[s, x] = used
-                used += 1
-        place[s + 1] = place[s] + (1 << used)
-    return Terms(free, future, touched, bit, place)
-
-
-@compiled
-def _cells(ends: Array, base: float, offset: float, atom: bool, limit: float, stamps: Stamps, q: int) -> Items:
-    """The stretch from base + offset on, at most `limit` long; its first item is the moment where the walk starts."""
-    a, b, strict = stamps.a, stamps.b, stamps.strict
-    size = 2 * len(ends) + 3
-    bases, offsets, lengths = np.empty(size), np.zeros(size), np.zeros(size)
-    is_atom = np.zeros(size, np.bool_)
-    bases[0], offsets[0], is_atom[0] = base, offset, True
-    count, at, at_offset = 1, base, offset
-    for i in range(len(ends)):
-        ahead = (ends[i] - base) - offset
-        if ahead <= 0.0:
-            continue
-        past = ahead > limit
-        to, to_offset = (base + limit, offset) if past else (ends[i], 0.0)
-        length = (to - at) + (to_offset - at_offset)
-        if length > 0.0:
-            bases[count], offsets[count], lengths[count] = at, at_offset, length
-            count += 1
-        if past or (strict and ahead == limit):
-            break
-        point = False
-        for e in range(len(a)):
-            point = point or (a[e] == ends[i] and b[e] == ends[i])
-        if point:
-            bases[count], is_atom[count] = ends[i], True
-            count += 1
-        at, at_offset = ends[i], 0.0
-    density, kept = np.zeros((len(a), count)), np.empty(count, np.int64)
-    for c in range(count):
-        kept[c] = 1 if is_atom[c] else q
-    for e in range(len(a)):
-        for c in range(count):
-            if a[e] == b[e]:
-                density[e, c] = 1.0 if is_atom[c] and bases[c] == a[e] and (c > 0 or atom) else 0.0
-            elif not is_atom[c]:
-                middle = offsets[c] + 0.5 * lengths[c]
-                if (bases[c] - a[e]) + middle > 0.0 and (bases[c] - b[e]) + middle < 0.0:
-                    density[e, c] = lengths[c] / (b[e] - a[e])
-    return Items(bases[:count], offsets[:count], lengths[:count], kept, density)
-
-
-@compiled
-def _shares(items: Items, stamps: Stamps, rule: Rule) -> tuple[Array, Array]:
-    """P(x is before) each node of each item (k, items, q), and P(x is before it by more than the window)."""
-    k, count, q = len(stamps.x_min), len(items.bases), len(rule.nodes)
-    share, lead = np.zeros((k, count, q)), np.zeros((k, count, q))
-    for x in range(k):
-        low, high = stamps.x_min[x], stamps.x_max[x]
-        for c in range(count):
-            for j in range(items.count[c]):
-                at = items.offsets[c] + items.lengths[c] * rule.nodes[j]
-                share[x, c, j] = _share(low, high, items.bases[c], at, True)
-                if stamps.leads[x]:
-                    lead[x, c, j] = _share(low, high, items.bases[c] - stamps.w, at, stamps.strict)
-    return share, lead
-
-
-@compiled
-def _integrate(g: Array, items: Items, rule: Rule, sums: Array) -> float:
-    """The integral of g (items, q) over everything; `sums` takes those over all before each node."""
-    total, q = 0.0, len(rule.nodes)
-    for c in range(len(items.count)):
-        if items.lengths[c] == 0.0:
-            sums[c, 0] = total
-            total += g[c, 0]
-            continue
-        for j in range(q):
-            part = 0.0
-            for r in range(q):
-                part += rule.upto[j, r] * g[c, r]
-            sums[c, j] = total + part
-        for r in range(q):
-            total += rule.weights[r] * g[c, r]
-    return total
-
-
-@compiled
-def _may_tie(order: Order, stamps: Stamps, s: int, e: int) -> Any:
-    """Whether e may be at the same point as those of s: unordered points may, and are taken in the order of the list."""
-    a, b = stamps.a, stamps.b
-    for f in range(len(a)):
-        if order.sets[s] >> f & 1 and a[f] == b[f] and a[f] == a[e] and (f > e or order.before[e] >> f & 1):
-            return False
-    return a[e] == b[e]
-
-
-@compiled
-def _step(
-    s: int, e: int, mask: int, factor: Array, items: Items, order: Order, terms: Terms, known: Array, final: Array,
-    leads: Array, share: Array, lead: Array, g: Array, some: Array,
-) -> None:  # fmt: skip
-    """Positive e happens after s, where bits are `mask`: adds `factor` times the obstacles' terms to the states after it."""
-    to, full, k = order.successors[s, e], len(order.sets) - 1, len(known)
-    split, splits, keep = np.empty(k, np.int64), 0, 0
-    for x in range(k):
-        if not terms.future[s, x] or (terms.bit[s, x] >= 0 and not mask >> terms.bit[s, x] & 1):
-            continue  # its factor is in
-        change = float(terms.free[s, x] - terms.free[to, x])
-        pending = known[x] if not terms.touched[s, x] and (terms.touched[to, x] or not terms.future[to, x]) else 0.0
-        if not terms.future[to, x]:
-            ending = leads[x] and to == full
-            for c in range(len(items.count)):
-                for j in range(items.count[c]):
-                    term = pending + final[x] + change * share[x, c, j]
-                    factor[c, j] *= term + lead[x, c, j] if ending else term
-        elif change != 0.0 or pending != 0.0:
-            split[splits] = x
-            splits += 1
-        elif terms.bit[to, x] >= 0:
-            keep |= 1 << terms.bit[to, x]
-    for taken in range(1 << splits):
-        target = keep
-        for i in range(splits):
-            if not taken >> i & 1:
-                target |= 1 << terms.bit[to, split[i]]
-        target += terms.place[to]
-        for c in range(len(items.count)):
-            if items.density[e, c] == 0.0:
-                continue
-            for j in range(items.count[c]):
-                product = factor[c, j]
-                for i in range(splits):
-                    if taken >> i & 1:
-                        x = split[i]
-                        pending = known[x] if not terms.touched[s, x] else 0.0
-                        product *= pending + (terms.free[s, x] - terms.free[to, x]) * share[x, c, j]
-                if product != 0.0:
-                    g[target, c, j] += product
-                    some[target] = True
-
-
-@compiled
-def _walk(
-    base: float, offset: float, atom: bool, start: int, limit: float, ends: Array, stamps: Stamps, order: Order,
-    terms: Terms, rule: Rule,
-) -> float:  # fmt: skip
-    """The probability, given that the downset `start` (none or the first positive) happened at base + offset."""
-    count, n = order.successors.shape
-    k, q, full, w = len(stamps.x_min), len(rule.nodes), count - 1, stamps.w
-    known, final = np.zeros(k), np.ones(k)  # of each obstacle's sum: the terms that depend on the start alone
-    value = 1.0
-    for x in range(k):
-        low, high = stamps.x_min[x], stamps.x_max[x]
-        if stamps.trails[x]:
-            final[x] = 1.0 - _share(low, high, base + w, offset, not stamps.strict)
-        if start > 0:
-            known[x] = (terms.free[0, x] - terms.free[start, x]) * _share(low, high, base, offset, True)
-        if not terms.future[start, x]:
-            leads = stamps.leads[x] and start == full
-            value *= known[x] + final[x] + (_share(low, high, base - w, offset, stamps.strict) if leads else 0.0)
-    if start == full or value == 0.0:
-        return value
-    items = _cells(ends, base, offset, atom, limit, stamps, q)
-    share, lead = _shares(items, stamps, rule)
-    g, some = np.zeros((terms.place[count], len(items.count), q)), np.zeros(terms.place[count], np.bool_)
-    g[terms.place[start], 0, 0] = value
-    some[terms.place[start]] = True
-    sums, factor = np.zeros((len(items.count), q)), np.empty((len(items.count), q))
-    for s in range(start, full):
-        for mask in range(terms.place[s + 1] - terms.place[s]):
-            state = terms.place[s] + mask
-            if not some[state]:
-                continue
-            _integrate(g[state], items, rule, sums)
-            for e in range(n):
-                if order.successors[s, e] < 0:
-                    continue
-                tie = _may_tie(order, stamps, s, e)
-                for c in range(len(items.count)):
-                    for j in range(items.count[c]):
-                        factor[c, j] = items.density[e, c] * sums[c, j]
-                    if tie and items.density[e, c] > 0.0:
-                        factor[c, 0] += g[state, c, 0]
-                _step(
-                    s, e, mask, factor, items, order, terms, known, final, stamps.leads, share, lead, g, some
-                )  # fmt: skip
-    return _integrate(g[terms.place[full]], items, rule, sums)
 
 
 @compiled
@@ -320,12 +42,12 @@ def _from_each_first(starts: Array, outer: Rule, ends: Array, stamps: Stamps, or
         start = order.successors[0, e]
         if start < 0:
             continue
-        terms = _terms(order, start, stamps.leads)
+        terms = terms_of(order, start, stamps.leads)
         if terms.place[-1] > STATES:
             return np.nan
         point = a[e] == b[e]
         if point:
-            value += _walk(a[e], 0.0, point, start, stamps.w, ends, stamps, order, terms, rule)
+            value += walk(a[e], 0.0, point, start, stamps.w, ends, stamps, order, terms, rule)
             continue
         for i in range(len(starts) - 1):
             low, length = starts[i], starts[i + 1] - starts[i]
@@ -334,7 +56,7 @@ def _from_each_first(starts: Array, outer: Rule, ends: Array, stamps: Stamps, or
             share = length / (b[e] - a[e])
             for j in range(len(outer.nodes)):
                 after = length * outer.nodes[j]
-                part = _walk(low, after, point, start, stamps.w, ends, stamps, order, terms, rule)
+                part = walk(low, after, point, start, stamps.w, ends, stamps, order, terms, rule)
                 value += part * outer.weights[j] * share
     return value
 
@@ -343,10 +65,10 @@ def _from_each_first(starts: Array, outer: Rule, ends: Array, stamps: Stamps, or
 def _from_none(before_all: float, ends: Array, stamps: Stamps, order: Order, rule: Rule) -> float:
     """The probability where no window matters. nan: too many states."""
     none = order.sets[0]  # variables, as each literal would be compiled for itself
-    terms = _terms(order, none, stamps.leads)
+    terms = terms_of(order, none, stamps.leads)
     if terms.place[-1] > STATES:
         return np.nan
-    return _walk(before_all, 0.0, none > 0, none, np.inf, ends, stamps, order, terms, rule)
+    return walk(before_all, 0.0, none > 0, none, np.inf, ends, stamps, order, terms, rule)
 
 
 @compiled
