@@ -1,6 +1,7 @@
 """`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`job`, `rule_file`)."""
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whenabouts_cloud.cep.text import count_text, match_text
-from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
+from whenabouts_cloud.job import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.job_run import run
 from whenabouts_cloud.rule_file import RuleFile, rules_of
 from whenabouts_cloud.rules import CepRule
+from whenabouts_cloud.rules.running import RunningRules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +36,7 @@ with unpaid.wa:
 
 @click.command("cep", epilog=EXAMPLE)
 @job_options("matches")
+@rule_name_option
 def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     """Find readings that happened in an order, as rules say, and what should have happened but did not.
 
@@ -47,21 +51,31 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     options = Options(**chosen)
     rules = rules_of(rule_file) if rule_name is None else []
     rules = rules or [choose_rule(rule_file, rule_name, CepRule)]  # which says what is there instead
+    check_counts(rule_file, rules, options)
+    following = None
+    if rule_name is None:
+        complain = functools.partial(click.echo, err=True)
+        say = _silently if options.quiet else complain
+        following = RuleFile(rule_file, options.out, rules, options.shards, say, complain)
+    run([work_of(rules, options, following)], options)
+
+
+def check_counts(rule_file: Path, rules: Sequence[CepRule], options: Options) -> None:
+    """Refuse a count that would never be final.
+
+    Raises:
+        click.UsageError: which rule, and what it could be instead.
+    """
     forever = [rule.name for rule in rules if rule.count and rule.count.every_us is None]
     if forever and not options.once:
         raise click.UsageError(
             f"{rule_file}: found COUNT without EVERY in rule {', '.join(forever)}, expected --once, or EVERY as in COUNT "
             "EVERY 1 h: as long as readings come no count of all of them is final"
         )
-    following = None
-    if rule_name is None:
-        complain = functools.partial(click.echo, err=True)
-        say = _silently if options.quiet else complain
-        following = RuleFile(rule_file, options.out, rules, options.shards, say, complain)
-    run(rules, _work(rules, options, following), options)
 
 
-def _work(rules: list[CepRule], options: Options, following: RuleFile | None) -> Work:
+def work_of(rules: list[CepRule], options: Options, following: RuleFile | None = None) -> Work:
+    """What a job does with rules that are all with COUNT or all without, and with a file that changes them."""
     counts = any(rule.count for rule in rules)
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
@@ -76,15 +90,15 @@ def _work(rules: list[CepRule], options: Options, following: RuleFile | None) ->
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.cep_streaming import start_query
 
-        what = rules[0] if following is None else following.adopt()
+        what = RunningRules.of(rules) if following is None else following.adopt()
         return start_query(what, spark, options.landing, options.out, options.shards, options.trigger, report)
 
     def line(result: dict[str, Any]) -> str:
-        several = len(rules if following is None else following.running.rules) > 1
+        several = following is not None and len(following.running.rules) > 1
         text = count_text(result) if counts else match_text(result)
         return f"{result['rule']}  {text}" if several else text
 
-    work = Work("cep", "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
+    work = Work(rules, options.out, "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
     return work if following is None else replace(work, changed=following.changed, claim=following.claim)
 
 

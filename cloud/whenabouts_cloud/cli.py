@@ -11,6 +11,7 @@ try:
     from whenabouts_cloud.latwin_command import latwin
     from whenabouts_cloud.publish_command import publish
     from whenabouts_cloud.rules_command import check, explain
+    from whenabouts_cloud.run_command import run_all
     from whenabouts_cloud.why_not_command import why_not_command
 except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
     raise SystemExit(
@@ -25,13 +26,23 @@ def main() -> None:
 
     \b
     Start with:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
-                 whenabouts-cloud correlate --landing ./landing --rule rules.wa --out ./pairs
-                 whenabouts-cloud cep --landing ./landing --rule rules.wa --out ./matches
-                 whenabouts-cloud latwin --landing ./landing --rule rules.wa --out ./verdicts
+                 whenabouts-cloud run --landing ./landing --rule rules.wa --out ./results
     """
 
 
-for command in (ingest, check, explain, publish, correlate, cep, latwin, why_not_command, imports, experiments):
+for command in (
+    ingest,
+    check,
+    explain,
+    publish,
+    correlate,
+    cep,
+    latwin,
+    run_all,
+    why_not_command,
+    imports,
+    experiments,
+):
     main.add_command(command)
 
 if __name__ == "__main__":

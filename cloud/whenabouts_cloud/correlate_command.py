@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whenabouts_cloud.correlation.text import pair_text
-from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
+from whenabouts_cloud.job import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.job_run import run
 from whenabouts_cloud.rules import CorrelateRule
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ with handover.wa:
 
 @click.command("correlate", epilog=EXAMPLE)
 @job_options("pairs")
+@rule_name_option
 def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     """Find the pairs of readings of two streams that happened close together, as a rule says.
 
@@ -37,10 +39,12 @@ def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     where it was, and no pair comes twice.
     """
     rule, options = choose_rule(rule_file, rule_name, CorrelateRule), Options(**chosen)
-    run([rule], _work(rule, options), options)
+    run([work_of(rule, options)], options)
 
 
-def _work(rule: CorrelateRule, options: Options) -> Work:
+def work_of(rule: CorrelateRule, options: Options) -> Work:
+    """What a job does with the rule."""
+
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
         from whenabouts_cloud.spark.sink import PairSink
@@ -53,7 +57,7 @@ def _work(rule: CorrelateRule, options: Options) -> Work:
 
         return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
 
-    return Work("correlate", "pairs", pair_text, _TROUBLES, once, follow)
+    return Work([rule], options.out, "pairs", pair_text, _TROUBLES, once, follow)
 
 
 _TROUBLES = {

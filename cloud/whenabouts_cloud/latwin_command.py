@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.job import Options, Work, choose_rule, job_options, run
+from whenabouts_cloud.job import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.job_run import run
 from whenabouts_cloud.latwin.text import verdict_text
 from whenabouts_cloud.rules import LatwinRule
 from whenabouts_protocol.group_state import KIND
@@ -32,6 +33,7 @@ with mute.wa:
 
 @click.command("latwin", epilog=EXAMPLE)
 @job_options("verdicts")
+@rule_name_option
 @click.option(
     "--draw",
     type=click.Path(path_type=Path),
@@ -44,7 +46,7 @@ def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: 
     where it was, and no verdict comes twice. With POSSIBLY ... EAGER one may be withdrawn: a row with status "withdrawn".
     """
     rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
-    run([rule], _work(rule, options), options)
+    run([work_of(rule, options)], options)
     if draw is not None:
         _draw(rule, options, draw)
 
@@ -71,7 +73,9 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
         raise click.ClickException(f"--draw {file}: cannot draw ({error})") from None
 
 
-def _work(rule: LatwinRule, options: Options) -> Work:
+def work_of(rule: LatwinRule, options: Options) -> Work:
+    """What a job does with the rule."""
+
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.spark.latwin_batch import detect_packed, read_landing, read_promises
         from whenabouts_cloud.spark.sink import VERDICTS, ResultSink
@@ -84,7 +88,7 @@ def _work(rule: LatwinRule, options: Options) -> Work:
 
         return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
 
-    return Work("latwin", "verdicts", verdict_text, _TROUBLES, once, follow, _waits)
+    return Work([rule], options.out, "verdicts", verdict_text, _TROUBLES, once, follow, _waits)
 
 
 def _waits(counts: dict[str, Any]) -> list[str]:

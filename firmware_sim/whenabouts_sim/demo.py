@@ -1,8 +1,8 @@
 """The demonstration: two sites, wrong clocks, real processes, the pairs that truly belong together, who did not pay, and
 when both sites were staffed at once.
 
-Readers (simulated, or a recorded capture) -> agents -> broker -> ingest -> three Spark jobs; every pair, theft and verdict
-is printed as it is found, and in the end the run is held against what truly happened. The line between the till's gateway
+Readers (simulated, or a recorded capture) -> agents -> broker -> ingest -> a Spark job; every pair, theft and verdict is
+printed as it is found, and in the end the run is held against what truly happened. The line between the till's gateway
 and the broker is cut for a while. A capture has no thefts and no staff.
 """
 
@@ -42,7 +42,8 @@ RULE handover
 """
 # LENGTH is far above what stamps here are long; with it a match waits that much longer to be sure.
 THEFT = TheftRule(SHELF, CHECKOUT, EXIT, 20_000_000)
-THEFT_RULE = """# Goods from the warehouse's shelf that leave by the shop's exit and did not pass the till between.
+THEFT_RULE = """
+# Goods from the warehouse's shelf that leave by the shop's exit and did not pass the till between.
 STREAM shelf FROM "{t.shelf.stream}" AT SITE "{t.shelf.site}" DELAY 2 min LENGTH 0 s .. 5 s
 STREAM till  FROM "{t.till.stream}" AT SITE "{t.till.site}" DELAY 2 min LENGTH 0 s .. 5 s
 STREAM exit  FROM "{t.exit.stream}" AT SITE "{t.exit.site}" DELAY 2 min LENGTH 0 s .. 5 s
@@ -55,9 +56,10 @@ POSTS = (
     Post("guard", SimReader("guard-1", "warehouse", "gate-1", "guard/badges", "rdm6300"), "0A00C0FFEE"),
     Post("cashier", SimReader("cashier-1", "shop", "door-1", "cashier/badges", "rdm6300"), "0A00CA5417"),
 )
-STAFF_RULE = "# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
+STAFF_RULE = "\n# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 60.0, 60.0, 240.0
+SPARK_S = 120.0
 THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once on a machine, which takes minutes on a slow one
 
 
@@ -110,14 +112,11 @@ class Demo:
             )
         stack.broker.start()
         self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}")
-        correlate = stack.start_correlate(rule)
-        threading.Thread(target=self._print_pairs, args=(correlate,), daemon=True).start()
         if self._world.cut:
-            cep = stack.start_cep(THEFT_RULE.format(t=THEFT), "--shards", "1", "--master", "local[1]")
-            threading.Thread(target=self._print_thefts, args=(cep,), daemon=True).start()
+            rule += THEFT_RULE.format(t=THEFT) + STAFF_RULE
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
-            latwin = stack.start_latwin(STAFF_RULE, "--shards", "1", "--master", "local[1]")
-            threading.Thread(target=self._print_together, args=(latwin,), daemon=True).start()
+        job = stack.start_job(rule, "--shards", "2")
+        threading.Thread(target=self._print_results, args=(job,), daemon=True).start()
         self.say("spark", "starting; results are printed as it finds them")
         stack.start_ingest()
         self._source.plug()
@@ -138,6 +137,7 @@ class Demo:
         if self._posts:
             staffed = [post.reader.gateway for post in self._posts]
             stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
+        stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
 
     def _watch(self, stack: Stack) -> None:
@@ -207,12 +207,8 @@ class Demo:
         self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
         self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
         self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
-        self.say("spark", "everything is told; ending the jobs")
-        jobs = [stack.parts[name] for name in ("correlate", "cep", "latwin") if name in stack.parts]
-        for job in jobs:
-            job.ask_to_end()
-        for job in jobs:
-            job.stop()  # what it was about to say twice it has said now
+        self.say("spark", "everything is told; ending the job")
+        stack.parts["job"].stop()  # what it was about to say twice it has said now
         return judge()
 
     def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
@@ -229,23 +225,17 @@ class Demo:
             f"{self._together} times together found",
         )
 
-    def _print_pairs(self, correlate: Part) -> None:
-        for pair in correlate.json_lines():
-            self._pairs += 1
-            self.say("pair", pair_text(pair))
-
-    def _print_thefts(self, cep: Part) -> None:
-        for match in cep.json_lines():
-            if (
-                match["key"] not in self._unpaid
-            ):  # goods that are read several times at shelf or exit are in several matches
-                self._unpaid.add(match["key"])
-                self.say("unpaid", match_text(match))
-
-    def _print_together(self, latwin: Part) -> None:
-        for verdict in latwin.json_lines():
-            self._together += 1
-            self.say("together", verdict_text(verdict))
+    def _print_results(self, job: Part) -> None:
+        for result in job.json_lines():
+            if result["rule"] == "handover":
+                self._pairs += 1
+                self.say("pair", pair_text(result))
+            elif result["rule"] == "staffed":
+                self._together += 1
+                self.say("together", verdict_text(result))
+            elif result["key"] not in self._unpaid:  # goods that a reader saw several times are in several matches
+                self._unpaid.add(result["key"])
+                self.say("unpaid", match_text(result))
 
     @property
     def _posts(self) -> tuple[Post, ...]:

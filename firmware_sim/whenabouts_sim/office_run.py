@@ -60,7 +60,7 @@ class OfficeRun:
                 self.say("office", "closed; waiting for all to land and for the last verdicts")
                 self._wait_while(stack, lambda: not self._landed(stack), LANDED_S)
                 self._wait_while(stack, lambda: bool(self._judge(stack).absent), TOLD_S)
-                job = stack.parts["latwin"]
+                job = stack.parts["job"]
                 job.stop()  # what it was about to say twice it has said now
                 return self._judge(stack)
             finally:
@@ -70,7 +70,7 @@ class OfficeRun:
         self.say("seed", f"{self._seed} (--seed {self._seed} repeats this run), speed {self._speed:g}")
         stack.broker.start()
         self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}")
-        job = stack.start_latwin(RULE, "--shards", "1", "--master", "local[1]")
+        job = stack.start_job(RULE, "--shards", "1", "--master", "local[1]")
         threading.Thread(target=self._print, args=(job,), daemon=True).start()
         self.say("spark", "starting; verdicts are printed as it finds them")
         stack.start_ingest()

@@ -103,8 +103,7 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.landing, self.pairs, self.matches = folder / "landing", folder / "pairs", folder / "matches"
-        self.verdicts = folder / "verdicts"
+        self.landing, self.results = folder / "landing", folder / "results"
         self.parts: dict[str, Part] = {}
         for name in ("log", "ports", "config"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -190,24 +189,17 @@ class Stack:
             ],
         )
 
-    def start_correlate(self, rule: str, *options: str) -> Part:
-        """Start the streaming job with a rule text; pairs come as JSON lines on its stdout."""
-        return self._start_job("correlate", "rule.wa", rule, self.pairs, options)
+    def start_job(self, rules: str, *options: str) -> Part:
+        """Start the streaming job of some rules; results come as JSON lines on its stdout."""
+        path = self.folder / "config" / "rules.wa"
+        path.write_text(rules)
+        files = ["--landing", str(self.landing), "--rule", str(path), "--out", str(self.results)]
+        command = [sys.executable, "-m", "whenabouts_cloud.cli", "run", *files, "--json", *options]
+        return self.start("job", command, stdout=True)
 
-    def start_cep(self, rule: str, *options: str) -> Part:
-        """Start the streaming job of a rule about events in an order; matches come as JSON lines on its stdout."""
-        return self._start_job("cep", "sequence.wa", rule, self.matches, options)
-
-    def start_latwin(self, rule: str, *options: str) -> Part:
-        """Start the streaming job of a rule about states together; verdicts come as JSON lines on its stdout."""
-        return self._start_job("latwin", "together.wa", rule, self.verdicts, options)
-
-    def _start_job(self, verb: str, file: str, rule: str, out: Path, options: Sequence[str]) -> Part:
-        path = self.folder / "config" / file
-        path.write_text(rule)
-        files = ["--landing", str(self.landing), "--rule", str(path), "--out", str(out)]
-        command = [sys.executable, "-m", "whenabouts_cloud.cli", verb, *files, "--json", *options]
-        return self.start(verb, command, stdout=True)
+    def job_watches(self) -> bool:
+        """Whether the job has started and looks at what lands."""
+        return "Watching" in self.parts["job"].log.read_text(errors="replace")
 
     def status(self, gateway: str) -> dict[str, Any] | None:
         """What the agent last said of itself, None before it said anything."""
@@ -248,12 +240,12 @@ class Stack:
     def found_pairs(self) -> list[tuple[ReadingId, ReadingId]]:
         """Every row of the results, repeats included."""
         columns = ["a_gateway", "a_boot", "a_seq", "b_gateway", "b_boot", "b_seq"]
-        rows = self._rows(self.pairs, columns)
+        rows = self._rows(self.results / "pairs", columns)
         return [((r["a_gateway"], r["a_boot"], r["a_seq"]), (r["b_gateway"], r["b_boot"], r["b_seq"])) for r in rows]
 
     def found_matches(self) -> list[tuple[ReadingId, ...]]:
         """The readings of every match in the results, in the order of the pattern, repeats included."""
-        rows = self._rows(self.matches, ["events"])
+        rows = self._rows(self.results / "matches", ["events"])
         return [tuple((e["gateway"], e["boot"], e["seq"]) for e in row["events"]) for row in rows]
 
     def landed_states(self, value: str) -> list[LandedState]:
@@ -270,7 +262,7 @@ class Stack:
 
     def found_verdicts(self) -> list[Told]:
         """The first state of each run of every verdict in the results, repeats included."""
-        rows = self._rows(self.verdicts, ["states"])
+        rows = self._rows(self.results / "verdicts", ["states"])
         return [tuple((s["gateway"], s["boot"], s["seq"]) for s in row["states"]) for row in rows]
 
     def group_ready(self, gateways: Sequence[str]) -> bool:
@@ -285,7 +277,7 @@ class Stack:
 
     @staticmethod
     def _files(folder: Path) -> bool:
-        return any(folder.glob("*=*/[!._]*.parquet"))
+        return any(folder.rglob("*=*/[!._]*.parquet"))
 
 
 def _dataset(folder: Path) -> Any:

@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 @pytest.mark.timeout(900)
 def test_the_commands_of_the_lesson_print_what_it_shows(tmp_path):
-    """Every line, in order, in an empty folder; Spark runs three times."""
+    """Every line, in order, in an empty folder."""
     assert lessons.repeat(tmp_path, LESSON, DATA) == 5
 
 

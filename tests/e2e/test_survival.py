@@ -38,7 +38,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
     with Stack(tmp_path) as stack:
         stack.broker.start()
         stack.start_ingest()
-        stack.start_correlate(rule)
+        stack.start_job(rule)
         source.plug()
         for gateway, site in gateways.items():
             stack.configure_agent(site, gateway, source.tables(gateway), world.clocks[gateway], clock)
@@ -62,8 +62,8 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         until(10)
         stack.start_ingest()
         stack.wait("pairs before the kill", lambda: bool(stack.found_pairs()), 240)
-        stack.parts["correlate"].kill()
-        stack.start_correlate(rule)
+        stack.parts["job"].kill()
+        stack.start_job(rule)
         until(DURATION_S + 1)
 
         def unobservable(entry) -> bool:
@@ -83,7 +83,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         side = {r.name: [x for x in landed if (x.gateway, x.stream) == (r.gateway, r.stream)] for r in (DOCK, DOOR)}
         expected = rule_pairs(side[DOCK.name], side[DOOR.name], D_US, Fraction(CONFIDENCE))
         stack.wait("all pairs", lambda: len(stack.found_pairs()) >= len(expected), 240)
-        stack.parts["correlate"].stop()  # ends after the micro-batch under way: what would come twice has come
+        stack.parts["job"].stop()  # ends after the micro-batch under way: what would come twice has come
         pairs = stack.found_pairs()
         source.stop()
     placement = place(landed, made, source.readers, world.clocks)

@@ -18,7 +18,6 @@ class Process:
 
     def __init__(self, folder: Path, *more: str, command: str = "correlate") -> None:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p), PYTHONUNBUFFERED="1")
-        call = f"from whenabouts_cloud.{command}_command import {command}; {command}()"
         options = [
             "--landing",
             folder / "landing",
@@ -30,7 +29,7 @@ class Process:
             "2",
         ]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", call, *map(str, options), *more],
+            [sys.executable, "-m", "whenabouts_cloud.cli", command, *map(str, options), *more],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True,
         )  # fmt: skip
         Process.started.append(self)

@@ -76,9 +76,11 @@ def reached(names):
 WITHOUT_OWN_TEST = {
     "whenabouts_edge.trace.lines",
     "whenabouts_edge.trace.transport",
+    "whenabouts_cloud.cep.chain_walk",
     "whenabouts_cloud.correlation.frontier",
     "whenabouts_cloud.correlation.nearest",
     "whenabouts_cloud.ingest_command",
+    "whenabouts_cloud.job_run",
     "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.slabs",
     "whenabouts_sim.embedded_broker",

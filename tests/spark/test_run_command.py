@@ -1,0 +1,145 @@
+"""All rules of a file in one Spark: each has the results that its definition gives, through a kill and a new start."""
+
+import json
+import random
+import time
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from reference.latwin import simulate
+from spark.background import TIMEOUT_S, Process
+from spark.cases import same_rows, sides
+from support.cep_landing import STREAMS, as_matches, expected, random_readings
+from support.landing import land, promise
+from support.latwin_states import FOREVER_US, choices, states_of, told
+from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.rules import load_rules
+from whenabouts_cloud.run_command import run_all
+
+GROUP = [f"g{n}" for n in range(3)]
+READERS = [f"r{n}" for n in range(4)]
+RULES = """
+STREAM shelf FROM "shelf/#"   DELAY 1 h LENGTH 0 us .. 20 ms
+STREAM till  FROM "till/tags" DELAY 1 h LENGTH 0 us .. 20 ms
+STREAM exit  FROM "exit/tags" DELAY 1 h LENGTH 0 us .. 20 ms
+STREAM s0 FROM "s0/state" DELAY 1 h LENGTH 0 us .. 6 ms
+STREAM s1 FROM "s1/state" DELAY 1 h LENGTH 0 us .. 6 ms
+STREAM s2 FROM "s2/state" DELAY 1 h LENGTH 0 us .. 6 ms
+RULE near CORRELATE shelf AS a, exit AS b WHERE |@a - @b| <= 100 ms OVER 80 % AND a.key = b.key
+RULE sure CORRELATE shelf AS a, till AS b WHERE |@a - @b| <= 50 ms OVER 1 AND a.key = b.key
+RULE unpaid SEQ(shelf a, !till c, exit e) WITHIN 300 ms PER key
+RULE together DEFINITELY s0 AND s1 AND s2 WINDOW 4 IN GROUP office
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A rule file and an empty landing."""
+    (tmp_path / "rule.wa").write_text(RULES, encoding="utf-8")
+    (tmp_path / "landing").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def readings():
+    """Those of readers, and states of a group."""
+    tags = [row | {"gateway": f"r{row['gateway'][1:]}"} for row in random_readings(seed=8, count=160)]
+    return tags, states_of(simulate(random.Random(26), 3, 90))
+
+
+def promise_all(folder, number, us):
+    """Of every gateway."""
+    promise(folder / "landing", dict.fromkeys(READERS, us), 2 * number, STREAMS)
+    promise(folder / "landing", dict.fromkeys(GROUP, us), 2 * number + 1, [f"s{n}/state" for n in range(3)])
+
+
+def check(folder, tags, states):
+    """The results are those of the definitions, each once."""
+    rules, out = load_rules(folder / "rule.wa"), folder / "out"
+    for rule in rules.correlate_rules:
+        assert same_rows(pq.read_table(out / "pairs" / rule.name), correlate(rule, *sides(tags, rule)))
+    wanted = expected(rules.cep_rules[0], tags)
+    assert as_matches(pq.read_table(out / "matches")) == wanted
+    assert told(pq.read_table(out / "verdicts" / "together")) == choices(states, 3)
+    return Counter(pq.read_table(out / "pairs")["rule"].to_pylist()) + Counter(
+        unpaid=len(wanted), together=len(choices(states, 3))
+    )
+
+
+def test_once_tells_the_results_of_every_rule(folder, readings):
+    """Every line begins with the name of its rule; every rule says what it counted."""
+    tags, states = readings
+    land(folder / "landing", [*tags, *states], 0)
+    promise_all(folder, 0, FOREVER_US)
+    process = Process(folder, "--once", command="run")
+    assert process.wait() == 0, "\n".join(process.err)
+    counts = check(folder, tags, states)
+    assert min(counts[name] for name in ("near", "sure", "unpaid", "together")) > 1
+    assert Counter(line.split()[0] for line in process.out) == counts
+    assert [line.split(":")[0] for line in process.err[-4:]] == [
+        "pairs in near", "pairs in sure", "verdicts in together", "matches in matches",
+    ]  # fmt: skip
+
+
+def test_killed_while_files_arrive_every_rule_ends_with_its_definition(folder, readings):
+    """
+    landing   half |           half | promises ... until all is told
+    job       |----- killed   |-------------------------------- asked to end
+    """
+    tags, states = readings
+    first = Process(folder, "--json", command="run")
+    first.wait_for("Watching")
+    land(folder / "landing", [*tags[::2], *states[::2]], 0)
+    first.wait_for("Batch")
+    first.kill()
+    land(folder / "landing", [*tags[1::2], *states[1::2]], 1)
+    last = Process(folder, "--json", command="run")
+    last.wait_for("Watching")
+    deadline, n = time.monotonic() + TIMEOUT_S, 0
+    wanted = len(expected(load_rules(folder / "rule.wa").cep_rules[0], tags)), len(choices(states, 3))
+    found = None
+    while found != wanted and time.monotonic() < deadline:
+        promise_all(folder, n, FOREVER_US + n)
+        n += 1
+        time.sleep(0.5)
+        places = (folder / "out" / "matches", folder / "out" / "verdicts")
+        found = tuple(pq.read_table(place).num_rows if any(place.rglob("batch=*")) else 0 for place in places)
+    assert last.stop() == 0, "\n".join(last.err)
+    counts = check(folder, tags, states)
+    printed = Counter(json.loads(line)["rule"] for line in [*first.out, *last.out])
+    assert printed <= counts
+    assert printed["together"] > 1
+
+
+def run(folder, *more):
+    options = ["--landing", folder / "landing", "--rule", folder / "rule.wa", "--out", folder / "out"]
+    return CliRunner().invoke(run_all, [*map(str, options), *more])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('STREAM a FROM "a" DELAY 1 s', "found no RULE, expected one"),
+        ("RULE x SEQ(a, b) WITHIN 1 s PER key", "rule.wa:1:15: found b, expected one of the declared streams"),
+        (RULES + "RULE ever SEQ(shelf a, exit e) WITHIN 1 s PER key COUNT", "found COUNT without EVERY in rule ever"),
+    ],
+)
+def test_a_file_that_cannot_run_is_refused(folder, text, found):
+    """Nothing to run, a mistake, a count that is never final: exit 2, and Spark is not started."""
+    (folder / "rule.wa").write_text(text, encoding="utf-8")
+    result = run(folder)
+    assert result.exit_code == 2
+    assert found in result.output
+    assert not (folder / "out").exists()
+
+
+def test_a_folder_of_other_rules_is_left_alone(folder):
+    """The rules of a result stand in its folder."""
+    (folder / "out" / "matches").mkdir(parents=True)
+    (folder / "out" / "matches" / "other").write_text("")
+    result = run(folder, "--once")
+    assert result.exit_code == 2
+    assert "matches: found a folder with other content" in result.output
