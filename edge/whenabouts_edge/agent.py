@@ -23,7 +23,8 @@ from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, RETRY_S, Intake
-from whenabouts_edge.link import Batch, LinkState, LinkThread, Observed
+from whenabouts_edge.link import Batch, Observed
+from whenabouts_edge.link_thread import LinkState, LinkThread
 from whenabouts_edge.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.presence.host import PresenceHost
@@ -93,7 +94,7 @@ class Agent:
             for r in config.readers
         ]
         self._presence = {
-            link.reader.name: PresenceHost(link.reader.presence, config.site, config.gateway, link.reach_us())
+            link.reader.name: PresenceHost(link.reader.presence, config.site, config.gateway, link.reach_us)
             for link in self._links
             if link.reader.presence
         }
@@ -378,7 +379,7 @@ class Agent:
         """The same in host time: every reading that is accepted later has a stamp that begins then or later."""
         if len(self._clear_us) < len(self._links):
             return None
-        return min(self._clear_us[link.reader.name] - link.reach_us() for link in self._links)
+        return min(self._clear_us[link.reader.name] - link.reach_us for link in self._links)
 
     async def _beat(self) -> None:
         state, sample, config = self._spool.state, self._sample, self.config

@@ -19,7 +19,6 @@ from whenabouts_edge.board.courier import RESEND_US_MAX, WINDOW, Courier
 from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX, Ring
 from whenabouts_edge.board.run import READ_BYTES, Board, Terminal
 from whenabouts_edge.board.sntp import Clock, Sample
@@ -27,6 +26,7 @@ from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link import Link
 from whenabouts_edge.port import Chunk
+from whenabouts_edge.reader import ReaderSession
 from whenabouts_edge.settings import LineConfig, ReaderConfig
 from whenabouts_hardware.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
 from whenabouts_protocol import Ack, decode_batch, encode_ack
@@ -52,7 +52,7 @@ def test_a_board_stamps_as_a_pc_does(kind):
         ReaderConfig("r", kind, "", "s", 9600, 5000, 70_000, False, line=line), "a", "b", lambda ns: ns // 1000
     )
     config = {"kind": kind, "stream": "s", "baud": 9600, "adapter_us": 5000, "latency_us": 70_000, "unit": "Cel"}
-    ours = BoardReader(config, 0)
+    ours = ReaderSession(config, 0)
     if kind != "line":
         ours.unit = None
     clock, now, count = ClockSample(0, 0, 0, "bounded"), 10 * S, 0
@@ -62,7 +62,7 @@ def test_a_board_stamps_as_a_pc_does(kind):
             before = now
             now += chance.randint(0, 300_000)
             for _ in range(3):
-                assert ours.dialogue.due(now) == theirs.dialogue.due(now)
+                assert ours.dialogue.due(now) == theirs.session.dialogue.due(now)
             cut = chance.randint(1, len(data))
             drafts = ours.took(data[:cut], before, now + 1)  # as the other rounds up
             expected = theirs.take(Chunk(data[:cut], before * 1000, now * 1000), clock)[0]
@@ -71,33 +71,32 @@ def test_a_board_stamps_as_a_pc_does(kind):
                 now += chance.randint(0, 400_000)
                 drafts += ours.silent(now)
                 expected += theirs.silent(now, clock)[0]
-                assert ours.clear_us == theirs.clear_us(now)
+                assert ours.clear_us == theirs.session.clear(now)
             found = [(d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in drafts]
             assert found == [(e.kind, e.key, e.value, e.unit, e.attrs, e.window_us) for e in expected]
             count += len(found)
     assert count > 10
     assert ours.readings == count
-    counters = ours.counters
-    restarts = counters.pop("restarts")
-    assert counters == theirs.counters
-    assert (restarts, ours.complaint) == (theirs.dialogue.restarts, theirs.complaint)
+    assert ours.counters == theirs.session.counters
+    assert ours.dialogue.restarts == theirs.session.dialogue.restarts
+    assert ours.complaint == theirs.session.complaint
 
 
 def test_an_m6e_is_given_region_and_power_before_it_starts():
     """Behind STOP, without which it takes no command; a board that only listens says nothing."""
     config = {"kind": "m6e", "stream": "s", "region": 8, "read_power_cdbm": 2000}
-    reader, said = BoardReader(config, 0), []
+    reader, said = ReaderSession(config, 0), []
     while command := reader.dialogue.due(0):
         said.append(command)
     assert said[:3] == [STOP, set_region(8), set_read_power(2000)]
     assert said[-1] == START_CONTINUOUS
-    assert BoardReader(config | {"listen_only": True}, 0).dialogue.due(0) == b""
+    assert ReaderSession(config | {"listen_only": True}, 0).dialogue.due(0) == b""
 
 
 def test_an_unknown_reader_is_refused():
     """By name, with those that exist."""
     with pytest.raises(ValueError, match="found 'rfid', expected one of id12la"):
-        BoardReader({"kind": "rfid", "stream": "s"}, 0)
+        ReaderSession({"kind": "rfid", "stream": "s"}, 0)
 
 
 # The store.
