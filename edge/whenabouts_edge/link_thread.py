@@ -7,7 +7,8 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link import Batch, Link
@@ -37,6 +38,12 @@ class LinkState:
     readings: int = 0
     restarts: int = 0
     counters: dict[str, int] = field(default_factory=dict)
+
+    def status(self) -> dict[str, Any]:
+        """For the status file."""
+        found = asdict(self)
+        counters: dict[str, int] = found.pop("counters")
+        return found | counters
 
 
 class LinkThread(threading.Thread):
