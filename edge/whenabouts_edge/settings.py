@@ -237,6 +237,11 @@ class LineConfig:
     value_field: str | None = None
     unit: str | None = None
 
+    def options(self) -> dict[str, Any]:
+        """What is set of it, by the names that boards have for it too."""
+        named = {"form": self.form, "columns": list(self.columns), "key": self.key_field, "value": self.value_field}
+        return {name: value for name, value in {**named, "unit": self.unit}.items() if value}
+
 
 @dataclass(frozen=True, slots=True)
 class PresenceConfig:

@@ -64,6 +64,7 @@ class Stamper:
         self.latency_us = latency_us
         self.adapter_us = adapter_us
         self.cycle_us = cycle_us
+        self._way_us = latency_us + adapter_us + (1 if baud else 0)  # without the frame's own time on the wire
         self.reader_time_refused = 0
         self._chunks: list[tuple[int, int, int]] = []  # end offset, after, before
         self._fed = 0
@@ -96,10 +97,10 @@ class Stamper:
             ValueError: those bytes have not arrived, or were forgotten.
         """
         first_after, first_before = self._bounds(start)
-        _, last_before = self._bounds(end - 1)
+        last_before = first_before if end <= self._chunks[0][0] else self._bounds(end - 1)[1]  # most lie in one chunk
         on_wire = wire_us(end - start, self.baud)
         latest = min(first_before, last_before - on_wire + _drift_us(on_wire))
-        earliest = first_after - host_us_max(self.latency_us + self.adapter_us + on_wire + (1 if self.baud else 0))
+        earliest = first_after - host_us_max(self._way_us + on_wire)
         return min(earliest, latest), latest
 
     def cycle_started(self, start: int, end: int) -> None:

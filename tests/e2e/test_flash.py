@@ -276,8 +276,6 @@ def install_by_mip(board):
     subprocess.run(
         [*mpremote, "mip", "install", "./package.json"], cwd=REPOSITORY, check=True, timeout=180, capture_output=True
     )
-    code = (
-        "from whenabouts_edge.board.reader import BoardReader as R; print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
-    )
+    code = "from whenabouts_edge.reader import ReaderSession as R; print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
     done = subprocess.run([*mpremote, "exec", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.strip() == "115200", done.stderr

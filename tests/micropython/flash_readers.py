@@ -3,12 +3,12 @@
 import sys
 
 import whenabouts_edge.board.run  # noqa: F401  # what the main program imports
-from whenabouts_edge.board.reader import BoardReader
+from whenabouts_edge.reader import ReaderSession
 
 config = {"kind": sys.argv[1], "stream": "s"}
 if config["kind"] == "m6e":
     config["read_power_cdbm"] = 2000
-reader = BoardReader(config, 0)
+reader = ReaderSession(config, 0)
 now_us = 1_000_000
 for text in sys.argv[2:]:
     data = bytes.fromhex(text)

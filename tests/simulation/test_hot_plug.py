@@ -8,9 +8,9 @@ import tty
 import pytest
 
 from support.edge_agent import Bench, witness
-from whenabouts_edge import link as link_module
+from whenabouts_edge import link_thread as link_module
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import LinkThread
+from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import device_of
 from whenabouts_edge.settings import LineConfig, ReaderConfig
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import LinkThread
+from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.settings import LineConfig, ReaderConfig
 from whenabouts_hardware.readers import READERS
 from whenabouts_sim.clocks import EPOCH_US, SimClock

@@ -6,9 +6,10 @@ import time
 import pytest
 
 from support.paths import shared_dir
-from whenabouts_edge import link as link_module
+from whenabouts_edge import link_thread as link_module
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import Batch, Link, LinkThread
+from whenabouts_edge.link import Batch, Link
+from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import Chunk
 from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.uplink import _password
@@ -121,12 +122,12 @@ def test_silence_ends_half_a_frame_and_frees_the_clear_time():
     """Half a record holds the clear time back until the line has been silent for long enough."""
     link = Link(reader("x"), "bench", "gw", lambda ns: ns // 1000)
     link.take(Chunk(notice(1)[:20], 10_000_000, 11_000_000), CLOCK)
-    assert link.clear_us(50_000) == 10_000
+    assert link.session.clear(50_000) == 10_000
     assert link.silent(100_000, CLOCK) == ([], False)
-    assert link.clear_us(100_000) == 10_000
+    assert link.session.clear(100_000) == 10_000
     link.silent(300_000, CLOCK)
-    assert link.clear_us(300_000) == 300_000
-    assert link.counters["lost_end"] == 1
+    assert link.session.clear(300_000) == 300_000
+    assert link.session.counters["lost_end"] == 1
 
 
 def test_password_is_the_first_line_of_its_file(tmp_path):

@@ -16,10 +16,10 @@ from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
 ROOTS = board("pico_w").modules
 LOADED = """
 import sys
-from whenabouts_edge.board.reader import BoardReader
+from whenabouts_edge.reader import ReaderSession
 import whenabouts_edge.board.run
 for kind in sys.argv[1:]:
-    BoardReader({"kind": kind, "stream": "s", **({"read_power_cdbm": 2000} if kind == "m6e" else {})}, 0)
+    ReaderSession({"kind": kind, "stream": "s", **({"read_power_cdbm": 2000} if kind == "m6e" else {})}, 0)
 print(" ".join(sorted(name for name in sys.modules if name.startswith("whenabouts_"))))
 """
 

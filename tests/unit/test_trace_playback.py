@@ -16,7 +16,7 @@ import serial
 
 from support.paths import shared_dir
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import LinkThread
+from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import open_port
 from whenabouts_edge.settings import ReaderConfig
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace

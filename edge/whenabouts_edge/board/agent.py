@@ -10,9 +10,9 @@ A driver (`run`) moves the bytes: it hands over what ports and sockets gave, cal
 
 from whenabouts_edge.board.courier import Courier
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
+from whenabouts_edge.reader import ReaderSession
 from whenabouts_protocol.beats import MAX_BOOTS, Beat, decode_ack, encode_beat
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.topics import topic
@@ -50,7 +50,7 @@ class Agent:
         self._site, self._gateway = config["site"], config["gateway"]
         self.clock = Clock()
         self.exchange = Exchange(self.clock)
-        self.readers = [BoardReader(one, now_us) for one in config["readers"]]
+        self.readers = [ReaderSession(one, now_us) for one in config["readers"]]
         self.store = Store(self._site, self._gateway, ring, self.clock, 1000 * config["commit_ms"])
         self.courier = Courier(ring, 1_000_000 * config["resend_s"])
         self.mqtt: Mqtt | None = None

@@ -185,15 +185,8 @@ class _Maker:
                 made[key] = tables[number][key]
         if reader.baud == 0 and not self._board.terminals:
             self._mistake("reader", number, "baud", "baud: found 0, expected the speed of the line: a UART has one")
-        line = reader.line
-        if line is not None:
-            of_line = {
-                "form": line.form,
-                "columns": list(line.columns),
-                "key": line.key_field,
-                "value": line.value_field,
-            }
-            made |= {key: value for key, value in {**of_line, "unit": line.unit}.items() if value}
+        if reader.line is not None:
+            made |= reader.line.options()
         return made
 
     def _group(self, group: GroupConfig) -> dict[str, Any]:
