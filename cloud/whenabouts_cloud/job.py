@@ -54,7 +54,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
             default=4,
             show_default=True,
             type=click.IntRange(1, 1024),
-            help="Parts the keys are divided in.",
+            help="Parts the work is divided in, by key or by group.",
         ),
         click.option(
             "--trigger",

@@ -91,7 +91,9 @@ def explain(
     found = _load(rules, as_json)
     chosen = [rule for rule in found.rules if name in (None, rule.name)]
     if not chosen:
-        known = ", ".join(rule.name for rule in found.rules) or "none"
+        if not found.rules:
+            raise click.UsageError(f"{rules}: found no RULE, expected one to explain")
+        known = ", ".join(rule.name for rule in found.rules)
         raise click.UsageError(f"--rule: found {name}, expected one of those in {rules}: {known}")
     streams = [*_streams(stream_file), *(_stream(text) for text in stream_texts)]
     rates_hz = _rates(rate_texts, {stream.name for stream in found.streams})

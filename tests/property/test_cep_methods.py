@@ -164,7 +164,7 @@ def test_what_the_compared_methods_do_not_do_is_refused(method, change, text):
     [
         ({"type_code": [0, 3]}, "found 0 .. 3, expected 0 .. 2"),
         ({"type_code": [-1, 0]}, "found -1 .. 0"),
-        ({"t": [1]}, "lengths"),
+        ({"t": [1]}, "type_code: found int64 of shape"),
         ({"t_max": [5, 9]}, "t_max"),
     ],
 )

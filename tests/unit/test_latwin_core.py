@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from whenabouts_cloud.experiments.office import HOUR, Workload, simulate
-from whenabouts_cloud.latwin import All, Any, AtLeast, LatWin, LimitError, Local, Not, Related
+from whenabouts_cloud.latwin import All, Any, AtLeast, ConjunctionDetector, LatWin, LimitError, Local, Not, Related
 from whenabouts_cloud.latwin.group import Group
 from whenabouts_cloud.latwin.layout import COUNTER_NAMES, NUMBER_LIMIT
 
@@ -393,3 +393,38 @@ def test_what_every_group_does_needs_no_lattice():
     assert set(LatWin(1, 1).counters) == {*COUNTER_NAMES, "waiting"}
     with pytest.raises(TypeError, match="abstract"):
         Group(2, 4)  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("watcher", [LatWin, ConjunctionDetector])
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"processes": 2.5}, "processes: found 2.5"), ({"processes": "3"}, "processes: found '3'"),
+        ({"window": 2.5}, "window: found 2.5"), ({"window": None}, "window: found None"),
+        ({"window": [2.5, 1]}, "window: found"), ({"room": 2.5}, "room: found 2.5"),
+    ],
+)  # fmt: skip
+def test_a_group_is_made_of_whole_numbers(watcher, wrong, text):
+    """What is none is told as every other wrong argument is; numpy's whole numbers are some."""
+    with pytest.raises(ValueError, match=text):
+        watcher(**{"processes": 2, "window": 4, **wrong})
+    assert watcher(np.int64(2), np.int64(4)).counters["accepted"] == 0
+
+
+@pytest.mark.parametrize("watcher", [LatWin, ConjunctionDetector])
+@pytest.mark.parametrize(
+    ("process", "clock", "text"),
+    [
+        (1.0, (0, 0), "process: found 1.0"), ("0", (0, 0), "process: found 0"), (None, (0, 0), "process: found None"),
+        (0, None, "clock: found None"), (0, 5, "clock: found 5"),
+    ],
+)  # fmt: skip
+def test_reports_of_another_kind_are_refused(watcher, process, clock, text):
+    """With what was found and expected, and nothing is changed."""
+    one = watcher(2, 4)
+    before = one.snapshot()
+    with pytest.raises(ValueError, match=f"{text}, expected"):
+        one.push(process, 0, clock, *([True] if watcher is ConjunctionDetector else []))
+    with pytest.raises(ValueError, match=r"renewal: found process 0, state 1\.5, expected"):
+        one.renew(0, 1.5)
+    assert one.snapshot() == before

@@ -316,3 +316,20 @@ def test_the_least_and_the_greatest_choice_meet_in_the_middle():
     work[overlap_kernel.GREATEST] = 0, 1
     conjunction_kernel.descend(one.ring, work, overlap_kernel.GREATEST)
     assert work[overlap_kernel.GREATEST].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"process": [0.5]}, {"state": [0.5]}, {"clock": [[0, 0.5]]}, {"holds": [0.5]}, {"process": ["a"]}, {"state": None},
+        {"t_min": [0.5]}, {"t_min": [float("nan")]}, {"t_max": [float("inf")]}, {"t_min": [None]},
+    ],
+)  # fmt: skip
+def test_columns_of_other_numbers_are_refused(wrong):
+    """Not cut off to whole ones; and no row is taken in."""
+    one = ConjunctionDetector(2, 4, "hybrid")
+    columns = {"process": [0], "state": [0], "clock": [[0, 0]], "holds": [True], "t_min": [0], "t_max": [1]} | wrong
+    [name] = wrong
+    with pytest.raises(ValueError, match=f"{name}: found .*, expected whole numbers"):
+        one.feed(**columns)
+    assert one.counters["accepted"] == 0

@@ -201,3 +201,12 @@ def test_correlate_refuses_a_rule_about_an_order_of_events(file, tmp_path):
     )
     assert done.exit_code == 2
     assert "whenabouts-cloud cep" in done.stderr.replace("\n", " ")
+
+
+def test_a_file_without_rules_has_nothing_to_explain(file):
+    """It is the file that lacks something, not an option that nobody gave."""
+    file.write_text('STREAM dock FROM "dock/tags" DELAY 2 s\n')
+    for arguments in ([], ["--rule", "hand"]):
+        done = run(explain, file, *arguments)
+        assert done.exit_code == 2
+        assert "found no RULE, expected one to explain" in done.stderr

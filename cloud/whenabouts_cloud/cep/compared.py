@@ -6,19 +6,22 @@ neighbours or at the ends; a late event is left out, counted and told, and what 
 
 import io
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from whenabouts_cloud.cep import columns
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
+from whenabouts_cloud.cep.sealed import opened, sealed
 from whenabouts_cloud.cep.sequence import Chain, chain_of
 from whenabouts_cloud.cep.stacks import HIGHEST
 from whenabouts_cloud.compiled import Array
 
 ADVANCED = -1  # as the type and the index of what is no event but a new frontier
-VERSION = 1
+VERSION = 2
 
 
 class Compared(ABC):
@@ -64,11 +67,17 @@ class Compared(ABC):
         """Take in events in the order of arrival, one number each in columns of equal length.
 
         Raises:
-            ValueError: unequal lengths, a type that is not known, or t_max other than t. Nothing was taken in then.
+            ValueError: a column is of another length or kind, holds what it must not, or t_max is other than t. Nothing was
+                taken in then.
         """
-        codes, keys, times = (np.ascontiguousarray(c, np.int64) for c in (type_code, key, t))
-        sources = None if source is None else np.ascontiguousarray(source, np.int64)
-        self._check(codes, keys, times, sources, t_max)
+        times = columns.times("t", t, None)
+        count = len(times)
+        codes, keys = columns.codes(type_code, count, len(self._chain.first) - 1), columns.column("key", key, count)
+        sources = None if source is None else columns.column("source", source, count)
+        if t_max is not None and not np.array_equal(t_max, times):
+            raise ValueError(
+                "t_max: found other than t, expected points for a compared method; infa_hts takes intervals"
+            )
         before = self._promise.frontier
         frontier = self._promise.after(times, sources)
         late = times < np.concatenate([[before], frontier])[:-1]
@@ -79,13 +88,19 @@ class Compared(ABC):
         keys = keys if self._per_key else np.zeros_like(keys)
         return self._told(np.where(late, ADVANCED, codes), keys, times, index, frontier, punctuated, index[late])
 
-    def advance(self, frontier: int | dict[int, int]) -> Out:
-        """Nothing before the frontier will come any more, from anyone or from these sources."""
+    def advance(self, frontier: int | Mapping[int, int]) -> Out:
+        """Nothing before the frontier will come any more, from anyone or from these sources.
+
+        Raises:
+            ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
+        """
+        if isinstance(frontier, Mapping) and self._promise.k >= 0:
+            raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
         return self._at(self._promise.advance(frontier))
 
     def finish(self) -> Out:
         """No event comes any more."""
-        return self._at(HIGHEST)
+        return self.advance(HIGHEST)
 
     def snapshot(self) -> bytes:
         """Everything, as an uncompressed file of named arrays."""
@@ -95,16 +110,16 @@ class Compared(ABC):
             arrays |= {f"{n}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
-        return file.getvalue()
+        return sealed([file.getvalue()])
 
     @classmethod
     def restore(cls, blob: bytes) -> Self:
         """Go on from a snapshot of the same method.
 
         Raises:
-            ValueError: it was written by another version.
+            ValueError: it is damaged, or was written by another version.
         """
-        with np.load(io.BytesIO(blob), allow_pickle=False) as file:
+        with np.load(io.BytesIO(opened(blob)), allow_pickle=False) as file:
             arrays = dict(file)
         version, per_key, pog_every, fed, late_count = map(int, arrays["method"])
         if version != VERSION:
@@ -133,18 +148,6 @@ class Compared(ABC):
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
     ) -> tuple[Array, Array, Array]:
         """Call the kernel: (matches, told_at, retractions)."""
-
-    def _check(self, codes: Array, keys: Array, times: Array, sources: Array | None, t_max: Any) -> None:
-        lengths = [len(c) for c in (codes, keys, times, sources, t_max) if c is not None]
-        if len(set(lengths)) > 1:
-            raise ValueError(f"columns: found lengths {lengths} of type_code, key, t ..., expected equal ones")
-        known = len(self._chain.first) - 1
-        if len(codes) and not 0 <= codes.min() <= codes.max() < known:
-            raise ValueError(f"type_code: found {codes.min()} .. {codes.max()}, expected 0 .. {known - 1}")
-        if t_max is not None and not np.array_equal(t_max, times):
-            raise ValueError(
-                "t_max: found other than t, expected points for a compared method; infa_hts takes intervals"
-            )
 
     def _at(self, frontier: int) -> Out:
         one = np.zeros(1, np.int64)

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from whenabouts_cloud.cep import columns
 from whenabouts_cloud.cep.conditions import of_columns
 from whenabouts_cloud.cep.counting_kernel import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, new_step, run
 from whenabouts_cloud.cep.counting_plan import (
@@ -58,10 +59,10 @@ from whenabouts_cloud.cep.counting_state import (
     more_slots,
     new_state,
 )
-from whenabouts_cloud.cep.layout import TIME_LIMIT
 from whenabouts_cloud.cep.pattern import Pattern
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
+from whenabouts_cloud.cep.sealed import opened, sealed
 from whenabouts_cloud.cep.stacks import HIGHEST
 from whenabouts_cloud.compiled import Array
 
@@ -69,7 +70,7 @@ __all__ = ["MOST", "Counter", "CountLimitError", "Counts", "NotCountableError", 
 
 HELD_EVENTS = 1 << 26  # that wait for the frontier, with those of a block, at most: 2 GB; feed refuses the block
 LIVE_STARTS = 1 << 26  # likewise
-VERSION = 1
+VERSION = 2
 
 _GROW = {MORE_HELD: more_held, MORE_SLOTS: more_slots, MORE_ROWS: more_rows, MORE_QUEUE: more_queue}
 
@@ -144,27 +145,23 @@ class Counter:
             ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
             CountLimitError: there are too many events or starts; nothing is taken in.
         """
-        times = _column("t", t, None)
+        times = columns.times("t", t, None)
         count = len(times)
-        kinds, keys = _column("type_code", type_code, count), _column("key", key, count)
-        known = len(self._found.type_mask)
-        if count and not (kinds.min() >= 0 and kinds.max() < known):
-            raise ValueError(f"type_code: found {kinds.min()} .. {kinds.max()}, expected 0 .. {known - 1}")
-        if count and not (times.min() > -TIME_LIMIT and times.max() < TIME_LIMIT):
-            raise ValueError(f"t: found {times.min()} .. {times.max()}, expected -2^60 .. 2^60")
+        kinds = columns.codes(type_code, count, len(self._found.type_mask))
+        keys = columns.column("key", key, count)
         if self._by_source and source is None:
             raise ValueError("source: found none, expected a column of sources for order source")
-        sources = _column("source", source, count) if self._by_source else None
-        columns = self._columns(attributes or {}, times)
+        sources = columns.column("source", source, count) if self._by_source else None
+        read = self._columns(attributes or {}, times)
         self._check_room(count)
-        mask = self._masks(kinds, columns)
+        mask = self._masks(kinds, read)
         before = self._promise.frontier
         frontier = self._promise.after(times, sources)
         late = times < np.concatenate(([before], frontier))[:-1]
         rows = np.flatnonzero(~late & (mask != 0)) if self._found.tables.limits[0] >= 0 else np.empty(0, np.int64)
         values = np.empty((len(rows), len(self._found.values)))
         for place, name in enumerate(self._found.values):
-            values[:, place] = columns[name][rows]
+            values[:, place] = read[name][rows]
         gone = np.flatnonzero(late) + self._fed
         self._fed += count
         self._late += len(gone)
@@ -175,7 +172,7 @@ class Counter:
         """Tells what is sure once everything before the frontier has come, from all or by source. It never falls."""
         if isinstance(frontier, Mapping) and not self._by_source:
             raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
-        self._promise.advance(dict(frontier) if isinstance(frontier, Mapping) else min(int(frontier), HIGHEST))
+        self._promise.advance(frontier)
         none = np.empty(0, np.int64)
         return self._run(none, none, none, np.empty((0, len(self._found.values))), none, none)
 
@@ -199,7 +196,7 @@ class Counter:
             arrays |= {f"{kind}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
-        return file.getvalue()
+        return sealed([file.getvalue()])
 
     def _columns(self, attributes: Mapping[str, Any], times: Array) -> dict[str, Array]:
         columns: dict[str, Array] = dict.fromkeys(STAMPS, times)
@@ -289,15 +286,6 @@ def _joined(measured: Array, starts: Array) -> Array:
     return found
 
 
-def _column(name: str, values: Any, count: int | None) -> Array:
-    found = np.asarray(values)
-    if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size) or (count is not None and len(found) != count):
-        raise ValueError(
-            f"{name}: found {found.dtype} of shape {found.shape}, expected {'' if count is None else count} whole numbers"
-        )
-    return np.ascontiguousarray(found, np.int64)
-
-
 class _Counters:
     """Counters of matches: made by calling `counter`, or by `counter.restore` from a snapshot."""
 
@@ -333,9 +321,9 @@ class _Counters:
         """The counter that a snapshot was made of.
 
         Raises:
-            ValueError: it is no snapshot, or of another version.
+            ValueError: it is no snapshot, damaged, or of another version.
         """
-        with np.load(io.BytesIO(blob), allow_pickle=False) as file:
+        with np.load(io.BytesIO(opened(blob)), allow_pickle=False) as file:
             arrays = dict(file)
         header = json.loads(arrays["header"].tobytes())
         if header["version"] != VERSION:

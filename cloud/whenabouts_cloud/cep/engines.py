@@ -9,14 +9,17 @@ import numpy as np
 
 from whenabouts_cloud.cep.aggressive import Aggressive
 from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.columns import column, whole
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.conservative import Conservative
-from whenabouts_cloud.cep.infa_hts import Emit, Engine, Index, LimitError, Order, column
+from whenabouts_cloud.cep.infa_hts import Emit, Engine, Index, LimitError, Order
 from whenabouts_cloud.cep.kslack import KSlack
+from whenabouts_cloud.cep.layout import TIME_LIMIT
 from whenabouts_cloud.cep.out import Floats
 from whenabouts_cloud.cep.out import Out as Out
 from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
 from whenabouts_cloud.cep.running import Running
+from whenabouts_cloud.cep.sealed import opened
 from whenabouts_cloud.cep.snapshot import load
 
 COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
@@ -33,7 +36,8 @@ class _Engines:
     ) -> Any:  # fmt: skip
         """An engine for a pattern, or for several at once, over type codes that are places in `type_names`.
 
-        `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect.
+        `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect. `emit` is
+        for infa_hts: the compared methods tell when their own way of working has them tell.
 
         Raises:
             ValueError: an argument is none of those offered, or k is missing.
@@ -46,24 +50,30 @@ class _Engines:
             raise ValueError("pattern: found none, expected at least one")
         if order == "kbound" and k is None:
             raise ValueError("k: found none, expected the greatest delay in ticks for order kbound")
+        if emit not in ("sure", "arrival"):
+            raise ValueError(f"emit: found {emit!r}, expected sure or arrival")
+        if k is not None:
+            k = whole("k", k)
+            if not 0 <= k <= TIME_LIMIT:
+                raise ValueError(f"k: found {k}, expected ticks in 0 .. 2^60")
+        names = None if sources is None else [whole("sources", source) for source in sources]
         if method in COMPARED:
             if len(plans) > 1:
                 raise ValueError(f"pattern: found {len(plans)}, expected one for method {method}")
-            names = None if sources is None else list(sources)
             return COMPARED[method](plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
         if method != "infa_hts":
             raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(COMPARED)}")
-        return Engine(Running(plans), type_names, emit, order, k or 0, sources, longest)
+        return Engine(Running(plans), type_names, emit, order, k or 0, names, longest)
 
     def restore(self, blob: bytes) -> Any:
         """The engine that a snapshot was made of.
 
         Raises:
-            ValueError: it is no snapshot, or one of another version.
+            ValueError: it is no snapshot, damaged, or one of another version.
         """
         if not blob.startswith(ZIP):
             return load(blob)
-        with zipfile.ZipFile(io.BytesIO(blob)) as file:
+        with zipfile.ZipFile(io.BytesIO(opened(blob))) as file:
             names = set(file.namelist())
         found = [one for one in COMPARED.values() if _arrays(one) <= names]
         if len(found) != 1:
@@ -86,7 +96,15 @@ def detect(
     pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, source: Any = None,
     t_max: Any = None, attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
 ) -> Index:  # fmt: skip
-    """All matches among the events: rows of their places in the columns, in lexicographic order."""
+    """All matches among the events: rows of their places in the columns, in lexicographic order.
+
+    `source` is looked at no further than for its length: a whole set of events has no order of arrival.
+
+    Raises:
+        ValueError: a column is missing, of another length or kind, or holds what it must not.
+    """
+    if source is not None:
+        column("source", source, len(column("t", t, None)))
     return detected(pattern, type_names, type_code, key, t, t_max, attributes, clocks)[0]
 
 

@@ -23,10 +23,11 @@ from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.change import changed
+from whenabouts_cloud.cep.columns import codes, column, moment, times, whole
 from whenabouts_cloud.cep.conditions import of_columns
 from whenabouts_cloud.cep.held_clocks import HeldClocks
 from whenabouts_cloud.cep.kernel import advance, feed_block
-from whenabouts_cloud.cep.layout import FOREVER, NEVER, TIME_LIMIT, Block, Results
+from whenabouts_cloud.cep.layout import FOREVER, NEVER, Block, Results
 from whenabouts_cloud.cep.offered import Offered
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
@@ -64,13 +65,9 @@ class Engine:
         self, running: Running, type_names: Sequence[str], emit: Emit, order: Order, k: int,
         sources: Sequence[int] | None, longest: int | None,
     ) -> None:  # fmt: skip
-        if emit not in ("sure", "arrival"):
-            raise ValueError(f"emit: found {emit!r}, expected sure or arrival")
         if order not in ("kbound", "source"):
             raise ValueError(f"order: found {order!r}, expected kbound or source")
-        if not 0 <= k <= TIME_LIMIT:
-            raise ValueError(f"k: found {k}, expected ticks in 0 .. 2^60")
-        self.type_names, self.emit, self.order, self.k = tuple(type_names), emit, order, int(k)
+        self.type_names, self.emit, self.order, self.k = tuple(type_names), emit, order, k
         for plan in running.plans.values():
             self._check(plan)
         self.running, self._fits = running, True
@@ -82,7 +79,7 @@ class Engine:
         self.offers = bool(c.program.variant[:, V_OFFERED].any())
         self.clocks = HeldClocks(running.causal)
         for source in sources or ():
-            self._leaf(int(source), NEVER)
+            self._leaf(source, NEVER)
 
     @property
     def plans(self) -> dict[int, Plan]:
@@ -174,20 +171,25 @@ class Engine:
         ))  # fmt: skip
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
-        """Tells what is sure once all with t_max below the frontier has come, of everyone or by source. It never falls."""
+        """Tells what is sure once all with t_max below the frontier has come, of everyone or by source. It never falls.
+
+        Raises:
+            ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
+        """
         self._fit()
         meta = self.state.meta
         if isinstance(frontier, Mapping):
             if self.order != "source":
                 raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
-            for source, promised in frontier.items():
-                self._leaf(int(source), FOREVER)
-                reached = raise_source(self.state.tree, self.codes[int(source)], min(int(promised), FOREVER - 1))
+            by_source = {whole("source", source): moment("frontier", at) for source, at in frontier.items()}
+            for source, promised in by_source.items():
+                self._leaf(source, FOREVER)
+                reached = raise_source(self.state.tree, self.codes[source], min(promised, FOREVER - 1))
                 meta = self.state.meta
-            if frontier:
+            if by_source:
                 meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), reached)
         else:
-            meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), min(int(frontier), FOREVER))
+            meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), moment("frontier", frontier))
         return self._run(None, lambda out: advance(
             self.compiled.program, self.state, out, self.scratch, self.emit == "arrival", self.compiled.window,
             self.compiled.longest,
@@ -230,16 +232,10 @@ class Engine:
         self, type_code: Any, key: Any, t: Any, source: Any, t_max: Any, attributes: Mapping[str, Any] | None
     ) -> Block:
         """The columns, checked."""
-        begin = column("t", t, None)
+        begin = times("t", t, None)
         count = len(begin)
-        kinds, keys = column("type_code", type_code, count), column("key", key, count)
-        known = len(self.type_names)
-        if count and not (kinds.min() >= 0 and kinds.max() < known):
-            raise ValueError(f"type_code: found {kinds.min()} .. {kinds.max()}, expected 0 .. {known - 1}")
-        end = np.empty(0, np.int64) if t_max is None else column("t_max", t_max, count)
-        for name, stamps in (("t", begin), ("t_max", end)):
-            if len(stamps) and not (stamps.min() > -TIME_LIMIT and stamps.max() < TIME_LIMIT):
-                raise ValueError(f"{name}: found {stamps.min()} .. {stamps.max()}, expected -2^60 .. 2^60")
+        kinds, keys = codes(type_code, count, len(self.type_names)), column("key", key, count)
+        end = np.empty(0, np.int64) if t_max is None else times("t_max", t_max, count)
         if len(end):
             if (end < begin).any():
                 row = int(np.argmax(end < begin))
@@ -259,8 +255,8 @@ class Engine:
         for place, name in enumerate(self.compiled.attributes):
             stored[:, place] = columns[name]
         true = np.zeros((len(self.compiled.conditions), count), np.bool_)
-        for row, (codes, steps) in enumerate(self.compiled.conditions):
-            rows = np.flatnonzero(np.isin(kinds, codes))
+        for row, (types, steps) in enumerate(self.compiled.conditions):
+            rows = np.flatnonzero(np.isin(kinds, types))
             true[row, rows] = of_columns(steps, columns, rows)
         frontiers = np.empty(count if self.offered.skippers else 0, np.int64)
         return Block(kinds, keys, begin, end, leaves, stored, true, frontiers)
@@ -393,15 +389,6 @@ class Engine:
         if len(self.offered.live) > 2 * int(meta[at.PENDING]) + LIVE:
             waiting = self.state.pending[: int(meta[at.PENDING_TOP])]
             self.offered.keep_live(waiting[waiting[:, at.P_NODE] >= 0, at.P_SERIAL])
-
-
-def column(name: str, values: Any, count: int | None) -> Array:
-    found = np.asarray(values)
-    if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size) or (count is not None and len(found) != count):
-        raise ValueError(
-            f"{name}: found {found.dtype} of shape {found.shape}, expected {'' if count is None else count} whole numbers"
-        )
-    return np.ascontiguousarray(found, np.int64)
 
 
 def _cut(rows: Array, count: int) -> Array:

@@ -128,6 +128,7 @@ class Pattern:
         """The pattern of a text such as "SEQ(A, B, !C, D) WITHIN 40"; a window without a unit counts in unit_us.
 
         Raises:
+            ValueError: unit_us is no number of microseconds.
             RuleError: the text has mistakes; each with line and column.
         """
         # The language knows what a pattern is; so it can only be asked for when one is to be read.

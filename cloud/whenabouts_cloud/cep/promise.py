@@ -5,10 +5,12 @@ event or a heartbeat; a source that was named and has said nothing holds f back,
 word on. f never falls. Cost: a pass over the block; per source a look at all sources when the slowest moves.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
+from whenabouts_cloud.cep.columns import moment, whole
 from whenabouts_cloud.cep.stacks import HIGHEST, LOWEST
 from whenabouts_cloud.compiled import Array, compiled
 
@@ -68,17 +70,22 @@ class Promise:
         return frontier
 
     def advance(self, frontier: Any) -> int:
-        """The frontier after a promise for all (int) or by source ({source: int})."""
-        if isinstance(frontier, dict):
-            codes = np.array(sorted(frontier), np.int64)
+        """The frontier after a promise for all (int) or by source ({source: int}).
+
+        Raises:
+            ValueError: a number is none.
+        """
+        if isinstance(frontier, Mapping):
+            by_source = {whole("source", code): moment("frontier", value) for code, value in frontier.items()}
+            codes = np.array(sorted(by_source), np.int64)
             self._meet(codes)
             for place, code in zip(np.searchsorted(self._sources, codes), codes, strict=True):
-                before = self._reached[place]
-                self._reached[place] = frontier[int(code)] if before == HIGHEST else max(before, frontier[int(code)])
+                before, told = self._reached[place], min(by_source[int(code)], HIGHEST - 1)
+                self._reached[place] = told if before == HIGHEST else max(before, told)
             if self.k < 0 and np.any(self._reached < HIGHEST):
                 self.frontier = max(self.frontier, int(self._reached.min()))
         else:
-            self.frontier = max(self.frontier, int(frontier))
+            self.frontier = max(self.frontier, moment("frontier", frontier))
         return self.frontier
 
     def _meet(self, codes: Array) -> None:

@@ -9,12 +9,13 @@ from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.conditions import STEPS
 from whenabouts_cloud.cep.hts import clear, rehash, repack, size_of
 from whenabouts_cloud.cep.layout import Results, Scratch, State
+from whenabouts_cloud.cep.sealed import opened, sealed
 from whenabouts_cloud.compiled import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.1  # little, so that the room behind the top stays small beside what is stored
 NODE_GROWTH = 1.25
-VERSION = 2
+VERSION = 3
 
 
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
@@ -121,7 +122,7 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     }  # fmt: skip
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
     line = json.dumps({**header, "version": VERSION, "arrays": shapes}).encode() + b"\n"
-    return line + b"".join(np.ascontiguousarray(part).tobytes() for part in parts.values())
+    return sealed([line, *(np.ascontiguousarray(part).tobytes() for part in parts.values())])
 
 
 def _without_empty(state: State) -> State:
@@ -142,9 +143,9 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
     """Header, state and further arrays from bytes.
 
     Raises:
-        ValueError: it is no snapshot, of another version, or cut off.
+        ValueError: it is no snapshot, of another version, or damaged.
     """
-    line, found, rest = blob.partition(b"\n")
+    line, found, _ = blob.partition(b"\n")
     try:
         header = json.loads(line)
     except ValueError:
@@ -153,13 +154,10 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
         raise ValueError(
             f"snapshot: found {line[:40]!r}, expected the header of an engine's snapshot of version {VERSION}"
         )
-    arrays, place = {}, 0
+    rest, arrays, place = opened(blob)[len(line) + 1 :], {}, 0
     for name, (kind, *shape) in header["arrays"].items():
-        size = int(np.prod(shape)) * np.dtype(kind).itemsize
-        if place + size > len(rest):
-            raise ValueError(f"snapshot: found {len(blob)} bytes, expected at least {len(line) + 1 + place + size}")
         arrays[name] = np.frombuffer(rest, kind, int(np.prod(shape)), place).reshape(shape).copy()
-        place += size
+        place += arrays[name].nbytes
     arrays["nodes"] = larger(arrays["nodes"], 1.0)
     for name in ("pending", "pending_attrs", "heap"):
         arrays[name] = larger(arrays[name], 1.0)

@@ -132,13 +132,15 @@ class ConjunctionDetector(Group):
         """Reports as columns, `clock` (rows, n); the same verdicts as `push` one by one.
 
         Raises:
-            ValueError: columns of different lengths, or a row is wrong as in `push`; no row has been taken in then.
+            ValueError: columns of different lengths or not of whole numbers, or a row is wrong as in `push`; no row has been
+                taken in then.
         """
-        columns = [np.ascontiguousarray(column, np.int64) for column in (process, state, clock, holds)]
-        rows, n = len(columns[0]), len(self._row)
-        for column, bound in ((t_min, at.NEVER), (t_max, at.FOREVER)):
-            given = column is not None and self._hybrid
-            columns.append(np.ascontiguousarray(column, np.int64) if given else np.full(rows, bound))
+        given = {"process": process, "state": state, "clock": clock, "holds": holds}
+        columns = [_whole(name, column) for name, column in given.items()]
+        rows, n = columns[0].size, len(self._row)
+        for name, column, bound in (("t_min", t_min, at.NEVER), ("t_max", t_max, at.FOREVER)):
+            timed = column is not None and self._hybrid
+            columns.append(_whole(name, column) if timed else np.full(rows, bound))
         shapes = [column.shape for column in columns]
         if shapes != [(rows,), (rows,), (rows, n), (rows,), (rows,), (rows,)]:
             raise ValueError(f"columns: found shapes {shapes}, expected {rows} rows each and {n} entries of the clock")
@@ -189,3 +191,11 @@ class ConjunctionDetector(Group):
 
     def _rebuilt(self) -> None:
         """The ring is all there is."""
+
+
+def _whole(name: str, column: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
+    """A column as machine code takes it; fractions are refused, not cut off."""
+    found = np.asarray(column)
+    if found.size and found.dtype.kind not in "iub":
+        raise ValueError(f"{name}: found a column of {found.dtype}, expected whole numbers")
+    return np.ascontiguousarray(found, np.int64)

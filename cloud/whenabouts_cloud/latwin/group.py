@@ -5,8 +5,8 @@ import operator
 import struct
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Sequence, Sized
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -74,9 +74,10 @@ class Group(ABC):
         Raises:
             ValueError: there is no such process, or the state is older than one that was let in.
         """
-        if self._renewed(operator.index(process), operator.index(state)) < 0:
+        whole = isinstance(process, SupportsIndex) and isinstance(state, SupportsIndex)
+        if not whole or self._renewed(operator.index(process), operator.index(state)) < 0:
             n = len(self.ring.heads)
-            least = int(self.ring.heads[process, at.NEXT]) if 0 <= process < n else 0
+            least = int(self.ring.heads[process, at.NEXT]) if whole and 0 <= process < n else 0
             raise ValueError(
                 f"renewal: found process {process}, state {state}, expected a process 0 to {n - 1}, a state from {least}"
             )
@@ -116,10 +117,10 @@ class Group(ABC):
                 self._put(self._bytes, 0, *clock)
             except (struct.error, TypeError):
                 n = len(self._row)
-                if len(clock) != n:
+                if isinstance(clock, Sized) and len(clock) != n:
                     raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process") from None
                 raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
-        if operator.index(process) not in self._processes:
+        if not isinstance(process, SupportsIndex) or operator.index(process) not in self._processes:
             raise self._error(at.BAD_PROCESS, process, state, clock, None, None)
         return int(self._row[process]) if state is None else state
 

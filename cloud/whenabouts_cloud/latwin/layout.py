@@ -13,8 +13,8 @@ before; the own entry is the state's number. So a choice G of one state per proc
 `clock(G[j])[i] <= G[i]` for all i != j: no state knows of the end of another one.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -94,17 +94,17 @@ def new_ring(processes: int, window: int | Sequence[int], order: str, patient: b
     Raises:
         ValueError: a number of processes, a window, an order or a room that there is not.
     """
-    if not 1 <= processes <= PROCESSES:
-        raise ValueError(f"processes: found {processes}, expected 1 to {PROCESSES}")
-    widths = [window] * processes if isinstance(window, int) else list(window)
-    if len(widths) != processes or not all(1 <= w <= WINDOW for w in widths):
+    if not isinstance(processes, SupportsIndex) or not 1 <= processes <= PROCESSES:
+        raise ValueError(f"processes: found {processes!r}, expected 1 to {PROCESSES}")
+    widths = list(window) if isinstance(window, Iterable) else [window] * processes
+    if len(widths) != processes or not all(isinstance(w, SupportsIndex) and 1 <= w <= WINDOW for w in widths):
         raise ValueError(f"window: found {window}, expected 1 to {WINDOW} states, or that for each of {processes}")
     if order not in ("causal", "hybrid"):
         raise ValueError(f"order: found {order!r}, expected 'causal' or 'hybrid'")
     if patient and order == "causal":
         raise ValueError("patient: found with order 'causal', expected 'hybrid': without times nothing is withdrawn")
-    if room < 1:
-        raise ValueError(f"room: found {room}, expected at least 1 state")
+    if not isinstance(room, SupportsIndex) or room < 1:
+        raise ValueError(f"room: found {room!r}, expected at least 1 state")
     meta = np.zeros(META, np.int64)
     meta[HYBRID], meta[PATIENT] = order == "hybrid", patient
     meta[[TOUCHED, EMPTIED, FORCED]] = -1

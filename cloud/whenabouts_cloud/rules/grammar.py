@@ -32,7 +32,9 @@ def tree_of(text: str, beginning: Start, whole: str, mistakes: list[Mistake]) ->
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
         line, column = _end(text) if at_end else (error.line, error.column)
-        mistakes.append(_unexpected(whole, line, column, error.accepts or error.expected, at_end))
+        # What only a rule may say, behind a pattern alone, fits the grammar's state of both but ends in neither.
+        expected = error.accepts or error.expected or _expected_after(text[: error.pos_in_stream], beginning)
+        mistakes.append(_unexpected(whole, line, column, expected, at_end))
     return None
 
 

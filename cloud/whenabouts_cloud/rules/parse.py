@@ -47,8 +47,11 @@ def parse_pattern(text: str, unit_us: int, file: str = "pattern") -> Pattern:
     """The pattern that stands alone in a text; its types may have any names, and a window without a unit is in unit_us.
 
     Raises:
+        ValueError: unit_us is no number of microseconds.
         RuleError: the text has mistakes.
     """
+    if not isinstance(unit_us, int) or unit_us < 1:
+        raise ValueError(f"unit_us: found {unit_us!r}, expected a whole number of microseconds, 1 or more")
     mistakes: list[Mistake] = []
     tree = tree_of(text, "pattern", text, mistakes)
     found = None if tree is None else read_pattern(tree, Notes(mistakes), lambda _: None, unit_us)
