@@ -103,31 +103,29 @@ class Link:
         facts = READERS[reader.kind]
         self.session = ReaderSession(_options(reader), opened_us, facts)
         self.since_us = self._heard_us = opened_us
+        self._good = 0  # frames that were taken up
         self._speaks_us = None if reader.listen_only else facts.speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
 
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
-        good, after_us, before_us = self.session.good, self._host_us(chunk.after_ns), self._host_us(chunk.before_ns) + 1
-        drafts = self.session.took(chunk.data, after_us, before_us)
-        return self._dated(drafts, clock), self._spoke(good, before_us)
+        before_us = self._host_us(chunk.before_ns) + 1
+        drafts = self.session.took(chunk.data, self._host_us(chunk.after_ns), before_us)
+        return self._dated(drafts, clock), self._spoke(before_us)
 
     def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
-        good = self.session.good
-        drafts = self.session.silent(empty_us)
-        return self._dated(drafts, clock), self._spoke(good, empty_us)
+        return self._dated(self.session.silent(empty_us), clock), self._spoke(empty_us)
 
     def looked_us(self, clear_us: int) -> int:
         """By this moment, or by clear_us if its silence means nothing, the reader has surely looked for tags."""
         return clear_us if self._speaks_us is None else self._heard_us
 
-    def _spoke(self, good: int, heard_us: int) -> bool:
-        """Whether more good frames came than these: between them and those before the reader was there unless that took
-        too long.
-        """
-        if self.session.good == good:
+    def _spoke(self, heard_us: int) -> bool:
+        """Whether good frames came: between them and the one before the reader was there unless that took too long."""
+        if self.session.good == self._good:
             return False
+        self._good = self.session.good
         if self._speaks_us is not None and heard_us - self._heard_us > self._speaks_us:
             self.since_us = max(self.since_us, heard_us)
         self._heard_us = heard_us

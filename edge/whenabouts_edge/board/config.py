@@ -4,7 +4,7 @@
     broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password", "ca_file"}; with ca_file, the
                           path of certificates in PEM, the line is TLS, and the server must be `host` by one of them
     ntp                   {"host", "port": 123}
-    readers               [{"port", "kind", "stream", ...}]; the rest is of `reader.BoardReader`
+    readers               [{"port", "kind", "stream", ...}]; the rest is of `whenabouts_edge.reader.ReaderSession`
     ring                  {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     beat_ms, commit_ms, resend_s       5000, 5000, 30
     build                 text for the birth message

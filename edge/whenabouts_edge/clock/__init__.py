@@ -9,7 +9,7 @@ does to the monotonic clock itself is measured and comes on top (`pace.py`).
 speed than the machine's clock.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -75,7 +75,7 @@ class ClockSample:
         """What was slewed between a moment, or what it was counted from, and the sample."""
         if not self.slewed or host_us - ANCHOR_US >= self.host_us:
             return 0
-        at = bisect_right(self.slewed, host_us - ANCHOR_US, key=lambda known: known[0])
+        at = bisect_left(self.slewed, (host_us - ANCHOR_US + 1, 0))
         unknown_us = max(0, self.slewed[0][0] - host_us) if at == 0 else 0
         return self.slewed[-1][1] - self.slewed[max(0, at - 1)][1] - (-unknown_us * SLEW_PPM_MAX // 1_000_000)
 
