@@ -11,7 +11,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 
 from whenabouts_edge.spool import Draft, SpoolFull
-from whenabouts_protocol import Reading
+from whenabouts_protocol import Reading, WireError
 
 MAX_BATCH = 100  # readings of one commit and one message
 MAX_WAITING = 2000  # readings between the ports and the spool
@@ -105,6 +105,13 @@ class Intake:
         try:
             await self._append([*self._gap_drafts(), *drafts])
             self._gaps.clear()
+        except WireError:
+            if len(drafts) == 1:
+                raise
+            half = len(drafts) // 2  # together they make a message that is too long
+            await self._store(drafts[:half])
+            await self._store(drafts[half:])
+            return
         except SpoolFull as error:
             if not self._gaps:
                 log.error("%s; refusing new readings until there is room", error)

@@ -140,11 +140,16 @@ class Link:
         self._fed = 0
         self._last_byte_us: int | None = None
         self.complaint = ""  # what the reader last refused or complained of
+        self._unfit = 0
 
     @property
     def counters(self) -> dict[str, int]:
-        """Frames, damage by reason and reader times that were not believed."""
-        return {**self._decoder.counters, "reader_time_refused": self._stamper.reader_time_refused}
+        """Frames, damage by reason, reader times that were not believed, and what was seen and makes no reading."""
+        return {
+            **self._decoder.counters,
+            "reader_time_refused": self._stamper.reader_time_refused,
+            "unfit": self._unfit,
+        }
 
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
@@ -191,9 +196,22 @@ class Link:
             self._spoke(heard_us)
             if is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
-            drafts += self._measured(frame, clock) if self.reader.line else self._seen(frame, asked_us, clock)
+            seen = self._measured(frame, clock) if self.reader.line else self._seen(frame, asked_us, clock)
+            drafts += [one for one in seen if self._fits(one)]
         self._stamper.forget(self._fed - len(self._decoder.pending))
         return drafts, good
+
+    def _fits(self, one: Observed) -> bool:
+        """Whether it makes a reading: a good frame may hold a number, a text or a time that no reading can."""
+        try:
+            one(0, 0)
+        except ValueError as error:
+            if not self._unfit:
+                log.warning("reader %s: left out, as all that will be counted as unfit: %s", self.reader.name, error)
+            self._unfit += 1
+            self.complaint = str(error)
+            return False
+        return True
 
     def _seen(self, frame: Frame, asked_us: int | None, clock: ClockSample) -> list[Observed]:
         """The tags that a frame reports."""

@@ -7,7 +7,8 @@ from support.edge_drafts import draft
 from whenabouts_edge import intake as intake_module
 from whenabouts_edge.intake import MAX_BATCH, MAX_WAITING, Intake
 from whenabouts_edge.spool import SpoolFull
-from whenabouts_protocol import Reading
+from whenabouts_protocol import Reading, encode_batch
+from whenabouts_protocol.reading import MAX_VALUE_BYTES
 
 
 class Store:
@@ -28,7 +29,9 @@ class Store:
         if self.full:
             raise SpoolFull("spool test: found it full")
         count = sum(map(len, self.batches))
-        self.batches.append([d(1, count + i) for i, d in enumerate(drafts)])
+        batch = [d(1, count + i) for i, d in enumerate(drafts)]
+        encode_batch(batch)
+        self.batches.append(batch)
 
     @property
     def readings(self) -> list[Reading]:
@@ -192,5 +195,20 @@ def test_many_readers_that_want_more_room_than_there_is_all_get_through():
         await settled(intake, store)
         assert len(store.readings) == 8 * 4 * 400
         assert max(map(len, store.batches)) <= MAX_BATCH
+
+    run(scenario)
+
+
+def test_readings_that_are_too_long_for_one_message_become_several():
+    """Ninety readings of 4 kB, which are beyond the limit of a message, are stored in order in two."""
+
+    async def scenario(intake, store):
+        keys = [f"k{n}" for n in range(90)]
+        intake.reserve(len(keys))
+        intake.accept([draft(key, size=MAX_VALUE_BYTES) for key in keys])
+        await settled(intake, store)
+        assert [r.key for r in store.readings] == keys
+        assert [len(batch) for batch in store.batches] == [45, 45]
+        assert intake.settled == len(keys)
 
     run(scenario)
