@@ -85,7 +85,14 @@ def _work(rules: list[CepRule], options: Options, following: RuleFile | None) ->
         return f"{result['rule']}  {text}" if several else text
 
     work = Work("cep", "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
-    return work if following is None else replace(work, changed=following.changed, claim=following.claim)
+    if following is None:
+        return work
+    return replace(
+        work,
+        changed=following.changed,
+        claim=following.claim,
+        rules=lambda: list(following.running.rules.values()),
+    )
 
 
 def _silently(_: str) -> None:

@@ -115,8 +115,8 @@ class Work:
     `once` computes the result and says where it is published and what was counted; `follow` starts the query. `unit` is what
     results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with their text.
     `changed` is asked between micro-batches whether the query is to be started anew, by `follow`, because its rules are
-    others; `claim` binds the output folder, where the rules alone do not. `waits` finds in what a shard or group counted
-    what results wait for or do without, as lines to tell once.
+    others, which then are `rules`; `claim` binds the output folder, where the rules alone do not. `waits` finds in what a
+    shard or group counted what results wait for or do without, as lines to tell once.
     """
 
     name: str
@@ -128,6 +128,7 @@ class Work:
     waits: Callable[[dict[str, Any]], list[str]] = lambda counts: []
     changed: Callable[[], bool] = lambda: False
     claim: Callable[[], None] | None = None
+    rules: Callable[[], Sequence[Rule]] | None = None
 
 
 def choose_rule(file: Path, name: str | None, kind: type[OneRule]) -> OneRule:
@@ -176,6 +177,9 @@ class _Job:
         self._sums: Counter[str] = Counter()
         self._silent: dict[int | str, list[str]] = {}
         self._told: set[str] = set()
+        from whenabouts_cloud.unmatched import Landed
+
+        self._landed = Landed(options.landing)
 
     def once(self) -> None:
         landing = self._options.landing
@@ -293,6 +297,7 @@ class _Job:
         waits = [text for one in counts for text in self._work.waits(one)]
         self._once_each([f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()])
         self._once_each(waits)
+        self._once_each(self._unmatched())
         if summed["readings"]:
             results = f"{summed[self._work.unit]} {self._work.unit}"
             self._say(
@@ -324,9 +329,15 @@ class _Job:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
             self._stopping.set()
 
+    def _unmatched(self) -> list[str]:
+        """Streams that no reading matched so far."""
+        return self._landed.unmatched(self._work.rules() if self._work.rules else self._rules)
+
     def _summary(self) -> None:
         sums, unit, silent = self._sums, self._work.unit, self._silent_now()
         counts = f"{sums['readings']} readings, {sums['repeats']} repeats dropped, {sums[unit]} {unit}"
+        for text in self._unmatched():
+            self._say(text)
         self._say(f"{counts}{self._troubles(sums)}" + (f"; silent gateways: {', '.join(silent)}" if silent else ""))
 
     def _say(self, text: str) -> None:
