@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from whenabouts_edge.clock import ClockSample, HostClock
 from whenabouts_edge.eager.host import RuleHost
 from whenabouts_edge.eager.rules import KIND, UNIT
+from whenabouts_edge.gaps import Gap
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, RETRY_S, Intake
 from whenabouts_edge.link import Batch, LinkState, LinkThread, Observed
@@ -76,7 +77,8 @@ class Agent:
         if self._spool.quarantined:
             log.error("spool was damaged, set aside as %s; began a new one", self._spool.quarantined)
         self._group = None if config.group is None else self._join(config.group)
-        self._intake = Intake(self._append, self._work.set, config.commit_ms)
+        before = self._spool.gaps.read(config.site, config.gateway)
+        self._intake = Intake(self._append, self._work.set, config.commit_ms, self._keep_gaps, before)
         self._undated = Undated(clock.host_us(0))
         self._undated.keep(self._spool.waiting.read(config.site, config.gateway))
         self._unwritten: list[Observed] = []  # wait for the clock, and for their rows in the spool
@@ -263,6 +265,10 @@ class Agent:
         for state in to_tell(drafts):
             self._uplink.tell(state)
         return message
+
+    async def _keep_gaps(self, gaps: Sequence[Gap]) -> None:
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk; what could be done about it is told already
+            await self._in_db(self._spool.gaps.write, gaps)
 
     async def _in_db(self, call: Callable[..., T], *args: Any) -> T:
         return await self._loop.run_in_executor(self._db, call, *args)
