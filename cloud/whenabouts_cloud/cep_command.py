@@ -99,7 +99,12 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFile | None =
         return f"{result['rule']}  {text}" if several else text
 
     work = Work(rules, options.out, "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
-    return work if following is None else replace(work, changed=following.changed, claim=following.claim)
+    if following is None:
+        return work
+    running = following
+    return replace(
+        work, changed=running.changed, claim=running.claim, running=lambda: list(running.running.rules.values())
+    )
 
 
 def _silently(_: str) -> None:

@@ -96,8 +96,8 @@ class Work:
     `once` computes the result and says where it is published and what was counted; `follow` starts the query. `unit` is what
     results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with their text.
     `changed` is asked between micro-batches whether the query is to be started anew, by `follow`, because its rules are
-    others; `claim` binds the output folder, where the rules alone do not. `waits` finds in what a shard or group counted
-    what results wait for or do without, as lines to tell once.
+    others, which then are `running`; `claim` binds the output folder, where the rules alone do not. `waits` finds in what a
+    shard or group counted what results wait for or do without, as lines to tell once.
     """
 
     rules: Sequence[Rule]
@@ -110,6 +110,7 @@ class Work:
     waits: Callable[[dict[str, Any]], list[str]] = lambda counts: []
     changed: Callable[[], bool] = lambda: False
     claim: Callable[[], None] | None = None
+    running: Callable[[], Sequence[Rule]] | None = None
 
 
 rule_name_option = click.option("--rule-name", help="Which rule, if the file has several.")

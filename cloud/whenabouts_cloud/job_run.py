@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whenabouts_cloud.job import Options, Work
+from whenabouts_cloud.unmatched import Landed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,6 +186,8 @@ class _Part:
         self._sums: Counter[str] = Counter()
         self._silent: dict[int | str, list[str]] = {}
         self._told: set[str] = set()
+        self._landed = Landed(options.landing)
+        self._misspelt: set[str] = set()  # streams that were told to have no readings
         self._query: StreamingQuery | None = None
 
     def claim(self, mode: str) -> None:
@@ -238,6 +241,8 @@ class _Part:
 
     def summary(self) -> None:
         """Say what all batches together had."""
+        self._misspelt.clear()
+        self._say_unmatched()
         sums, unit, silent = self._sums, self._work.unit, self._silent_now()
         counts = f"{sums['readings']} readings, {sums['repeats']} repeats dropped, {sums[unit]} {unit}"
         names = f"; silent gateways: {', '.join(silent)}" if silent else ""
@@ -253,6 +258,7 @@ class _Part:
         waits = [text for one in counts for text in self._work.waits(one)]
         self._once_each([f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()])
         self._once_each(waits)
+        self._say_unmatched()
         if summed["readings"]:
             results = f"{summed[self._work.unit]} {self._work.unit}"
             self._voice.say(
@@ -267,6 +273,14 @@ class _Part:
         for text in sorted(set(texts) - self._told):
             self._voice.say(self._who + text)
             self._told.add(text)
+
+    def _say_unmatched(self) -> None:
+        """Name streams that no reading belongs to so far."""
+        rules = self._work.running() if self._work.running else self._work.rules
+        for stream, text in self._landed.unmatched(rules).items():
+            if stream not in self._misspelt:
+                self._misspelt.add(stream)
+                self._voice.say(self._who + text)
 
     def _silent_now(self) -> list[str]:
         return sorted({name for names in self._silent.values() for name in names})

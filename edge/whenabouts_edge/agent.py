@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from typing import Any
 from whenabouts_edge.clock import HostClock
 from whenabouts_edge.delivery import Delivery, birth
 from whenabouts_edge.eager.host import RuleHost
+from whenabouts_edge.gaps import Gap
 from whenabouts_edge.group.host import GroupHost, to_tell
 from whenabouts_edge.intake import MAX_WAITING, Intake
 from whenabouts_edge.link import Batch, Observed
@@ -66,7 +68,8 @@ class Agent:
             evidence_us = config.commit_ms * 1000
             self._group = GroupHost(config.group, site, gateway, spool.boot, evidence_us, self._time.now_us)
         self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group)
-        self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms)
+        before = spool.gaps.read(site, gateway)
+        self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
         self._report = Report(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._links = [
@@ -210,6 +213,10 @@ class Agent:
     def _on_rules(self, payload: bytes) -> None:
         if self._rules.received(payload):
             self._delivery.uplink.announce(self._birth())
+
+    async def _keep_gaps(self, gaps: Sequence[Gap]) -> None:
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk; what could be done about it is told already
+            await asyncio.get_running_loop().run_in_executor(self._db, self._spool.gaps.write, gaps)
 
     async def _promise(self) -> None:
         """Renew what the beat may promise, up to the moment before which ports and clock leave nothing open."""

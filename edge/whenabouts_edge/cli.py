@@ -227,7 +227,10 @@ def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
         click.echo(f"  state   {group['state']} of clock {tuple(group['clock'])}: {values}")
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
-        click.echo(f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames")
+        unfit = f", {reader['unfit']} that make no reading" if reader.get("unfit") else ""
+        click.echo(
+            f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames{unfit}"
+        )
     for name, there in state.get("presence", {}).items():
         ignored = f", {there['untracked']} reads of tags beyond the limit" if there["untracked"] else ""
         click.echo(

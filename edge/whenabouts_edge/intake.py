@@ -10,8 +10,9 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 
+from whenabouts_edge.gaps import Gap
 from whenabouts_edge.spool import Draft, SpoolFull
-from whenabouts_protocol import Reading
+from whenabouts_protocol import WireError
 
 MAX_BATCH = 100  # readings of one commit and one message
 MAX_WAITING = 2000  # readings between the ports and the spool
@@ -21,19 +22,30 @@ log = logging.getLogger("whenabouts.edge")
 
 
 class Intake:
-    """Buffers drafts and stores them. append stores a batch or raises SpoolFull; stored is called after each commit."""
+    """Buffers drafts and stores them. append stores a batch or raises SpoolFull; stored is called after each commit.
+
+    keep: writes down what was refused, as far as the disk lets it; before: what earlier agents refused and did not
+    tell.
+    """
 
     def __init__(
-        self, append: Callable[[Sequence[Draft]], Awaitable[object]], stored: Callable[[], None], commit_ms: int
+        self,
+        append: Callable[[Sequence[Draft]], Awaitable[object]],
+        stored: Callable[[], None],
+        commit_ms: int,
+        keep: Callable[[Sequence[Gap]], Awaitable[None]],
+        before: Sequence[Gap] = (),
     ) -> None:
         self._append, self._on_stored, self._commit_s = append, stored, commit_ms / 1000
+        self._keep = keep
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(MAX_WAITING)
         self._one_reserves = threading.Lock()  # or several readers could each hold a part of the room and wait for ever
         self._buffer: list[Draft] = []
         self._filled = asyncio.Event()
         self._batch_full = asyncio.Event()
-        self._gaps: dict[str, tuple[int, int, int, Reading]] = {}
+        self._gaps = {gap.stream: gap for gap in before}
+        self._telling: dict[str, Gap] = {}  # of these the readings are being stored
         self.accepted = 0
         self.settled = 0  # stored, or refused and counted
         self.refused = 0
@@ -76,7 +88,7 @@ class Intake:
     @property
     def gap_open(self) -> bool:
         """Whether readings were refused of which no gap reading tells yet."""
-        return bool(self._gaps)
+        return bool(self._gaps or self._telling)
 
     async def run(self) -> None:
         """Store what comes until cancelled."""
@@ -103,12 +115,19 @@ class Intake:
         if not drafts:
             return
         try:
-            await self._append([*self._gap_drafts(), *drafts])
-            self._gaps.clear()
+            await self._append_with_gaps(drafts)
+        except WireError:
+            if len(drafts) == 1:
+                raise
+            half = len(drafts) // 2  # together they make a message that is too long
+            await self._store(drafts[:half])
+            await self._store(drafts[half:])
+            return
         except SpoolFull as error:
             if not self._gaps:
                 log.error("%s; refusing new readings until there is room", error)
             self._refuse(drafts)
+            await self._keep(list(self._gaps.values()))
         del self._buffer[: len(drafts)]
         self.settled += len(drafts)
         self._room.release(len(drafts))
@@ -116,40 +135,28 @@ class Intake:
 
     async def _tell_gaps(self) -> None:
         try:
-            await self._append(self._gap_drafts())
+            await self._append_with_gaps([])
         except SpoolFull:
-            return
-        self._gaps.clear()
-        self._on_stored()
+            await self._keep(list(self._gaps.values()))
+        else:
+            self._on_stored()
+
+    async def _append_with_gaps(self, drafts: list[Draft]) -> None:
+        """Store these behind the gaps so far; what is refused meanwhile is a gap of its own."""
+        self._telling, self._gaps = self._gaps, {}
+        try:
+            await self._append([*self._telling.values(), *drafts])
+        except BaseException:
+            for gap in self._telling.values():
+                later = self._gaps.get(gap.stream)
+                self._gaps[gap.stream] = gap if later is None else gap.joined(later)
+            raise
+        finally:
+            self._telling = {}
 
     def _refuse(self, drafts: list[Draft]) -> None:
         self.refused += len(drafts)
         for draft in drafts:
-            r = draft(0, 0)
-            count, t_min, t_max, _ = self._gaps.get(r.stream, (0, r.t_min, r.t_max, r))
-            self._gaps[r.stream] = (count + 1, min(t_min, r.t_min), max(t_max, r.t_max), r)
-
-    def _gap_drafts(self) -> list[Draft]:
-        return [_gap(*gap) for gap in self._gaps.values()]
-
-
-def _gap(count: int, t_min: int, t_max: int, like: Reading) -> Draft:
-    """A reading that says: count readings of this stream were lost in this interval."""
-
-    def numbered(boot: int, seq: int) -> Reading:
-        return Reading(
-            site=like.site,
-            gateway=like.gateway,
-            boot=boot,
-            seq=seq,
-            stream=like.stream,
-            kind="gap",
-            value=count,
-            unit="{readings}",
-            t_min=t_min,
-            t_max=t_max,
-            clock_state=like.clock_state,
-            vclock=like.vclock,
-        )
-
-    return numbered
+            one = Gap.of(draft(0, 0))
+            known = self._gaps.get(one.stream)
+            self._gaps[one.stream] = one if known is None else known.joined(one)

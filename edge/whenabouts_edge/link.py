@@ -4,6 +4,7 @@
 gateway, and since when the reader has looked for tags.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from whenabouts_edge.reader import ReaderSession
 from whenabouts_edge.settings import ReaderConfig
 from whenabouts_hardware.readers import READERS
 from whenabouts_protocol import Interval, Reading
+
+log = logging.getLogger("whenabouts.edge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,15 @@ class Link:
         self.session = ReaderSession(_options(reader), opened_us, facts)
         self.since_us = self._heard_us = opened_us
         self._good = 0  # frames that were taken up
+        self._unfit = 0
         self._speaks_us = None if reader.listen_only else facts.speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
+        self._name = reader.name
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Those of the session, and what was seen and makes no reading."""
+        return {**self.session.counters, "unfit": self._unfit}
 
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
@@ -132,12 +142,25 @@ class Link:
         return True
 
     def _dated(self, drafts: list[Draft], clock: ClockSample) -> list[Observed]:
-        return [
+        dated = (
             Observed(self._site, self._gateway, draft.stream, draft.key, draft.attrs, clock.to_utc(*window),
                      clock.state, window, (0,), draft.kind, draft.value, draft.unit)
             for draft in drafts
             for window in ((draft.earliest_us, draft.earliest_us + draft.width_us),)
-        ]  # fmt: skip
+        )  # fmt: skip
+        return [one for one in dated if self._fits(one)]
+
+    def _fits(self, one: Observed) -> bool:
+        """Whether it makes a reading: a good frame may hold a number, a text or a time that no reading can."""
+        try:
+            one(0, 0)
+        except ValueError as error:
+            if not self._unfit:
+                log.warning("reader %s: left out, as all that will be counted as unfit: %s", self._name, error)
+            self._unfit += 1
+            self.session.complaint = str(error)
+            return False
+        return True
 
 
 def _options(reader: ReaderConfig) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class LinkThread(threading.Thread):
             if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
                 self.link_state.readings += len(drafts)
-                self.link_state.counters = link.session.counters
+                self.link_state.counters = link.counters
                 clear_us = link.session.clear(empty_us)
                 self._deliver(Batch(drafts, clear_us, link.since_us, link.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.link_state.state == "reading":

@@ -192,7 +192,7 @@ def reader(
 
     \b
     Example:  whenabouts-sim reader m6e --port /tmp/m6e --rate 20 --flipped 50
-              whenabouts-edge capture /tmp/m6e --reader m6e
+              whenabouts-edge capture /tmp/m6e m6e.trace
     """
     number = new_seed() if seed is None else seed
 

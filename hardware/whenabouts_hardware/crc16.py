@@ -1,6 +1,6 @@
 """Checksums of 16 bits that readers and tags share, two table steps a byte from tables of 16 entries.
 
-CPython has one of them in C; boards have not.
+CPython has one of them in C, and the other as its mirror image; boards have neither.
 """
 
 import binascii
@@ -34,6 +34,12 @@ def _reflected(polynomial: int) -> "tuple[int, ...]":
     return tuple(table)
 
 
+def _mirrored() -> bytes:
+    """Every byte with its bits in the other order."""
+    return bytes([sum([(byte >> n & 1) << 7 - n for n in range(8)]) for byte in range(256)])
+
+
+_MIRRORED = b"" if crc_hqx is None else _mirrored()
 TABLE_1021 = _shifted(0x1021)
 _TABLE_8408 = _reflected(0x8408)
 
@@ -62,6 +68,9 @@ def mcrf4xx(data: bytes) -> int:
     >>> hex(mcrf4xx(bytes([0x04, 0xFF, 0x01])))
     '0xb41b'
     """
+    if crc_hqx is not None:
+        mirror = crc_hqx(data.translate(_MIRRORED), 0xFFFF)
+        return _MIRRORED[mirror & 0xFF] << 8 | _MIRRORED[mirror >> 8]
     table = _TABLE_8408
     value = 0xFFFF
     for byte in data:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_hardware import crc16, m6e_frames, m6e_records
+from whenabouts_hardware import crc16, decoder, m6e_frames, m6e_records
 from whenabouts_hardware.m6e_frames import META_ANTENNA, META_BRAND, META_DATA, META_KNOWN, META_PROTOCOL
 from whenabouts_hardware.m6e_records import ContentError, Cursor, tag_record
 
@@ -17,15 +17,25 @@ def test_the_frame_checksum_in_c_is_the_one_defined(data, value):
     assert m6e_frames.crc(data) == m6e_frames.crc(data[5:], m6e_frames.crc(data[:5]))
 
 
-@given(st.binary(max_size=80))
-def test_the_tags_checksum_in_c_is_the_one_on_boards(data):
+@pytest.mark.parametrize("checksum", [crc16.epc_crc, crc16.mcrf4xx])
+@given(data=st.binary(max_size=260))
+def test_a_checksum_in_c_is_the_one_on_boards(checksum, data):
     """Boards have no C for it."""
     quick, crc16.crc_hqx = crc16.crc_hqx, None
     try:
-        slow = crc16.epc_crc(data)
+        slow = checksum(data)
     finally:
         crc16.crc_hqx = quick
-    assert crc16.epc_crc(data) == slow
+    assert checksum(data) == slow
+
+
+@pytest.mark.parametrize("noise", [b"\xff", b"{", b"\x60"])
+def test_noise_that_claims_long_frames_costs_no_more_than_its_line_brings(noise, monkeypatch):
+    """Every place of it is tried, with a checksum over up to 255 bytes: in C, as a floating line never ends."""
+    monkeypatch.setattr(crc16, "_TABLE_8408", ())  # an IndexError for a step of Python a byte
+    damaged = decoder("uhfreader18").feed(noise * 2000)
+    assert damaged
+    assert not any(frame.ok for frame in damaged)
 
 
 def read(data, metadata):

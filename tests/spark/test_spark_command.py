@@ -1,6 +1,7 @@
 """The command as its users run it: a process of its own, stopped politely, killed, started again."""
 
 import json
+import shutil
 import time
 
 import pyarrow.parquet as pq
@@ -87,6 +88,21 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
     assert all(" dock/tags@hall/g" in line and "  p=" in line for line in process.out)
     assert process.err[-1].endswith(f" 0 repeats dropped, {expected.num_rows} pairs")
     assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
+
+
+def test_a_stream_that_no_reading_belongs_to_is_named(folder):
+    """A misspelt name finds nothing: told at the end of --once, and while the job goes on."""
+    (folder / "rule.wa").write_text(RULE.replace("dock/tags", "dok/tags"), encoding="utf-8")
+    land(folder / "landing", random_readings(seed=23, count=20), 0)
+    told = 'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, '
+    once = Process(folder, "--once")
+    assert once.wait() == 0
+    assert [line for line in once.err if line.startswith("Stream ")] == [once.err[-2]]
+    assert once.err[-2].startswith(told)
+    shutil.rmtree(folder / "out")
+    following = Process(folder)
+    following.wait_for(told)
+    assert following.stop() == 0
 
 
 def run(folder, *more):

@@ -2,12 +2,15 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 
 from support.edge_drafts import draft
 from whenabouts_edge import intake as intake_module
+from whenabouts_edge.gaps import Gap
 from whenabouts_edge.intake import MAX_BATCH, MAX_WAITING, Intake
 from whenabouts_edge.spool import SpoolFull
-from whenabouts_protocol import Reading
+from whenabouts_protocol import Reading, encode_batch
+from whenabouts_protocol.reading import MAX_VALUE_BYTES
 
 
 class Store:
@@ -19,6 +22,10 @@ class Store:
         self.attempts = 0
         self.changed = asyncio.Event()
         self.held: asyncio.Event | None = None
+        self.kept: list[Gap] = []
+
+    async def keep(self, gaps) -> None:
+        self.kept = list(gaps)
 
     async def append(self, drafts) -> None:
         if self.held is not None:
@@ -28,7 +35,9 @@ class Store:
         if self.full:
             raise SpoolFull("spool test: found it full")
         count = sum(map(len, self.batches))
-        self.batches.append([d(1, count + i) for i, d in enumerate(drafts)])
+        batch = [d(1, count + i) for i, d in enumerate(drafts)]
+        encode_batch(batch)
+        self.batches.append(batch)
 
     @property
     def readings(self) -> list[Reading]:
@@ -41,12 +50,12 @@ class Store:
             await asyncio.wait_for(self.changed.wait(), 5)
 
 
-def run(scenario, commit_ms: int = 20) -> None:
+def run(scenario, commit_ms: int = 20, before: Sequence[Gap] = ()) -> None:
     """A scenario with an intake that runs, cancelled at its end."""
 
     async def main() -> None:
         store = Store()
-        intake = Intake(store.append, lambda: None, commit_ms)
+        intake = Intake(store.append, lambda: None, commit_ms, store.keep, before)
         job = asyncio.create_task(intake.run())
         try:
             await asyncio.wait_for(scenario(intake, store), 20)
@@ -194,3 +203,63 @@ def test_many_readers_that_want_more_room_than_there_is_all_get_through():
         assert max(map(len, store.batches)) <= MAX_BATCH
 
     run(scenario)
+
+
+def test_readings_that_are_too_long_for_one_message_become_several():
+    """Ninety readings of 4 kB, which are beyond the limit of a message, are stored in order in two."""
+
+    async def scenario(intake, store):
+        keys = [f"k{n}" for n in range(90)]
+        intake.reserve(len(keys))
+        intake.accept([draft(key, size=MAX_VALUE_BYTES) for key in keys])
+        await settled(intake, store)
+        assert [r.key for r in store.readings] == keys
+        assert [len(batch) for batch in store.batches] == [45, 45]
+        assert intake.settled == len(keys)
+
+    run(scenario)
+
+
+def test_what_was_refused_is_written_down_with_each_refusal():
+    """The count on the disk is never behind the one in memory."""
+
+    async def scenario(intake, store):
+        store.full = True
+        for n in range(1, 4):
+            offer(intake, ["lost"], t_us=n)
+            await settled(intake, store)
+            assert [(gap.stream, gap.count, gap.t_min, gap.t_max) for gap in store.kept] == [
+                ("dock/tags", n, 1, n + 10)
+            ]
+
+    run(scenario)
+
+
+def test_what_an_earlier_agent_refused_is_told_at_once():
+    """Though nothing is read; of its clock nothing is said."""
+    before = [Gap("bench", "gw", "dock/tags", 7, 10, 20, "bounded")]
+
+    async def told(intake, store):
+        await store.attempt(1)
+        assert [(r.kind, r.value, r.t_min, r.t_max, r.vclock) for r in store.readings] == [("gap", 7, 10, 20, ())]
+
+    run(told, before=before)
+
+
+def test_what_is_refused_while_a_gap_is_being_stored_is_told_after_it():
+    """Derived readings find no room while the disk is slow: counted, though a gap reading is under way."""
+    before = [Gap("bench", "gw", "dock/tags", 7, 10, 20, "bounded")]
+
+    async def scenario(intake, store):
+        store.held = asyncio.Event()
+        intake.reserve(MAX_WAITING)  # readers hold all the room
+        await asyncio.sleep(0.01)
+        intake.offer([draft("derived", 30)])
+        assert intake.gap_open
+        store.held.set()
+        await store.attempt(2)
+        await asyncio.sleep(0)
+        assert [(r.kind, r.value) for r in store.readings] == [("gap", 7), ("gap", 1)]
+        assert not intake.gap_open
+
+    run(scenario, before=before)

@@ -11,7 +11,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link import Batch, Link
 from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import Chunk
-from whenabouts_edge.settings import ReaderConfig
+from whenabouts_edge.settings import LineConfig, ReaderConfig
 from whenabouts_edge.uplink import _password
 from whenabouts_hardware.m6e_frames import KEEPALIVE, answer, tag_notice
 
@@ -138,3 +138,34 @@ def test_password_is_the_first_line_of_its_file(tmp_path):
     path.write_text("")
     with pytest.raises(ValueError, match=r"password_file .*password: found no text on its first line"):
         _password(str(path))
+
+
+UNFIT_LINES = {
+    "number": b'{"probe": "north", "t": 123456789012345678901234567890}',
+    "key": b'{"probe": "", "t": 1}',
+    "names": b'{"probe": "north", ' + b", ".join(b'"a%d": 1' % n for n in range(40)) + b', "t": 1}',
+    "text": b'{"probe": "north", "t": "\\ud800"}',
+}
+
+
+@pytest.mark.parametrize("line", UNFIT_LINES.values(), ids=UNFIT_LINES)
+def test_line_that_is_good_json_and_no_reading_is_left_out_and_counted(line, caplog):
+    """A sensor may say what no reading can hold; the lines around it are read as ever."""
+    said = LineConfig(form="json", key_field="probe", value_field="t")
+    config = ReaderConfig("r", "line", "x", "r/values", 9600, 1000, 1000, True, line=said)
+    link = Link(config, "bench", "gw", lambda ns: ns // 1000)
+    good = b'{"probe": "north", "t": 21.5}'
+    drafts, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
+    assert [draft(1, n).value for n, draft in enumerate(drafts)] == [21.5, 21.5]
+    assert link.counters["unfit"] == 2
+    assert link.session.complaint.startswith("reading ")
+    assert caplog.text.count("left out") == 1
+
+
+def test_stamp_beyond_the_times_of_readings_is_left_out_and_counted():
+    """A clock that is wrong beyond all measure must not end the agent."""
+    link = Link(reader("x"), "bench", "gw", lambda ns: ns // 1000)
+    ages = ClockSample(0, 1 << 62, 0, "bounded")
+    link.take(Chunk(KEEPALIVE, 0, 700_000), ages)
+    assert link.take(Chunk(notice(480), 495_000_000, 500_000_000), ages)[0] == []
+    assert link.counters["unfit"] == 1

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from support.paths import REPOSITORY
+from whenabouts_hardware import decoder
 
 FOLDER = REPOSITORY / "hardware"
 MODULES = sorted(path.stem for path in (FOLDER / "whenabouts_hardware").glob("*.py"))
@@ -29,14 +30,26 @@ def test_readme_example():
     assert out.getvalue() == "True 0 14 [Sighting(key='100086F444', attrs={}, ts_ms=None, read_count=1)]\n"
 
 
-def test_readme_frames_are_read_as_told():
-    """The worked frames of the README decode to good frames."""
-    from whenabouts_hardware import decoder
+WORKED = {  # by the first word of the page's heading: the decoder, and how many frames it works out
+    "RDM6300": ("rdm6300", 1),
+    "ID-2LA": ("id12la", 1),
+    "M6e": ("m6e", 2),
+    "PN532": ("pn532", 1),
+    "UHFReader18": ("uhfreader18", 1),
+    "YRM100": ("yrm100", 1),
+}
 
+
+def test_readme_frames_are_read_as_told():
+    """Every reader's page works out a frame, whose checksums fit; what an ellipsis leaves out are zeros."""
     text = (FOLDER / "README.md").read_text()
-    shown = re.findall(r"`((?:02|FF) [0-9A-F …|]+)`", text)
-    assert len(shown) == 4
-    for frame in shown:
-        raw = bytes.fromhex(re.sub(r"[ |]", "", frame.replace("…", "00" * 10)))
-        [found] = decoder("m6e" if raw[0] == 0xFF else "rdm6300").feed(raw)
-        assert found.ok, found
+    pages = {re.split(r"[ ,]", page)[0]: page for page in re.split(r"^## ", text, flags=re.MULTILINE)[1:]}
+    for name, (kind, count) in WORKED.items():
+        shown = re.findall(r"`((?:[0-9A-F]{2,} ?\|? ?…?)+)`", pages[name])
+        frames = [bytes.fromhex(re.sub(r"[ |]", "", frame.replace("…", "00" * 10))) for frame in shown]
+        frames = [raw for raw in frames if len(raw) > 4]  # beside words of a command or a status
+        assert len(frames) == count, name
+        for raw in frames:
+            [found] = decoder(kind).feed(raw) or [None]
+            assert found is not None, (name, raw.hex())
+            assert (found.ok, found.raw) == (True, raw), found

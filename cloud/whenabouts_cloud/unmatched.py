@@ -1,0 +1,64 @@
+"""Streams of rules that no reading in a landing belongs to: a misspelt name finds nothing, and would say nothing.
+
+Each file is read once, its columns of names alone, newest file first, and none any more when every stream was found. So a
+rule without mistakes costs some milliseconds; a stream that has no readings costs some milliseconds a file.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whenabouts_cloud.rules import CorrelateRule, Rule, Stream
+
+NAMES = ["site", "stream"]
+SHOWN = 8  # names of the landing that are told with a stream that was not found
+
+
+class Landed:
+    """The names of what has landed in a folder, as far as was looked for yet."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: set[Path] = set()
+        self._names: set[tuple[str, str]] = set()
+
+    def unmatched(self, rules: Iterable[Rule]) -> dict[str, str]:
+        """For each stream of these rules to which no reading belongs, by name, a text; none while nothing has landed."""
+        missing = self._missing(dict.fromkeys(stream for rule in rules for stream in _streams(rule)))
+        for file in self._new_files():
+            if not missing:
+                return {}
+            self._names |= _names_in(file)
+            self._read.add(file)
+            missing = self._missing(missing)
+        return {stream.name: self._text(stream) for stream in missing} if self._names else {}
+
+    def _missing(self, streams: Iterable[Stream]) -> list[Stream]:
+        return [stream for stream in streams if not any(stream.matches(*name) for name in self._names)]
+
+    def _new_files(self) -> Iterator[Path]:
+        """Newest first; hidden files and folders are not of the landing."""
+        for file in sorted(self._folder.rglob("*.parquet"), reverse=True):
+            hidden = any(part[0] in "._" for part in file.relative_to(self._folder).parts)
+            if not hidden and file not in self._read:
+                yield file
+
+    def _text(self, stream: Stream) -> str:
+        known = sorted(name if stream.site in (None, site) else f"{name} at {site}" for site, name in self._names)
+        shown = ", ".join(dict.fromkeys(known[:SHOWN])) + (", ..." if len(known) > SHOWN else "")
+        at_site = f" at site {stream.site}" if stream.site else ""
+        return f'Stream {stream.name}: no reading is of "{stream.pattern}"{at_site}; the landing has {shown}'
+
+
+def _streams(rule: Rule) -> Sequence[Stream]:
+    return (rule.a, rule.b) if isinstance(rule, CorrelateRule) else rule.streams
+
+
+def _names_in(file: Path) -> set[tuple[str, str]]:
+    try:
+        names = pq.ParquetFile(file, read_dictionary=NAMES).read(columns=NAMES).group_by(NAMES).aggregate([])
+    except (OSError, pa.ArrowInvalid):  # Spark says what is wrong with it
+        return set()
+    return {(row["site"], row["stream"]) for row in names.to_pylist() if None not in row.values()}
