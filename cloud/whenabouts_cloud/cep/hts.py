@@ -11,18 +11,18 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.hashing import home
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.compiled import Array, bare, woven
 
 LOW = 0xFFFFFFFF
 
 
-@bare
+@woven
 def size_of(size: int) -> int:
     """Places of a block: 4, 6, 8, 12, 16, 24, ..."""
     return (2 + (size & 1)) << ((size >> 1) + 1)
 
 
-@bare
+@woven
 def place_of(slots: Array, nodes: Array, key: int) -> Any:
     """Place of the key in the hash table, or the empty one where it belongs."""
     mask = len(slots) - 1
@@ -32,13 +32,13 @@ def place_of(slots: Array, nodes: Array, key: int) -> Any:
     return place
 
 
-@bare
+@woven
 def find(slots: Array, nodes: Array, key: int) -> Any:
     """Main node of the key, 0 if there is none."""
     return slots[place_of(slots, nodes, key), 1]
 
 
-@bare
+@woven
 def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     """Main node of the key, made if need be; 0 if there is no room for it."""
     place = place_of(slots, nodes, key)
@@ -103,7 +103,7 @@ def rehash(slots: Array, nodes: Array, top: int) -> None:
             slots[place, 0], slots[place, 1] = nodes[node, at.KEY], node
 
 
-@bare
+@woven
 def take(pool: Array, meta: Array, size: int) -> Any:
     """A free block, 0 if there is none."""
     base = meta[at.FREE + size]
@@ -117,14 +117,14 @@ def take(pool: Array, meta: Array, size: int) -> Any:
     return base
 
 
-@bare
+@woven
 def give(pool: Array, meta: Array, base: int, size: int) -> None:
     """Returns a block."""
     pool[base, 1] = meta[at.FREE + size]
     meta[at.FREE + size] = base
 
 
-@bare
+@woven
 def insert(
     nodes: Array, pool: Array, attrs: Array, meta: Array, node: int, chain: int, t: int, t_max: int, index: int,
     row: int, values: Array, past: int,
@@ -280,7 +280,7 @@ def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array
                     new_attrs[base + i, column] = attrs[begin + i, column]
 
 
-@bare
+@woven
 def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """The first entry of a chain at t or later: looked for from the head in short chains, else by halving."""
     while end - begin > 12:
@@ -294,7 +294,7 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     return begin
 
 
-@bare
+@woven
 def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """As `first_from`, looked for from the end with growing steps: most that is asked for is recent."""
     step = 1
