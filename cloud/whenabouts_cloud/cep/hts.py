@@ -3,7 +3,7 @@
 After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016), with what it leaves open: keys are compared, not
 only hashed; chains lie in blocks of one pool, whose sizes grow by a half or a third; an event that comes late is put in its
 place from the end of the chain, ties in order of arrival. Events that nothing can join any more are dropped when their chain
-needs room, and all else that is past by a sweep over the main nodes, twice in the time that is held: each
+needs room, and all else that is past by a sweep over the main nodes, once per quarter of the time that is held: each
 node is looked at a few times in its life, and an idle key leaves nothing behind.
 """
 

@@ -52,7 +52,7 @@ def feed_block(
     """Takes in the events of the block from meta[AT] on; DONE, or what there must be more of."""
     meta, nodes, pool, slots, attrs = state.meta, state.nodes, state.pool, state.slots, state.attrs
     intervals, extra = len(block.t_max) > 0, attrs.shape[1]
-    span = max(1, (window + longest + k) >> 1)
+    span = max(1, (window + longest + k) >> 2)
     points = pool.shape[1] == 2
     count = len(block.t)
     i = meta[at.AT]
