@@ -76,6 +76,8 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
             for r in some
         )
 
+    assert len(counts) > 2
+    assert pq.ParquetFile(file).num_row_groups == 1, "few rows of many groups are written at once"
     found = pq.read_table(file)
     assert as_matches(found) == expected(job, rows)
     assert total(counts)["readings"] == relevant(rows)

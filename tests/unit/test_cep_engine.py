@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from whenabouts_cloud.cep import LimitError, Pattern, detect, engine, infa_hts
-from whenabouts_cloud.cep.hts import find, find_or_add, forget, recent_from, rehash
-from whenabouts_cloud.cep.layout import NODE_TOP, NODES
+from whenabouts_cloud.cep.hts import find, find_or_add, forget, packed_places, recent_from, rehash
+from whenabouts_cloud.cep.layout import NODE_TOP, NODES, POOL_TOP
 from whenabouts_cloud.cep.sealing import pop, push, raise_source
-from whenabouts_cloud.cep.store import more_nodes, more_sources, new_state
+from whenabouts_cloud.cep.store import more_nodes, more_pool, more_sources, new_state
 from whenabouts_cloud.compiled import bare
 from whenabouts_cloud.experiments.cep_workload import K_UNITS, UNIT, table_1
 from whenabouts_cloud.experiments.cep_workload import TABLE_1 as TABLE_1_TEXT
@@ -262,6 +262,18 @@ def test_keys_of_one_bucket_are_told_apart_and_leave_no_holes():
     slots = np.zeros_like(state.slots)
     rehash(slots, state.nodes, int(state.meta[NODE_TOP]))
     assert {int(k): int(n) for k, n in slots if n} == known
+
+
+def test_chains_take_as_much_room_when_packed_as_was_counted():
+    """Of the state of a stream with a thousand keys, whose chains have been through many blocks."""
+    one = engine(TABLE_1, list(NAMES), k=SLACK)
+    one.feed(*workload(100_000, 1024, 0.2))
+    needed, following = packed_places(one.state.nodes, one.state.meta)
+    before, packed = len(one.state.pool), more_pool(one.state)
+    again = packed_places(packed.nodes, packed.meta)
+    assert int(packed.meta[POOL_TOP]) - int(new_state(7, 6, 0, 1).meta[POOL_TOP]) == needed
+    assert again == (needed, following)
+    assert needed + following < len(packed.pool) <= max(before, 1.1 * needed + following + 64)
 
 
 def test_the_first_recent_entry_is_that_of_a_walk():

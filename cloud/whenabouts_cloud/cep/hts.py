@@ -11,18 +11,18 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.hashing import home
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.compiled import Array, bare, woven
 
 LOW = 0xFFFFFFFF
 
 
-@bare
+@woven
 def size_of(size: int) -> int:
     """Places of a block: 4, 6, 8, 12, 16, 24, ..."""
     return (2 + (size & 1)) << ((size >> 1) + 1)
 
 
-@bare
+@woven
 def place_of(slots: Array, nodes: Array, key: int) -> Any:
     """Place of the key in the hash table, or the empty one where it belongs."""
     mask = len(slots) - 1
@@ -32,13 +32,13 @@ def place_of(slots: Array, nodes: Array, key: int) -> Any:
     return place
 
 
-@bare
+@woven
 def find(slots: Array, nodes: Array, key: int) -> Any:
     """Main node of the key, 0 if there is none."""
     return slots[place_of(slots, nodes, key), 1]
 
 
-@bare
+@woven
 def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     """Main node of the key, made if need be; 0 if there is no room for it."""
     place = place_of(slots, nodes, key)
@@ -103,28 +103,33 @@ def rehash(slots: Array, nodes: Array, top: int) -> None:
             slots[place, 0], slots[place, 1] = nodes[node, at.KEY], node
 
 
-@bare
+@woven
 def take(pool: Array, meta: Array, size: int) -> Any:
-    """A free block, 0 if there is none."""
+    """Base and size of a free block, base 0 if there is none. Where none is left of a size, it is one of the next two."""
     base = meta[at.FREE + size]
+    top = meta[at.POOL_TOP]
+    if base == 0 and top + size_of(size) <= len(pool):
+        meta[at.POOL_TOP] = top + size_of(size)
+        return top, size
+    if base == 0:
+        size += 1
+        base = meta[at.FREE + size]
+    if base == 0:
+        size += 1
+        base = meta[at.FREE + size]
     if base != 0:
         meta[at.FREE + size] = pool[base, 1]
-        return base
-    base = meta[at.POOL_TOP]
-    if base + size_of(size) > len(pool):
-        return 0
-    meta[at.POOL_TOP] = base + size_of(size)
-    return base
+    return base, size
 
 
-@bare
+@woven
 def give(pool: Array, meta: Array, base: int, size: int) -> None:
     """Returns a block."""
     pool[base, 1] = meta[at.FREE + size]
     meta[at.FREE + size] = base
 
 
-@bare
+@woven
 def insert(
     nodes: Array, pool: Array, attrs: Array, meta: Array, node: int, chain: int, t: int, t_max: int, index: int,
     row: int, values: Array, past: int,
@@ -133,10 +138,10 @@ def insert(
     field = at.NODE + at.CHAIN_WORDS * chain
     block, span = nodes[node, field + at.BLOCK], nodes[node, field + at.RANGE]
     if block == 0:
-        base = take(pool, meta, 0)
+        base, size = take(pool, meta, 0)
         if base == 0:
             return False
-        nodes[node, field + at.BLOCK] = base << 8
+        nodes[node, field + at.BLOCK] = base << 8 | size
         begin, end = base, base
         if chain < 62:
             nodes[node, at.STATE] |= 1 << chain
@@ -148,18 +153,22 @@ def insert(
             begin += dropped
             live = end - begin
             fitting = size
-            if live * 4 >= size_of(size) * 3:
+            if live * 8 >= size_of(size) * 7:
                 fitting = size + 1
             else:
                 while fitting > 0 and live * 3 < size_of(fitting - 1):
                     fitting -= 1
             to = base
             if fitting != size:
-                to = take(pool, meta, fitting)
-                if to == 0:
+                to, found = take(pool, meta, fitting)
+                if to == 0 and fitting > size:
                     return False
+                if to == 0:  # a smaller one would only have been better
+                    to, fitting = base, size
+                else:
+                    fitting = found
             _move(pool, attrs, begin, live, to)
-            if fitting != size:
+            if to != base:
                 give(pool, meta, base, size)
                 nodes[node, field + at.BLOCK] = to << 8 | fitting
             meta[at.STORED] -= dropped
@@ -251,6 +260,30 @@ def sweep(slots: Array, nodes: Array, pool: Array, meta: Array, past: int, latel
             nodes[node, at.MAXIMUM] = at.NEVER
 
 
+@woven
+def _fitting(count: int) -> int:
+    """The smallest size of block that leaves room behind so many events."""
+    size = 0
+    while size_of(size) <= count:
+        size += 1
+    return size
+
+
+@bare
+def packed_places(nodes: Array, meta: Array) -> Any:
+    """Places of the pool that all chains need when packed, and of the block that the longest grows into next."""
+    needed, largest = 0, 0
+    for node in range(meta[at.NODE_TOP]):
+        if nodes[node, at.COUNT] < 0:
+            continue
+        for field in range(at.NODE, nodes.shape[1], at.CHAIN_WORDS):
+            if nodes[node, field + at.BLOCK] != 0:
+                span = nodes[node, field + at.RANGE]
+                size = _fitting((span & LOW) - (span >> 32))
+                needed, largest = needed + size_of(size), max(largest, size)
+    return needed, size_of(largest + 1)
+
+
 @bare
 def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array, new_attrs: Array) -> None:
     """Moves all chains into an empty pool, each into the smallest block that leaves it room to grow."""
@@ -265,10 +298,8 @@ def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array
             if nodes[node, field + at.BLOCK] == 0:
                 continue
             begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
-            size = 0
-            while size_of(size) <= end - begin:
-                size += 1
-            base = take(new_pool, meta, size)
+            size = _fitting(end - begin)
+            base, _ = take(new_pool, meta, size)
             nodes[node, field + at.BLOCK] = base << 8 | size
             nodes[node, field + at.RANGE] = base << 32 | (base + end - begin)
             for i in range(end - begin):
@@ -280,7 +311,7 @@ def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array
                     new_attrs[base + i, column] = attrs[begin + i, column]
 
 
-@bare
+@woven
 def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """The first entry of a chain at t or later: looked for from the head in short chains, else by halving."""
     while end - begin > 12:
@@ -294,7 +325,7 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
     return begin
 
 
-@bare
+@woven
 def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
     """As `first_from`, looked for from the end with growing steps: most that is asked for is recent."""
     step = 1

@@ -11,10 +11,10 @@ from typing import Any
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.hts import LOW, first_from, recent_from
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.compiled import Array, bare, woven
 
 
-@bare
+@woven
 def chain_completes(
     nodes: Array, pool: Array, element: Array, node: int, first: int, count: int, position: int, t: int, window: int,
     num: Array,

@@ -38,7 +38,7 @@ from whenabouts_cloud.cep.search import (
     tell,
 )  # fmt: skip
 from whenabouts_cloud.cep.search_plain import search_plain
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.compiled import Array, bare, woven
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
 KBOUND, SOURCE = 0, 1
@@ -211,7 +211,7 @@ def clean(state: State, window: int, longest: int) -> None:
     meta[at.SWEPT] = meta[at.FRONTIER]
 
 
-@bare
+@woven
 def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max: int) -> None:
     """What the event says about those to come."""
     meta = state.meta
@@ -223,7 +223,7 @@ def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max:
     meta[at.FRONTIER] = max(meta[at.FRONTIER], reached)
 
 
-@bare
+@woven
 def _store(
     p: Program, nodes: Array, pool: Array, attrs: Array, slots: Array, meta: Array, block: Block, i: int, t: int,
     t_max: int, index: int, first: int, last: int, past: int,

@@ -9,7 +9,7 @@ from typing import Any
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.hts import LOW, first_from
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.compiled import Array, bare, woven
 
 
 @bare
@@ -92,7 +92,7 @@ def search_plain(
             _enter(element, negation, nodes, pool, num, node, first, one, behind, level)
 
 
-@bare
+@woven
 def _enter(
     element: Array, negation: Array, nodes: Array, pool: Array, num: Array, node: int, first: int, one: int, behind: int,
     level: int,
@@ -108,7 +108,7 @@ def _enter(
     num[level, at.S_LIMIT] = limit
 
 
-@bare
+@woven
 def _next(negation: Array, nodes: Array, pool: Array, node: int, k: int, after: int) -> Any:
     """Time of the first event after `after` that negation k forbids."""
     span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
@@ -116,7 +116,7 @@ def _next(negation: Array, nodes: Array, pool: Array, node: int, k: int, after: 
     return pool[place, 0] if place < span & LOW else at.FOREVER
 
 
-@bare
+@woven
 def _free(
     negation: Array, nodes: Array, pool: Array, num: Array, node: int, one: int, behind: int, level: int, t: int
 ) -> bool:
@@ -128,7 +128,7 @@ def _free(
     return _apart(negation, nodes, pool, num, node, one, behind, level)
 
 
-@bare
+@woven
 def _apart(
     negation: Array, nodes: Array, pool: Array, num: Array, node: int, one: int, behind: int, level: int
 ) -> bool:
@@ -152,7 +152,7 @@ def _own(num: Array, count: int, index: int) -> bool:
     return found
 
 
-@bare
+@woven
 def _reach(
     nodes: Array, pool: Array, element: Array, num: Array, node: int, first: int, count: int, position: int, latest: int
 ) -> None:

@@ -7,13 +7,14 @@ import numpy as np
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.conditions import STEPS
-from whenabouts_cloud.cep.hts import clear, rehash, repack, size_of
+from whenabouts_cloud.cep.hts import clear, packed_places, rehash, repack
 from whenabouts_cloud.cep.layout import Results, Scratch, State
 from whenabouts_cloud.cep.sealed import opened, sealed
 from whenabouts_cloud.compiled import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.1  # little, so that the room behind the top stays small beside what is stored
+POOL_SPARE = 1.25  # beyond that it shrinks when it is packed
 NODE_GROWTH = 1.25
 VERSION = 3
 
@@ -72,16 +73,13 @@ def more_nodes(state: State) -> State:
 
 def more_pool(state: State, columns: int | None = None) -> State:
     """More room for events, all blocks packed anew; `columns` 3 from when on events have a length."""
-    nodes, top = state.nodes, int(state.meta[at.NODE_TOP])
-    spans = nodes[:top, at.NODE + at.RANGE :: at.CHAIN_WORDS]
-    lengths = ((spans & 0xFFFFFFFF) - (spans >> 32))[nodes[:top, at.NODE :: at.CHAIN_WORDS] != 0]
-    sizes = np.array([int(size_of(s)) for s in range(60)])
-    needed = int(sizes[np.searchsorted(sizes, lengths, side="right")].sum())
-    largest = int(sizes[np.searchsorted(sizes, lengths.max(initial=0), side="right") + 1])
+    needed, largest = packed_places(state.nodes, state.meta)
     places = max(POOL, int(needed * POOL_GROWTH) + largest + 64)
+    if places < len(state.pool) < places * POOL_SPARE:  # what is held swings with each sweep
+        places = len(state.pool)
     pool = np.zeros((places, columns or state.pool.shape[1]), np.int64)
     attrs = np.zeros((places, state.attrs.shape[1]))
-    repack(nodes, state.pool, state.attrs, state.meta, pool, attrs)
+    repack(state.nodes, state.pool, state.attrs, state.meta, pool, attrs)
     return state._replace(pool=pool, attrs=attrs)
 
 

@@ -89,7 +89,9 @@ def detect_packed(
         for row in packed_rows(_group(rule, slabs, views, pa.Table.from_batches(batches))):
             yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
-    return packed(rule, readings, groups).groupBy("group").applyInArrow(work, PACKED_RESULT)
+    # By number: a hash of so few groups would put several into one task and leave others without any.
+    rows = packed(rule, readings, groups).repartitionById(len(slabs) or shards, "group")
+    return rows.groupBy("group").applyInArrow(work, PACKED_RESULT)
 
 
 def _slabs(rule: CepRule, readings: "DataFrame", group_events: int) -> list[Slab]:

@@ -14,7 +14,7 @@
 A micro-batch is written to a folder of its own and appears by one rename, its late readings by one before that. Spark
 repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
 repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Results
-are merged into one file a batch by this process, row group by row group, so that many shards do not make many small files.
+are merged into one file a batch by this process, ROW_GROUP rows at a time, so that many shards do not make many small files.
 
 Kinds of rules differ in their columns only (`Format`): a frame has rows of the result,
 where `note` is null; readings to set aside, whose note is the reason; and rows that tell in JSON what was counted.
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 3
+ROW_GROUP = 1 << 16  # rows of a result that are written at once: many small groups take twice as long to write
 ASIDE = {"_late": "readings.parquet", "_late_effects": "matches.parquet"}  # folders and the files in them
 LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
 
@@ -160,13 +161,18 @@ class ResultSink:
         merged = 0
         with (made / self._kind.file).open("wb") as file:
             with pq.ParquetWriter(file, self._kind.schema, compression="zstd") as writer:
+                ready, waiting = list[pa.Table](), 0
                 for part in sorted((work / "parts").glob("*.parquet")):
                     for rows in pq.ParquetFile(part).iter_batches():
                         merged += rows.num_rows
                         for table in self._kind.unpack(rows):
-                            results = _results_of(self._kind, table, counts, late)
-                            if results.num_rows:
-                                writer.write_table(results)
+                            ready.append(_results_of(self._kind, table, counts, late))
+                            waiting += ready[-1].num_rows
+                            if waiting >= ROW_GROUP:
+                                writer.write_table(pa.concat_tables(ready))
+                                ready, waiting = [], 0
+                if waiting:
+                    writer.write_table(pa.concat_tables(ready))
             _sync_file(file)
         if merged != written:
             raise LostRowsError(
