@@ -126,7 +126,8 @@ def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> lis
 
 def _fits(plan: Plan, variant: Variant, events: list[Event], chosen: tuple[int, ...]) -> bool:
     """Distinct, one key, in order, within the window, all conditions."""
-    span = max(e.t_max for e in events) - min(e.t for e in events)
+    apart = [x.t_max - y.t for i, x in enumerate(events) for j, y in enumerate(events) if i != j]
+    span = max(apart, default=0)  # between any two wherever they lie; one alone is at one moment
     return (
         len(set(chosen)) == len(chosen)
         and (not plan.per_key or len({e.key for e in events}) == 1)

@@ -197,8 +197,6 @@ def search(
         p.variant[variant, of.V_WINDOW],
     )
     order = p.variant[variant, of.V_ORDER]
-    if position >= 0 and order == of.CERTAIN and t_max - t > window:
-        return at.DONE
     stretch = reach_back(meta, pool)
     if goal != TELL:
         stretch = max(stretch, t_max - t)
@@ -294,7 +292,7 @@ def _fits(
 ) -> bool:
     """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
     t, t_max = s.num[level, at.S_T], s.num[level, at.S_T_MAX]
-    if t_max < oldest or (order == of.CERTAIN and t_max - t > window):
+    if t_max < oldest:
         return False
     for i in range(count):
         if i == level or (i > level and i != position):

@@ -87,8 +87,11 @@ def _as_told(keep: Bools) -> tuple[Bools, Floats]:
 
 def _certain(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints) -> Bools:
     """Order and window in every placement."""
-    span = t_max.max(axis=1) - t_min.min(axis=1)
-    keep: Bools = span < plan.window if plan.strict_window else span <= plan.window
+    reach = plan.window - 1 if plan.strict_window else plan.window
+    keep: Bools = np.full(len(t_min), reach >= 0)
+    for i in range(t_min.shape[1]):  # between any two; one alone is at one moment, however long its stamp
+        others = np.delete(t_max, i, axis=1)
+        keep &= (others <= t_min[:, i, None] + reach).all(axis=1)
     for i, mask in enumerate(downsets(variant).covers):
         for j in range(t_min.shape[1]):
             if mask >> j & 1:
