@@ -120,7 +120,11 @@ class Group(ABC):
                 if isinstance(clock, Sized) and len(clock) != n:
                     raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process") from None
                 raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
-        if not isinstance(process, SupportsIndex) or operator.index(process) not in self._processes:
+        try:  # to ask for the protocol first would take longer than all the rest
+            known = operator.index(process) in self._processes
+        except TypeError:
+            known = False
+        if not known:
             raise self._error(at.BAD_PROCESS, process, state, clock, None, None)
         return int(self._row[process]) if state is None else state
 
