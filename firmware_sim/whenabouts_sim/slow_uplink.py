@@ -19,6 +19,8 @@ class SlowUplink:
         self._target = port
         self._open = threading.Event()
         self._open.set()
+        self._stopped = False
+        self._ends = threading.Lock()  # held while connections are added or ended: none is added behind the end
         self._sockets: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -35,8 +37,10 @@ class SlowUplink:
     def stop(self) -> None:
         """Close the line and its connections."""
         self._open.set()
-        for one in (self._listener, *tuple(self._sockets)):
-            self._end(one)
+        with self._ends:
+            self._stopped = True
+            for one in (self._listener, *self._sockets):
+                _end(one)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):  # closed
@@ -47,22 +51,33 @@ class SlowUplink:
                 except OSError:  # the broker is away; whoever called tries again
                     near.close()
                     continue
-                self._sockets |= {near, far}
-                for one, other in ((near, far), (far, near)):
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
+                self._join(near, far)
+
+    def _join(self, near: socket.socket, far: socket.socket) -> None:
+        """What comes to one goes to the other; a line stopped meanwhile closes both."""
+        with self._ends:
+            if self._stopped:
+                _end(near)
+                _end(far)
+                return
+            self._sockets |= {near, far}
+        for one, other in ((near, far), (far, near)):
+            threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
 
     def _forward(self, one: socket.socket, other: socket.socket) -> None:
         with contextlib.suppress(OSError):
+            other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while data := one.recv(CHUNK_BYTES):
                 self._open.wait()
                 other.sendall(data)
-        for end in (one, other):
-            self._end(end)
+        with self._ends:
+            for end in (one, other):
+                _end(end)
+            self._sockets -= {one, other}
 
-    def _end(self, one: socket.socket) -> None:
-        """Close it; whoever waits for it wakes up."""
-        with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
-        one.close()
-        self._sockets.discard(one)
+
+def _end(one: socket.socket) -> None:
+    """Close it; whoever waits for it wakes up."""
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()

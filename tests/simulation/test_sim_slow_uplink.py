@@ -1,5 +1,6 @@
 """A line that is cut holds what it was given and loses nothing."""
 
+import contextlib
 import socket
 import threading
 
@@ -57,6 +58,19 @@ def test_what_is_sent_during_a_cut_arrives_after_it_in_order(line):
     assert received(far, len(data)) == data
     sender.join(TIMEOUT_S)
     assert not sender.is_alive()
+
+
+def test_a_line_stopped_while_somebody_connects_closes_that_connection_too():
+    """Stopped at any moment of the connecting: before, between and behind the two ends."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+    for _ in range(200):
+        uplink = SlowUplink(listener.getsockname()[1])
+        near = socket.create_connection(("127.0.0.1", uplink.port), TIMEOUT_S)
+        uplink.stop()
+        with contextlib.suppress(ConnectionResetError):
+            assert near.recv(1) == b""
+        near.close()
+    listener.close()
 
 
 def test_a_closed_end_closes_the_other(line):
