@@ -310,32 +310,38 @@ def folds(case: Case) -> list[set[Row]]:
     ]
 
 
-def late_effects(case: Case, late: int) -> dict[str, tuple[set[Row], set[Row]]]:
-    """What a late event would have added and removed when it came, each as (at least, at most).
+def late_effects(case: Case, late: int) -> dict[str, set[Row]]:
+    """What a late event adds to and removes from the matches of what had been taken in when it came.
 
-    An engine may have dropped what nothing can join any more, t_max < frontier - longest - window, but need not have. So it
-    must name what rests on the rest alone, and may name what rests on everything that was taken in.
+    Only what is known for sure: matches of events that are still held, t_max >= frontier - longest - window (two windows
+    for a plan with a leading negation), and none with a gap that begins before that.
     """
     place = next(n for n, m in enumerate(moments(case)) if m.event == late)
     before = moments(case)[place - 1].frontier
     assert before is not None
     taken = [i for i in accepted(case) if i < late]
-    held = {i for i in taken if case.events[i].t_max >= before - case.plan.longest - case.plan.window}
-    found = candidates(case.plan, case.events, [*taken, late])
-    added = {m.row: m for m in found if late in m.chosen}
-    removed = {m.row: m for m in found if m.violators == {late}}
-    surely_told = told_sure(case) if case.plan.skip == "none" else {}
+    leading = any(not n.left for v in case.plan.variants for n in v.negations)
+    oldest = before - case.plan.longest - case.plan.window * (2 if leading else 1)
+    held = {i for i in taken if case.events[i].t_max >= oldest} | {late}
+    found = [
+        m
+        for m in candidates(case.plan, case.events, [*taken, late])
+        if held.issuperset(m.chosen) and all(start >= oldest for start in _gap_starts(case, m))
+    ]
     return {
-        "added": (
-            {row for row, m in added.items() if not m.violators and set(m.chosen) <= held | {late}},
-            {row for row, m in added.items() if not m.violators & (held | {late})},
-        ),
-        "removed": (
-            {row for row, m in removed.items() if set(m.chosen) <= held and surely_told.get(row, place) < place},
-            {row for row, m in removed.items()}
-            | {m.row for m in found if late in m.violators and not m.violators & held},
-        ),
+        "added": {m.row for m in found if late in m.chosen and not m.violators},
+        "removed": {m.row for m in found if m.violators == {late}},
     }
+
+
+def _gap_starts(case: Case, match: Match) -> list[float]:
+    """For each negation the least t_max of an event that may lie in its gap."""
+    positives = [case.events[i] for i in match.chosen]
+    lead = case.plan.window - (1 if case.plan.strict_window else 0)
+    return [
+        max(e.t for e in left) + 1 if (left := _sides(n, positives)[0]) else max(e.t for e in positives) - lead
+        for n in match.variant.negations
+    ]
 
 
 def _sequence(row: Row) -> list[int]:

@@ -24,8 +24,8 @@ class Course:
     told: dict[Row, int] = field(default_factory=dict)
     retracted: set[Row] = field(default_factory=set)
     late: list[int] = field(default_factory=list)
-    late_added: set[Row] = field(default_factory=set)
-    late_removed: set[Row] = field(default_factory=set)
+    late_added: list[tuple[int, Row]] = field(default_factory=list)  # by which event, and what
+    late_removed: list[tuple[int, Row]] = field(default_factory=list)
     folds: dict[int, set[Row]] = field(default_factory=dict)  # after the moment at which a call returned
 
 
@@ -90,9 +90,13 @@ def _note(course: Course, case: Case, out: Any, at: list[int], place: int) -> No
         assert row not in course.retracted, f"{row} retracted twice"
         course.retracted.add(row)
     course.late += [int(i) for i in out.late]
-    course.late_added |= {tuple(map(int, r)) for r in out.late_added}
-    course.late_removed |= {tuple(map(int, r)) for r in out.late_removed}
+    course.late_added += _effects(out.late_added, out.late_added_by)
+    course.late_removed += _effects(out.late_removed, out.late_removed_by)
     course.folds[place] = set(course.told) - course.retracted
+
+
+def _effects(rows: Any, by: Any) -> list[tuple[int, Row]]:
+    return [(int(i), tuple(map(int, row))) for i, row in zip(by, rows, strict=True)]
 
 
 def _ways(make: Make, restore: Restore | None, case: Case) -> list[Course]:
@@ -141,10 +145,9 @@ def check_arrival(make: Make, restore: Restore | None, case: Case) -> None:
 
 
 def check_late(make: Make, case: Case) -> None:
-    """What the late events would have changed lies between what must and what may be named."""
+    """Of each late event exactly the matches that it is sure to have added or removed, each once."""
     course = run(make, case, set(range(len(case.events))))
-    effects = [definition.late_effects(case, i) for i in course.late]
+    expected = {name: {i: definition.late_effects(case, i)[name] for i in course.late} for name in ("added", "removed")}
     for name, found in (("added", course.late_added), ("removed", course.late_removed)):
-        at_least = set().union(*(e[name][0] for e in effects))
-        at_most = set().union(*(e[name][1] for e in effects))
-        assert at_least <= found <= at_most, f"late_{name}: found {found}, expected {at_least} .. {at_most}"
+        rows = [(i, row) for i, effects in expected[name].items() for row in effects]
+        assert sorted(found) == sorted(rows), f"late_{name}: found {sorted(found)}, expected {sorted(rows)}"

@@ -31,7 +31,7 @@ from whenabouts_cloud.cep.layout import FOREVER, NEVER, Block, Results
 from whenabouts_cloud.cep.offered import Offered
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
-from whenabouts_cloud.cep.program import V_OFFERED, compile_plans
+from whenabouts_cloud.cep.program import V_OFFERED, compile_plans, hold_of
 from whenabouts_cloud.cep.running import Running
 from whenabouts_cloud.cep.sealing import raise_source
 from whenabouts_cloud.compiled import Array
@@ -164,10 +164,10 @@ class Engine:
         """
         self._fit()
         block = self._block(type_code, key, t, source, t_max, attributes)
-        self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past(self.compiled.window))
+        self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past(self.compiled.hold))
         return self._run(block, lambda out: feed_block(
             self.compiled.program, self.state, block, out, self.scratch, self.emit == "arrival", self.order == "source",
-            self.k, self.compiled.window, self.compiled.longest,
+            self.k, self.compiled.hold, self.compiled.longest,
         ))  # fmt: skip
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
@@ -191,7 +191,7 @@ class Engine:
         else:
             meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), moment("frontier", frontier))
         return self._run(None, lambda out: advance(
-            self.compiled.program, self.state, out, self.scratch, self.emit == "arrival", self.compiled.window,
+            self.compiled.program, self.state, out, self.scratch, self.emit == "arrival", self.compiled.hold,
             self.compiled.longest,
         ))  # fmt: skip
 
@@ -214,12 +214,14 @@ class Engine:
 
     def _fit(self) -> None:
         """Tables and arrays for the patterns that run now, if others ran before; and for chains that have become equal."""
-        widest = max((plan.window for plan in self.running.plans.values()), default=0)
-        settled = self.running.settle(self._past(widest)) if self.running.held else set()
+        hold = hold_of(self.running.plans.values())
+        settled = self.running.settle(self._past(hold)) if self.running.held else set()
         if self._fits and not settled:
             return
         old, running = self.compiled, self.running
         c = compile_plans(running.plans, len(self.type_names), old.longest, running.since)
+        if c.hold > old.hold:
+            self.state.meta[at.FORGOTTEN] = max(int(self.state.meta[at.FORGOTTEN]), self._past(old.hold))
         self.state = changed(self.state, old, c, settled)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.offered.follow(c)
@@ -319,9 +321,9 @@ class Engine:
             return f"matches of one block: found {rows}, expected at most {BLOCK_MATCHES}"
         return ""
 
-    def _past(self, window: int) -> int:
+    def _past(self, hold: int) -> int:
         """What ended before can be in no match any more."""
-        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - window
+        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - hold
 
     def _grow(self, wanted: int, out: Results) -> Results:
         if wanted == at.MORE_NODES:

@@ -47,12 +47,12 @@ KBOUND, SOURCE = 0, 1
 @bare
 def feed_block(
     p: Program, state: State, block: Block, out: Results, s: Scratch, eager: bool, by_source: bool, k: int,
-    window: int, longest: int,
+    hold: int, longest: int,
 ) -> Any:  # fmt: skip
     """Takes in the events of the block from meta[AT] on; DONE, or what there must be more of."""
     meta, nodes, pool, slots, attrs = state.meta, state.nodes, state.pool, state.slots, state.attrs
     intervals, extra = len(block.t_max) > 0, attrs.shape[1]
-    span = max(1, (window + longest + k) >> 2)
+    span = max(1, (hold + longest + k) >> 2)
     points = pool.shape[1] == 2
     count = len(block.t)
     i = meta[at.AT]
@@ -64,13 +64,13 @@ def feed_block(
         if meta[at.STAGE] == ARRIVED:
             frontier = meta[at.FRONTIER]
             if t_max < frontier or t < frontier - longest:
-                status = _late(p, state, block, out, s, i, t, t_max, index, longest, window)
+                status = _late(p, state, block, out, s, i, t, t_max, index, longest, hold)
                 if status != at.DONE:
                     return status
                 _promise(state, block, by_source, k, i, t_max)
             else:
                 if first < last:
-                    past = frontier - 2 * longest - window
+                    past = frontier - 2 * longest - hold
                     status = _store(p, nodes, pool, attrs, slots, meta, block, i, t, t_max, index, first, last, past)
                     if status != at.DONE:
                         return status
@@ -176,7 +176,7 @@ def feed_block(
             block.frontier[i] = meta[at.FRONTIER]
         meta[at.STAGE] = ARRIVED
         if meta[at.FRONTIER] - meta[at.SWEPT] >= span:
-            clean(state, window, longest)
+            clean(state, hold, longest)
         i += 1
         meta[at.AT] = i
         if meta[at.STOP] != 0:
@@ -185,7 +185,7 @@ def feed_block(
 
 
 @bare
-def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, window: int, longest: int) -> Any:
+def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, hold: int, longest: int) -> Any:
     """Tells what is sealed at the frontier as it stands, with no event; DONE, or what there must be more of."""
     meta = state.meta
     if meta[at.STAGE] == ARRIVED:
@@ -198,15 +198,15 @@ def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, win
         out.told_at[row] = -1
     sort_rows(out.told, out.told_which, meta[at.GROUP], meta[at.TOLD], s.row)
     meta[at.STAGE] = ARRIVED
-    clean(state, window, longest)
+    clean(state, hold, longest)
     return at.DONE
 
 
 @bare
-def clean(state: State, window: int, longest: int) -> None:
+def clean(state: State, hold: int, longest: int) -> None:
     """Drops from all main nodes what nothing can join any more."""
     meta = state.meta
-    past = meta[at.FRONTIER] - 2 * longest - window
+    past = meta[at.FRONTIER] - 2 * longest - hold
     sweep(state.slots, state.nodes, state.pool, meta, past, past)
     meta[at.SWEPT] = meta[at.FRONTIER]
 
@@ -272,7 +272,7 @@ def _retract(
             if not _negates(p, variant, c):
                 continue
             bind_pending(state, one, count, s)
-            status = offer(p, state, out, s, variant, node, AGAIN, pending[one, at.P_SERIAL], index, at.NEVER)
+            status = offer(p, state, out, s, variant, node, AGAIN, pending[one, at.P_SERIAL], index)
             if status != at.DONE:
                 return status
             continue
@@ -340,11 +340,11 @@ def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, mo
             kept = True
             if not p.variant[variant, of.V_REFINED]:
                 for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-                    if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], at.NEVER, s):
+                    if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], s):
                         kept = False
                         break
             if kept and p.variant[variant, of.V_OFFERED]:
-                status = offer(p, state, out, s, variant, node, FIRST, NONE, moment, at.NEVER)
+                status = offer(p, state, out, s, variant, node, FIRST, NONE, moment)
                 if status != at.DONE:
                     return status
             elif kept:
@@ -361,7 +361,7 @@ def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, mo
 @bare
 def _late(
     p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, t: int, t_max: int, index: int,
-    longest: int, window: int,
+    longest: int, hold: int,
 ) -> Any:  # fmt: skip
     """Notes an event that came too late, with the matches it would have added or removed among what is held."""
     meta, nodes = state.meta, state.nodes
@@ -370,7 +370,7 @@ def _late(
         return at.MORE_LATE
     for column in range(state.attrs.shape[1]):
         s.attrs[at.EVENT_PLACE, column] = block.attrs[i, column]
-    oldest = meta[at.FRONTIER] - longest - window
+    oldest = max(meta[at.FRONTIER] - longest - hold, meta[at.FORGOTTEN])
     kind = block.type_code[i]
     for place in range(p.type_start[kind], p.type_start[kind + 1]):
         c = p.type_class[place]
@@ -403,7 +403,7 @@ def _late(
                 _forget_late(meta, begun)
                 return status
         for v in range(len(p.variant)):
-            if p.klass[c, of.K_FORBID] and _negates(p, v, c):
+            if p.klass[c, of.K_FORBID] and p.variant[v, of.V_WINDOW] >= 0 and _negates(p, v, c):
                 status = search(
                     p, state, out, s, v, NO_POSITION, node, t, t_max, c, REMOVE, oldest, NOT_EAGER, longest, index
                 )  # fmt: skip

@@ -31,6 +31,7 @@ AT, STAGE, CHAIN, STAGED, WANT, SERIAL = 13, 14, 15, 16, 17, 18
 TOLD, GROUP, RETRACTED, RETRACTED_GROUP, LATE, ADDED, REMOVED = 19, 20, 21, 22, 23, 24, 25
 CANDIDATES, NEGATED_EVENTS = 26, 27
 FED, BEGUN_CANDIDATES, BEGUN_NEGATED, LATE_TOTAL, STOP = 28, 29, 30, 31, 32
+FORGOTTEN = 33  # before it events may be missing that patterns added since would have held
 FREE = 40  # heads of the lists of free blocks, by size
 META = 128
 

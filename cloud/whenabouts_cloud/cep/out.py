@@ -17,10 +17,15 @@ class Out:
 
     `matches` (m, width) by told_at, then lexicographic; `told_at` (m,) is the event on whose arrival each was told, -1 when
     time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and hold no
-    more. `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches
-    they would have added to and removed from what is still held (no rows from methods that do not look). `probability` (m,)
-    of matches is 1 in mode certain, that of the whole match in mode over, and nan in the others. For each row of the last
-    three of the rest, `..._by` is the event that took it back or was late, and `..._pattern` the pattern.
+    more. `probability` (m,) of matches is 1 in mode certain, that of the whole match in mode over, and nan in the others.
+
+    `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches that
+    each is sure to have added to, or removed from, those of the events taken in before it (no rows from methods that do
+    not look). What rests on events that may be dropped is not among them: t_max before the frontier less the longest stamp
+    and the widest window (less two, where a negation leads), as positives or as what a negation forbids.
+
+    For each row of retractions and of what is late, `..._by` is the event that took it back or was late, and
+    `..._pattern` the pattern.
     """
 
     matches: Rows

@@ -73,8 +73,20 @@ class Compiled:
     width: int
     most: int  # positives of a variant at most
     classes: int
-    window: int
+    hold: int
     longest: int
+
+
+def hold_of(plans: Iterable[Plan]) -> int:
+    """Ticks behind the frontier that events are held: the widest window; for a plan with a leading negation two of them.
+
+    So what an event that is late by at most a window would have added is known there too: the gap before it.
+    """
+    return max((plan.window * (2 if _has_leading_negation(plan) else 1) for plan in plans), default=0)
+
+
+def _has_leading_negation(plan: Plan) -> bool:
+    return any(not negation.left for variant in plan.variants for negation in variant.negations)
 
 
 class Kind(NamedTuple):
@@ -184,7 +196,7 @@ def compile_plans(
         program, numbered, tuple(tables.classes), tuple(tables.attributes), tuple(needed), conditions, names,
         max((plan.width for plan in numbered.values()), default=0),
         max((len(v.classes) for plan in numbered.values() for v in plan.variants), default=0),
-        len(tables.classes), max((plan.window for plan in numbered.values()), default=0),
+        len(tables.classes), hold_of(numbered.values()),
         max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
     )  # fmt: skip
 

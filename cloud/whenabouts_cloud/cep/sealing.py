@@ -60,8 +60,8 @@ def is_own(count: int, index: int, s: Scratch) -> bool:
 
 
 @bare
-def violated(p: Program, state: State, k: int, node: int, count: int, window: int, oldest: int, s: Scratch) -> bool:
-    """Whether a stored event, not older than `oldest`, violates negation k of what is bound."""
+def violated(p: Program, state: State, k: int, node: int, count: int, window: int, s: Scratch) -> bool:
+    """Whether a stored event violates negation k of what is bound."""
     nodes, pool = state.nodes, state.pool
     a, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
     if a > b:
@@ -76,7 +76,7 @@ def violated(p: Program, state: State, k: int, node: int, count: int, window: in
     place = first_from(pool, begin, end, a - reach_back(state.meta, pool))
     while place < end and pool[place, 0] <= b:
         latest = pool[place, 2] if intervals else pool[place, 0]
-        if latest >= a and latest >= oldest and not is_own(count, pool[place, 1], s):
+        if latest >= a and not is_own(count, pool[place, 1], s):
             first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
             if first == last:
                 return True

@@ -72,7 +72,7 @@ def emit(
     if sealed or eager:
         if p.variant[variant, of.V_OFFERED]:
             serial = meta[at.SERIAL] if not sealed else NONE
-            return offer(p, state, out, s, variant, node, FIRST, serial, moment, at.NEVER)
+            return offer(p, state, out, s, variant, node, FIRST, serial, moment)
         return tell(p, out, s, meta, variant)
     return at.DONE
 
@@ -106,7 +106,6 @@ def offer(
     kind: int,
     serial: int,
     moment: int,
-    oldest: int,
 ) -> Any:
     """Hands the match that is bound to the refinement, with the negated events that may lie in its gaps."""
     meta, pool = state.meta, state.pool
@@ -128,12 +127,7 @@ def offer(
         place = first_from(pool, begin, end, a - reach_back(meta, pool))
         while place < end and pool[place, 0] <= b:
             latest = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-            if (
-                latest >= a
-                and latest >= oldest
-                and not is_own(count, pool[place, 1], s)
-                and _forbids(p, state, k, place, latest, s)
-            ):
+            if latest >= a and not is_own(count, pool[place, 1], s) and _forbids(p, state, k, place, latest, s):
                 if filled >= len(out.negated):
                     return at.MORE_NEGATED
                 out.negated[filled, 0] = k - p.variant[variant, of.V_NEGATION]
@@ -188,7 +182,8 @@ def search(
 ) -> Any:  # fmt: skip
     """All matches in which the event stands at `position`; for REMOVE (position -1) all that it would violate.
 
-    `index` is the event's, for REMOVE its class. Its attributes are at EVENT_PLACE.
+    `index` is the event's, for REMOVE its class. Its attributes are at EVENT_PLACE. What a late event would change rests
+    only on events that are not older than `oldest`.
     """
     nodes, pool, meta = state.nodes, state.pool, state.meta
     first, count, window = (
@@ -227,7 +222,7 @@ def search(
         s.num[position, at.S_T], s.num[position, at.S_T_MAX], s.num[position, at.S_INDEX] = t, t_max, index
         for column in range(state.attrs.shape[1]):
             s.attrs[position, column] = s.attrs[at.EVENT_PLACE, column]
-        if not _agrees(p, state, s, variant, node, 1 << position, NONE, goal, oldest):
+        if not _agrees(p, state, s, variant, node, 1 << position, NONE):
             return at.DONE
     level, fresh = NONE, True
     while level >= 0:
@@ -280,7 +275,7 @@ def search(
         before = (1 << level) - 1
         if position >= 0:
             before |= 1 << position
-        if _agrees(p, state, s, variant, node, before | 1 << level, before, goal, oldest):
+        if _agrees(p, state, s, variant, node, before | 1 << level, before):
             level += 1
             fresh = True
     return at.DONE
@@ -317,9 +312,7 @@ def _fits(
 
 
 @bare
-def _agrees(
-    p: Program, state: State, s: Scratch, variant: int, node: int, bound: int, before: int, goal: int, oldest: int
-) -> bool:
+def _agrees(p: Program, state: State, s: Scratch, variant: int, node: int, bound: int, before: int) -> bool:
     """Whether the conditions and negations hold that can be decided by what is bound and could not before."""
     for k in range(p.variant[variant, of.V_CONDITION], p.variant[variant, of.V_CONDITION_END]):
         mask = p.condition[k, of.C_MASK]
@@ -334,7 +327,7 @@ def _agrees(
         mask = p.negation[k, of.N_MASK]
         if mask & bound != mask or mask & before == mask:
             continue
-        if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], oldest, s):
+        if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], s):
             return False
     return True
 
@@ -348,11 +341,13 @@ def _found(
     meta = state.meta
     if goal == TELL:
         return emit(p, state, out, s, variant, node, eager, longest, moment)
+    if not _gaps_held(p, s, variant, oldest):
+        return at.DONE
     if p.variant[variant, of.V_REFINED]:
         if goal == ADD:
-            return offer(p, state, out, s, variant, node, LATE_ADDED, NONE, moment, oldest)
+            return offer(p, state, out, s, variant, node, LATE_ADDED, NONE, moment)
         asked = forbidding(p, s, variant, t, t_max, index, state.attrs.shape[1])
-        return at.DONE if asked == 0 else offer(p, state, out, s, variant, node, LATE_REMOVED, asked, moment, oldest)
+        return at.DONE if asked == 0 else offer(p, state, out, s, variant, node, LATE_REMOVED, asked, moment)
     rows, row, more = (
         (out.added, meta[at.ADDED], at.MORE_ADDED) if goal == ADD else (out.removed, meta[at.REMOVED], at.MORE_REMOVED)
     )
@@ -371,6 +366,21 @@ def _found(
     else:
         meta[at.REMOVED] += 1
     return at.DONE
+
+
+@bare
+def _gaps_held(p: Program, s: Scratch, variant: int, oldest: int) -> bool:
+    """Whether all that could forbid the match that is bound is still held: no gap of it begins before `oldest`."""
+    count, window = p.variant[variant, of.V_WIDTH], p.variant[variant, of.V_WINDOW]
+    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
+        left, right = p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT]
+        if p.variant[variant, of.V_REFINED]:
+            begin, _ = possible_gap(left, right, count, window, s)
+        else:
+            begin, _ = gap(left, right, count, window, s)
+        if begin < oldest:
+            return False
+    return True
 
 
 @bare

@@ -22,7 +22,7 @@ VERSION = 3
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
     """The arrays of an engine that has seen nothing."""
     meta = np.zeros(at.META, np.int64)
-    meta[[at.FRONTIER, at.NEWEST, at.SWEPT]] = at.NEVER
+    meta[[at.FRONTIER, at.NEWEST, at.SWEPT, at.FORGOTTEN]] = at.NEVER
     meta[at.POOL_TOP], meta[at.NODE_TOP] = 4, 2
     meta[[at.PENDING_FREE, at.STAGED]] = -1
     nodes = np.zeros((MAIN_NODES, at.NODE + at.CHAIN_WORDS * classes), np.int64)
