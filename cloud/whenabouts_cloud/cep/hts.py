@@ -189,13 +189,11 @@ def insert(
     for column in range(extra):
         attrs[place, column] = values[row, column]
     nodes[node, field + at.RANGE] = begin << 32 | (end + 1)
-    if t > nodes[node, field + at.LAST]:
-        nodes[node, field + at.LAST] = t
+    nodes[node, field + at.LAST] = max(nodes[node, field + at.LAST], t)
     nodes[node, at.COUNT] += 1
     if t < nodes[node, at.MINIMUM]:
         nodes[node, at.MINIMUM] = t
-    if t_max > nodes[node, at.MAXIMUM]:
-        nodes[node, at.MAXIMUM] = t_max
+    nodes[node, at.MAXIMUM] = max(nodes[node, at.MAXIMUM], t_max)
     meta[at.STORED] += 1
     return True
 
