@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from whenabouts_cloud.cep.expressions import FIELDS, split_column
@@ -19,7 +20,8 @@ from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.cep.why_not import Explanation, Seen
+    from whenabouts_cloud.cep.causal import Clocks
+    from whenabouts_cloud.cep.explanation import Explanation, Seen
 
 MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
 IDENTITY = ("site", "gateway", "boot", "seq")
@@ -27,7 +29,7 @@ READ = pa.schema(
     [
         ("site", pa.string()), ("gateway", pa.string()), ("boot", pa.int64()), ("seq", pa.int64()), ("stream", pa.string()),
         ("kind", pa.string()), ("key", pa.string()), ("value", pa.string()), ("unit", pa.string()), ("attrs", pa.string()),
-        ("t_min", pa.int64()), ("t_max", pa.int64()),
+        ("t_min", pa.int64()), ("t_max", pa.int64()), ("vclock", pa.list_(pa.int64())),
     ]
 )  # fmt: skip
 INT64_MAX = (1 << 63) - 1
@@ -53,16 +55,16 @@ def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_na
     TIME is ISO 8601, UTC if it names no zone, or microseconds since 1970. The answer is about the event of KEY nearest to it
     that could play a part in the pattern.
     """
-    from whenabouts_cloud.cep.why_not import lines, why_not  # loads numba
+    from whenabouts_cloud.cep.explanation import lines
+    from whenabouts_cloud.cep.why_not import why_not  # loads numba
 
     rule, time_us = _rule(rule_file, rule_name), _time_us(time)
     if not landing.is_dir():
         raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
     rows, repeats, cut = read_rows(landing, rule, key, time_us)
-    try:
-        found = why_not(rule.pattern, rule.type_names, seen(rule, rows, key), time_us, rule.longest_us)
-    except ValueError as error:
-        raise click.UsageError(f"rule {rule.name}: {error}") from None
+    events = seen(rule, rows, key)
+    clocks = clocks_of(landing, [row for _, row in events]) if rule.pattern.mode == "causal" else None
+    found = why_not(rule.pattern, rule.type_names, [one for one, _ in events], time_us, rule.longest_us, clocks)
     if as_json:
         click.echo(json.dumps(_as_json(rule, key, found, len(rows), repeats, cut)))
         return
@@ -86,21 +88,45 @@ def read_rows(landing: Path, rule: CepRule, key: str, time_us: int) -> tuple[lis
     wanted = (ds.field("t_max") >= first) & (ds.field("t_min") <= last)
     if rule.pattern.per_key:
         wanted &= ds.field("key") == key
-    try:
-        # Names that begin with "_" or "." are passed over: promises, dead letters, files that are being written.
-        rows = ds.dataset(landing, schema=READ, format="parquet").scanner(filter=wanted).head(MAX_ROWS + 1).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        raise click.ClickException(
-            f"--landing {landing}: cannot be read ({error}), expected what the ingest writes"
-        ) from None
+    rows = _read(landing, wanted, MAX_ROWS + 1).to_pylist()
     once = {tuple(row[name] for name in IDENTITY): row for row in reversed(rows[:MAX_ROWS])}
     kept = [row for row in once.values() if row["kind"] not in NO_EVENT_KINDS]
     return kept, len(rows[:MAX_ROWS]) - len(once), len(rows) > MAX_ROWS
 
 
-def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[Seen]":
-    """The readings as events of the rule, one for each stream that covers a reading."""
-    from whenabouts_cloud.cep.why_not import Seen
+def _read(landing: Path, wanted: ds.Expression, limit: int) -> pa.Table:
+    try:
+        # Names that begin with "_" or "." are passed over: promises, dead letters, files that are being written.
+        return ds.dataset(landing, schema=READ, format="parquet").scanner(filter=wanted).head(limit)
+    except (OSError, pa.ArrowException) as error:
+        raise click.ClickException(
+            f"--landing {landing}: cannot be read ({error}), expected what the ingest writes"
+        ) from None
+
+
+def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
+    """The vector clocks of readings; what their counts stand for is told by state readings of the same boots.
+
+    Raises:
+        click.ClickException: a file of the landing cannot be read, or more than MAX_ROWS readings tell views.
+    """
+    from whenabouts_cloud.cep.views import MARK, Views, runs_of
+
+    boots = sorted({row["boot"] for row in rows})
+    states = _read(landing, ds.field("boot").isin(boots) & pc.match_substring(ds.field("attrs"), MARK), MAX_ROWS + 1)
+    if states.num_rows > MAX_ROWS:
+        raise click.ClickException(
+            f"--landing {landing}: found more than {MAX_ROWS} readings that tell views, expected at most that many; "
+            "ask about a copy with the hours around TIME alone"
+        )
+    views = Views()
+    views.add(runs_of(states))
+    return views.clocks_of(pa.Table.from_pylist(rows, schema=READ))
+
+
+def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[tuple[Seen, dict[str, Any]]]":
+    """The readings as events of the rule, one for each stream that covers a reading, each with its reading."""
+    from whenabouts_cloud.cep.explanation import Seen
 
     columns = [name for name in rule.plan().attributes if name not in ("t_min", "t_max")]
     codes: dict[str, int] = {}
@@ -115,7 +141,7 @@ def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[Seen]":
             if stream.matches(row["site"], row["stream"]):
                 name = f"{row['stream']}@{row['site']}/{row['gateway']} {row['boot']}:{row['seq']}"
                 t_min, t_max = (row[side] + stream.offset_us for side in ("t_min", "t_max"))
-                found.append(Seen(code, t_min, t_max, name, numbers, row["key"] == key))
+                found.append((Seen(code, t_min, t_max, name, numbers, row["key"] == key), row))
     return found
 
 

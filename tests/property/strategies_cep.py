@@ -6,9 +6,11 @@ can write: an inner negation stands between positives of which all left ones com
 
 from fractions import Fraction
 
+import numpy as np
 from hypothesis import strategies as st
 
 from reference.cep import Case, Event
+from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.plan import NEGATED, EventClass, Negation, Plan, Program, Step, Variant
 
 ATTRIBUTES = ("v", "u")
@@ -195,3 +197,21 @@ def _advances(
             source = draw(st.sampled_from(sorted({e.source for e in events} or {0})))
             found.append((after, {source: min([e.t_max for e in rest if e.source == source], default=end) + bold}))
     return tuple(found)
+
+
+@st.composite
+def clocks_of(draw, events):
+    """Vector clocks of two gateways that agree with true times inside the stamps: knowledge comes from strictly before."""
+    true = [draw(st.integers(e.t, e.t_max)) for e in events]
+    process = [draw(st.integers(0, 1)) for _ in events]
+    known, vectors = np.zeros((2, 2), np.int64), np.zeros((len(events), 2), np.int64)
+    for time in sorted(set(true)):
+        before = known.copy()
+        for i in (i for i in range(len(events)) if true[i] == time):
+            p = process[i]
+            known[p, p] += draw(st.integers(0, 1))
+            if draw(st.booleans()):
+                known[p] = np.maximum(known[p], before[1 - p])
+            vectors[i] = known[p]
+    rank = np.argsort(np.argsort(np.array(true, np.int64), kind="stable"), kind="stable")
+    return Clocks(vectors, np.array(process, np.int64), rank)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from property.strategies_cep import cases, plans
+from property.strategies_cep import cases, clocks_of, plans
 from reference import cep as definition
 from reference.cep import Case, Event
 from support.cep_checks import check_arrival, check_late, check_sure, columns, run
@@ -173,24 +173,6 @@ def uncertain_plan(variant, mode, window, strict):
         Fraction(1, 2) if mode == "over" else Fraction(1),
         longest=4,
     )
-
-
-@st.composite
-def clocks_of(draw, events):
-    """Vector clocks of two gateways that agree with true times inside the stamps: knowledge comes from strictly before."""
-    true = [draw(st.integers(e.t, e.t_max)) for e in events]
-    process = [draw(st.integers(0, 1)) for _ in events]
-    known, vectors = np.zeros((2, 2), np.int64), np.zeros((len(events), 2), np.int64)
-    for time in sorted(set(true)):
-        before = known.copy()
-        for i in (i for i in range(len(events)) if true[i] == time):
-            p = process[i]
-            known[p, p] += draw(st.integers(0, 1))
-            if draw(st.booleans()):
-                known[p] = np.maximum(known[p], before[1 - p])
-            vectors[i] = known[p]
-    rank = np.argsort(np.argsort(np.array(true, np.int64), kind="stable"), kind="stable")
-    return Clocks(vectors, np.array(process, np.int64), rank)
 
 
 @st.composite

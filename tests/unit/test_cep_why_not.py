@@ -1,10 +1,13 @@
 """Why there is no match: what is named, for each way in which a pattern can fail. One unit is a second."""
 
+import numpy as np
 import pytest
 
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.cep import why_not as under_test
-from whenabouts_cloud.cep.why_not import Seen, lines, why_not
+from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.explanation import Seen, lines
+from whenabouts_cloud.cep.why_not import why_not
 
 NAMES = ["shelf", "till", "exit", "door"]
 S = 1_000_000
@@ -185,7 +188,44 @@ def test_limits_are_said(monkeypatch):
     assert "not every way was looked at" in lines(cut)[-1]
 
 
-def test_causal_is_refused():
-    """Its order is not that of time."""
-    with pytest.raises(ValueError, match="found CAUSAL"):
+def causal(text, time_s, *clocks):
+    """The explanation in causal order; of each event its process, and how many states of either it knows of."""
+    process, vectors = [p for p, *_ in clocks], [known for _, *known in clocks]
+    own = Clocks(np.array(vectors), np.array(process), np.arange(len(process)))
+    return why_not(Pattern.parse(THEFT + " CAUSAL"), NAMES, at(text), time_s * S, clocks=own)
+
+
+def test_in_causal_order_the_message_decides_and_not_the_time():
+    r"""
+    shelf   --(shelf, 1)--\-----------       the exit's gateway knows of the state after the one of the shelf
+    exit    ---------------\--(exit)--        by its wrong clock the exit came first
+    """
+    found = causal("shelf30 exit10", 30, (0, 1, 0), (1, 2, 1))
+    assert (found.verdict, names(found)) == ("match", ["shelf30", "exit10"])
+
+
+def test_in_causal_order_those_who_knew_nothing_of_each_other_are_named():
+    """No message between them: nobody can say which came first."""
+    found = causal("shelf10 exit30", 30, (0, 1, 0), (1, 0, 1))
+    assert (found.verdict, names(found)) == ("uncertain", [("uncertain", "shelf10"), "exit30"])
+    assert found.elements[0].reason == "and exit knew nothing of each other"
+
+
+def test_in_causal_order_the_wrong_way_round_is_said():
+    """The shelf knew of the exit."""
+    found = causal("shelf10 exit30", 30, (0, 1, 2), (1, 0, 1))
+    assert (found.verdict, found.elements[0].reason) == ("order", "is known to come after exit")
+
+
+def test_in_causal_order_only_what_is_known_to_lie_between_is_in_the_way():
+    """The till of the exit's gateway, which knew of the shelf; one that nobody heard of is not."""
+    between = causal("shelf10 till20 exit30", 30, (0, 1, 0), (1, 2, 1), (1, 2, 1))
+    assert (between.verdict, [b.event.name for b in between.blockers]) == ("blocked", ["till20"])
+    assert between.blockers[0].where == "lies after shelf and before exit"
+    assert causal("shelf10 till20 exit30", 30, (0, 1, 0), (1, 0, 1), (1, 2, 1)).verdict == "match"
+
+
+def test_in_causal_order_clocks_are_needed():
+    """Stamps do not tell it."""
+    with pytest.raises(ValueError, match="clocks: found none"):
         asked(THEFT + " CAUSAL", "shelf10", 10)

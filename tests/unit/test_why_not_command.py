@@ -1,10 +1,12 @@
 """`why-not` as a command: reads a landing, of it the key alone, and says why for people and for machines."""
 
 import json
+from collections import Counter
 
 import pytest
 from click.testing import CliRunner
 
+from support.cep_landing import CAUSAL, causal_expected, causal_readings
 from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.why_not_command import why_not_command
 
@@ -107,3 +109,32 @@ def test_mistakes_end_with_2(run, arguments, expected):
     done = run([], *arguments)
     assert done.exit_code == 2
     assert expected in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_causal_order_by_the_views_that_state_readings_tell(run, tmp_path):
+    """Asked all along a landing with two views: a match exactly where what the gateways knew makes one with the focus."""
+    rows, facts = causal_readings(seed=5, steps=400)
+    matches = {frozenset((gateway, seq) for _, gateway, seq in match) for match in causal_expected(rows, facts)}
+    streams = "\n".join(f'STREAM {name} FROM "{place}" DELAY 1 h' for name, place in PLACES.items())
+    rules = tmp_path / "causal.wa"
+    rules.write_text(f"{streams}\nRULE unpaid {CAUSAL}\n")
+    verdicts = Counter()
+    for number, row in enumerate([r for r in rows if r["key"] == "hot"][::6]):
+        done = run([] if number else [rows], "hot", row["t_min"], "--json", "--rule", str(rules))
+        found = json.loads(done.stdout)
+        verdicts[found["verdict"]] += 1
+        shown = frozenset(place(e["event"]["reading"]) for e in found["elements"] if e["failure"] is None)
+        focus = place(found["focus"]["reading"])
+        assert (found["verdict"] == "match") == any(focus in match for match in matches), done.stdout
+        assert found["verdict"] != "match" or shown in matches
+    assert verdicts["match"] > 3
+    assert verdicts["uncertain"] > 3
+
+
+PLACES = {"shelf": "shelf/#", "till": "till/tags", "exit": "exit/tags"}
+
+
+def place(reading):
+    """Gateway and number of a reading by its name: shelf/1@hall/g0 1:17."""
+    gateway, number = reading.partition("@")[2].split(" ")
+    return gateway.split("/")[1], int(number.split(":")[1])

@@ -7,105 +7,65 @@ element without one the event is named that fails by least, and what it fails. I
 named.
 
 A search from one element to the next with bounds; it stops after MAX_STEPS and says so, for patterns with many repetitions
-have more ways than can be looked at. Only the MAX_EVENTS events nearest to the time are looked at. CAUSAL is not explained:
-its order rests on vector clocks. What SKIP leaves out is shown as the match that it is.
+have more ways than can be looked at. Only the MAX_EVENTS events nearest to the time are looked at. In CAUSAL, vector clocks
+say which of two events came first, or that nobody can know. What SKIP leaves out is shown as the match that it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 import numpy as np
 
+from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.conditions import of_columns
-from whenabouts_cloud.cep.downsets import Ints
-from whenabouts_cloud.cep.obstacles import harmless
+from whenabouts_cloud.cep.downsets import Ints, downsets
+from whenabouts_cloud.cep.explanation import (
+    FAILURES,
+    MAX_EVENTS,
+    MAX_STEPS,
+    Blocker,
+    Element,
+    Explanation,
+    Seen,
+    Verdict,
+    duration,
+)
+from whenabouts_cloud.cep.obstacles import Bools, harmless, outside_window
 from whenabouts_cloud.cep.pattern import Negated, Pattern, leaves
 from whenabouts_cloud.cep.plan import NEGATED, Negation, Plan, Program, Variant
 from whenabouts_cloud.cep.uncertain import refine
 
-MAX_EVENTS = 500  # nearest to the time; the others are left out, and counted
-MAX_STEPS = 20_000  # of the search: some seconds
 MAX_TIES = 64  # equally long ways that are compared in what they lack
-
-# From near to far: a match; complete, but a negated event is in the way; complete, but not probable enough or never all at
-# once; an element's event fails a condition, its order is uncertain, it is beyond the window, it is in the wrong order;
-# there is no such event; no event of the pattern at all.
-Verdict = Literal["match", "blocked", "improbable", "condition", "uncertain", "window", "order", "missing", "nothing"]
-_FAILURES: tuple[Verdict, ...] = ("condition", "uncertain", "window", "order", "missing")
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """An event: closed interval in microseconds, its name, numbers that conditions read, whether it may be the focus.
-
-    Equal to nothing but itself: two events may agree in all of that.
-    """
-
-    type_code: int
-    t_min: int
-    t_max: int
-    name: str = ""
-    columns: Mapping[str, float] | None = None
-    may_be_focus: bool = True
-
-
-@dataclass(frozen=True)
-class Element:
-    """A place of the match: the event that fills it, or the one that comes nearest, and why it does not (empty: it does)."""
-
-    name: str
-    event: Seen | None
-    failure: Verdict | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class Blocker:
-    """An event that a negation forbids, and where it lies."""
-
-    negation: str
-    event: Seen
-    where: str
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What there is to say. `probability` is of OVER alone, `left_out` counts events beyond MAX_EVENTS.
-
-    `searched_all` is false where the search ended early: then there may be a nearer way.
-    """
-
-    verdict: Verdict
-    time_us: int
-    focus: Seen | None
-    elements: tuple[Element, ...]
-    blockers: tuple[Blocker, ...]
-    probability: float | None
-    left_out: int
-    searched_all: bool
 
 
 def why_not(
-    pattern: Pattern, type_names: Sequence[str], events: Sequence[Seen], time_us: int, longest_us: int = 0
-) -> Explanation:
+    pattern: Pattern, type_names: Sequence[str], events: Sequence[Seen], time_us: int, longest_us: int = 0,
+    clocks: Clocks | None = None,
+) -> Explanation:  # fmt: skip
     """Explains the events of one key, within two windows of the time at least; type codes are places in type_names.
 
+    `clocks` are those of the events, which CAUSAL asks.
+
     Raises:
-        ValueError: the pattern is CAUSAL or does not fit the type names.
+        ValueError: the pattern does not fit the type names, or is CAUSAL and there are no clocks.
     """
-    if pattern.mode == "causal":
-        raise ValueError("found CAUSAL, expected CERTAIN, POSSIBLE or OVER: orders by vector clocks are not explained")
-    near = sorted(events, key=lambda e: (_distance(e, time_us), e.t_min, e.t_max, e.name))
-    left_out = max(0, len(near) - MAX_EVENTS)
-    asked = _Question(pattern, type_names, near[:MAX_EVENTS], longest_us)
+    if pattern.mode == "causal" and clocks is None:
+        raise ValueError("clocks: found none, expected those of the events, for the pattern is CAUSAL")
+
+    def distance(n: int) -> tuple[int, int, int, str]:
+        one = events[n]
+        return max(one.t_min - time_us, time_us - one.t_max, 0), one.t_min, one.t_max, one.name
+
+    near = sorted(range(len(events)), key=distance)
+    left_out, near = max(0, len(near) - MAX_EVENTS), near[:MAX_EVENTS]
+    own = clocks.take(near) if clocks is not None and pattern.mode == "causal" else None
+    asked = _Question(pattern, type_names, [events[n] for n in near], longest_us, own)
     focus = next((e for e in asked.events if e.may_be_focus and asked.can_play(e)), None)
     if focus is None:
         return Explanation("nothing", time_us, None, (), (), None, left_out, True)
     found = asked.nearest(focus)
     failures = [e.failure for e in found.elements if e.failure is not None]
-    verdict = max(failures, key=_FAILURES.index) if failures else found.verdict
+    verdict = max(failures, key=FAILURES.index) if failures else found.verdict
     return Explanation(
         verdict, time_us, focus, found.elements, found.blockers, found.probability, left_out, asked.steps < MAX_STEPS
     )
@@ -145,11 +105,18 @@ class _Condition:
 
 
 class _Question:
-    """A pattern, its plan, and the events."""
+    """A pattern, its plan, and the events; `before` is who came before whom, by place, where clocks decide it."""
 
-    def __init__(self, pattern: Pattern, type_names: Sequence[str], events: list[Seen], longest_us: int) -> None:
+    def __init__(
+        self, pattern: Pattern, type_names: Sequence[str], events: list[Seen], longest_us: int, clocks: Clocks | None
+    ) -> None:
         self.pattern, self.plan, self.type_names = pattern, pattern.plan(type_names, longest_us), type_names
-        self.events, self.steps = events, 0
+        self.events, self.steps, self.clocks = events, 0, clocks
+        self.index = {event: n for n, event in enumerate(events)}
+        self.before: Bools | None = None
+        if clocks is not None:
+            places = np.indices((len(events), len(events)))
+            self.before = clocks.before(places[0], places[1])
         # One condition at a time, so that the one that fails can be named as it was written.
         single = [(one.text(), replace(pattern, where=(one,)).plan(type_names, longest_us)) for one in pattern.where]
         self.conditions = [list(_conditions(v, single)) for v in range(len(self.plan.variants))]
@@ -173,6 +140,7 @@ class _Search:
         self.conditions = question.conditions[number]
         names = question.pattern.names
         self.names = [names[column] for column in self.variant.columns]
+        self.covers = () if question.before is None else downsets(self.variant).covers
         self.playing = [[e for e in question.events if self._is_type(e, i)] for i in range(len(self.names))]
         self.most, self.found = 0, list[dict[int, Seen]]()
 
@@ -226,20 +194,11 @@ class _Search:
 
     def _failures(self, chosen: Mapping[int, Seen], place: int, event: Seen) -> Iterator[tuple[Verdict, int, str]]:
         """What keeps an event from an element beside those chosen: (failure, by how much, text)."""
-        certain = self.q.plan.mode == "certain"
         for other, one in chosen.items():
-            for first, then, is_first in ((event, one, True), (one, event, False)):
-                if self.variant.before[other if is_first else place] >> (place if is_first else other) & 1 == 0:
-                    continue
-                if first.t_min >= then.t_max and not first.t_min == then.t_min == first.t_max == then.t_max:
-                    word = "after" if is_first else "before"
-                    yield "order", first.t_min - then.t_max, f"comes {word} {self.names[other]}"
-                elif first.t_min >= then.t_max:
-                    yield "uncertain", 0, f"comes at the same time as {self.names[other]}"
-                elif certain and first.t_max >= then.t_min:
-                    by = first.t_max - then.t_min
-                    text = f"overlaps {self.names[other]} by {duration(by)}, so which came first is not certain"
-                    yield "uncertain", by, text
+            if self.variant.before[other] >> place & 1:
+                yield from self._disorder(place, event, other, one, self.names[other], "after")
+            if self.variant.before[place] >> other & 1:
+                yield from self._disorder(other, one, place, event, self.names[other], "before")
         beyond = self._beyond([*chosen.values(), event])
         if beyond > 0:
             yield "window", beyond, f"is {duration(beyond)} beyond the window"
@@ -247,6 +206,24 @@ class _Search:
         for condition in self.conditions:
             if place in condition.needs and condition.needs <= bound.keys() and not condition.holds(bound):
                 yield "condition", 0, f"fails {condition.text}"
+
+    def _disorder(
+        self, earlier: int, first: Seen, later: int, then: Seen, other: str, word: str
+    ) -> Iterator[tuple[Verdict, int, str]]:
+        """What keeps an event from coming before one of a later element; `word` is where it came beside the other."""
+        if self.q.before is not None:
+            x, y = self.q.index[first], self.q.index[then]
+            if self.q.before[y, x]:
+                yield "order", 0, f"is known to come {word} {other}"
+            elif self.covers[later] >> earlier & 1 and not self.q.before[x, y]:
+                yield "uncertain", 0, f"and {other} knew nothing of each other"
+        elif first.t_min == then.t_min == first.t_max == then.t_max:
+            yield "uncertain", 0, f"comes at the same time as {other}"
+        elif first.t_min >= then.t_max:
+            yield "order", first.t_min - then.t_max, f"comes {word} {other}"
+        elif self.q.plan.mode == "certain" and first.t_max >= then.t_min:
+            by = first.t_max - then.t_min
+            yield "uncertain", by, f"overlaps {other} by {duration(by)}, so which came first is not certain"
 
     def _beyond(self, events: Sequence[Seen]) -> int:
         """By how much events surely, or where uncertainty is allowed possibly, miss the window."""
@@ -270,10 +247,10 @@ class _Search:
             nearest = min((self._why(chosen, place, e) for e in others), default=None, key=lambda why: why[0])
             if nearest is None:
                 elements.append(Element(name, None, "missing", "no such event"))
-                rank, beyond = max(rank, _FAILURES.index("missing")), 0
+                rank, beyond = max(rank, FAILURES.index("missing")), 0
             else:
                 (_, worst, _, by, _), event, text = nearest
-                elements.append(Element(name, event, _FAILURES[worst], text))
+                elements.append(Element(name, event, FAILURES[worst], text))
                 rank, beyond = max(rank, worst), beyond + by
         lacking = len(self.names) - len(chosen)
         without = int(self.focus not in chosen.values())
@@ -282,23 +259,23 @@ class _Search:
     def _why(
         self, chosen: Mapping[int, Seen], place: int, event: Seen
     ) -> tuple[tuple[int, int, int, int, int], Seen, str]:
-        failures = sorted(self._failures(chosen, place, event), key=lambda f: (-_FAILURES.index(f[0]), -f[1]))
+        failures = sorted(self._failures(chosen, place, event), key=lambda f: (-FAILURES.index(f[0]), -f[1]))
         if not failures:  # nothing is in its way but the limit of the search, or that the focus must be part of it
             return (0, 0, 0, 0, event.t_min), event, "was not looked at"
         kinds = {kind for kind, _, _ in failures}
-        worst = _FAILURES.index(failures[0][0])
+        worst = FAILURES.index(failures[0][0])
         texts = dict.fromkeys(text for _, _, text in failures)
         return (len(kinds), worst, len(texts), failures[0][1], event.t_min), event, " and ".join(texts)
 
     def _complete(self, chosen: Mapping[int, Seen]) -> _Way:
         """A way that lacks nothing: a match, or what is in its way."""
         events = [chosen[place] for place in range(len(self.names))]
-        plan, index = self.q.plan, {e: n for n, e in enumerate(self.q.events)}
+        plan, index = self.q.plan, self.q.index
         negated = [self._forbidden(n, events) for n in self.variant.negations]
         t_min, t_max = (np.array([[getattr(e, side) for e in events]], np.int64) for side in ("t_min", "t_max"))
         ids = np.array([[index[e] for e in events]], np.int64)
         in_gaps = [_columns(found, index) for found in negated]
-        keep, probability = refine(self.variant, plan, t_min, t_max, in_gaps, ids, exact=True)
+        keep, probability = refine(self.variant, plan, t_min, t_max, in_gaps, ids, self.q.clocks, exact=True)
         blockers = tuple(
             Blocker(self._label(n), x, self._where(n, events, x))
             for n, found in zip(self.variant.negations, negated, strict=True)
@@ -325,14 +302,25 @@ class _Search:
             and (not wanted.condition or of_class.holds({0: x}))
             and (not negation.condition or across.holds({**bound, NEGATED: x}))
         ]
-        if not found:
-            return []
+        if not found or self.q.before is not None:
+            return [x for x in found if self._in_causal_gap(negation, events, x)]
         t_min, t_max = (
             np.array([[getattr(e, side) for e in events]] * len(found), np.int64) for side in ("t_min", "t_max")
         )
         x_min, x_max = (np.array([getattr(x, side) for x in found], np.int64) for side in ("t_min", "t_max"))
         out = harmless(negation.left, negation.right, plan, t_min, t_max, x_min, x_max)
         return [x for x, harm in zip(found, out, strict=True) if not harm]
+
+    def _in_causal_gap(self, negation: Negation, events: list[Seen], x: Seen) -> bool:
+        """Whether it is known to come behind all on the left and before all on the right; the window is asked of stamps."""
+        assert self.q.before is not None
+        at = [self.q.index[e] for e in events]
+        left, right = ([at[n] for n in range(len(at)) if mask >> n & 1] for mask in (negation.left, negation.right))
+        t_min, t_max = (np.array([[getattr(e, side) for e in events]], np.int64) for side in ("t_min", "t_max"))
+        early, late = outside_window(self.q.plan, t_min, t_max, np.array([x.t_min]), np.array([x.t_max]))
+        after = self.q.before[left, self.q.index[x]].all() if left else not early[0]
+        before = self.q.before[self.q.index[x], right].all() if right else not late[0]
+        return bool(after and before)
 
     def _label(self, negation: Negation) -> str:
         """The negated element as it was written, or the selection that stands for it."""
@@ -344,7 +332,9 @@ class _Search:
 
     def _where(self, negation: Negation, events: list[Seen], x: Seen) -> str:
         left, right = ([n for n in range(len(events)) if mask >> n & 1] for mask in (negation.left, negation.right))
-        surely = all(events[n].t_max < x.t_min for n in left) and all(x.t_max < events[n].t_min for n in right)
+        surely = self.q.before is not None or (
+            all(events[n].t_max < x.t_min for n in left) and all(x.t_max < events[n].t_min for n in right)
+        )
         word = "lies" if surely else "may lie"
         after, before = (" and ".join(self.names[n] for n in side) for side in (left, right))
         if after and before:
@@ -378,63 +368,3 @@ def _value(event: Seen, column: str) -> float:
     if column in ("t_min", "t_max"):
         return float(getattr(event, column))
     return float("nan") if event.columns is None else event.columns.get(column, float("nan"))
-
-
-def _distance(event: Seen, time_us: int) -> int:
-    return max(event.t_min - time_us, time_us - event.t_max, 0)
-
-
-def lines(found: Explanation) -> list[str]:
-    """The explanation for people: the verdict, then a line for each element and each event in the way."""
-    said = [_HEADLINES[found.verdict]]
-    width = max((len(e.name) for e in found.elements), default=0)
-    for element in found.elements:
-        at = "" if element.event is None else f"{moment(element.event)}  {element.event.name}".rstrip()
-        if element.failure is None:
-            said.append(f"  {element.name:<{width}}  {at}")
-        else:
-            said.append(f"  {element.name:<{width}}  missing: {f'{at} {element.reason}' if at else element.reason}")
-    said += [f"  {b.negation}: {moment(b.event)}  {b.event.name} {b.where}" for b in found.blockers]
-    if found.probability is not None:
-        said.append(f"  probability {found.probability:.6g}")
-    if found.left_out:
-        said.append(f"  {found.left_out} events further from the time were not looked at: the limit is {MAX_EVENTS}")
-    if not found.searched_all:
-        said.append(f"  not every way was looked at: the search ended after {MAX_STEPS} steps")
-    return said
-
-
-_HEADLINES: dict[Verdict, str] = {
-    "match": "a match",
-    "blocked": "complete, but a negated event is in the way",
-    "improbable": "complete, but not probable enough, or not possible all at once",
-    "condition": "not complete: an event fails a condition",
-    "uncertain": "not complete: the order of two events is not certain",
-    "window": "not complete: an event is beyond the window",
-    "order": "not complete: an event is in the wrong order",
-    "missing": "not complete: there is no such event",
-    "nothing": "no event around that time could play a part",
-}
-
-
-def moment(event: Seen) -> str:
-    """When it happened, UTC; microseconds since 1970 where no calendar goes."""
-    try:
-        first, last = (
-            datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us) for us in (event.t_min, event.t_max)
-        )
-    except OverflowError:
-        return f"{event.t_min} .. {event.t_max} us"
-    shown = first.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    if event.t_min == event.t_max:
-        return shown
-    later = last.time().isoformat(timespec="microseconds") if first.date() == last.date() else last.isoformat()
-    return f"{shown} .. {later}"
-
-
-def duration(us: int) -> str:
-    """In the largest unit in which it is short."""
-    for unit, size in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000)):
-        if us >= size:
-            return f"{us / size:.6g} {unit}"
-    return f"{us} us"
