@@ -1,14 +1,11 @@
 """The engine by small examples, its errors, its limits, and that idle keys leave nothing behind."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from whenabouts_cloud.cep import LimitError, Pattern, detect, engine, infa_hts
 from whenabouts_cloud.cep.hts import find, find_or_add, forget, packed_places, recent_from, rehash
 from whenabouts_cloud.cep.layout import NODE_TOP, NODES, POOL_TOP
-from whenabouts_cloud.cep.plan import plan_of
 from whenabouts_cloud.cep.sealing import pop, push, raise_source
 from whenabouts_cloud.cep.store import more_nodes, more_pool, more_sources, new_state
 from whenabouts_cloud.compiled import bare
@@ -87,67 +84,6 @@ def test_each_source_promises_for_itself():
     assert len(one.advance({9: 4}).matches) == 0
     assert one.advance({9: 5}).matches.tolist() == [[0, 1, 2]]
     assert one.frontier == 5
-
-
-def test_a_late_event_is_reported_with_what_it_would_change():
-    """
-    t      1   2   3   5          20
-           A   B   C   D          A, and f = 20: then C and another B come
-    """
-    one = engine(ABNCD, "ABCD", k=0)
-    out = feed(one, (A, 1, 1), (B, 1, 2), (D, 1, 5), (A, 2, 20), (C, 1, 3), (B, 1, 4))
-    assert out.matches.tolist() == [[0, 1, 2]]
-    assert out.late.tolist() == [4, 5]
-    assert (out.late_removed.tolist(), out.late_removed_by.tolist()) == ([[0, 1, 2]], [4])
-    assert (out.late_added.tolist(), out.late_added_by.tolist()) == ([[0, 5, 2]], [5])
-    assert one.counters["late_events"] == 2
-
-
-def test_a_late_event_removes_nothing_that_a_forgotten_event_had_forbidden():
-    """
-    t      7   7 (late)    11   14
-           A   A           D    A, and f = 13: the A of 7 is dropped, D was forbidden by it all along
-    """
-    one = engine(Pattern.parse("SEQ(!A, D) WITHIN 4"), "ABCD", k=1)
-    out = feed(one, (A, 1, 7), (D, 1, 11), (A, 1, 14), (A, 1, 7))
-    assert out.late.tolist() == [3]
-    assert out.late_removed.tolist() == []
-
-
-def test_a_leading_negation_is_held_for_another_window_so_that_late_matches_are_known():
-    """
-    t      3   9 .. 12    14
-           A   D (late)   D, and f = 13: nothing was in [5, 9), something in [3, 7]
-    """
-    late = [(D, 1, 9), (D, 1, 7)]
-    one = engine(Pattern.parse("SEQ(!A, D) WITHIN 4"), "ABCD", k=1)
-    out = feed(one, (A, 1, 3), (D, 1, 14), *late)
-    assert out.late.tolist() == [2, 3]
-    assert (out.late_added.tolist(), out.late_added_by.tolist()) == ([[2]], [2])
-
-
-def test_a_wider_pattern_brings_nothing_back_that_was_dropped_before_it_came():
-    """
-    t      8   9 (late)    12       f = 20
-           A   A           D        the A of 8, dropped when f came to 20, forbade D; a window of 100 is added then
-    """
-    one = engine(Pattern.parse("SEQ(!A, D) WITHIN 4"), "ABCD", k=0)
-    feed(one, (A, 1, 8), (D, 1, 12))
-    one.advance(20)
-    one.add(Pattern.parse("SEQ(B, C) WITHIN 100"))
-    assert feed(one, (A, 1, 9)).late_removed.tolist() == []
-
-
-def test_a_window_that_nothing_is_shorter_than_has_no_matches_for_a_late_event_to_remove():
-    """
-    t      7 ... 9 (late)
-             8             10, and f = 10
-    """
-    plan = replace(plan_of(Pattern.parse("SEQ(A, !A) WITHIN 0"), "ABCD"), strict_window=True)
-    one = engine(plan, "ABCD", k=0, longest=2)
-    out = one.feed(np.array([A, A, A]), np.ones(3, np.int64), np.array([8, 10, 7]), t_max=np.array([8, 10, 9]))
-    assert out.late.tolist() == [2]
-    assert out.late_removed.tolist() == []
 
 
 def test_several_patterns_tell_which_of_them():

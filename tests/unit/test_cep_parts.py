@@ -17,10 +17,10 @@ from whenabouts_cloud.cep.hashing import home
 from whenabouts_cloud.cep.held_clocks import HeldClocks
 from whenabouts_cloud.cep.hts import insert, sweep
 from whenabouts_cloud.cep.infa import chain_completes
-from whenabouts_cloud.cep.kernel import sort_rows
 from whenabouts_cloud.cep.offered import Offered
 from whenabouts_cloud.cep.plan import EventClass, Plan, Variant
 from whenabouts_cloud.cep.program import compile_plans
+from whenabouts_cloud.cep.row_order import sort_rows
 from whenabouts_cloud.cep.search import search
 from whenabouts_cloud.cep.search_plain import search_plain
 from whenabouts_cloud.cep.skip import Skipper

@@ -9,10 +9,13 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
+from whenabouts_cloud.cep.found import AGAIN, FIRST, NO_MOMENT, NONE, TELL, breaks, negates, offer, tell
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
 from whenabouts_cloud.cep.infa import absent, chain_completes
+from whenabouts_cloud.cep.late import note_late
 from whenabouts_cloud.cep.layout import Block, Results, Scratch, State
 from whenabouts_cloud.cep.program import Program
+from whenabouts_cloud.cep.row_order import sort_rows
 from whenabouts_cloud.cep.sealing import (
     bind_pending,
     enter,
@@ -22,21 +25,7 @@ from whenabouts_cloud.cep.sealing import (
     raise_source,
     violated,
 )  # fmt: skip
-from whenabouts_cloud.cep.search import (
-    ADD,
-    AGAIN,
-    FIRST,
-    NO_MOMENT,
-    NO_POSITION,
-    NONE,
-    NOT_EAGER,
-    REMOVE,
-    TELL,
-    breaks,
-    offer,
-    search,
-    tell,
-)  # fmt: skip
+from whenabouts_cloud.cep.search import search
 from whenabouts_cloud.cep.search_plain import search_plain
 from whenabouts_cloud.compiled import Array, bare, woven
 
@@ -64,7 +53,7 @@ def feed_block(
         if meta[at.STAGE] == ARRIVED:
             frontier = meta[at.FRONTIER]
             if t_max < frontier or t < frontier - longest:
-                status = _late(p, state, block, out, s, i, t, t_max, index, longest, hold)
+                status = note_late(p, state, block, out, s, i, t, t_max, index, longest, hold)
                 if status != at.DONE:
                     return status
                 _promise(state, block, by_source, k, i, t_max)
@@ -269,7 +258,7 @@ def _retract(
         variant = pending[one, at.P_VARIANT]
         count = p.variant[variant, of.V_WIDTH]
         if p.variant[variant, of.V_REFINED]:
-            if not _negates(p, variant, c):
+            if not negates(p, variant, c):
                 continue
             bind_pending(state, one, count, s)
             status = offer(p, state, out, s, variant, node, AGAIN, pending[one, at.P_SERIAL], index)
@@ -298,14 +287,6 @@ def _retract(
         out.retracted_at[row] = -one - 2
         meta[at.RETRACTED] = row + 1
     return at.DONE
-
-
-@bare
-def _negates(p: Program, variant: int, c: int) -> bool:
-    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-        if p.negation[k, of.N_CLASS] == c:
-            return True
-    return False
 
 
 @bare
@@ -356,117 +337,3 @@ def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, mo
             leave(state, place)
         free_pending(state, place)
     return at.DONE
-
-
-@bare
-def _late(
-    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, t: int, t_max: int, index: int,
-    longest: int, hold: int,
-) -> Any:  # fmt: skip
-    """Notes an event that came too late, with the matches it would have added or removed among what is held."""
-    meta, nodes = state.meta, state.nodes
-    begun = (meta[at.LATE], meta[at.ADDED], meta[at.REMOVED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS])
-    if begun[0] >= len(out.late):
-        return at.MORE_LATE
-    for column in range(state.attrs.shape[1]):
-        s.attrs[at.EVENT_PLACE, column] = block.attrs[i, column]
-    oldest = max(meta[at.FRONTIER] - longest - hold, meta[at.FORGOTTEN])
-    kind = block.type_code[i]
-    for place in range(p.type_start[kind], p.type_start[kind + 1]):
-        c = p.type_class[place]
-        if p.klass[c, of.K_TRUE] >= 0 and not block.true[p.klass[c, of.K_TRUE], i]:
-            continue
-        node = 0
-        if p.klass[c, of.K_KEYED]:
-            node = find(state.slots, nodes, block.key[i])
-            if node == 0:
-                node = at.EMPTY_NODE
-        for use in range(p.klass[c, of.K_USE], p.klass[c, of.K_USE_END]):
-            status = search(
-                p,
-                state,
-                out,
-                s,
-                p.use[use, of.U_VARIANT],
-                p.use[use, of.U_POSITION],
-                node,
-                t,
-                t_max,
-                index,
-                ADD,
-                oldest,
-                NOT_EAGER,
-                longest,
-                index,
-            )
-            if status != at.DONE:
-                _forget_late(meta, begun)
-                return status
-        for v in range(len(p.variant)):
-            if p.klass[c, of.K_FORBID] and p.variant[v, of.V_WINDOW] >= 0 and _negates(p, v, c):
-                status = search(
-                    p, state, out, s, v, NO_POSITION, node, t, t_max, c, REMOVE, oldest, NOT_EAGER, longest, index
-                )  # fmt: skip
-                if status != at.DONE:
-                    _forget_late(meta, begun)
-                    return status
-    out.late[begun[0]] = index
-    meta[at.LATE] = begun[0] + 1
-    meta[at.LATE_TOTAL] += 1
-    return at.DONE
-
-
-@bare
-def _forget_late(meta: Array, begun: Any) -> None:
-    """Takes back what was noted for a late event, for it will be noted anew."""
-    meta[at.ADDED], meta[at.REMOVED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = (
-        begun[1],
-        begun[2],
-        begun[3],
-        begun[4],
-    )
-
-
-@bare
-def sort_rows(rows: Array, which: Array, first: int, last: int, spare: Array) -> None:
-    """Rows [first, last) in lexicographic order, then by pattern: nearly in order, so by insertion, many by Shell's way."""
-    step = 1
-    while step * 16 < last - first:
-        step = step * 3 + 1
-    while step > 0:
-        for i in range(first + step, last):
-            if not _later(rows, which, i - step, i):
-                continue
-            for column in range(rows.shape[1]):
-                spare[column] = rows[i, column]
-            own = which[i] if len(which) else 0
-            j = i
-            while j - step >= first and _behind(rows, which, j - step, spare, own):
-                for column in range(rows.shape[1]):
-                    rows[j, column] = rows[j - step, column]
-                if len(which):
-                    which[j] = which[j - step]
-                j -= step
-            for column in range(rows.shape[1]):
-                rows[j, column] = spare[column]
-            if len(which):
-                which[j] = own
-        step //= 3
-
-
-@bare
-def _later(rows: Array, which: Array, a: int, b: int) -> bool:
-    """Whether row a belongs behind row b."""
-    for column in range(rows.shape[1]):
-        if rows[a, column] != rows[b, column]:
-            return bool(rows[a, column] > rows[b, column])
-    return bool(len(which) > 0 and which[a] > which[b])
-
-
-@bare
-def _behind(rows: Array, which: Array, a: int, spare: Array, own: int) -> bool:
-    """Whether row a belongs behind the spare one."""
-    for column in range(rows.shape[1]):
-        if rows[a, column] != spare[column]:
-            return bool(rows[a, column] > spare[column])
-    return bool(len(which) > 0 and which[a] > own)

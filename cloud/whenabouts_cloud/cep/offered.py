@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.found import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
 from whenabouts_cloud.cep.layout import CANDIDATE
 from whenabouts_cloud.cep.program import Compiled
-from whenabouts_cloud.cep.search import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
 from whenabouts_cloud.cep.skip import Skipper
 from whenabouts_cloud.cep.uncertain import refine
 from whenabouts_cloud.compiled import Array
