@@ -310,6 +310,7 @@ class Agent:
             self.clock.bound_us(now_us),
             self._ring.readings,
             self._ring.payload_bytes,
+            self.store.refused,  # what makes no reading among them: it is found out when it is stored
         )
         mqtt.publish(self._topic("beat"), encode_beat(beat), now_us, qos=0)
 
