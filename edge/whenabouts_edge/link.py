@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.draft import Draft
 from whenabouts_edge.port import Chunk
 from whenabouts_edge.reader import ReaderSession
 from whenabouts_edge.settings import ReaderConfig
