@@ -82,6 +82,7 @@ def test_a_healthy_gateway_needs_no_look():
         (replace(PORT, holders=((7, "whenabouts-edge", True),)), WHO, []),
         (replace(PORT, holders=((7, "python", True), (8, "cat", False))), WHO, [("is open in cat (8)", "end it")]),
         (replace(PORT, port="replay://tape", is_device=False, path=None), WHO, []),
+        (replace(PORT, path=replace(TTY, kind="folder")), WHO, [("is a folder, expected a serial port", "correct port")]),
         (replace(PORT, path=None), UserFacts("root", 0, frozenset({0})), [("does not exist", "plug")]),
     ],
 )  # fmt: skip
@@ -152,6 +153,7 @@ def test_every_stage_of_the_connection_has_its_own_fix(stage):
         ({"folder": "/var/lib", "path": PathFacts(0, 0, "root", 0o755), "spool": "none"},
          [("may not write to /var/lib", "sudo install -d -m 700 -o whenabouts /var/lib/whenabouts")]),
         ({"folder": "/var/lib", "path": PathFacts(0, 0, "root", 0o777), "spool": "none"}, []),
+        ({"path": replace(HOME, kind="file")}, [("is a file, expected a folder", "correct state_dir")]),
         ({"read_only": True}, [("read-only", "remount")]),
         ({"free_bytes": (256 << 20) + RESERVE_BYTES - 1}, [("the spool may take 256 more", "limit_mib")]),
         ({"free_bytes": (256 << 20) + RESERVE_BYTES}, []),
@@ -203,6 +205,7 @@ ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
     [
         (SECRET, (ETC,), "can be read", ""),
         (replace(SECRET, gid=0), (ETC,), "may not read", "sudo chgrp whenabouts /etc/x/secret; sudo chmod 640"),
+        (replace(SECRET, kind="folder"), (ETC,), "is a folder, expected a file", "correct password_file"),
         (None, (ETC,), "does not exist", "make it, or correct password_file"),
         (SECRET, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
         (None, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
@@ -223,6 +226,7 @@ def test_files_are_those_of_the_configuration(tmp_path):
     ca, rules = collect.files(parse(text))
     assert (ca.key, ca.path, ca.above[0][0], ca.above[-1][0]) == ("ca_file", None, "/", str(tmp_path))
     assert (rules.key, rules.path.uid, rules.above[-1][0]) == ("rules_file", os.geteuid(), str(tmp_path))
+    assert (rules.path.kind, rules.above[-1][1].kind) == ("file", "folder")
 
 
 def reader_lines(port: str) -> str:

@@ -189,7 +189,7 @@ def test_files_of_others_stay():
         (PROGRAM, 'state_dir = "/home/pi/state"\n' + EDITED, "state_dir: found /home/pi/state, which the service cannot"),
         (PROGRAM, 'state_dir = "state"\n' + EDITED, "state_dir: found state, expected a path that begins with /"),
         (PROGRAM, EDITED + '[broker]\nusername = "u"\npassword_file = "/var/tmp/secret"\n', "password_file: found /var/tmp"),
-        (PROGRAM, 'state_dir = "/data/a\\nUser=root"\n' + EDITED, "state_dir: found '/data/a"),
+        (PROGRAM, 'state_dir = "/data/a\\"User=root"\n' + EDITED, "state_dir: found '/data/a"),
     ],
 )  # fmt: skip
 def test_what_the_service_could_not_see_is_refused_with_a_reason(wanted, config, found):

@@ -223,7 +223,8 @@ def _path(path: str) -> PathFacts | None:
         group = grp.getgrgid(found.st_gid).gr_name
     except KeyError:
         group = str(found.st_gid)
-    return PathFacts(found.st_uid, found.st_gid, group, stat.S_IMODE(found.st_mode))
+    kind = "file" if stat.S_ISREG(found.st_mode) else "folder" if stat.S_ISDIR(found.st_mode) else ""
+    return PathFacts(found.st_uid, found.st_gid, group, stat.S_IMODE(found.st_mode), kind)
 
 
 def _holders(paths: set[str]) -> tuple[dict[str, list[int]], bool]:
