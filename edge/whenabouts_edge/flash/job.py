@@ -43,7 +43,7 @@ class Job:
             device, what = self._written(files)
             device.restart()
             return self._told(what, config)
-        with Arrival(config, self.made.files.get(CA_PATH)) as arrival:
+        with Arrival(config, self.made.files.get(CA_PATH), self.made.identity) as arrival:
             device, what = self._written(files)
             before = arrival.before()
             device.restart()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.modules import SHARED
-from whenabouts_edge.flash.provision import SEGMENT_BYTES
+from whenabouts_edge.flash.provision import KEY_PATH, SEGMENT_BYTES
 
 LIB = "/lib"
 CONFIG_PATH, MAIN_PATH = "/board.json", "/main.py"
@@ -94,7 +94,7 @@ def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, b
         "    from whenabouts_edge.board.run import forever\n\n"
         f'    forever("{CONFIG_PATH}")\n'
     )
-    files += [File(path, others[path]) for path in sorted(others)]
+    files += [File(path, others[path], secret=path == KEY_PATH) for path in sorted(others)]
     return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, main.encode())]
 
 
