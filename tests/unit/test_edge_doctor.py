@@ -159,6 +159,7 @@ def test_every_stage_of_the_connection_has_its_own_fix(stage):
         ({"free_bytes": (256 << 20) + RESERVE_BYTES}, []),
         ({"free_bytes": RESERVE_BYTES, "spool_bytes": 300 << 20}, []),
         ({"spool": "damaged", "problem": "page 3"}, [("page 3", "start the agent")]),
+        ({"spool": "folder"}, [("spool.sqlite is a folder, expected a file", "move it away")]),
         ({"spool": "in use"}, []), ({"spool": "unseen"}, []), ({"spool": "none"}, []),
         ({"set_aside": ("spool.sqlite.damaged-1",)}, [("spool.sqlite.damaged-1", ".recover")]),
     ],
@@ -317,6 +318,8 @@ def test_spools_whole_damaged_in_use_and_missing(tmp_path):
     assert facts.problem
     below = collect.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
     assert (below.folder, below.spool) == (str(tmp_path), "none")
+    (tmp_path / "a" / "spool.sqlite").mkdir(parents=True)
+    assert collect.disk(replace(config, state_dir=str(tmp_path / "a")), None).spool == "folder"
 
 
 def run(*arguments: object):

@@ -200,6 +200,8 @@ def _spool(path: Path, agent_pid: int | None) -> tuple[str, int, str]:
         return "none", 0, ""
     except OSError:
         return "unseen", 0, ""
+    if path.is_dir():
+        return "folder", 0, ""
     if agent_pid is not None:
         return "in use", size, ""
     if not os.access(path, os.R_OK):

@@ -101,7 +101,8 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
-    """state_dir or, where it is missing, the nearest folder above. spool: none, fine, in use, damaged or unseen."""
+    """state_dir or, where it is missing, the nearest folder above. spool: none, fine, in use,
+    damaged, folder or unseen."""
 
     state_dir: str
     folder: str
@@ -298,6 +299,7 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
         "none": Finding("spool", f"{spool} is not there yet"),
         "fine": Finding("spool", f"{spool} is whole"),
         "in use": Finding("spool", f"{spool} is in use by the agent, which checked it at its start"),
+        "folder": Finding("spool", f"{spool} is a folder, expected a file", "move it away"),
         "unseen": Finding("spool", f"{spool} cannot be read by this user; {NEEDS_SUDO}"),
         "damaged": Finding(
             "spool", f"{spool}: {disk.problem}", "start the agent: it sets the file aside and begins a new one"
