@@ -76,7 +76,7 @@ class _Reporter:
 
     def tick(self) -> None:
         counters = asdict(self._bridge.counters)
-        if any(counters[what] != self._told.get(what, 0) for what in ("landed", "dead", "repeats")):
+        if any(counters[what] != self._told.get(what, 0) for what in ("landed", "dead", "repeats", "refused", "unfit")):
             self._tell(counters)
 
     def last(self) -> None:
@@ -95,6 +95,8 @@ class _Reporter:
         text = f"landed {counters['landed']} readings in {counters['files']} files ({rate:.0f}/s)"
         for what in ("repeats", "conflicts"):
             text += f", {counters[what]} {what}" if counters[what] else ""
+        for what in ("refused", "unfit"):
+            text += f", {counters[what]} {what} at gateways" if counters[what] else ""
         if counters["dead"]:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self._bridge.dead_letters().items())
             text += f", {counters['dead']} dead letters ({reasons})"

@@ -233,7 +233,11 @@ class Agent:
         return min(self._clear_us[link.reader.name] - link.reach_us for link in self._links)
 
     async def _beat(self) -> None:
-        self._delivery.beat(self._time.sample, self._time.now_us())
+        self._delivery.beat(self._time.sample, self._time.now_us(), self._intake.refused, self._unfit)
+
+    @property
+    def _unfit(self) -> int:
+        return sum(link.link_state.unfit for link in self._links)
 
     def _birth(self) -> Birth:
         return birth(self.config, self._spool.boot, self._rules.streams, self._group)
@@ -265,6 +269,7 @@ class Agent:
             "boot": state.boot,
             "readings": state.next_seq,
             "refused": self._intake.refused,
+            "unfit": self._unfit,
             "spool": {"readings": state.readings, "bytes": state.payload_bytes, "limit_bytes": self._spool.limit_bytes},
             "broker": self._delivery.status(),
             "clock": {**self._time.status(), "frontier_us": self._delivery.frontier_us},

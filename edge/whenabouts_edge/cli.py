@@ -68,8 +68,11 @@ def run(config_file: Path, log_level: str) -> None:
     logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
     try:
         asyncio.run(_run(config))
-    except (SpoolError, RulesFileError) as error:
+    except SpoolError as error:
         raise click.ClickException(str(error)) from None
+    except RulesFileError as error:
+        click.echo(str(error), err=True)
+        sys.exit(2)
 
 
 async def _run(config: Config) -> None:
@@ -140,19 +143,20 @@ def status(config_file: Path, as_json: bool) -> None:
         state: dict[str, Any] = json.loads(path.read_text())
     except PermissionError:
         raise click.ClickException(f"{path}: found no permission to read; run it with sudo") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise click.ClickException(f"{path}: cannot read ({error}); has the agent run with this state_dir?") from None
     try:
         age_s = time.time() - state["written_us"] / 1e6
         problems = _problems(state, age_s)
-    except (KeyError, TypeError, AttributeError):
+        if not state["running"] or age_s > STALE_S:
+            state["spool"] = _stored(Path(config.state_dir) / "spool.sqlite") or state["spool"]
+        lines = _shown(state, age_s, problems)
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise click.ClickException(f"{path}: found no status of this version; restart the agent") from None
-    if not state["running"] or age_s > STALE_S:
-        state["spool"] = _stored(Path(config.state_dir) / "spool.sqlite") or state["spool"]
     if as_json:
         click.echo(json.dumps({**state, "age_s": round(age_s, 1), "problems": problems}))
     else:
-        _show(state, age_s, problems)
+        click.echo("\n".join(lines))
     sys.exit(1 if problems else 0)
 
 
@@ -211,33 +215,34 @@ def _stored(spool: Path) -> dict[str, Any] | None:
     return {"readings": readings, "bytes": size}
 
 
-def _show(state: dict[str, Any], age_s: float, problems: list[str]) -> None:
+def _shown(state: dict[str, Any], age_s: float, problems: list[str]) -> list[str]:
     bound_us = state["clock"]["bound_us"]
     bound = "unknown" if bound_us is None else f"{bound_us / 1000:.1f} ms"
-    click.echo(f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago")
     by = f" by {state['clock']['source']}" if state["clock"].get("source") else ""
-    click.echo(f"  clock   {state['clock']['state']}{by}, bound {bound}")
-    click.echo(f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}")
-    click.echo(f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes")
+    lines = [
+        f"{state['site']}/{state['gateway']}  boot {state['boot']}  written {age_s:.0f} s ago",
+        f"  clock   {state['clock']['state']}{by}, bound {bound}",
+        f"  broker  {'connected' if state['broker']['connected'] else 'not connected'}",
+        f"  spool   {state['spool']['readings']} readings, {state['spool']['bytes']} bytes",
+    ]
     group = state["group"]
     if group:
         view = f"view {group['view']:012x}: {', '.join(group['members'])}" if group["members"] else "no view yet"
         values = ", ".join(f"{name} {value}" for name, value in sorted(group["values"].items())) or "nothing known"
-        click.echo(f"  group   {group['name']}, {view}")
-        click.echo(f"  state   {group['state']} of clock {tuple(group['clock'])}: {values}")
+        lines.append(f"  group   {group['name']}, {view}")
+        lines.append(f"  state   {group['state']} of clock {tuple(group['clock'])}: {values}")
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
         unfit = f", {reader['unfit']} that make no reading" if reader.get("unfit") else ""
-        click.echo(
+        lines.append(
             f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames{unfit}"
         )
     for name, there in state.get("presence", {}).items():
         ignored = f", {there['untracked']} reads of tags beyond the limit" if there["untracked"] else ""
-        click.echo(
+        lines.append(
             f"  tags    {name}: {there['present']} there, {there['entered']} entered, {there['left']} left{ignored}"
         )
-    for problem in problems:
-        click.echo(f"  ! {problem}")
+    return [*lines, *(f"  ! {problem}" for problem in problems)]
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ _TELL_ONCE = ("id12la",)
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
 _OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
 SHOWN_CHARS = 80  # of a wrong value in a message
+MAX_BYTES = 1 << 20  # of a file: whatever is larger is another one
 MAX_READERS = 32  # one gateway: each is a port and a thread
 MAX_STATES = MAX_ATTRS - 4  # values of one gateway's state: they are attributes, beside the reserved ones
 _OF_PRESENCE, _OF_MEASURE = ("reads", "leave_ms"), ("attr", "on_at", "off_at", "hold_ms")
@@ -66,11 +67,29 @@ def load(path: Path) -> Config:
     Raises:
         ConfigError: it cannot be read, is no TOML, or has mistakes.
     """
+    return parse(read(path), str(path))
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no text.
+    """
+    advice = "expected a TOML file in UTF-8; `whenabouts-edge sample-config` prints one"
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise ConfigError([f"{path}: cannot read ({error}); make one with `whenabouts-edge sample-config`"]) from None
-    return parse(text, str(path))
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except PermissionError:
+        raise ConfigError([f"{path}: cannot read it, found no permission; run it with sudo"]) from None
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot read it, found {error.strerror or error}; {advice}"]) from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError([f"{path}: found more than {MAX_BYTES} bytes; {advice}"])
+    try:
+        return data.decode("utf-8-sig")  # some editors begin a file with a mark
+    except UnicodeError as error:
+        raise ConfigError([f"{path}: found bytes that are no text ({error}); {advice}"]) from None
 
 
 def parse(text: str, source: str = "config") -> Config:
@@ -78,7 +97,10 @@ def parse(text: str, source: str = "config") -> Config:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # beside its own ValueError: thousands of digits, of brackets
-        raise ConfigError([f"{source}: no TOML: {error}"]) from None
+        found = f"{source}: found no TOML: {error}"
+        raise ConfigError(
+            [f"{found}; mend that place, `whenabouts-edge sample-config` shows how it is written"]
+        ) from None
     checker = _Checker(source, text)
     config = checker.check(document)
     if checker.mistakes:
@@ -103,8 +125,9 @@ class _Checker:
         spool = self._table("spool", 0, tables["spool"], SPOOL)
         beat = self._table("beat", 0, tables["beat"], BEAT)
         board = self._table("board", 0, tables["board"], BOARD)
-        clock_keys = set(tables["clock"]) if isinstance(tables["clock"], dict) else set()
-        for key in sorted(clock_keys - {"source", *_CLOCK_KEYS.get(clock["source"], ())}):
+        given = tables["clock"] if isinstance(tables["clock"], dict) else {}
+        right = given.get("source", clock["source"]) == clock["source"]  # else that is told, and no key of another one
+        for key in sorted(set(given) - {"source", *_CLOCK_KEYS.get(clock["source"], ())}) if right else ():
             self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
             if needed not in tables["clock"] and clock[needed] is None:

@@ -109,8 +109,8 @@ class Delivery:
         if self.frontier_us is None or frontier_us > self.frontier_us:
             self.frontier_us, self._published = frontier_us, numbers
 
-    def beat(self, sample: ClockSample, host_us: int) -> None:
-        """Tell that the gateway is there, with the promise and what is known of the clock at this moment."""
+    def beat(self, sample: ClockSample, host_us: int, refused: int, unfit: int) -> None:
+        """Tell that the gateway is there, with the promise, what is known of the clock at this moment, and what was lost."""
         state = self._spool.state
         beat = Beat(
             self._config.site,
@@ -122,6 +122,8 @@ class Delivery:
             None if sample.bound_us is None else sample.bound_at(host_us),
             state.readings,
             state.payload_bytes,
+            refused,
+            unfit,
         )
         self.uplink.beat(encode_beat(beat))
 

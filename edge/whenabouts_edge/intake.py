@@ -17,6 +17,9 @@ from whenabouts_protocol import WireError
 MAX_BATCH = 100  # readings of one commit and one message
 MAX_WAITING = 2000  # readings between the ports and the spool
 RETRY_S = 1.0  # between attempts while the spool is full
+CALM_S = (
+    30.0  # without a refusal until readings count as flowing again: near its limit a spool takes some and refuses some
+)
 
 log = logging.getLogger("whenabouts.edge")
 
@@ -49,6 +52,8 @@ class Intake:
         self.accepted = 0
         self.settled = 0  # stored, or refused and counted
         self.refused = 0
+        self._refused_before: int | None = None  # this spell of refusing, None while readings flow
+        self._refused_s = 0.0  # the moment of the last refusal
 
     def reserve(self, count: int) -> None:
         """Called by a reader's thread before it hands over count drafts: waits until there is room."""
@@ -81,8 +86,7 @@ class Intake:
             taken += 1
         self.accept(drafts[:taken])
         if taken < len(drafts):
-            log.warning("rules found more than can be stored: %d derived readings refused", len(drafts) - taken)
-            self._refuse(list(drafts[taken:]))
+            self._refuse(list(drafts[taken:]), f"found {MAX_WAITING} readings that wait to be stored")
             self._filled.set()
 
     @property
@@ -98,12 +102,13 @@ class Intake:
             if len(self._buffer) < MAX_BATCH:
                 await self._gather()
             await self._store(self._buffer[:MAX_BATCH])
+            self._tell_calm()
 
     async def _gather(self) -> None:
         self._batch_full.clear()
         if not self._buffer:
             self._filled.clear()
-            timeout_s = RETRY_S if self._gaps else None
+            timeout_s = RETRY_S if self._gaps or self._refused_before is not None else None
             try:
                 await asyncio.wait_for(self._filled.wait(), timeout_s)
             except TimeoutError:
@@ -124,9 +129,7 @@ class Intake:
             await self._store(drafts[half:])
             return
         except SpoolFull as error:
-            if not self._gaps:
-                log.error("%s; refusing new readings until there is room", error)
-            self._refuse(drafts)
+            self._refuse(drafts, str(error))
             await self._keep(list(self._gaps.values()))
         del self._buffer[: len(drafts)]
         self.settled += len(drafts)
@@ -154,9 +157,20 @@ class Intake:
         finally:
             self._telling = {}
 
-    def _refuse(self, drafts: list[Draft]) -> None:
+    def _refuse(self, drafts: list[Draft], why: str) -> None:
+        if self._refused_before is None:
+            self._refused_before = self.refused
+            log.error("%s; refusing new readings until there is room", why)
+        self._refused_s = self._loop.time()
         self.refused += len(drafts)
         for draft in drafts:
             one = Gap.of(draft(0, 0))
             known = self._gaps.get(one.stream)
             self._gaps[one.stream] = one if known is None else known.joined(one)
+
+    def _tell_calm(self) -> None:
+        """Say that readings flow again, once all that was refused is told and nothing more was for a while."""
+        before = self._refused_before
+        if before is not None and not self.gap_open and self._loop.time() - self._refused_s >= CALM_S:
+            self._refused_before = None
+            log.warning("there is room again: readings are stored; %d were refused meanwhile", self.refused - before)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.draft import Draft
 from whenabouts_edge.port import Chunk
 from whenabouts_edge.reader import ReaderSession
 from whenabouts_edge.settings import ReaderConfig
@@ -107,15 +107,10 @@ class Link:
         self.session = ReaderSession(_options(reader), opened_us, facts)
         self.since_us = self._heard_us = opened_us
         self._good = 0  # frames that were taken up
-        self._unfit = 0
+        self.unfit = 0  # what was seen and makes no reading
         self._speaks_us = None if reader.listen_only else facts.speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self._name = reader.name
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Those of the session, and what was seen and makes no reading."""
-        return {**self.session.counters, "unfit": self._unfit}
 
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[Observed], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
@@ -155,9 +150,9 @@ class Link:
         try:
             one(0, 0)
         except ValueError as error:
-            if not self._unfit:
+            if not self.unfit:
                 log.warning("reader %s: left out, as all that will be counted as unfit: %s", self._name, error)
-            self._unfit += 1
+            self.unfit += 1
             self.session.complaint = str(error)
             return False
         return True

@@ -37,6 +37,7 @@ class LinkState:
     opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
     readings: int = 0
     restarts: int = 0
+    unfit: int = 0  # what was seen and makes no reading
     counters: dict[str, int] = field(default_factory=dict)
 
     def status(self) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class LinkThread(threading.Thread):
     def _read(self, port: Port, device: tuple[int, str] | None) -> None:
         begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
         link = Link(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
-        restarts = self.link_state.restarts
+        restarts, unfit = self.link_state.restarts, self.link_state.unfit
         told_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
         while not self._stopping.is_set():
@@ -158,7 +159,8 @@ class LinkThread(threading.Thread):
             if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
                 self.link_state.readings += len(drafts)
-                self.link_state.counters = link.counters
+                self.link_state.unfit = unfit + link.unfit
+                self.link_state.counters = link.session.counters
                 clear_us = link.session.clear(empty_us)
                 self._deliver(Batch(drafts, clear_us, link.since_us, link.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.link_state.state == "reading":

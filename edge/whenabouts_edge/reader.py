@@ -3,7 +3,7 @@
 Windows are of the host's clock, which on a board are its ticks. Drafts carry no stamp: who has a clock dates them.
 """
 
-from whenabouts_edge.board.draft import Draft
+from whenabouts_edge.draft import Draft
 from whenabouts_edge.stamp import Stamper, after_question, host_us_max, wire_us
 from whenabouts_hardware.dialogue import Start
 from whenabouts_hardware.readers import GAP_US, facts, is_anchor, sightings

@@ -2,6 +2,8 @@
 the help are made from.
 """
 
+import contextlib
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +19,7 @@ REQUIRED = object()
 CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed", "sim")
 NUMBER = (int, float)
 MAX_THRESHOLD = 1e15
+MAX_HOST_BYTES = 253
 MAX_EXPECTED = 1000  # tags of one reader; fewer than presence remembers
 
 
@@ -47,7 +50,29 @@ def _name(about: str, example: str) -> Option:
 
 
 def _text(default: Any, about: str, example: Any = None) -> Option:
-    return Option(str, default, about, lambda v: bool(v) and "\0" not in v, "text that is not empty", example)
+    expected = "text that is not empty, without control characters"
+    return Option(str, default, about, lambda v: bool(v) and _is_line(v), expected, example)
+
+
+def _host(default: str, about: str) -> Option:
+    return Option(
+        str, default, about, is_host, "the name or the address of a machine alone, such as broker.example.org"
+    )
+
+
+def _is_line(text: str) -> bool:
+    return all(c >= " " and c != "\x7f" for c in text)
+
+
+def is_host(text: str) -> bool:
+    """Whether it can be a name or an address: `mqtt://name` and `name:1883` cannot."""
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(text))
+    try:
+        name = text.removesuffix(".").encode("idna")
+    except UnicodeError:  # a label that is empty or too long among them
+        return False
+    return 0 < len(name) <= MAX_HOST_BYTES and _is_line(text) and not set(text) & set(" /:@?#[]")
 
 
 def is_value_name(text: str) -> bool:
@@ -71,7 +96,7 @@ GENERAL = {
     ),
 }
 BROKER = {
-    "host": _text("localhost", "MQTT broker."),
+    "host": _host("localhost", "MQTT broker."),
     "port": _number(1883, 1, 65535, "Port of the broker; 8883 is usual with TLS."),
     "username": _text(None, "User at the broker.", "dock-1"),
     "password_file": _text(
@@ -221,7 +246,7 @@ BOARD = {
     "wifi_password_file": _text(
         None, "For boards: file that holds its password on the first line.", "/etc/whenabouts/wifi-password"
     ),
-    "ntp_host": _text("pool.ntp.org", "For boards: time server; one in the own network makes narrower stamps."),
+    "ntp_host": _host("pool.ntp.org", "For boards: time server; one in the own network makes narrower stamps."),
     "ntp_port": _number(123, 1, 65535, "Port of the time server."),
 }
 TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT, "group": GROUP, "board": BOARD}

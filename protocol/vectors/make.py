@@ -154,6 +154,12 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
         "beat": Beat(
             "warehouse", "dock-1", 7, EPOCH_US, {7: (1000, 1049), 6: (80_001, 80_000)}, "bounded", 1250, 12, 4096
         ),
+        "beat with what was lost": Beat(
+            "warehouse", "dock-1", 7, EPOCH_US, {7: (1000, 1049)}, "bounded", 1250, 12, 4096, 300, INT64_MAX
+        ),
+        "beat of a gateway that knows what it refused alone": Beat(
+            "warehouse", "dock-1", 7, None, {}, "unbounded", None, 12, 4096, 0
+        ),
         "beat that promises nothing": Beat("warehouse", "dock-1", 0, None, {}, "unbounded", None),
     }
     acks = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed
 
-K_A, K_B, K_C, K_D, K_E, K_F, K_G = range(4, 11)
+K_A, K_B, K_C, K_D, K_E, K_F, K_G, K_H = range(4, 12)
 
 
 class Message:
@@ -38,11 +38,13 @@ class Beat(Message):
     """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published: for each
     boot named, `published[boot]` is (first, last), the numbers that the gateway still keeps and has published. What is
     before first was confirmed by the cloud and is forgotten, so that a new landing need not wait for it; first is
-    last + 1 when all is confirmed. bound_us is None when the clock is unbounded.
+    last + 1 when all is confirmed. bound_us is None when the clock is unbounded. refused, unfit: readings that found no
+    room, and what was read and makes no reading, since this boot began; None: not told, as by gateways that do not know it.
     """
 
     __slots__ = (
-        "boot", "bound_us", "clock_state", "frontier_us", "gateway", "published", "site", "spool_bytes", "spool_readings",
+        "boot", "bound_us", "clock_state", "frontier_us", "gateway", "published", "refused", "site", "spool_bytes",
+        "spool_readings", "unfit",
     )  # fmt: skip
 
     def __init__(
@@ -56,11 +58,14 @@ class Beat(Message):
         bound_us: "int | None",
         spool_readings: int = 0,
         spool_bytes: int = 0,
+        refused: "int | None" = None,
+        unfit: "int | None" = None,
     ) -> None:
         self.site, self.gateway, self.boot = site, gateway, boot
         self.frontier_us, self.published = frontier_us, published
         self.clock_state, self.bound_us = clock_state, bound_us
         self.spool_readings, self.spool_bytes = spool_readings, spool_bytes
+        self.refused, self.unfit = refused, unfit
 
 
 class Ack(Message):
@@ -76,19 +81,19 @@ def encode_beat(m: Beat) -> bytes:
     """The bytes of a heartbeat. Raises WireError when a field is out of its range."""
     if m.clock_state not in CLOCK_STATES:
         raise WireError(f"beat clock state: expected one of {', '.join(CLOCK_STATES)}")
-    return encoded(
-        m,
-        {
-            K_BOOT: m.boot,
-            K_A: m.frontier_us,
-            K_B: _triples(m.published),
-            K_C: CLOCK_STATES.index(m.clock_state),
-            K_D: m.bound_us,
-            K_E: m.spool_readings,
-            K_F: m.spool_bytes,
-        },
-        decode_beat,
-    )
+    fields = {
+        K_BOOT: m.boot,
+        K_A: m.frontier_us,
+        K_B: _triples(m.published),
+        K_C: CLOCK_STATES.index(m.clock_state),
+        K_D: m.bound_us,
+        K_E: m.spool_readings,
+        K_F: m.spool_bytes,
+    }
+    for key, count in ((K_G, m.refused), (K_H, m.unfit)):
+        if count is not None:
+            fields[key] = count
+    return encoded(m, fields, decode_beat)
 
 
 def decode_beat(data: bytes) -> Beat:
@@ -103,6 +108,8 @@ def decode_beat(data: bytes) -> Beat:
         None if bound_us is None else int_in(bound_us, 0, INT64_MAX, "beat bound"),
         int_in(head.get(K_E), 0, INT64_MAX, "beat spool readings"),
         int_in(head.get(K_F), 0, INT64_MAX, "beat spool bytes"),
+        int_in(head[K_G], 0, INT64_MAX, "beat refused") if K_G in head else None,
+        int_in(head[K_H], 0, INT64_MAX, "beat unfit") if K_H in head else None,
     )
 
 

@@ -188,6 +188,8 @@ def test_full_disk_is_survived_and_told_by_a_gap(bench, gate):
         published = seen.keys()
         lost = [e for e in gate.emitted if not e.damaged and e.key not in published]
         assert len(lost) == bench.agent_status()["refused"]
+        seen.wait("beat", lambda: seen.beats()[-1].refused == len(lost))
+        assert seen.beats()[-1].unfit == 0
         assert all(any(g.t_min <= e.true_us <= g.t_max for g in gaps.values()) for e in lost)
         assert bench.parts["gw"].stop() == 0
         assert "Traceback" not in bench.parts["gw"].tail()

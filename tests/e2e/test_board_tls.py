@@ -12,6 +12,7 @@ from support.micropython import run_on_board
 from support.paths import REPOSITORY
 from support.tls_broker import tls_broker
 from whenabouts_edge.board.tls import certificates
+from whenabouts_edge.flash.identity import der
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world import GATE, Sighting
@@ -26,14 +27,14 @@ def broker(tmp_path_factory):
         yield made
 
 
-def outcome(where, host, port, ca_file):
+def outcome(where, host, port, *files):
     """What the script tells."""
     if where == "board":
-        return run_on_board(SCRIPT, host, str(port), str(ca_file), heap="1m").splitlines()
+        return run_on_board(SCRIPT, host, str(port), *map(str, files), heap="1m").splitlines()
     spec = importlib.util.spec_from_file_location("board_tls", SCRIPT)
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
-    return here.run(host, port, str(ca_file))
+    return here.run(host, port, *map(str, files))
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -68,6 +69,27 @@ def test_any_other_is_refused_with_a_reason(broker, where, wrong, tmp_path):
         assert found[0].startswith("refused: ")
 
 
+def shown(where, folder, cert, key):
+    """The files as this machine reads them."""
+    if where == "here":
+        return cert, key
+    for name, data in zip(("cert.der", "key.der"), der(cert.read_bytes(), key.read_bytes()), strict=True):
+        (folder / name).write_bytes(data)
+    return folder / "cert.der", folder / "key.der"
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_server_that_asks_for_a_certificate_gets_it(broker, where, tmp_path):
+    """With the certificate it lets the board in, without it does not; a key of somebody else is refused here."""
+    files = shown(where, tmp_path, broker.cert, broker.key)
+    assert "heard whole" in outcome(where, "localhost", broker.mutual, broker.ca, *files)
+    found = outcome(where, "localhost", broker.mutual, broker.ca)
+    assert "connected" not in found
+    (tmp_path / "none").write_bytes(b"no key")
+    [found] = outcome(where, "localhost", broker.mutual, broker.ca, files[0], tmp_path / "none")
+    assert found.startswith("no line: ")
+
+
 def test_all_certificates_of_a_file_are_read(broker):
     """Whatever stands around them."""
     both = f"first\n{broker.ca.read_text()}\nsecond\r\n{broker.other_ca.read_text()}"
@@ -76,11 +98,15 @@ def test_all_certificates_of_a_file_are_read(broker):
 
 
 @pytest.mark.parametrize("where", WHERE)
-def test_readings_go_out_over_tls(broker, where, tmp_path):
+@pytest.mark.parametrize("mutual", [False, True])
+def test_readings_go_out_over_tls(broker, where, mutual, tmp_path):
     """The whole agent: it waits for the time, as certificates have dates, then it connects and publishes."""
     with Bench(tmp_path) as bench:
         ports = bench.folder / "ports" / "gate"
         config = {"host": "localhost", "port": broker.tls, "keepalive_s": 10, "ca_file": str(broker.ca)}
+        if mutual:
+            cert_file, key_file = map(str, shown(where, tmp_path, broker.cert, broker.key))
+            config |= {"port": broker.mutual, "cert_file": cert_file, "key_file": key_file}
         with (
             PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, ports) as gate,
             TimeServer(bench.sim_clock) as ntp,

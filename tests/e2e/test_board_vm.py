@@ -247,13 +247,17 @@ def test_the_ring_survives_cuts_within_any_write(tmp_path):
 
 def test_the_command_offers_kinds_that_agents_know():
     """By the same names, and their simulated firmware takes the tags it is given."""
-    assert set(command.READERS) <= set(KINDS)
+    assert set(command.READERS) == set(KINDS)
     for kind, made in command.READERS.items():
         core = made(kind, 0)
         core.power_on(0)
         core.load([Sighting(1000, kind, 1, command.KEYS.get(kind, command.EPC).format(1))], 0)
         core.due(1_000_000)
         assert core.unseen == (not core._searching())
+    measured = command.READERS["line"]("line", 0)
+    measured.power_on(0)
+    measured.load([Sighting(1000, "line", 1, command.KEYS["line"].format(1))], 0)
+    assert json.loads(measured.due(1_000_000)[-1].data).keys() == {"probe", "temperature"}
 
 
 def test_the_command_starts_a_board_and_ends_it_cleanly(tmp_path):

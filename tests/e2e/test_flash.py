@@ -22,7 +22,7 @@ from whenabouts_edge.flash.command import flash_command
 from whenabouts_edge.flash.device import Device
 from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.job import Job
-from whenabouts_edge.flash.provision import provision
+from whenabouts_edge.flash.provision import Provisioned, provision
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.broker import running_broker
 from whenabouts_sim.pty_link import PtyLink
@@ -184,6 +184,33 @@ def test_a_dry_run_changes_nothing_and_lets_the_board_run_on(board, config, brok
 def contents(board):
     """What was flashed, without what the agent itself writes."""
     return {path: path.read_bytes() for path in board.flash.rglob("*") if path.is_file() and "spool" not in path.parts}
+
+
+SLOW_S = 4
+
+
+def test_no_watchdog_bites_while_a_board_is_flashed(tmp_path, board, config, broker, monkeypatch):
+    """Its agent runs with a watchdog of 2 s; to look at the board takes twice as long.
+
+    agent     runs, feeds |          nobody feeds           | runs again
+    watchdog  2 s ........| a reset ends it, none begins it | 2 s .....
+    """
+    values = provision(config.read_text(), kind("simulated"), {}, lambda path: b"").config
+    config = tmp_path / "board.json"
+    config.write_text(json.dumps({**values, "watchdog_s": 2}))
+    first = flashed(board, config)
+    look = Device.look
+
+    def slowly(self):
+        assert self.run(f"import time\ntime.sleep({SLOW_S})\nprint('done')").strip() == "done"
+        return look(self)
+
+    monkeypatch.setattr(Device, "look", slowly)
+    made = Provisioned({**values, "watchdog_s": 2, "beat_ms": 500})
+    told = Job(board.port, kind("simulated"), made, int(WAIT_S), print).flash()
+    assert told["copied"] == 2
+    assert told["beat"]["boot"] > first["beat"]["boot"]
+    assert not (board.flash / "hold").exists()
 
 
 def test_a_board_of_another_kind_is_left_alone(board, config):

@@ -5,6 +5,7 @@ import json
 import pyarrow.dataset as ds
 
 from e2e.test_agent_delivery import check_promises
+from e2e.test_edge_rules import distinct, names, published
 from support.edge_agent import CLOCK, Bench, witness
 from whenabouts_hardware.readers import FIELD_SCAN_US
 from whenabouts_sim.pty_link import PtyLink
@@ -15,6 +16,12 @@ from whenabouts_sim.world import GATE, RDM_REPEAT_US, Sighting
 LEAVE_MS = 1500
 STREAM = "gate/presence"
 NEVER = "00000000FF"
+DERIVED = "$rule/read_within"
+RULE = f"""
+STREAM came FROM "{STREAM}" DELAY 5 s
+STREAM read FROM "{GATE.stream}" DELAY 5 s
+RULE read_within CORRELATE came AS a, read AS b WHERE |@a - @b| <= 10 s OVER 50 % AND a.key = b.key
+"""
 
 
 def landed(bench):
@@ -39,6 +46,7 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
     badge A   ====                ======                entered, left, entered ... left when the reader has looked again
     reader    looks               looks |unplugged| looks
     badge FF  never                                     absent
+    a rule on the gateway over these readings sees that a badge entered, and no event in what is not there
     """
     with Bench(tmp_path) as bench:
         bench.broker.start()
@@ -49,6 +57,9 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
             bench.start_ingest()
             bench.start_agent("gw")
             bench.wait("agent", lambda: bench.agent_ready("gw"), 30)
+            seen.wait("stream of presence", lambda: STREAM in names(seen))
+            published(bench, RULE, "--json")
+            seen.wait("rule", lambda: DERIVED in names(seen))
             first = stay(bench, gate, "0000000A0A", 0)
             bench.wait("left", lambda: len(landed(bench)) >= 3, 30)
             second = stay(bench, gate, "0000000A0A", 100)
@@ -61,11 +72,15 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
             plugged_us = bench.true_us()
             bench.wait("all", lambda: len(landed(bench)) == 5, 60)
             rows = landed(bench)
+            boot = rows[0]["boot"]
+            seen.wait("all seen", lambda: {(r["boot"], r["seq"]) for r in rows} <= distinct(seen).keys())
+            pairs = [r.attrs for r in distinct(seen).values() if r.stream == DERIVED]
             status = bench.wait_status("counted", lambda s: s["presence"][GATE.name]["left"] == 2)
     check_promises(seen.seen)  # a leave is told late, and no promise was made for its latest moment
     absent = next(r for r in rows if r["key"] == NEVER)
     assert (absent["kind"], json.loads(absent["value"])) == ("absent", "absent")
     visits = [r for r in rows if r["key"] != NEVER]
+    assert {(pair["a_boot"], pair["a_seq"]) for pair in pairs} == {(boot, visit["seq"]) for visit in visits[::2]}
     assert [(r["kind"], json.loads(r["value"])) for r in visits] == [("tag", "enter"), ("absent", "leave")] * 2
     for enter, leave, reads in ((*visits[:2], first), (*visits[2:], second)):
         assert enter["t_min"] <= reads[0] <= enter["t_max"]

@@ -3,7 +3,7 @@
 A badge reader sends frames in pieces, a time server answers at some time, a broker takes messages, loses connections and
 forgets, a cloud confirms what it got, the flash is small, and the board boots in between. Prints what the broker saw, one
 line of JSON each: ["obs", [[boot, seq, kind, key, value, t_min, t_max], ...]], ["beat", boot, frontier, [[boot, first,
-last], ...]], ["status", condition], and at the end ["end", counters].
+last], ...], refused], ["status", condition], and at the end ["end", counters].
 argv: seeds.
 """
 
@@ -94,7 +94,7 @@ class Broker:
         elif leaf == "beat":
             beat = decode_beat(payload)
             ranges = [[boot, beat.published[boot][0], beat.published[boot][1]] for boot in sorted(beat.published)]
-            self.tell(["beat", beat.boot, beat.frontier_us, ranges])
+            self.tell(["beat", beat.boot, beat.frontier_us, ranges, beat.refused])
         elif leaf == "status":
             self.tell(["status", decode_status(payload).condition])
         return b"\x40\x02" + body[2 + size : at] if first & 6 else b""

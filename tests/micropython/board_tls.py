@@ -1,4 +1,5 @@
-"""On the board's VM and here: a TLS line to a real broker. argv: host, port, file of certificates.
+"""On the board's VM and here: a TLS line to a real broker. argv: host, port, file of certificates, and where
+wanted the files of the certificate that is shown and of its key.
 
 Prints "connected" and what came back of one publication, or why there is no connection; and how often the line was asked
 whether it can go on, more than once, for nothing waits in it.
@@ -20,11 +21,11 @@ def now():
     return _ticks.at(time.ticks_us()) if _ticks else time.monotonic_ns() // 1000
 
 
-def run(host, port, ca_file):
+def run(host, port, *files):
     """What happened, as texts."""
     client = Mqtt("board", 30)
     try:
-        line = Tls(host, port, ca_file)
+        line = Tls(host, port, *files)
     except (OSError, ValueError) as error:
         return ["no line: " + str(error)]
     client.begin(now())
@@ -61,5 +62,5 @@ def run(host, port, ca_file):
 
 
 if __name__ == "__main__":
-    for text in run(sys.argv[1], int(sys.argv[2]), sys.argv[3]):
+    for text in run(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]):
         print(text)

@@ -117,6 +117,8 @@ beats = st.builds(
     st.none() | counts,
     counts,
     counts,
+    st.none() | counts,
+    st.none() | counts,
 )
 acks = st.builds(Ack, names, names, boots)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_edge.board.batch import Batches, Buffer
-from whenabouts_edge.board.draft import Draft
+from whenabouts_edge.draft import Draft
 from whenabouts_protocol import Reading, WireError, decode_batch, encode_batch
 from whenabouts_protocol.reading import CLOCK_STATES, KINDS
 

@@ -13,6 +13,7 @@ PATTERNS = (
     "protocol/whenabouts_protocol/*.py",
     "hardware/whenabouts_hardware/*.py",
     "edge/whenabouts_edge/__init__.py",
+    "edge/whenabouts_edge/draft.py",
     "edge/whenabouts_edge/reader.py",
     "edge/whenabouts_edge/stamp.py",
     "edge/whenabouts_edge/board/*.py",

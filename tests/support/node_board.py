@@ -17,7 +17,13 @@ from support.paths import REPOSITORY
 from whenabouts_sim.boards.node_board import NodeBoard
 
 PACKAGES = ("protocol/whenabouts_protocol", "hardware/whenabouts_hardware", "edge/whenabouts_edge")
-EDGE_PARTS = ("__init__.py", "reader.py", "stamp.py", "board/*.py")  # what a board runs of the agent's package
+EDGE_PARTS = (
+    "__init__.py",
+    "draft.py",
+    "reader.py",
+    "stamp.py",
+    "board/*.py",
+)  # what a board runs of the agent's package
 SCRIPT_PARTS = (
     "eager/__init__.py",
     "eager/rules.py",

@@ -18,12 +18,18 @@ START_S = 20
 
 @dataclass
 class TlsBroker:
-    """plain, tls: ports. ca: certificate that signed the broker's, which is for `localhost`. other_ca: another one."""
+    """plain, tls, mutual: ports; the last lets in who has a certificate of the same authority. ca: certificate that signed
+    the broker's, which is for `localhost`. other_ca: another one. cert, key: of a client, EC; other_key: of nobody.
+    """
 
     plain: int
     tls: int
     ca: Path
     other_ca: Path
+    mutual: int
+    cert: Path
+    key: Path
+    other_key: Path
 
 
 def _openssl(*arguments: object) -> None:
@@ -34,7 +40,7 @@ def _openssl(*arguments: object) -> None:
 
 
 def make_certificates(folder: Path) -> None:
-    """ca.pem, other.pem; server.pem for localhost, signed by the first, with server.key."""
+    """ca.pem, other.pem; signed by the first server.pem for localhost and client.pem, with server.key and client.key."""
     for name in ("ca", "other"):
         _openssl(
             "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 2, "-subj", f"/CN={name}",
@@ -48,6 +54,14 @@ def make_certificates(folder: Path) -> None:
     _openssl(
         "x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
         "-CAcreateserial", "-days", 2, "-extfile", folder / "names", "-out", folder / "server.pem",
+    )  # fmt: skip
+    _openssl(
+        "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=board",
+        "-keyout", folder / "client.key", "-out", folder / "client.csr",
+    )  # fmt: skip
+    _openssl(
+        "x509", "-req", "-in", folder / "client.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
+        "-CAcreateserial", "-days", 2, "-out", folder / "client.pem",
     )  # fmt: skip
 
 
@@ -71,24 +85,27 @@ def tls_broker(folder: Path, users: Mapping[str, str] | None = None) -> Iterator
     if mosquitto is None:
         raise FileNotFoundError("mosquitto: found none, expected the daemon; on Debian: apt-get install mosquitto")
     make_certificates(folder)
-    plain, tls = free_port(), free_port()
+    plain, tls, mutual = free_port(), free_port(), free_port()
+    served = f"certfile {folder}/server.pem\nkeyfile {folder}/server.key\n"
     me = pwd.getpwuid(os.geteuid()).pw_name
     (folder / "m.conf").write_text(
         f"user {me}\n{_let_in(folder, users or {})}listener {plain} 127.0.0.1\n"
-        f"listener {tls} 127.0.0.1\ncertfile {folder}/server.pem\nkeyfile {folder}/server.key\n"
+        f"listener {tls} 127.0.0.1\n{served}"
+        f"listener {mutual} 127.0.0.1\n{served}cafile {folder}/ca.pem\nrequire_certificate true\n"
     )
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([mosquitto, "-c", folder / "m.conf"], stdout=log, stderr=log)
     try:
         until_s = time.monotonic() + START_S
-        for port in (plain, tls):
+        for port in (plain, tls, mutual):
             while True:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                     break
                 assert process.poll() is None, (folder / "log").read_text()
                 assert time.monotonic() < until_s, (folder / "log").read_text()
                 time.sleep(0.02)
-        yield TlsBroker(plain, tls, folder / "ca.pem", folder / "other.pem")
+        files = (folder / name for name in ("client.pem", "client.key", "other.key"))
+        yield TlsBroker(plain, tls, folder / "ca.pem", folder / "other.pem", mutual, *files)
     finally:
         process.terminate()
         process.wait(10)

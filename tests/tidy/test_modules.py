@@ -36,6 +36,14 @@ def test_imports_go_one_way(name):
     assert forbidden(name.split(".")[0], imports(tree(MODULES[name]))) == set()
 
 
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("whenabouts_edge.")])
+def test_only_what_makes_boards_knows_their_agent(name):
+    """What gateways and boards share lies beside both."""
+    makes_boards = name.startswith(("whenabouts_edge.board", "whenabouts_edge.flash"))
+    found = {other for other in imports(tree(MODULES[name])) if other.startswith("whenabouts_edge.board")}
+    assert makes_boards or not found
+
+
 @pytest.mark.parametrize(
     ("package", "source", "found"),
     [

@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.paths import REPOSITORY
+from whenabouts_edge.cli import main
 from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
 from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
 
@@ -105,7 +108,8 @@ TABLE = [
         "edge.toml:7: [reader] listen_only: found 1, expected true or false",
         "edge.toml:8: [reader] baud: found 9600.5, expected a whole number",
     ]),
-    (('port = "/dev/ttyUSB0"', 'port = ""'), ["edge.toml:6: [reader] port: found '', expected text that is not empty"]),
+    (('port = "/dev/ttyUSB0"', 'port = ""'),
+         ["edge.toml:6: [reader] port: found '', expected text that is not empty, without control characters"]),
     (('port = "/dev/ttyUSB0"', f'port = "a"\nstream = "{"x" * 300}"'), [
         f"edge.toml:7: [reader] stream: found '{'x' * 76}..., expected text of 1 to 256 bytes",
     ]),
@@ -334,11 +338,46 @@ def test_no_text_raises_anything_but_config_error(text):
 
 
 def test_file_that_cannot_be_read_tells_how_to_make_one(tmp_path):
-    """Missing, a folder, or no text."""
+    """Missing, a folder, no text, without an end."""
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    for path in (tmp_path / "none.toml", tmp_path, tmp_path / "bytes.toml"):
-        with pytest.raises(ConfigError, match=r"cannot read .* sample-config"):
+    for path, found in (
+        (tmp_path / "none.toml", "found No such file"), (tmp_path, "found Is a directory"),
+        (tmp_path / "bytes.toml", "found bytes that are no text"), (Path("/dev/zero"), "found more than 1048576 bytes"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=rf"{path}: .*{found}.*; expected a TOML file in UTF-8; .* sample-config"):
             load(path)
+
+
+def test_the_mark_that_some_editors_begin_a_file_with_is_no_mistake(tmp_path):
+    """Notepad's."""
+    (tmp_path / "edge.toml").write_bytes(b"\xef\xbb\xbf" + FINE.encode())
+    assert load(tmp_path / "edge.toml").gateway == "dock-1"
+
+
+@pytest.mark.parametrize(
+    "host", ["mqtt://broker", "broker:1883", "a..b", "a b", "x" * 64, "\u00fc" * 64, "a/b", "[::1]", "."]
+)
+def test_a_host_that_no_machine_can_have_is_refused(host):
+    """An address with scheme or port would be looked up as a name for ever, and one that is no name ended the doctor."""
+    [mistake] = mistakes(FINE + f'[broker]\nhost = "{host}"\n')
+    assert mistake == (
+        f"edge.toml:8: [broker] host: found {host!r}, expected the name or the address of a machine alone, such as "
+        "broker.example.org"
+    )
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "broker.example.org.", "10.0.0.1", "::1", "fe80::1%eth0", "b\u00fccher.example", "my_pi"]
+)
+def test_a_host_that_a_machine_can_have_is_taken(host):
+    """Names, and addresses of both kinds."""
+    assert parse(FINE + f'[broker]\nhost = "{host}"\n').broker.host == host
+
+
+def test_an_unknown_source_of_the_clock_is_one_mistake():
+    """Its keys are judged when it is known."""
+    [mistake] = mistakes(FINE + '[clock]\nsource = "moon"\nbound_us = 5\n')
+    assert "source: found 'moon', expected one of auto" in mistake
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess:
@@ -408,6 +447,33 @@ def test_commands_without_their_files_say_what_to_do(tmp_path):
     assert done.returncode == 1
     assert "restart the agent" in done.stderr
     assert tomllib.loads(command("sample-config").stdout)["site"] == "warehouse"
+
+
+GOOD_STATUS = {
+    "site": "s", "gateway": "g", "running": True, "boot": 1, "written_us": 0, "refused": 0, "readers": {}, "group": None,
+    "broker": {"connected": True, "problem": ""}, "clock": {"state": "bounded", "bound_us": 1000},
+    "spool": {"readings": 1, "bytes": 2},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (json.dumps(GOOD_STATUS), "killed or hanging"),
+        (json.dumps(GOOD_STATUS | {"spool": 3}), "found no status of this version"),
+        (json.dumps(GOOD_STATUS | {"clock": {"state": "bounded", "bound_us": "x"}}), "found no status of this version"),
+        (json.dumps(GOOD_STATUS | {"readers": [1]}), "found no status of this version"),
+        ("[" * 100_000, "cannot read"), ("1" * 9999, "cannot read"), ("\0", "cannot read"), ("", "cannot read"),
+    ],
+)  # fmt: skip
+def test_status_of_any_file_ends_without_a_traceback(tmp_path, content, said):
+    """What is in it, or that it makes no sense."""
+    (tmp_path / "edge.toml").write_text(f'state_dir = "{tmp_path}"\n' + FINE)
+    (tmp_path / "status.json").write_text(content)
+    done = CliRunner().invoke(main, ["status", "--config", str(tmp_path / "edge.toml")])
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SystemExit)
+    assert said in done.output
 
 
 def test_the_configuration_in_the_page_about_groups_is_valid():

@@ -82,6 +82,7 @@ def test_a_healthy_gateway_needs_no_look():
         (replace(PORT, holders=((7, "whenabouts-edge", True),)), WHO, []),
         (replace(PORT, holders=((7, "python", True), (8, "cat", False))), WHO, [("is open in cat (8)", "end it")]),
         (replace(PORT, port="replay://tape", is_device=False, path=None), WHO, []),
+        (replace(PORT, path=replace(TTY, kind="folder")), WHO, [("is a folder, expected a serial port", "correct port")]),
         (replace(PORT, path=None), UserFacts("root", 0, frozenset({0})), [("does not exist", "plug")]),
     ],
 )  # fmt: skip
@@ -152,11 +153,13 @@ def test_every_stage_of_the_connection_has_its_own_fix(stage):
         ({"folder": "/var/lib", "path": PathFacts(0, 0, "root", 0o755), "spool": "none"},
          [("may not write to /var/lib", "sudo install -d -m 700 -o whenabouts /var/lib/whenabouts")]),
         ({"folder": "/var/lib", "path": PathFacts(0, 0, "root", 0o777), "spool": "none"}, []),
+        ({"path": replace(HOME, kind="file")}, [("is a file, expected a folder", "correct state_dir")]),
         ({"read_only": True}, [("read-only", "remount")]),
         ({"free_bytes": (256 << 20) + RESERVE_BYTES - 1}, [("the spool may take 256 more", "limit_mib")]),
         ({"free_bytes": (256 << 20) + RESERVE_BYTES}, []),
         ({"free_bytes": RESERVE_BYTES, "spool_bytes": 300 << 20}, []),
         ({"spool": "damaged", "problem": "page 3"}, [("page 3", "start the agent")]),
+        ({"spool": "folder"}, [("spool.sqlite is a folder, expected a file", "move it away")]),
         ({"spool": "in use"}, []), ({"spool": "unseen"}, []), ({"spool": "none"}, []),
         ({"set_aside": ("spool.sqlite.damaged-1",)}, [("spool.sqlite.damaged-1", ".recover")]),
     ],
@@ -203,6 +206,7 @@ ETC = ("/etc", PathFacts(0, 0, "root", 0o755))
     [
         (SECRET, (ETC,), "can be read", ""),
         (replace(SECRET, gid=0), (ETC,), "may not read", "sudo chgrp whenabouts /etc/x/secret; sudo chmod 640"),
+        (replace(SECRET, kind="folder"), (ETC,), "is a folder, expected a file", "correct password_file"),
         (None, (ETC,), "does not exist", "make it, or correct password_file"),
         (SECRET, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
         (None, (ETC, ("/etc/x", PathFacts(0, 0, "root", 0o700))), "may not enter /etc/x", "move /etc/x/secret to"),
@@ -223,6 +227,7 @@ def test_files_are_those_of_the_configuration(tmp_path):
     ca, rules = collect.files(parse(text))
     assert (ca.key, ca.path, ca.above[0][0], ca.above[-1][0]) == ("ca_file", None, "/", str(tmp_path))
     assert (rules.key, rules.path.uid, rules.above[-1][0]) == ("rules_file", os.geteuid(), str(tmp_path))
+    assert (rules.path.kind, rules.above[-1][1].kind) == ("file", "folder")
 
 
 def reader_lines(port: str) -> str:
@@ -313,6 +318,8 @@ def test_spools_whole_damaged_in_use_and_missing(tmp_path):
     assert facts.problem
     below = collect.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
     assert (below.folder, below.spool) == (str(tmp_path), "none")
+    (tmp_path / "a" / "spool.sqlite").mkdir(parents=True)
+    assert collect.disk(replace(config, state_dir=str(tmp_path / "a")), None).spool == "folder"
 
 
 def run(*arguments: object):

@@ -1,11 +1,8 @@
 """Counts of what was refused, on disk until a `gap` reading tells them."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
+from support.child import ran
 from support.edge_drafts import drafts
 from whenabouts_edge.gaps import Gap
 from whenabouts_edge.spool import Spool, SpoolFull
@@ -59,13 +56,8 @@ def test_counts_survive_a_kill(tmp_path):
         "spool.gaps.write([Gap('bench', 'gw', 'dock/tags', 9, 1, 2, 'bounded')])\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "spool.sqlite")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        timeout=60,
-    )
-    assert done.returncode == -9
+    done = ran(program, tmp_path / "spool.sqlite")
+    assert done.returncode == -9, done.stderr
     spool = opened(tmp_path)
     assert [gap.count for gap in spool.gaps.read("bench", "gw")] == [9]
     spool.close()

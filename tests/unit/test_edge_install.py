@@ -40,6 +40,7 @@ port = "/dev/ttyUSB0"
 """
 EXPOSURE_MAX = 2.5
 PROGRAM = Wanted(("/opt/whenabouts/bin/whenabouts-edge",))
+PURGING = replace(PROGRAM, purge=True)
 NOTHING = Facts({}, None, {"pi": "Raspberry"}, frozenset(), False, True)
 
 
@@ -101,7 +102,7 @@ def test_a_configuration_that_is_there_is_never_written(text):
     assert after.files[CONFIG] == text
     of_config = [a.verb for a in [*install(PROGRAM, facts), *uninstall(PROGRAM, after)] if a.what == CONFIG]
     assert of_config == ["keep", "keep"]
-    assert ("remove", CONFIG) in steps(uninstall(replace(PROGRAM, purge=True), after))
+    assert ("remove", CONFIG) in steps(uninstall(PURGING, after))
 
 
 def test_a_configuration_with_mistakes_is_not_installed():
@@ -125,13 +126,15 @@ def test_uninstalling_takes_what_was_installed_and_leaves_spool_and_its_owner():
     after = replace(done(edited()), state_there=True)
     assert steps(uninstall(PROGRAM, after)) == [
         ("run", "systemctl disable --now whenabouts-edge.service"),
-        ("remove", UNIT), ("remove", RULE), ("remove", SYSUSERS),
+        ("remove", UNIT), ("remove", RULE),
         ("run", "systemctl daemon-reload"),
         ("run", "udevadm control --reload"), ("run", "udevadm trigger --subsystem-match=tty"),
-        ("keep", CONFIG), ("keep", "/var/lib/whenabouts"), ("keep", "user whenabouts"),
+        ("keep", CONFIG), ("keep", "/var/lib/whenabouts"), ("keep", "user whenabouts"), ("keep", SYSUSERS),
     ]  # fmt: skip
-    purged = steps(uninstall(replace(PROGRAM, purge=True), after))
-    assert purged[-3:] == [("remove", CONFIG), ("clear", "/var/lib/whenabouts"), ("run", "userdel whenabouts")]
+    purged = steps(uninstall(PURGING, after))
+    assert purged[-4:] == [
+        ("remove", CONFIG), ("clear", "/var/lib/whenabouts"), ("run", "userdel whenabouts"), ("remove", SYSUSERS),
+    ]  # fmt: skip
     assert uninstall(PROGRAM, NOTHING) == []
 
 
@@ -142,7 +145,36 @@ def test_a_user_that_was_there_before_is_used_and_never_removed():
     assert after.files[SYSUSERS].splitlines()[1:] == ["m pi dialout"]
     assert user_of(after.files[UNIT]) == "pi"
     assert done(after) == after
-    assert not [a for a in uninstall(replace(PROGRAM, purge=True), after) if "userdel" in a.what]
+    assert not [a for a in uninstall(PURGING, after) if "userdel" in a.what]
+
+
+def removes_user(wanted: Wanted, facts: Facts) -> bool:
+    return any("userdel" in action.what for action in uninstall(wanted, facts))
+
+
+def test_only_purging_removes_a_user_and_only_one_that_was_made_here():
+    """Whatever its comment says, wherever the spool is by now, and also when purging comes after uninstalling."""
+    made = done(edited())
+    assert removes_user(PURGING, made)
+    moved = edited('state_dir = "/data/whenabouts"\n' + EDITED, users=made.users)
+    for facts in (made, replace(moved, files={**made.files, **moved.files}), replace(made, config=None)):
+        assert not removes_user(PROGRAM, facts)
+    gone = {a.what for a in uninstall(PROGRAM, made) if a.verb == "remove"}
+    assert removes_user(PURGING, replace(made, files={p: t for p, t in made.files.items() if p not in gone}))
+
+    found = done(edited(users={"whenabouts": "Whenabouts agent"}))  # by whoever made it, with the very comment
+    assert found.files[SYSUSERS].splitlines()[1:] == ["m whenabouts dialout"]
+    for facts in (found, replace(found, files={}), replace(made, users={"whenabouts": "Somebody"})):
+        assert not removes_user(PURGING, facts)
+    assert not removes_user(replace(PURGING, user="pi"), made)
+
+
+def test_files_of_others_stay():
+    """A rule and a unit of the same name that somebody wrote; a spool whose place cannot be known."""
+    theirs = replace(NOTHING, files={RULE: 'KERNEL=="ttyUSB0"\n', UNIT: "[Service]\n"})
+    assert steps(uninstall(PURGING, theirs))[:2] == [("keep", UNIT), ("keep", RULE)]
+    with pytest.raises(InstallError, match="config: found mistakes in /etc/whenabouts/edge"):
+        uninstall(PURGING, replace(done(edited()), config=None))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +189,7 @@ def test_a_user_that_was_there_before_is_used_and_never_removed():
         (PROGRAM, 'state_dir = "/home/pi/state"\n' + EDITED, "state_dir: found /home/pi/state, which the service cannot"),
         (PROGRAM, 'state_dir = "state"\n' + EDITED, "state_dir: found state, expected a path that begins with /"),
         (PROGRAM, EDITED + '[broker]\nusername = "u"\npassword_file = "/var/tmp/secret"\n', "password_file: found /var/tmp"),
-        (PROGRAM, 'state_dir = "/data/a\\nUser=root"\n' + EDITED, "state_dir: found '/data/a"),
+        (PROGRAM, 'state_dir = "/data/a\\"User=root"\n' + EDITED, "state_dir: found '/data/a"),
     ],
 )  # fmt: skip
 def test_what_the_service_could_not_see_is_refused_with_a_reason(wanted, config, found):
@@ -264,8 +296,14 @@ def test_into_a_folder_twice_and_out_again(tmp_path):
     spool.write_bytes(b"readings")
     assert run("--root", tmp_path, "--uninstall").exit_code == 0
     left = contents(tmp_path)
-    assert set(left) == {"etc/whenabouts/edge.toml", "var/lib/whenabouts/spool.sqlite", "entries"}
+    assert set(left) == {
+        "etc/whenabouts/edge.toml", "var/lib/whenabouts/spool.sqlite", "etc/sysusers.d/whenabouts.conf", "entries",
+    }  # fmt: skip
     assert left["etc/whenabouts/edge.toml"] == EDITED
+    assert left["entries"] == installed["entries"]
+    planned = run("--root", tmp_path, "--uninstall", "--purge", "--dry-run")
+    assert re.search(r"^run +userdel .* whenabouts  \(was made for the agent\)$", planned.output, re.M)
+    assert contents(tmp_path) == left
 
     foreign = spool.with_name("notes.txt")
     foreign.write_text("of somebody else")

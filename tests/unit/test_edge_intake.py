@@ -235,6 +235,29 @@ def test_what_was_refused_is_written_down_with_each_refusal():
     run(scenario)
 
 
+def test_refusing_is_said_once_and_its_end_with_the_count(monkeypatch, caplog):
+    """A spool near its limit takes a reading, refuses the next, and so on: that is one spell, until it has been calm."""
+    monkeypatch.setattr(intake_module, "CALM_S", 0.2)
+    monkeypatch.setattr(intake_module, "RETRY_S", 0.01)
+
+    async def scenario(intake, store):
+        for spell in range(2):
+            for n in range(10):
+                store.full = n % 2 == 0
+                offer(intake, [f"k{n}"])
+                await settled(intake, store)
+            assert [r.levelname for r in caplog.records] == ["ERROR", "WARNING"] * spell + ["ERROR"]
+            intake.offer([draft("derived", 0)] * (MAX_WAITING + 1))
+            while len(caplog.records) < 2 * spell + 2:
+                await asyncio.sleep(0.01)
+        told = [record.getMessage() for record in caplog.records]
+        assert told[0] == "spool test: found it full; refusing new readings until there is room"
+        assert told[1] == told[3] == "there is room again: readings are stored; 6 were refused meanwhile"
+        assert intake.refused == 12
+
+    run(scenario, commit_ms=1)
+
+
 def test_what_an_earlier_agent_refused_is_told_at_once():
     """Though nothing is read; of its clock nothing is said."""
     before = [Gap("bench", "gw", "dock/tags", 7, 10, 20, "bounded")]

@@ -157,7 +157,7 @@ def test_line_that_is_good_json_and_no_reading_is_left_out_and_counted(line, cap
     good = b'{"probe": "north", "t": 21.5}'
     drafts, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
     assert [draft(1, n).value for n, draft in enumerate(drafts)] == [21.5, 21.5]
-    assert link.counters["unfit"] == 2
+    assert link.unfit == 2
     assert link.session.complaint.startswith("reading ")
     assert caplog.text.count("left out") == 1
 
@@ -168,4 +168,4 @@ def test_stamp_beyond_the_times_of_readings_is_left_out_and_counted():
     ages = ClockSample(0, 1 << 62, 0, "bounded")
     link.take(Chunk(KEEPALIVE, 0, 700_000), ages)
     assert link.take(Chunk(notice(480), 495_000_000, 500_000_000), ages)[0] == []
-    assert link.counters["unfit"] == 1
+    assert link.unfit == 1

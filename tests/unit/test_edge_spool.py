@@ -1,6 +1,5 @@
 """The spool on a real disk: numbers, limits, kill -9, a full disk, damage, other people's files."""
 
-import os
 import random
 import sqlite3
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.child import environment, ran
 from support.edge_drafts import draft, drafts
 from whenabouts_edge.spool import APPLICATION_ID, BOOT_RANDOM_BITS, Message, Spool, SpoolError, SpoolFull
 from whenabouts_protocol import Reading, WireError, decode_batch
@@ -103,7 +103,7 @@ def test_second_agent_on_the_same_folder_is_told(tmp_path):
 def _appender(path: Path, limit: int = LIMIT, file_bytes: int = 0) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-m", "support.edge_appender", str(path / "spool.sqlite"), str(limit), str(file_bytes)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -204,13 +204,7 @@ def test_full_disk_lets_go_of_what_has_landed(tmp_path):
         "for n in range(90): spool.landed(spool.boot, n)\n"
         "print(spool.state.readings, spool.append(drafts(['new'])).first_seq)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "spool.sqlite")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = ran(program, tmp_path / "spool.sqlite")
     assert done.returncode == 0, done.stderr
     left, first_seq = map(int, done.stdout.split())
     assert left == first_seq - 90

@@ -253,6 +253,22 @@ def test_a_frontier_waits_for_birth_and_for_every_number_of_its_beat():
         assert len(shown(at("g1", "beat"), beat("g1", 0, 70, {0: (0, 9)}))) == 1, "a frontier never moves back"
 
 
+def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
+    """
+    boot      4    4    4    4          5    5
+    refused   -    2    7    7 again    0    1      a gateway that tells nothing lost nothing that is known
+    """
+    for boot, refused in ((4, None), (4, 2), (4, 7), (4, 7), (5, 0), (5, 1)):
+        told = Beat("hall", "g1", boot, None, {}, "bounded", 1, refused=refused, unfit=refused and 1)
+        bridge.take(at("g1", "beat"), encode_beat(told), boot)
+    assert (bridge.counters.refused, bridge.counters.unfit, bridge.counters.dead) == (8, 2, 0)
+    said = [record.getMessage() for record in caplog.records]
+    assert [text.split(";")[0] for text in said if "spool" in text] == [
+        "gateway hall/g1: it lost 2 readings, its spool is full", "gateway hall/g1: it lost 1 readings, its spool is full",
+    ]  # fmt: skip
+    assert len(said) == 4
+
+
 def test_a_backlog_does_not_hold_the_frontier_for_ever():
     """Every beat overtakes the readings it speaks of, again and again: the frontier follows one beat behind."""
     with quick_folder() as folder:

@@ -133,10 +133,7 @@ TABLE = [
         "edge.toml:6: [spool] limit_mib: found 1, expected it left out: pico_w keeps 256 KiB of readings",
     ]),
     (("[board]", 'cert_file = "c.pem"\nkey_file = "k.pem"\n[board]'), [
-        "edge.toml:5: [broker] cert_file: found it set, expected it left out: a board has no certificate; let the broker "
-        "know it by username and password",
-        "edge.toml:6: [broker] key_file: found it set, expected it left out: a board has no certificate; let the broker "
-        "know it by username and password",
+        "edge.toml:5: [broker] cert_file: found it without ca_file, expected both: a board knows no authorities of its own",
     ]),
     (("[board]", '[group]\nname = "g"\nmembers = ["x"]\n[board]'), [
         "edge.toml:1: on this board group states: found 0, expected 1 to 8",

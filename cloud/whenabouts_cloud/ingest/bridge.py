@@ -51,6 +51,8 @@ class Counters:
     frontiers: int = 0
     forgotten: int = 0  # numbers that gateways no longer keep and that never landed here
     clocks_ahead: int = 0  # gateways whose promise reached beyond the present of this machine
+    refused: int = 0  # readings that gateways had no room for, by their beats
+    unfit: int = 0  # what gateways read and could make no reading of, by their beats
 
 
 @dataclass(slots=True)
@@ -197,7 +199,20 @@ class Bridge:
                 self._ledger.forget_before(ledger_name(*origin), boot, first)
                 self._to_ack.setdefault(origin, set()).add(boot)
         if origin in self._beats or len(self._beats) < MAX_GATEWAYS:
+            self._count_lost(origin, beat)
             self._beats[origin] = [*self._beats.get(origin, [])[:1], beat]
+
+    def _count_lost(self, origin: Gateway, beat: Beat) -> None:
+        """What the gateway lost since its beat before this one; said when it begins to."""
+        before = self._beats[origin][-1] if origin in self._beats else None
+        for what, why in (("refused", "its spool is full"), ("unfit", "no reading can hold what its readers say")):
+            known = getattr(before, what) or 0 if before is not None and before.boot == beat.boot else 0
+            new = (getattr(beat, what) or 0) - known
+            if new > 0:
+                setattr(self.counters, what, getattr(self.counters, what) + new)
+                if not known:
+                    log.warning("gateway %s/%s: it lost %d readings, %s; see `whenabouts-edge status` there",
+                                *origin, new, why)  # fmt: skip
 
     def _ack(self, origin: Gateway, boots: set[int]) -> Ack:
         newest = sorted(boots)[-MAX_ACK_BOOTS:]

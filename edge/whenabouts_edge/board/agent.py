@@ -22,10 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.board.draft import Draft
     from whenabouts_edge.board.group import BoardGroup
     from whenabouts_edge.board.ring import Ring
     from whenabouts_edge.board.rules import BoardRules
+    from whenabouts_edge.draft import Draft
 
 SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
 PROMISE_US = 250_000
@@ -310,6 +310,7 @@ class Agent:
             self.clock.bound_us(now_us),
             self._ring.readings,
             self._ring.payload_bytes,
+            self.store.refused,  # what makes no reading among them: it is found out when it is stored
         )
         mqtt.publish(self._topic("beat"), encode_beat(beat), now_us, qos=0)
 

@@ -1,8 +1,9 @@
 """The configuration of a board, from JSON: a map with these keys; those with a default may be left out.
 
     site, gateway         names
-    broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password", "ca_file"}; with ca_file, the
-                          path of certificates in PEM, the line is TLS, and the server must be `host` by one of them
+    broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password", "ca_file", "cert_file",
+                          "key_file"}; with ca_file, the path of certificates in PEM, the line is TLS, and the server must
+                          be `host` by one of them; cert_file and key_file, of what the board shows: DER (on a PC PEM)
     ntp                   {"host", "port": 123}
     readers               [{"port", "kind", "stream", ...}]; the rest is of `whenabouts_edge.reader.ReaderSession`
     ring                  {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
@@ -29,7 +30,10 @@ _TOP = {
     "commit_ms": int, "resend_s": int, "build": str, "wifi": dict, "led": object, "watchdog_s": int, "rules": dict,
     "group": dict,
 }  # fmt: skip
-_BROKER = {"host": str, "port": int, "keepalive_s": int, "username": str, "password": str, "ca_file": str}
+_BROKER = {
+    "host": str, "port": int, "keepalive_s": int, "username": str, "password": str, "ca_file": str, "cert_file": str,
+    "key_file": str,
+}  # fmt: skip
 _NTP = {"host": str, "port": int}
 _WIFI = {"ssid": str, "password": str}
 _RULES = {"file": str, "limit": int}
@@ -55,6 +59,9 @@ def checked(config: "Any") -> "dict[str, Any]":
     """
     found = _table("config", config, _TOP, ("site", "gateway", "broker", "ntp", "readers"))
     found["broker"] = _table("broker", found["broker"], _BROKER, ("host",), {"port": 1883, "keepalive_s": 30})
+    files = [name in found["broker"] for name in ("ca_file", "cert_file", "key_file")]
+    if files[1] != files[2] or files[1] > files[0]:
+        raise ValueError("broker: found cert_file or key_file alone, expected both and ca_file")
     found["ntp"] = _table("ntp", found["ntp"], _NTP, ("host",), {"port": 123})
     defaults = {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     found["ring"] = _table("ring", found.get("ring", {}), _RING, (), defaults)

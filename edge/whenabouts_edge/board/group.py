@@ -4,7 +4,7 @@ The same process as on a PC, with limits that a board has memory for. A state is
 what others build on is never lost with a power cut. Loaded only when configured.
 """
 
-from whenabouts_edge.board.draft import Draft
+from whenabouts_edge.draft import Draft
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess

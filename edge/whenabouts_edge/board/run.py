@@ -263,7 +263,8 @@ class Board:
                 self._is_dated = True
                 _date(now_us + sample.offset_us)
             try:
-                self._tcp = Tls(broker["host"], broker["port"], ca_file)
+                shown = broker.get("cert_file"), broker.get("key_file")
+                self._tcp = Tls(broker["host"], broker["port"], ca_file, *shown)
             except ValueError as error:
                 raise OSError(str(error)) from None
         self.agent.begin(self.now_us())

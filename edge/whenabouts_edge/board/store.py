@@ -6,8 +6,8 @@ clock; so the first readings after a start wait for the first answer of a time s
 """
 
 from whenabouts_edge.board.batch import Batches
-from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX
+from whenabouts_edge.draft import Draft
 from whenabouts_protocol.reading import Reading
 
 TYPE_CHECKING = False

@@ -40,14 +40,21 @@ def certificates(pem: str) -> "list[bytes]":
 
 
 class Tls(Tcp):
-    """One connection. Raises OSError when it cannot begin or the file cannot be read, ValueError when it holds nothing."""
+    """One connection; cert_file and key_file: what it shows the server, if that asks.
 
-    def __init__(self, host: str, port: int, ca_file: str) -> None:
+    Raises OSError when it cannot begin or a file cannot be read, ValueError when one holds nothing of use.
+    """
+
+    def __init__(
+        self, host: str, port: int, ca_file: str, cert_file: "str | None" = None, key_file: "str | None" = None
+    ) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._context.verify_mode = ssl.CERT_REQUIRED  # type: ignore[attr-defined,unused-ignore]  # stubs lack it
         with open(ca_file) as file:
             for certificate in certificates(file.read()):
                 self._context.load_verify_locations(cadata=certificate)
+        if cert_file is not None:
+            self._context.load_cert_chain(cert_file, key_file)
         self._host = host
         self._line: Any = None
         super().__init__(host, port)

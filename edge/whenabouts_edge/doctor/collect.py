@@ -200,6 +200,8 @@ def _spool(path: Path, agent_pid: int | None) -> tuple[str, int, str]:
         return "none", 0, ""
     except OSError:
         return "unseen", 0, ""
+    if path.is_dir():
+        return "folder", 0, ""
     if agent_pid is not None:
         return "in use", size, ""
     if not os.access(path, os.R_OK):
@@ -223,7 +225,8 @@ def _path(path: str) -> PathFacts | None:
         group = grp.getgrgid(found.st_gid).gr_name
     except KeyError:
         group = str(found.st_gid)
-    return PathFacts(found.st_uid, found.st_gid, group, stat.S_IMODE(found.st_mode))
+    kind = "file" if stat.S_ISREG(found.st_mode) else "folder" if stat.S_ISDIR(found.st_mode) else ""
+    return PathFacts(found.st_uid, found.st_gid, group, stat.S_IMODE(found.st_mode), kind)
 
 
 def _holders(paths: set[str]) -> tuple[dict[str, list[int]], bool]:

@@ -37,12 +37,13 @@ class UserFacts:
 
 @dataclass(frozen=True, slots=True)
 class PathFacts:
-    """Owner, group and mode of a file or folder."""
+    """Owner, group and mode of what a path leads to. kind: file, folder, or '' for anything else, such as a device."""
 
     uid: int
     gid: int
     group: str
     mode: int
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,8 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
-    """state_dir or, where it is missing, the nearest folder above. spool: none, fine, in use, damaged or unseen."""
+    """state_dir or, where it is missing, the nearest folder above. spool: none, fine, in use,
+    damaged, folder or unseen."""
 
     state_dir: str
     folder: str
@@ -133,6 +135,9 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
         yield Finding(
             area, f"{port.port} does not exist{there}", "plug the reader in, or correct port in the configuration"
         )
+        return
+    if port.path.kind:
+        yield Finding(area, f"{port.port} is a {port.path.kind}, expected a serial port", "correct port in [[reader]]")
         return
     if port.port.startswith(("/dev/ttyUSB", "/dev/ttyACM")):
         better = (
@@ -186,6 +191,8 @@ def of_file(file: FileFacts, user: UserFacts) -> Finding:
         )
     if file.path is None:
         return Finding("files", f"{file.key}: {file.file} does not exist", f"make it, or correct {file.key}")
+    if file.path.kind == "folder":
+        return Finding("files", f"{file.key}: {file.file} is a folder, expected a file", f"correct {file.key}")
     if not may(user, file.path, 4):
         fix = f"sudo chgrp {user.name} {file.file}; sudo chmod 640 {file.file}"
         return Finding("files", f"{file.key}: user {user.name} may not read {file.file}", fix)
@@ -268,7 +275,9 @@ def of_broker(broker: BrokerFacts) -> Finding:
 def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
     """Whether the spool can be written, has room and is whole."""
     missing = disk.folder != disk.state_dir
-    if disk.read_only:
+    if disk.path.kind == "file":
+        yield Finding("disk", f"{disk.folder} is a file, expected a folder", "correct state_dir, or move the file away")
+    elif disk.read_only:
         yield Finding(
             "disk", f"{disk.folder} is on a disk that is mounted read-only", "sudo mount -o remount,rw; see `dmesg`"
         )
@@ -290,6 +299,7 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
         "none": Finding("spool", f"{spool} is not there yet"),
         "fine": Finding("spool", f"{spool} is whole"),
         "in use": Finding("spool", f"{spool} is in use by the agent, which checked it at its start"),
+        "folder": Finding("spool", f"{spool} is a folder, expected a file", "move it away"),
         "unseen": Finding("spool", f"{spool} cannot be read by this user; {NEEDS_SUDO}"),
         "damaged": Finding(
             "spool", f"{spool}: {disk.problem}", "start the agent: it sets the file aside and begins a new one"

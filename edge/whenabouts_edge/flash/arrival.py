@@ -17,6 +17,7 @@ import serial
 from paho.mqtt.enums import CallbackAPIVersion
 
 from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash.identity import show
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.messages import Beat, Birth, decode_beat, decode_birth
 from whenabouts_protocol.topics import topic
@@ -34,13 +35,14 @@ class Arrived:
 
 
 class Arrival:
-    """Connected to the broker of a board's configuration while it is open. ca: certificates to trust, PEM, where it has TLS.
+    """Connected to the broker of a board's configuration while it is open. ca: certificates to trust, PEM, where it has TLS;
+    identity: what the board shows, its certificates and key in PEM, b"" for nothing.
 
     Raises:
         FlashError: the broker cannot be reached from here.
     """
 
-    def __init__(self, config: dict[str, Any], ca: bytes | None = None) -> None:
+    def __init__(self, config: dict[str, Any], ca: bytes | None = None, identity: bytes = b"") -> None:
         broker = config["broker"]
         self._site, self._gateway, self._build = config["site"], config["gateway"], config["build"]
         self._place = f"broker {broker['host']}:{broker['port']}"
@@ -55,7 +57,10 @@ class Arrival:
         )
         try:
             if ca is not None:
-                self._client.tls_set_context(ssl.create_default_context(cadata=ca.decode(errors="replace")))
+                context = ssl.create_default_context(cadata=ca.decode(errors="replace"))
+                if identity:
+                    show(context, identity)
+                self._client.tls_set_context(context)
             if "username" in broker:
                 self._client.username_pw_set(broker["username"], broker.get("password"))
             self._client.connect(broker["host"], broker["port"], keepalive=30)

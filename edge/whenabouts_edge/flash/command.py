@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.config import ConfigError
+from whenabouts_edge.config import ConfigError, read
 from whenabouts_edge.flash import boards
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.failure import FlashError
@@ -140,11 +140,7 @@ def _read(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
 
 def _provisioned(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        _end(2, [f"{path}: cannot read ({error}); make one with `whenabouts-edge sample-config`"], as_json)
-    try:
-        return provision(text, board, os.environ, lambda name: Path(name).read_bytes(), str(path))
+        return provision(read(path), board, os.environ, lambda name: Path(name).read_bytes(), str(path))
     except ConfigError as error:
         _end(2, error.mistakes, as_json)
 

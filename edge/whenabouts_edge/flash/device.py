@@ -18,7 +18,7 @@ import serial.tools.list_ports
 
 from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.modules import SHARED
-from whenabouts_edge.flash.plan import CONFIG_PATH, LIB, MAIN_PATH, Seen
+from whenabouts_edge.flash.plan import CONFIG_PATH, HOLD_PATH, LIB, MAIN_PATH, Seen
 
 SILENCE_S = 25.0  # without a word: mpremote itself waits 10 s for a prompt, and a file may take seconds
 BUSY_S = 10.0  # a program that just ended, or a board that restarts, gives the port back within this
@@ -91,6 +91,15 @@ class Device:
         """What a program printed on the board."""
         return self._mpremote(["exec", code])
 
+    def hold(self) -> None:
+        """Restart into the prompt, once: no watchdog runs there, however long the next steps take. Wait until it answers.
+
+        A main program that does not know of holding runs again instead, and its watchdog with it.
+        """
+        code = f"import machine, os\nos.stat({MAIN_PATH!r})\nopen({HOLD_PATH!r}, 'w').close()\nmachine.reset()"
+        self._mpremote(["exec", "--no-follow", code])
+        self.wait_awake()
+
     def detach(self) -> None:
         """Take the main program away and restart, in one run: its watchdog leaves seconds. Wait until the board answers."""
         code = f"import machine, os\ntry:\n os.remove({MAIN_PATH!r})\nfinally:\n machine.reset()"
@@ -131,7 +140,7 @@ class Device:
         until = time.monotonic() + AWAKE_S
         while True:
             try:
-                self.run("print('awake')")
+                self.run(f"import os\ntry:\n os.remove({HOLD_PATH!r})\nexcept OSError:\n pass")
                 return
             except FlashError:
                 if time.monotonic() > until:

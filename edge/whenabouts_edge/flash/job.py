@@ -43,7 +43,7 @@ class Job:
             device, what = self._written(files)
             device.restart()
             return self._told(what, config)
-        with Arrival(config, self.made.files.get(CA_PATH)) as arrival:
+        with Arrival(config, self.made.files.get(CA_PATH), self.made.identity) as arrival:
             device, what = self._written(files)
             before = arrival.before()
             device.restart()
@@ -66,6 +66,8 @@ class Job:
 
     def _looked(self, files: list[plan.File]) -> tuple[Device, plan.Plan]:
         device = Device(self.port, self.say)
+        self.say("hold    the board before its agent starts, so that no watchdog interrupts")
+        device.hold()
         self.say(f"look    at the board on {self.port}")
         seen = device.look()
         what = plan.plan(files, seen)
@@ -83,7 +85,7 @@ class Job:
             self.say("keep    everything: the board holds all of it")
             return device, what
         if what.detach:
-            self.say("restart the board without its main program, so that no watchdog interrupts")
+            self.say("restart the board without its main program")
             device.detach()
         removed = [step.path for step in what.of("remove")]
         for path in removed:

@@ -15,6 +15,7 @@ from typing import Any
 
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.config import ConfigError, key_lines, parse
+from whenabouts_edge.flash import identity
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.ports import Ports
 from whenabouts_edge.settings import Config, GroupConfig, ReaderConfig
@@ -24,23 +25,22 @@ _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS
 # Settings that have no effect on a board, and that nobody misses there.
 _WITHOUT_EFFECT = {("", "state_dir"): "readings wait in the board's flash"}
 # Settings that somebody would miss.
-CA_PATH, _RULES_PATH = "/ca.pem", "/rules.cbor"  # on the board
+CA_PATH, CERT_PATH, KEY_PATH, _RULES_PATH = "/ca.pem", "/cert.der", "/key.der", "/rules.cbor"  # on the board
 _REFUSED = {
     ("", "metrics_file"): "a board has no node exporter; its beats tell how it is",
-    ("broker", "cert_file"): "a board has no certificate; let the broker know it by username and password",
-    ("broker", "key_file"): "a board has no certificate; let the broker know it by username and password",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioned:
-    """What to put on a board: its configuration, with secrets; what of the original has no effect there; and the files that
-    the configuration names, by path on the board.
+    """What to put on a board: its configuration, with secrets; what of the original has no effect there; the files that the
+    configuration names, by path on the board; and what it shows the broker, certificates and key in PEM, b"" for nothing.
     """
 
     config: dict[str, Any]
     notes: tuple[str, ...] = ()
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict, repr=False)
+    identity: bytes = field(default=b"", repr=False)
 
     def shown(self) -> dict[str, Any]:
         """The configuration without its secrets."""
@@ -75,7 +75,7 @@ def provision(
     made = maker.make(environment)
     if maker.mistakes:
         raise ConfigError([mistake for _, mistake in sorted(maker.mistakes)])
-    return Provisioned(_accepted(made, source), tuple(maker.notes), maker.files)
+    return Provisioned(_accepted(made, source), tuple(maker.notes), maker.files, maker.identity)
 
 
 def _accepted(made: dict[str, Any], source: str) -> dict[str, Any]:
@@ -102,6 +102,7 @@ class _Maker:
         self.mistakes: list[tuple[int, str]] = []
         self.notes: list[str] = []
         self.files: dict[str, bytes] = {}
+        self.identity = b""
 
     def make(self, environment: Mapping[str, str]) -> dict[str, Any]:
         """The map; not to be used when there are mistakes."""
@@ -123,6 +124,7 @@ class _Maker:
         self._put_password(made["broker"], "broker", "password_file", environment.get(_BROKER_ENVIRONMENT))
         if self._put_file("broker", "ca_file", CA_PATH):
             made["broker"]["ca_file"] = CA_PATH
+        self._put_identity(made["broker"])
         if self._put_file("", "rules_file", _RULES_PATH):
             made["rules"] = {"file": _RULES_PATH}
         if config.group is not None:
@@ -208,6 +210,28 @@ class _Maker:
                 table["password"] = lines[0]
             else:
                 self._mistake(name, 0, key, f"{key}: found no text on the first line of {path}, expected the password")
+
+    def _put_identity(self, made: dict[str, Any]) -> None:
+        """Certificate and key; the agent's own check has seen that both are named or none."""
+        if not self._is_given("broker", "cert_file"):
+            return
+        if not self._is_given("broker", "ca_file"):
+            found = "cert_file: found it without ca_file, expected both: a board knows no authorities of its own"
+            self._mistake("broker", 0, "cert_file", found)
+            return
+        certificates, key = self._content("broker", "cert_file"), self._content("broker", "key_file")
+        if self.mistakes:
+            return
+        try:
+            self.files[CERT_PATH], self.files[KEY_PATH] = identity.der(certificates, key)
+        except ValueError as error:
+            expected = "expected a certificate and its key in PEM, without a passphrase"
+            self._mistake("broker", 0, "cert_file", f"cert_file, key_file: {error}; {expected}")
+            return
+        self.identity = certificates + b"\n" + key
+        made["cert_file"], made["key_file"] = CERT_PATH, KEY_PATH
+        if identity.count(certificates) > 1:
+            self.notes.append("[broker] cert_file: its first certificate goes along; the broker must know the others")
 
     def _put_file(self, name: str, key: str, path: str) -> bool:
         """Whether a file is named; then it goes to this path of the board."""

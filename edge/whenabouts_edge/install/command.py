@@ -27,8 +27,10 @@ from whenabouts_edge.install.system import StepError, carry_out, collect, needs,
 )
 @click.option("--user", help="User that the agent runs as; made if there is none.  [default: whenabouts]")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--uninstall", is_flag=True, help="Take away what was installed; configuration and spool stay.")
-@click.option("--purge", is_flag=True, help="With --uninstall: configuration, spool and user too.")
+@click.option("--uninstall", is_flag=True, help="Take away what was installed; configuration, spool and user stay.")
+@click.option(
+    "--purge", is_flag=True, help="With --uninstall: configuration and spool too, and the user if it was made here."
+)
 @click.option(
     "--root",
     type=click.Path(exists=True, file_okay=False, resolve_path=True),

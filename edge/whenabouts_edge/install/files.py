@@ -12,6 +12,7 @@ systemd.exec(5), systemd.service(5), sysusers.d(5), tmpfiles.d(5), udev(7).
 from collections.abc import Sequence
 
 UNIT_NAME = "whenabouts-edge.service"
+MARK = "# Written by `whenabouts-edge install`"  # begins each of these files
 USER_COMMENT = "Whenabouts agent"  # tells a user that was made here from any other
 PORT_GROUP = "dialout"
 WATCHDOG_S = 30
@@ -19,7 +20,7 @@ DEVICES = ("ttyUSB", "ttyACM", "ttyAMA", "ttyS")  # by the kernel's names of dri
 _OF_THOSE = ("/dev/serial", *(f"/dev/{name}" for name in DEVICES))
 
 _UNIT = """\
-# Written by `whenabouts-edge install`. Changes belong into `systemctl edit {name}`.
+{mark}. Changes belong into `systemctl edit {name}`.
 [Unit]
 Description=Whenabouts agent: readings with the interval in which they surely happened
 Documentation=man:systemd.service(5)
@@ -76,7 +77,7 @@ WantedBy=multi-user.target
 
 _BY_ID = "serial/by-id/$env{ID_BUS}-$env{ID_SERIAL}-if$env{ID_USB_INTERFACE_NUM}"
 UDEV_RULE = f"""\
-# Written by `whenabouts-edge install`: serial ports of readers by id, for group {PORT_GROUP}.
+{MARK}: serial ports of readers by id, for group {PORT_GROUP}.
 SUBSYSTEM=="usb-serial", DRIVER=="ftdi_sio", ATTR{{latency_timer}}="1"
 ACTION=="remove", GOTO="whenabouts_end"
 SUBSYSTEM!="tty", GOTO="whenabouts_end"
@@ -101,6 +102,7 @@ def unit(command: Sequence[str], user: str, state_dir: str, ports: Sequence[str]
     others = sorted({port for port in ports if port.startswith("/dev/") and not port.startswith(_OF_THOSE)})
     devices = [*(f"char-{name}" for name in DEVICES), *others]
     return _UNIT.format(
+        mark=MARK,
         name=UNIT_NAME,
         state_dir=_word(state_dir),
         command=" ".join(_word(word).replace("$", "$$") for word in command),
@@ -121,14 +123,19 @@ def state_directory(state_dir: str) -> str | None:
 
 def sysusers(user: str, make: bool) -> str:
     """Makes the user, unless it is one that was there before, and lets it use serial ports."""
-    head = "# Written by `whenabouts-edge install`.\n"
     made = f'u {user} - "{USER_COMMENT}"\n' if make else ""
-    return f"{head}{made}m {user} {PORT_GROUP}\n"
+    return f"{MARK}.\n{made}m {user} {PORT_GROUP}\n"
+
+
+def made_user(sysusers_text: str) -> str | None:
+    """The user that installing made; a user that was there before is not in such a line."""
+    found = [line.split()[1] for line in sysusers_text.splitlines() if line.startswith("u ")]
+    return found[0] if found and sysusers_text.startswith(MARK) else None
 
 
 def tmpfiles(user: str, state_dir: str) -> str:
     """Makes the state folder where the unit cannot."""
-    return f'# Written by `whenabouts-edge install`.\nd "{state_dir}" 0700 {user} {user} -\n'
+    return f'{MARK}.\nd "{state_dir}" 0700 {user} {user} -\n'
 
 
 def user_of(unit_text: str) -> str | None:

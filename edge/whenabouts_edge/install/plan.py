@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from whenabouts_edge.install.files import (
+    MARK,
     PORT_GROUP,
     UDEV_RULE,
     UNIT_NAME,
     USER_COMMENT,
+    made_user,
     state_directory,
     sysusers,
     tmpfiles,
@@ -96,7 +98,7 @@ def install(wanted: Wanted, facts: Facts) -> list[Action]:
     user = wanted.user or _installed_user(facts) or USER
     state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
     _refuse(wanted, facts, user, state_dir)
-    make_user = user not in facts.users or facts.users[user] == USER_COMMENT
+    make_user = user not in facts.users or user == made_user(facts.files.get(SYSUSERS, ""))
     managed = state_directory(state_dir) is not None
     actions = [_written(facts, SYSUSERS, sysusers(user, make_user), f"user {user}, in group {PORT_GROUP}")]
     if user not in facts.users or user not in facts.members:
@@ -125,38 +127,66 @@ def install(wanted: Wanted, facts: Facts) -> list[Action]:
 
 
 def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
-    """The steps that take away what `install` made; configuration and spool stay unless they are to be purged."""
-    user = wanted.user or _installed_user(facts) or USER
-    state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
+    """The steps that take away what `install` made; configuration, spool and user stay unless they are to be purged.
+
+    Raises:
+        InstallError: spool and user are to be purged, and mistakes in the configuration hide where the spool is.
+    """
+    if wanted.purge and facts.config is None and wanted.config_file in facts.files:
+        path = wanted.config_file
+        raise InstallError(
+            [
+                f"config: found mistakes in {path}, expected none: it says where the spool is; mend it, or remove it first"
+            ]
+        )
+    installed = facts.files.get(UNIT, "").startswith(MARK)
     actions = []
-    if UNIT in facts.files:
+    if installed:
         now = ("--now",) if facts.live else ()
         actions.append(_run(wanted, ("systemctl",), "disable", *now, UNIT_NAME, why="ends it, also at the next start"))
-    actions += [Action("remove", path, "was installed") for path in reversed(WRITTEN) if path in facts.files]
-    if facts.config and facts.config.metrics_file and UNIT in facts.files:
+    made = made_user(facts.files.get(SYSUSERS, ""))
+    user = _user(wanted, facts, made) if made is not None and made in facts.users else []
+    told = {action.what for action in user}
+    actions += [_removed(facts, path) for path in reversed(WRITTEN) if path in facts.files and path not in told]
+    if facts.config and facts.config.metrics_file and installed:
         actions.append(Action("remove", facts.config.metrics_file, "would show old figures for ever"))
-    if facts.live and UNIT in facts.files:
+    if facts.live and installed:
         actions.append(_run(wanted, ("systemctl",), "daemon-reload", why="the unit is gone"))
     if facts.live and RULE in facts.files:
         actions += _reload_udev()
-    if wanted.purge:
-        if wanted.config_file in facts.files:
-            actions.append(Action("remove", wanted.config_file, "purged"))
-        if facts.state_there:
-            actions.append(Action("clear", state_dir, "purged: spool and status", patterns=STATE_FILES))
-    else:
-        if wanted.config_file in facts.files:
-            actions.append(Action("keep", wanted.config_file, "yours; --purge removes it"))
-        if facts.state_there:
-            actions.append(Action("keep", state_dir, "may hold readings that have not landed; --purge removes them"))
-    if facts.users.get(user) == USER_COMMENT:
-        if wanted.purge or not facts.state_there:
-            prefix = ("--prefix", wanted.root) if wanted.root else ()
-            actions.append(Action("run", _line("userdel", *prefix, user), "was made for the agent",
-                                  command=("userdel", *prefix, user)))  # fmt: skip
-        else:
-            actions.append(Action("keep", f"user {user}", f"owns what is in {state_dir}"))
-    return actions
+    return [*actions, *_data(wanted, facts), *user]
+
+
+def _removed(facts: Facts, path: str) -> Action:
+    if facts.files[path].startswith(MARK):
+        return Action("remove", path, "was installed")
+    return Action("keep", path, "was not written by `install`")
+
+
+def _data(wanted: Wanted, facts: Facts) -> Iterator[Action]:
+    """What becomes of configuration and spool."""
+    state_dir = facts.config.state_dir if facts.config else f"/var/lib/{USER}"
+    if wanted.config_file in facts.files:
+        verb, why = ("remove", "purged") if wanted.purge else ("keep", "yours; --purge removes it")
+        yield Action(verb, wanted.config_file, why)
+    if facts.state_there and wanted.purge:
+        yield Action("clear", state_dir, "purged: spool and status", patterns=STATE_FILES)
+    elif facts.state_there:
+        yield Action("keep", state_dir, "may hold readings that have not landed; --purge removes them")
+
+
+def _user(wanted: Wanted, facts: Facts, made: str) -> list[Action]:
+    """What becomes of the user that was made here, and of the file that tells so: last, so that a repeat knows it too."""
+    if not wanted.purge:
+        return [
+            Action("keep", f"user {made}", "was made for the agent; --purge removes it"),
+            Action("keep", SYSUSERS, f"tells that {made} was made for the agent; --purge removes it"),
+        ]
+    if facts.users[made] != USER_COMMENT or wanted.user not in (None, made):
+        why = "is not as it was made for the agent, or another one was named"
+        return [Action("keep", f"user {made}", why), _removed(facts, SYSUSERS)]
+    command = ("userdel", *(("--prefix", wanted.root) if wanted.root else ()), made)
+    return [Action("run", _line(*command), "was made for the agent", command=command), _removed(facts, SYSUSERS)]
 
 
 def _refuse(wanted: Wanted, facts: Facts, user: str, state_dir: str) -> None:

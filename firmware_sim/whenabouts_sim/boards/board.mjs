@@ -134,7 +134,10 @@ const requests = {
     ports.delete(channel);
     channels.become(channel, FREE);
   },
-  reset: ({ hard, raw }) => restart({ raw: raw && !hard, cause: POWER_ON }),
+  reset({ hard, raw }) {
+    if (hard) clearTimeout(watchdog); // a soft reset does not stop it, nor does anything else
+    restart({ raw: raw && !hard, cause: POWER_ON });
+  },
   watchdog({ ms }) {
     clearTimeout(watchdog);
     watchdog = setTimeout(() => restart({ raw: false, cause: WATCHDOG }), ms);
@@ -143,7 +146,6 @@ const requests = {
 };
 
 function restart(reset) {
-  clearTimeout(watchdog);
   leaving = leaving.then(async () => {
     await worker.terminate();
     for (const port of ports.values()) port.close();

@@ -16,6 +16,7 @@ from whenabouts_sim.clocks import SimClock
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.core import ReaderCore
+from whenabouts_sim.readers.line import LineSensor
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100
@@ -23,8 +24,9 @@ from whenabouts_sim.world import Sighting
 
 READERS: dict[str, Callable[[str, int], ReaderCore]] = {
     "rdm6300": Rdm6300, "id12la": Id12La, "pn532": Pn532, "m6e": M6eNano, "uhfreader18": UhfReader18, "yrm100": Yrm100,
+    "line": LineSensor,
 }  # fmt: skip
-KEYS = {"rdm6300": "2A00{:06X}", "id12la": "2A00{:06X}", "pn532": "04{:06X}"}  # else an EPC of 96 bits
+KEYS = {"rdm6300": "2A00{:06X}", "id12la": "2A00{:06X}", "pn532": "04{:06X}", "line": "probe"}  # else an EPC of 96 bits
 EPC = "E20000172211{:012X}"
 TAG_US = 1_000_000  # between two tags
 AHEAD_TAGS = 60
@@ -41,7 +43,9 @@ LOOK_S = 0.5
     "--heap-kb", default=HEAP_KB, show_default=True, type=click.IntRange(32, 100_000), help="Memory for Python, in kB."
 )
 @click.option(
-    "--reader", type=click.Choice(list(READERS)), help="A simulated reader on UART 0 that sees a tag a second."
+    "--reader",
+    type=click.Choice(list(READERS)),
+    help="A simulated reader on UART 0 that sees a tag a second; `line` is a sensor that measures as often.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print where the board is as one JSON object.")
 def board(flash: Path | None, heap_kb: int, reader: str | None, as_json: bool) -> None:
@@ -72,7 +76,7 @@ def _tell(made: NodeBoard, reader: str | None, as_json: bool) -> None:
         return
     click.echo(f"board  {made.port}\nflash  {made.flash}")
     if reader is not None:
-        click.echo(f"UART 0 {reader}, a tag a second")
+        click.echo(f"UART 0 {reader}, a {'line' if reader == 'line' else 'tag'} a second")
     click.echo(f"try: mpremote connect {made.port}; Ctrl-C here takes its power", err=True)
 
 
