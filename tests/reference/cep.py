@@ -1,8 +1,9 @@
 """What the matches of a plan are, and when each may be told, straight from the definition. Slow and obvious.
 
-All tuples of distinct events are tried, those of one key where the plan asks for one. Mode "certain" only; on points it is ordinary strict time order. Indices are places
-in the order of arrival. A moment is one event, one advance of the frontier, or the end; frontiers are recomputed after each
-moment from everything that has come. None stands for "nothing is promised yet", infinity for the end.
+All tuples of distinct events are tried, those of one key where the plan asks for one. Mode "certain" only; on points it is
+ordinary strict time order. Indices are places in the order of arrival. A moment is one event, one advance of the frontier,
+or the end; frontiers are recomputed after each moment from everything that has come. None stands for "nothing is promised
+yet", infinity for the end.
 """
 
 import itertools
