@@ -16,7 +16,7 @@ SPEED ?=
 TRACE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-edge bench-correlation bench-cep bench-latwin broker lock clean
+.PHONY: help setup demo test lint bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -36,8 +36,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
-test: setup broker $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)  ## Run every test; installs mosquitto by apt when it is missing and this is root.
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+test: setup test-programs $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
+	$(BIN)/python -m pytest -n 3 --dist loadscope
 
 lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict types, those of boards too.
 	$(BIN)/ruff format --check .
@@ -65,16 +65,25 @@ bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Fl
 bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm, the same answers checked.
 	@for bench in latwin latwin_detector latwin_walk latwin_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
+# Programs that are no packages of Python, as program:package of Debian.
+BROKER := mosquitto:mosquitto mosquitto_pub:mosquitto-clients
+SERVICE := systemd-analyze:systemd
+
+define install-programs
+	@PATH="$$PATH:/usr/sbin"; missing=; for one in $(1); do \
+	  command -v "$${one%:*}" >/dev/null || missing="$$missing $${one#*:}"; \
+	done; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing$$missing"; apt-get update -qq && apt-get install -y -qq $$missing >/dev/null; \
+	else echo "missing, and only root can install it: apt-get install$$missing"; exit 1; fi
+endef
+
 broker:
-	@command -v mosquitto >/dev/null || test -x /usr/sbin/mosquitto || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo "test: installing mosquitto"; apt-get update -qq && apt-get install -y -qq mosquitto mosquitto-clients >/dev/null; \
-	  else \
-	    echo "test: mosquitto is missing, and only root can install it: apt-get install mosquitto mosquitto-clients"; exit 1; \
-	  fi; }
-	@command -v mosquitto_pub >/dev/null || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get install -y -qq mosquitto-clients >/dev/null; \
-	  else echo "test: mosquitto_pub is missing: apt-get install mosquitto-clients"; exit 1; fi; }
+	$(call install-programs,$(BROKER))
+
+test-programs:
+	$(call install-programs,$(BROKER) $(SERVICE))
 
 # What a board has instead of CPython's standard library, as types.
 $(TYPINGS)/%/.ready: edge/typings/%.txt | setup

@@ -1,6 +1,7 @@
-"""How tests are spread over two workers and how hypothesis draws examples.
+"""How tests are spread over three workers and how hypothesis draws examples.
 
-Tests that share a Spark session stay together, and those of whole systems.
+Tests in real time mostly wait: one worker runs them, one after the other, and the two others step back behind it. One of
+these runs the tests that share a Spark session.
 """
 
 import os
@@ -19,7 +20,14 @@ settings.load_profile("build server" if os.environ.get("CI") else "anywhere")
 # Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-GROUPS = ("spark", "e2e")
+REAL_TIME, SPARK = "real time", "spark"
+GROUPS = {"e2e": REAL_TIME, "simulation": REAL_TIME, "spark": SPARK}
+STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
+
+
+def group(nodeid: str) -> str:
+    """The group of a test; its own name if it is in none."""
+    return GROUPS.get(nodeid.split("/")[1], nodeid)
 
 
 class Grouped(LoadScopeScheduling):
@@ -29,11 +37,16 @@ class Grouped(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        folder = nodeid.split("/")[1]
-        return folder if folder in GROUPS else nodeid
+        return group(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)  # for a run without workers
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
     """Called by xdist; the groups come first, being the largest, so that no worker is left with one of them in the end."""
     return Grouped(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A worker steps back for good with its first test that is not in real time; those come first where they come at all."""
+    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) != REAL_TIME and os.nice(0) == 0:
+        os.nice(STEP_BACK)

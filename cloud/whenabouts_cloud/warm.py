@@ -20,7 +20,10 @@ PATTERNS = (
     "AND(A a, C c) WITHIN 9 WHERE a.value < c.value",
     "SEQ(A, !B, C) WITHIN 9 OVER 50 %",
     "SEQ(A, !B, C) WITHIN 9 POSSIBLE",
+    "SEQ(A, C) WITHIN 9 PER key SKIP PAST LAST",
 )
+SURE_ALONE = ("OVER", "POSSIBLE", "SKIP")
+MANY_KEYS = 5000  # more than an engine has room for at first
 
 
 def warm() -> None:
@@ -29,11 +32,14 @@ def warm() -> None:
     values = {"value": np.zeros(3)}
     for text in PATTERNS:
         for emit in ("sure", "arrival"):
-            if emit == "arrival" and ("OVER" in text or "POSSIBLE" in text):
+            if emit == "arrival" and any(word in text for word in SURE_ALONE):
                 continue
             running = engine(Pattern.parse(text, unit_us=1), NAMES, emit=emit, k=5, longest=3)
             running.feed(kinds, keys, t, t_max=t + 3, attributes=values)
             running.finish()
+    crowded = engine(Pattern.parse("SEQ(A, C) WITHIN 9 PER key", unit_us=1), NAMES, k=5)
+    crowded.feed(np.zeros(MANY_KEYS, np.int64), np.arange(MANY_KEYS), np.arange(MANY_KEYS))
+    crowded.finish()
     counting = counter(Pattern.parse(PATTERNS[0], unit_us=1), NAMES, k=5)
     counting.feed(kinds, keys, t)
     counting.finish()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support.edge_agent import CLOCK, Bench, highest, witness
+from support.edge_agent import CLOCK, badges, highest, passed, witness
 from support.paths import shared_dir
 from whenabouts_protocol import decode_batch, decode_beat, decode_birth
 from whenabouts_sim.pty_link import PtyLink
@@ -18,12 +18,6 @@ from whenabouts_sim.stack import reader_table
 from whenabouts_sim.world import DOCK, GATE, Sighting
 
 
-def badges(bench: Bench, count: int, first: int = 0, after_us: int = 300_000, every_us: int = 70_000) -> list[Sighting]:
-    """Badges that pass the gate one after the other; the key tells the number."""
-    start_us = bench.true_us() + after_us
-    return [Sighting(start_us + i * every_us, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
-
-
 @pytest.fixture
 def gate(bench):
     """A badge reader on a port, ready; the agent is configured for it alone."""
@@ -31,19 +25,6 @@ def gate(bench):
     with PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, port) as link:
         bench.configure(reader_table(GATE, port), resend_s=2)
         yield link
-
-
-def passed(bench: Bench, link: PtyLink, sightings: list[Sighting]) -> set[str]:
-    """Lets them happen and waits until the reader has reported all; gives the keys that the host must have got.
-
-    A simulated reader that this machine runs too late withholds its frame.
-    """
-    link.go(sightings)
-    keys = {s.key for s in sightings}
-    bench.wait("reported", lambda: len(keys & {e.key for e in link.emitted}) + link.unseen >= len(keys), 20)
-    reported = {e.key for e in link.emitted if not e.damaged} & keys
-    assert len(reported) > len(keys) // 2
-    return reported
 
 
 def test_broker_comes_late_dies_and_comes_back(bench, gate):

@@ -1,11 +1,8 @@
 """The agent as a process under what its unit forbids: it reads, stores and publishes up to an orderly end."""
 
 import re
-import shutil
 import sys
 from pathlib import Path
-
-import pytest
 
 from support.as_service import allowed_calls
 from support.edge_agent import Bench, witness
@@ -17,10 +14,8 @@ from whenabouts_sim.stack import reader_table
 from whenabouts_sim.world import GATE, Sighting
 
 UNIT = unit(("/opt/whenabouts/bin/whenabouts-edge",), "whenabouts", "/var/lib/whenabouts", [])
-needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
 
 
-@needs_systemd
 def test_the_filter_keeps_out_what_an_agent_never_needs():
     """Mounting, tracing, loading modules, becoming another user; reading the kernel's clock stays."""
     allowed = allowed_calls(UNIT)
@@ -37,7 +32,6 @@ def test_the_filter_keeps_out_what_an_agent_never_needs():
     }
 
 
-@needs_systemd
 def test_readings_flow_under_what_the_unit_forbids(tmp_path):
     """From the port to the broker and to an orderly end; the kernel says that the restrictions are in force."""
     script = REPOSITORY / "tests" / "support" / "as_service.py"

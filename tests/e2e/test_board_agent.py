@@ -3,12 +3,10 @@
 What lands is what the readers reported, once, and the true time is in every stamp.
 """
 
-import signal
-
 import pytest
 
-from support.board_site import board_config, check_landed, passed, start_board
-from support.edge_agent import witness
+from support.board_site import board_config, check_landed, interrupt_board, start_board
+from support.edge_agent import badges, passed, witness
 
 WHERE = ["here", "board"]
 
@@ -35,24 +33,24 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
     with witness(bench.broker.port) as seen:
         board = start_board(bench, config, where)
         seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
-        expected = passed(bench, gate, 6, 0)
+        expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
         board.kill()
         seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
         board = start_board(bench, config, where)
         seen.wait("a second boot", lambda: len({b.boot for b in seen.beats() if b.frontier_us}) == 2)
-        expected |= passed(bench, gate, 6, 100)
+        expected |= passed(bench, gate, badges(bench, 6, 100))
         bench.broker.kill()
         for path in bench.broker.directory.glob("*.db*"):
             path.unlink()
-        expected |= passed(bench, gate, 6, 200)
+        expected |= passed(bench, gate, badges(bench, 6, 200))
         seen.seen.clear()
         bench.broker.start()
-        expected |= passed(bench, gate, 6, 300)
+        expected |= passed(bench, gate, badges(bench, 6, 300))
         bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
         newest = max(row.boot for row in bench.landed())
         seen.wait("all confirmed", lambda: nothing_kept(seen.beats()[-1], newest), 20)
-        board.process.send_signal(signal.SIGINT)
+        interrupt_board(config)
         seen.wait("an orderly end", lambda: seen.conditions()[-1] == "stopped")
     check_landed(bench, gate)
 
@@ -68,7 +66,7 @@ def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate
     with witness(bench.broker.port) as seen:
         start_board(bench, board_config(bench, ntp.port, [reader(bench)]), where)
         seen.wait("a beat", seen.beats)
-        keys = passed(bench, gate, 4, 0)
+        keys = passed(bench, gate, badges(bench, 4, 0))
         assert seen.beats()[-1].clock_state == "unbounded"
         assert seen.readings() == []
         ntp.silent = False

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from support.board_site import TimeServer, board_config, start_board
-from support.edge_agent import Bench, witness
+from support.edge_agent import Bench, badges, passed, witness
 from support.micropython import run_on_board
 from support.paths import REPOSITORY
 from support.tls_broker import tls_broker
@@ -15,7 +15,7 @@ from whenabouts_edge.board.tls import certificates
 from whenabouts_edge.flash.identity import der
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import GATE, Sighting
+from whenabouts_sim.world import GATE
 
 SCRIPT = REPOSITORY / "tests/micropython/board_tls.py"
 WHERE = ["here", "board"]
@@ -117,9 +117,5 @@ def test_readings_go_out_over_tls(broker, where, mutual, tmp_path):
             assert json.loads(path.read_text())["broker"] == config
             start_board(bench, path, where)
             seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()), 30)
-            start_us = bench.true_us() + 300_000
-            gate.go([Sighting(start_us + i * 70_000, GATE.name, i, f"{i:010X}") for i in range(6)])
-            bench.wait("reported", lambda: len(gate.emitted) + gate.unseen >= 6, 20)
-            reported = {e.key for e in gate.emitted if not e.damaged}
-            assert reported
-            seen.wait("badges", lambda: seen.keys() >= reported)
+            keys = passed(bench, gate, badges(bench, 6, 0))
+            seen.wait("badges", lambda: seen.keys() >= keys)

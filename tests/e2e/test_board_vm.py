@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from support.board_site import check_landed, passed
-from support.edge_agent import witness
+from support.board_site import check_landed
+from support.edge_agent import badges, passed, witness
 from support.node_board import Console, install
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.ring import Ring
@@ -151,19 +151,19 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
     bench.start_ingest()
     with NodeBoard(flash, uarts={0: gate.path}) as board, witness(bench.broker.port) as seen:
         seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
-        expected = passed(bench, gate, 6, 0)
+        expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
         board.power_off()
         seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
         board.power_on()
         seen.wait("a second boot", lambda: len({b.boot for b in seen.beats() if b.frontier_us}) == 2)
-        expected |= passed(bench, gate, 6, 100)
+        expected |= passed(bench, gate, badges(bench, 6, 100))
         bench.broker.kill()
         for path in bench.broker.directory.glob("*.db*"):
             path.unlink()
-        expected |= passed(bench, gate, 6, 200)
+        expected |= passed(bench, gate, badges(bench, 6, 200))
         bench.broker.start()
-        expected |= passed(bench, gate, 6, 300)
+        expected |= passed(bench, gate, badges(bench, 6, 300))
         bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
         assert board.complaint == ""
     check_landed(bench, gate)

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from support.edge_agent import Bench, witness
+from support.edge_agent import Bench, badges, passed, witness
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import GATE, Sighting
+from whenabouts_sim.world import GATE
 
 
 @pytest.fixture
@@ -47,11 +47,7 @@ def gate(bench):
 
 def pass_badges(bench, gate, first, count=5):
     """Badges that pass now; by key when each did, on this machine's clock in us."""
-    start_us = bench.true_us() + 200_000
-    some = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
-    gate.go(some)
-    keys = {s.key for s in some}
-    bench.wait("reported", lambda: len(keys & {e.key for e in gate.emitted}) + gate.unseen >= count, 20)
+    keys = passed(bench, gate, badges(bench, count, first))
     away_us = time.time_ns() // 1000 - time.monotonic_ns() // 1000
     return {
         e.key: gate._clock.mono_ns(e.true_us) // 1000 + away_us for e in gate.emitted if not e.damaged and e.key in keys

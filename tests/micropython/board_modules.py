@@ -53,20 +53,26 @@ def received(line, size):
     return data
 
 
-def main(port, closed):
-    line = connected(port)
-    sent, text = 0, bytes(range(256)) * 160
-    back = b""
-    while sent < len(text):
+def echoes(line, text):
+    """Whether all of it comes back; piece by piece, as a heap of a board has no room for it twice."""
+    sent = back = 0
+    while back < len(text):
         try:
-            sent += line.send(text[sent : sent + 1000])
+            sent += line.send(text[sent : sent + 1000]) if sent < len(text) else 0
         except OSError as error:
             if error.errno not in LATER:
                 raise
-        if sent > len(back) + 8000:
-            back += received(line, 4000)
-    back += received(line, len(text) - len(back))
-    print("echo", back == text)
+        if sent > back + 8000 or sent == len(text):
+            piece = received(line, min(4000, len(text) - back))
+            if not piece or piece != text[back : back + len(piece)]:
+                return False
+            back += len(piece)
+    return True
+
+
+def main(port, closed):
+    line = connected(port)
+    print("echo", echoes(line, bytes(range(256)) * 160))
     line.send(b"end")
     print("end", received(line, 4), line.recv(10))
     line.close()

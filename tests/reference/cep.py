@@ -1,13 +1,14 @@
 """What the matches of a plan are, and when each may be told, straight from the definition. Slow and obvious.
 
-All tuples of distinct events are tried. Mode "certain" only; on points it is ordinary strict time order. Indices are places
-in the order of arrival. A moment is one event, one advance of the frontier, or the end; frontiers are recomputed after each
-moment from everything that has come. None stands for "nothing is promised yet", infinity for the end.
+All tuples of distinct events are tried, those of one key where the plan asks for one. Mode "certain" only; on points it is
+ordinary strict time order. Indices are places in the order of arrival. A moment is one event, one advance of the frontier,
+or the end; frontiers are recomputed after each moment from everything that has come. None stands for "nothing is promised
+yet", infinity for the end.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -109,7 +110,7 @@ def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> lis
     found = []
     for variant in plan.variants:
         choices = [[i for i in taken if is_of(plan, c, events[i])] for c in variant.classes]
-        for chosen in itertools.product(*choices):
+        for chosen in _tuples(plan, events, choices):
             if _fits(plan, variant, [events[i] for i in chosen], chosen):
                 row = [-1] * plan.width
                 for column, i in zip(variant.columns, chosen, strict=True):
@@ -124,22 +125,34 @@ def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> lis
     return found
 
 
+def _tuples(plan: Plan, events: Sequence[Event], choices: list[list[int]]) -> Iterator[tuple[int, ...]]:
+    """One event of each class, all of one key where the plan asks for that."""
+    if not plan.per_key:
+        yield from itertools.product(*choices)
+        return
+    for key in {events[i].key for i in choices[0]}:
+        yield from itertools.product(*([i for i in some if events[i].key == key] for some in choices))
+
+
 def _fits(plan: Plan, variant: Variant, events: list[Event], chosen: tuple[int, ...]) -> bool:
-    """Distinct, one key, in order, within the window, all conditions."""
-    apart = [x.t_max - y.t for i, x in enumerate(events) for j, y in enumerate(events) if i != j]
-    span = max(apart, default=0)  # between any two wherever they lie; one alone is at one moment
+    """Distinct, in order, within the window, all conditions."""
     return (
         len(set(chosen)) == len(chosen)
-        and (not plan.per_key or len({e.key for e in events}) == 1)
         and all(
             events[j].t_max < events[i].t
             for i, before in enumerate(variant.before)
             for j in range(len(events))
             if before >> j & 1
         )
-        and (span < plan.window if plan.strict_window else span <= plan.window)
+        and _is_within(plan, events)
         and all(evaluate(p, lambda e, c: events[e].attributes[c]) for p in variant.conditions)
     )
+
+
+def _is_within(plan: Plan, events: list[Event]) -> bool:
+    apart = [x.t_max - y.t for i, x in enumerate(events) for j, y in enumerate(events) if i != j]
+    span = max(apart, default=0)  # between any two wherever they lie; one alone is at one moment
+    return span < plan.window if plan.strict_window else span <= plan.window
 
 
 def _forbids(plan: Plan, negation: Negation, events: Sequence[Event], chosen: tuple[int, ...], x: int) -> bool:
@@ -248,13 +261,13 @@ def told_sure(case: Case) -> dict[Row, int]:
     found = candidates(case.plan, case.events, accepted(case))
     kept = {m.row: m for m in found if not m.violators}
     wait = 0 if case.plan.skip == "none" else case.plan.window + case.plan.longest
-    told = {}
+    told, every = {}, moments(case)
     for row in _selected(case, list(kept.values())):
         match = kept[row]
         start = case.events[_sequence(row)[0]].t
         told[row] = next(
             place
-            for place, moment in enumerate(moments(case))
+            for place, moment in enumerate(every)
             if max(match.chosen) < moment.fed
             and sealed(case.plan, match, case.events, moment.frontier)
             and (case.plan.skip == "none" or (moment.frontier is not None and moment.frontier > start + wait))
@@ -267,12 +280,12 @@ def told_behind_slack(case: Case) -> dict[Row, int]:
 
     Points only. Leading and inner negations are sealed by then; trailing ones wait for the end of their window.
     """
-    told = {}
+    told, every = {}, moments(case)
     for row, match in _unviolated(case).items():
         last = max(case.events[i].t for i in match.chosen)
         told[row] = next(
             place
-            for place, moment in enumerate(moments(case))
+            for place, moment in enumerate(every)
             if max(match.chosen) < moment.fed
             and moment.frontier is not None
             and moment.frontier >= last
@@ -283,10 +296,10 @@ def told_behind_slack(case: Case) -> dict[Row, int]:
 
 def told_by_punctuation(case: Case, pog_every: int) -> dict[Row, int]:
     """As `told_sure`, where the frontier is only known from every pog_every-th event, from advances and at the end."""
-    told = {}
+    told, every = {}, moments(case)
     for row, match in _unviolated(case).items():
         known: float | None = None
-        for place, moment in enumerate(moments(case)):
+        for place, moment in enumerate(every):
             if moment.event < 0 or moment.fed % pog_every == 0:
                 known = moment.frontier
             if max(match.chosen) < moment.fed and sealed(case.plan, match, case.events, known):

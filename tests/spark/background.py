@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import ClassVar
 
-TIMEOUT_S = 150
+TIMEOUT_S = 300
 
 
 class Process:

@@ -8,6 +8,7 @@ systemd.exec(5), capabilities(7), PR_SET_MDWE of prctl(2).
 import ctypes
 import ctypes.util
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,7 @@ def restrict(unit: str) -> None:
 def _calls(word: str) -> set[str]:
     if not word.startswith("@"):
         return {word}
+    assert shutil.which("systemd-analyze"), "found no systemd-analyze; on Debian: apt-get install systemd"
     shown = subprocess.run(
         ["systemd-analyze", "syscall-filter", word], capture_output=True, text=True, check=True
     ).stdout

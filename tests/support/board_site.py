@@ -13,10 +13,10 @@ from pathlib import Path
 from support.board_files import compiled_board
 from support.edge_agent import Bench
 from support.micropython import tool
+from support.paths import REPOSITORY
 from whenabouts_sim.clocks import SimClock
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.stack import Part, Stack
-from whenabouts_sim.world import GATE, Sighting
 
 UNIX_EPOCH_S = 2_208_988_800
 WRONG_US = -7000
@@ -83,22 +83,23 @@ def board_config(stack: Stack, ntp_port: int, readers: list[Mapping[str, object]
 
 def start_board(stack: Stack, config: Path, where: str, heap: str = "192k") -> Part:
     """The board's agent as a process: on the MicroPython VM, compiled and with a hard heap (`board`), or here (`here`)."""
+    end = _end_of(config)
+    end.unlink(missing_ok=True)
+    words = [str(REPOSITORY / "tests" / "support" / "board_main.py"), str(config), str(end)]
     if where == "here":
-        return stack.start("board", [sys.executable, "-m", "whenabouts_edge.board.run", str(config)])
-    vm = [str(tool("micropython")), "-X", f"heapsize={heap}", "-m", "whenabouts_edge.board.run", str(config)]
+        return stack.start("board", [sys.executable, *words])
+    vm = [str(tool("micropython")), "-X", f"heapsize={heap}", *words]
     return stack.start("board", ["env", f"MICROPYPATH={compiled_board()}{os.pathsep}.frozen", *vm])
 
 
-def passed(bench: Bench, gate: PtyLink, count: int, first: int) -> set[str]:
-    """Badges that pass the gate one after the other; the keys that the reader reported whole."""
-    start_us = bench.true_us() + 300_000
-    sightings = [Sighting(start_us + i * 70_000, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
-    gate.go(sightings)
-    keys = {s.key for s in sightings}
-    bench.wait("reported", lambda: len(keys & {e.key for e in gate.emitted}) + gate.unseen >= len(keys), 20)
-    reported = {e.key for e in gate.emitted if not e.damaged} & keys
-    assert len(reported) > count // 2
-    return reported
+def interrupt_board(config: Path) -> None:
+    """Let the board with this configuration end in order, as Ctrl-C on its console does."""
+    _end_of(config).touch()
+
+
+def _end_of(config: Path) -> Path:
+    """The file whose coming interrupts it."""
+    return config.with_suffix(".end")
 
 
 def check_landed(bench: Bench, gate: PtyLink) -> None:

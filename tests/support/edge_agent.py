@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
@@ -22,10 +22,13 @@ from whenabouts_protocol import (
     topic,
 )
 from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
+from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.stack import Stack
+from whenabouts_sim.world import GATE, Sighting
 
 CLOCK = GatewayClock(EPOCH_US, offset_us=150_000, drift_ppm=-40, base_bound_us=160_000)
 WAIT_S = 15.0
+PASS_S = 60.0
 
 
 @dataclass
@@ -130,3 +133,26 @@ class Bench(Stack):
         """Until the agent's own status satisfies the condition; gives that status."""
         self.wait(what, lambda: bool((s := self.agent_status()) and condition(s)), timeout_s)
         return self.agent_status()
+
+
+def badges(bench: Bench, count: int, first: int = 0, after_us: int = 300_000, every_us: int = 70_000) -> list[Sighting]:
+    """Badges that pass the gate one after the other; the key tells the number."""
+    start_us = bench.true_us() + after_us
+    return [Sighting(start_us + i * every_us, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
+
+
+def passed(bench: Bench, link: PtyLink, sightings: Sequence[Sighting]) -> set[str]:
+    """Let these happen until the reader has reported each of them whole; their keys.
+
+    A simulated reader that this machine runs too late withholds its frame, or misses the tag: those pass once more.
+    """
+    keys, deadline_s = {s.key for s in sightings}, time.monotonic() + PASS_S
+    while sightings:
+        assert time.monotonic() < deadline_s, f"not reported whole within {PASS_S} s: {sightings}"
+        done = len(link.emitted) + link.unseen + len(sightings)
+        link.go(sightings)
+        bench.wait("reported", lambda done=done: len(link.emitted) + link.unseen >= done, PASS_S)
+        whole = {e.key for e in link.emitted if not e.damaged}
+        later_us = bench.true_us() + 300_000 - sightings[0].true_us
+        sightings = [replace(s, true_us=s.true_us + later_us) for s in sightings if s.key not in whole]
+    return keys

@@ -21,7 +21,8 @@ def column(name: str, values: Any, count: int | None) -> Array:
         raise ValueError(f"{name}: found {found.dtype} of shape {found.shape}, expected {wanted}")
     if found.dtype == np.uint64 and found.size and int(found.max()) >= 1 << 63:
         raise ValueError(f"{name}: found {found.max()}, expected whole numbers below 2^63")
-    return np.ascontiguousarray(found, np.int64)
+    # Writable: numba compiles once more for columns that are not, as Arrow's are.
+    return np.require(found, np.int64, ("C", "W"))
 
 
 def times(name: str, values: Any, count: int | None) -> Array:
