@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROW_GROUP = 1 << 16  # rows of a result that are encoded at once: many small groups take twice as long to write
-COMPRESSION = "zstd"
 FEW = 1 << 10  # a file with fewer rows is not worth a row group of its own
 
 Tell = Callable[[pa.Table], Iterable[bytes]]
@@ -99,8 +98,26 @@ class Parts:
             return ""
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{uuid.uuid4().hex}.parquet"
-        pq.write_table(rows, self.folder / name, compression=COMPRESSION, row_group_size=ROW_GROUP)
+        with _writer(self.folder / name, rows.schema) as writer:
+            writer.write_table(rows, row_group_size=ROW_GROUP)
         return name
+
+
+def _writer(into: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """With dictionaries for texts that repeat; those of numbers and of ids grow as large as the columns themselves."""
+    texts = [path for field in schema if field.name != "result_id" for path in _texts(field, field.name)]
+    return pq.ParquetWriter(into, schema, compression="zstd", use_dictionary=texts)
+
+
+def _texts(field: pa.Field, path: str) -> Iterator[str]:
+    """The paths of texts in a column, as Parquet calls them."""
+    if pa.types.is_list(field.type):
+        yield from _texts(field.type.value_field, f"{path}.list.element")
+    elif pa.types.is_struct(field.type):
+        for child in field.type:
+            yield from _texts(child, f"{path}.{child.name}")
+    elif pa.types.is_string(field.type):
+        yield path
 
 
 def _rows_in(file: Path) -> int:
@@ -115,7 +132,7 @@ def _rows_in(file: Path) -> int:
 def _rewritten(files: Sequence[Path], schema: pa.Schema, into: Path) -> Path:
     """Small files as one with large row groups."""
     ready, waiting = list[pa.Table](), 0
-    with pq.ParquetWriter(into, schema, compression=COMPRESSION) as writer:
+    with _writer(into, schema) as writer:
         for file in files:
             ready.append(pq.read_table(file))
             waiting += ready[-1].num_rows
