@@ -42,15 +42,20 @@ class Divided(NamedTuple):
 
 
 def divided(kind: Format, told: pa.Table) -> Divided:
-    """The parts of rows with a note."""
-    noted = told.filter(pc.is_valid(told["note"]))
-    if not noted.num_rows:
-        return Divided(told.select(kind.schema.names).cast(kind.schema), {}, [])
+    """The parts of rows with a note, in their order. Batches without notes, nearly all there is, are not copied."""
+    batches = told.to_batches()
+    mixed = [batch["note"].null_count < batch.num_rows for batch in batches]
+    of_results = [
+        batch.filter(pc.is_null(batch["note"])) if some else batch for batch, some in zip(batches, mixed, strict=True)
+    ]
+    results = pa.Table.from_batches(of_results, told.schema)
+    noted = pa.Table.from_batches([batch for batch, some in zip(batches, mixed, strict=True) if some], told.schema)
+    noted = noted.filter(pc.is_valid(noted["note"]))
     is_counts = pc.starts_with(noted["note"], "{")
     counts = [json.loads(text) for text in noted.filter(is_counts)["note"].to_pylist()]
     aside = noted.filter(pc.invert(is_counts))
-    results = told.filter(pc.is_null(told["note"])).select(kind.schema.names).cast(kind.schema)
-    return Divided(results, kind.late(aside) if aside.num_rows else {}, counts)
+    late = kind.late(aside) if aside.num_rows else {}
+    return Divided(results.select(kind.schema.names).cast(kind.schema), late, counts)
 
 
 def _late_of_pairs(aside: pa.Table) -> dict[str, pa.Table]:
