@@ -16,9 +16,10 @@ from whenabouts_cloud.rules import CepRule
 from whenabouts_cloud.rules.running import RunningRules
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from whenabouts_cloud.spark.parts import Tell
     from whenabouts_cloud.spark.sink import Report
 
 EXAMPLE = """\b
@@ -80,12 +81,16 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFile | None =
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.spark.cep_batch import detect_packed, read_landing
-        from whenabouts_cloud.spark.sink import COUNTS, MATCHES, ResultSink
+        from whenabouts_cloud.spark.formats import COUNTS, MATCHES
+        from whenabouts_cloud.spark.sink import ResultSink
 
         landing = read_landing(spark, str(options.landing))
-        frames = [detect_packed(rule, landing, options.shards) for rule in rules]
-        frame = functools.reduce(lambda x, y: x.unionByName(y), frames)
-        return ResultSink(COUNTS if counts else MATCHES, options.out).replace(frame)
+
+        def make(tell: "Tell") -> "DataFrame":
+            frames = [detect_packed(rule, landing, options.shards, tell=tell) for rule in rules]
+            return functools.reduce(lambda x, y: x.unionByName(y), frames)
+
+        return ResultSink(COUNTS if counts else MATCHES, options.out).replace(make)
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.cep_streaming import start_query

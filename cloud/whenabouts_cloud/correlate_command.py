@@ -47,10 +47,13 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
-        from whenabouts_cloud.spark.sink import PairSink
+        from whenabouts_cloud.spark.formats import PAIRS
+        from whenabouts_cloud.spark.sink import ResultSink
 
         landing = read_landing(spark, str(options.landing))
-        return PairSink(options.out).replace(correlate_landing_counted(rule, landing, options.shards))
+        return ResultSink(PAIRS, options.out).replace(
+            lambda tell: correlate_landing_counted(rule, landing, options.shards, tell=tell)
+        )
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.streaming import start_query

@@ -1,5 +1,6 @@
 """`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows (`job`)."""
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,11 +78,13 @@ def work_of(rule: LatwinRule, options: Options) -> Work:
     """What a job does with the rule."""
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
-        from whenabouts_cloud.spark.latwin_batch import detect_packed, read_landing, read_promises
-        from whenabouts_cloud.spark.sink import VERDICTS, ResultSink
+        from whenabouts_cloud.spark.formats import VERDICTS
+        from whenabouts_cloud.spark.latwin_batch import detect, read_landing, read_promises
+        from whenabouts_cloud.spark.sink import ResultSink
 
         landing, promises = read_landing(spark, str(options.landing)), read_promises(spark, str(options.landing))
-        return ResultSink(VERDICTS, options.out).replace(detect_packed(rule, landing, promises, options.shards))
+        make = functools.partial(detect, rule, landing, promises, options.shards)
+        return ResultSink(VERDICTS, options.out).replace(make)
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
         from whenabouts_cloud.spark.latwin_streaming import start_query

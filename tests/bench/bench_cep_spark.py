@@ -28,8 +28,9 @@ from whenabouts_cloud.cep import detect  # noqa: E402
 from whenabouts_cloud.ingest.landing import SCHEMA  # noqa: E402
 from whenabouts_cloud.rules import parse_rules  # noqa: E402
 from whenabouts_cloud.spark.cep_batch import detect_packed, read_landing  # noqa: E402
+from whenabouts_cloud.spark.formats import MATCHES  # noqa: E402
 from whenabouts_cloud.spark.session import start_session  # noqa: E402
-from whenabouts_cloud.spark.sink import MATCHES, ResultSink, total  # noqa: E402
+from whenabouts_cloud.spark.sink import ResultSink, total  # noqa: E402
 
 TYPES = "ABCDEFGHIJ"
 UNIT_US = 1000
@@ -94,8 +95,10 @@ def main() -> None:
         walls, cpus = [], []
         for n in range(1 + options.rounds):
             cpu, wall = cpu_s(), time.monotonic()
-            frame = detect_packed(RULE, read_landing(spark, str(landing)), options.shards)
-            _, counts = ResultSink(MATCHES, Path(scratch) / f"out{n}").replace(frame)
+            rows = read_landing(spark, str(landing))
+            _, counts = ResultSink(MATCHES, Path(scratch) / f"out{n}").replace(
+                lambda tell, rows=rows: detect_packed(RULE, rows, options.shards, tell=tell)
+            )
             cpu, wall = cpu_s() - cpu, time.monotonic() - wall
             found = total(counts)
             if (found["readings"], found["matches"]) != expected:

@@ -11,6 +11,7 @@ must tell as many verdicts as the core in this process, whose time is the table'
 """
 
 import argparse
+import functools
 import json
 import random
 import statistics
@@ -30,10 +31,11 @@ from whenabouts_cloud.ingest.landing import SCHEMA  # noqa: E402
 from whenabouts_cloud.latwin.report import reports_of  # noqa: E402
 from whenabouts_cloud.latwin.shard import LatwinShard  # noqa: E402
 from whenabouts_cloud.rules import parse_rules  # noqa: E402
-from whenabouts_cloud.spark.latwin_batch import detect_packed, read_landing, read_promises  # noqa: E402
+from whenabouts_cloud.spark.formats import VERDICTS  # noqa: E402
+from whenabouts_cloud.spark.latwin_batch import detect, read_landing, read_promises  # noqa: E402
 from whenabouts_cloud.spark.latwin_streaming import start_query  # noqa: E402
 from whenabouts_cloud.spark.session import start_session  # noqa: E402
-from whenabouts_cloud.spark.sink import VERDICTS, ResultSink, total  # noqa: E402
+from whenabouts_cloud.spark.sink import ResultSink, total  # noqa: E402
 from whenabouts_protocol.group_state import attrs_of  # noqa: E402
 
 GATEWAYS = 4
@@ -141,8 +143,9 @@ def main() -> None:
 
         def batch(name: str) -> int:
             landing = str(Path(scratch) / "whole")
-            frame = detect_packed(RULE, read_landing(spark, landing), read_promises(spark, landing), options.shards)
-            return total(ResultSink(VERDICTS, Path(scratch) / f"out-{name}").replace(frame)[1])["verdicts"]
+            rows, promises = read_landing(spark, landing), read_promises(spark, landing)
+            make = functools.partial(detect, RULE, rows, promises, options.shards)
+            return total(ResultSink(VERDICTS, Path(scratch) / f"out-{name}").replace(make)[1])["verdicts"]
 
         def stream(name: str, parts: int) -> int:
             counts: list[dict[str, object]] = []

@@ -18,8 +18,9 @@ from support.cep_landing import (
 )
 from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.spark.cep_batch import detect_landing, detect_packed, read_landing
+from whenabouts_cloud.spark.formats import MATCHES
 from whenabouts_cloud.spark.packed import unpacked
-from whenabouts_cloud.spark.sink import MATCHES, ResultSink, total
+from whenabouts_cloud.spark.sink import ResultSink, total
 
 
 def landed(folder, rows, files=3):
@@ -28,6 +29,11 @@ def landed(folder, rows, files=3):
         land(folder, rows[n::files], n, hour=f"2026-11-20T1{n}")
     promise(folder, dict.fromkeys(GATEWAYS, EPOCH_US), 0)
     return str(folder)
+
+
+def published(folder, job, landing, **options):
+    """The file below `out`, and what was counted."""
+    return ResultSink(MATCHES, folder / "out").replace(lambda tell: detect_packed(job, landing, tell=tell, **options))
 
 
 @pytest.mark.parametrize("name", sorted(RULES))
@@ -52,7 +58,7 @@ def test_causal_order_is_what_gateways_knew(spark, tmp_path):
     rows, facts = causal_readings(seed=5, steps=300)
     job, wanted = rule(CAUSAL, length="40 ms"), causal_expected(rows, facts)
     landing = read_landing(spark, landed(tmp_path / "landing", rows))
-    file, counts = ResultSink(MATCHES, tmp_path / "out").replace(detect_packed(job, landing, shards=2, group_events=30))
+    file, counts = published(tmp_path, job, landing, shards=2, group_events=30)
     assert len(wanted) > 10
     assert as_matches(pq.read_table(file)) == wanted
     assert total(counts)["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
@@ -65,8 +71,8 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
     landed(tmp_path / "landing", rows)
     for n in (10, 11):
         land(tmp_path / "landing", rows[0::3], n)
-    frame = detect_packed(job, read_landing(spark, str(tmp_path / "landing")), shards=2, group_events=30)
-    file, counts = ResultSink(MATCHES, tmp_path / "out").replace(frame)
+    landing = read_landing(spark, str(tmp_path / "landing"))
+    file, counts = published(tmp_path, job, landing, shards=2, group_events=30)
 
     def relevant(some):
         return sum(
@@ -95,8 +101,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
         reading("g0", 3, "shelf/1", "x", EPOCH_US, EPOCH_US),
         reading("g1", 0, "exit/tags", "x", EPOCH_US + 7, EPOCH_US + 7),
     ]
-    frame = detect_packed(rule("inner"), read_landing(spark, landed(tmp_path / "landing", rows)))
-    file, counts = ResultSink(MATCHES, tmp_path / "out").replace(frame)
+    file, counts = published(tmp_path, rule("inner"), read_landing(spark, landed(tmp_path / "landing", rows)))
     assert as_matches(pq.read_table(file)) == {(("a", "g0", 3), ("e", "g1", 0))}
     assert total(counts)["beyond_time"] == 3
 
@@ -104,7 +109,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No match: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "shelf/1", "x", 0, 0)] * 3)
-    ResultSink(MATCHES, tmp_path / "out").replace(detect_packed(rule("inner"), read_landing(spark, landing)))
+    published(tmp_path, rule("inner"), read_landing(spark, landing))
     found = pq.read_table(tmp_path / "out")
     assert found.num_rows == 0
     assert pa.types.is_list(found.schema.field("events").type)

@@ -1,5 +1,6 @@
 """The batch job tells what the definition says, of every group for itself."""
 
+import functools
 import random
 
 import pyarrow.parquet as pq
@@ -7,8 +8,9 @@ import pyarrow.parquet as pq
 from reference.latwin import simulate
 from support.landing import land, promise
 from support.latwin_states import FOREVER_US, choices, definitely, rule, state, states_of, told
-from whenabouts_cloud.spark.latwin_batch import detect_packed, read_landing, read_promises
-from whenabouts_cloud.spark.sink import VERDICTS, ResultSink, total
+from whenabouts_cloud.spark.formats import VERDICTS
+from whenabouts_cloud.spark.latwin_batch import detect, read_landing, read_promises
+from whenabouts_cloud.spark.sink import ResultSink, total
 
 
 def groups_of(count, processes=3, steps=30):
@@ -23,8 +25,8 @@ def groups_of(count, processes=3, steps=30):
 def run(spark, job, folder, shards=2):
     """The rows told, and what was counted."""
     landing = str(folder / "landing")
-    frame = detect_packed(job, read_landing(spark, landing), read_promises(spark, landing), shards)
-    file, counts = ResultSink(VERDICTS, folder / "out").replace(frame)
+    make = functools.partial(detect, job, read_landing(spark, landing), read_promises(spark, landing), shards)
+    file, counts = ResultSink(VERDICTS, folder / "out").replace(make)
     return pq.read_table(file), counts
 
 

@@ -1,5 +1,6 @@
 """The batch job equals the kernel on all rows, and the kernel the definition, however the landing is cut."""
 
+import functools
 import math
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing
-from whenabouts_cloud.spark.sink import PairSink, total
+from whenabouts_cloud.spark.formats import PAIRS
+from whenabouts_cloud.spark.sink import ResultSink, total
 
 
 def landed(folder: Path, rows):
@@ -20,6 +22,12 @@ def landed(folder: Path, rows):
         land(folder, rows[n::3], n, hour=f"2026-11-20T1{n}")
     promise(folder, {"g0": EPOCH_US}, 0)
     return folder
+
+
+def published(folder, job, landing, **options):
+    """The file below `out`, and what was counted."""
+    make = functools.partial(correlate_landing_counted, job, landing, **options)
+    return ResultSink(PAIRS, folder / "out").replace(lambda tell: make(tell=tell))
 
 
 def by_definition(rows, job):
@@ -71,8 +79,7 @@ def test_repeated_files_change_no_result_and_are_counted(spark, tmp_path):
     landed(landing, rows)
     for n in (10, 11):
         land(landing, rows[0::3], n)
-    frame = correlate_landing_counted(job, read_landing(spark, str(landing)), group_readings=10)
-    file, counts = PairSink(tmp_path / "out").replace(frame)
+    file, counts = published(tmp_path, job, read_landing(spark, str(landing)), group_readings=10)
     assert same_rows(pq.read_table(file), correlate(job, *sides(rows, job)))
 
     def relevant(some):
@@ -98,7 +105,7 @@ def test_same_named_streams_of_two_sites_are_told_apart(spark, tmp_path):
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No pair: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "dock/tags", "x", 0, 0)] * 3)
-    PairSink(tmp_path / "out").replace(correlate_landing_counted(rule("keyed"), read_landing(spark, str(landing))))
+    published(tmp_path, rule("keyed"), read_landing(spark, str(landing)))
     found = pq.read_table(tmp_path / "out")
     assert found.num_rows == 0
     assert "probability" in found.schema.names

@@ -15,7 +15,8 @@ from whenabouts_cloud.correlate_command import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import load_rules
 from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
-from whenabouts_cloud.spark.sink import MARKER_VERSION, PairSink, claim
+from whenabouts_cloud.spark.formats import PAIRS
+from whenabouts_cloud.spark.sink import MARKER_VERSION, ResultSink, claim
 
 RULE = """
 STREAM dock  FROM "dock/tags" DELAY 1 h
@@ -77,7 +78,8 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
     out = folder / "out"
     land(folder / "landing", rows[:70], 0)
     claim(out, job, "once", 4)
-    PairSink(out).replace(correlate_landing_counted(job, read_landing(spark, str(folder / "landing"))))
+    landing = read_landing(spark, str(folder / "landing"))
+    ResultSink(PAIRS, out).replace(lambda tell: correlate_landing_counted(job, landing, tell=tell))
     assert same_rows(pq.read_table(out), correlate(job, *sides(rows[:70], job)))
     land(folder / "landing", rows[70:], 1)
     process = Process(folder, "--once")

@@ -21,6 +21,8 @@ from pyspark.sql import functions as F
 
 from whenabouts_cloud.correlation.pairs import READING, condition_of, correlate, without_repeats
 from whenabouts_cloud.rules.model import CorrelateRule
+from whenabouts_cloud.spark.packed import PACKED_RESULT
+from whenabouts_cloud.spark.parts import Tell
 from whenabouts_cloud.spark.schema import (
     INT64_MAX,
     INT64_MIN,
@@ -59,9 +61,13 @@ def correlate_landing(
 
 
 def correlate_landing_counted(
-    rule: CorrelateRule, landing: "DataFrame", shards: int = 4, group_readings: int = GROUP_READINGS
+    rule: CorrelateRule,
+    landing: "DataFrame",
+    shards: int = 4,
+    group_readings: int = GROUP_READINGS,
+    tell: Tell | None = None,
 ) -> "DataFrame":
-    """The same with rows that tell what each group counted, as the sink takes them (OUTPUT)."""
+    """The same with rows that tell what each group counted (OUTPUT), or told in the way of a sink."""
     readings = readings_of(rule, landing)
     middle = F.shiftright("t_min", 1) + F.shiftright("t_max", 1)  # an arithmetic shift is the floor of the half
     placed = readings.withColumn("middle", middle).withColumn("shard", shard_of(rule, shards))
@@ -69,8 +75,10 @@ def correlate_landing_counted(
     slabs = _slabs(placed, reach, group_readings)
     a = _into_slabs(placed.where("side = 0"), slabs, 0, 0)
     b = _into_slabs(placed.where("side = 1"), slabs, reach, shift)
-    work = functools.partial(_group, rule)
-    return a.groupBy("slab", "shard").cogroup(b.groupBy("slab", "shard")).applyInArrow(work, OUTPUT)
+    both = a.groupBy("slab", "shard").cogroup(b.groupBy("slab", "shard"))
+    if tell is None:
+        return both.applyInArrow(functools.partial(_group, rule), OUTPUT)
+    return both.applyInArrow(functools.partial(_told, rule, tell), PACKED_RESULT)
 
 
 def reach_us(rule: CorrelateRule) -> tuple[int, int]:
@@ -118,6 +126,10 @@ def _into_slabs(side: "DataFrame", slabs: list[Slab], reach: int, shift: int) ->
 def _between(low: str, high: str) -> "Column":
     # The last border is never reached: the sum of two halves is below INT64_MAX.
     return (F.col("middle") >= F.col(low)) & (F.col("middle") < F.col(high))
+
+
+def _told(rule: CorrelateRule, tell: Tell, a: pa.Table, b: pa.Table) -> pa.Table:
+    return pa.table({"told": pa.array(tell(_group(rule, a, b)), pa.binary())})
 
 
 def _group(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:

@@ -38,6 +38,7 @@ from whenabouts_cloud.spark.packed import (
     views_in,
     views_of,
 )
+from whenabouts_cloud.spark.parts import Tell
 from whenabouts_cloud.spark.schema import INT64_MAX, INT64_MIN, LOOK_UP
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ def detect_landing(
 
 
 def detect_packed(
-    rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS
+    rule: CepRule, landing: "DataFrame", shards: int = 4, group_events: int = GROUP_EVENTS, tell: Tell = packed_rows
 ) -> "DataFrame":
-    """The same packed, as the sink takes it, with rows that tell what each group counted.
+    """The same with rows that tell what each group counted, packed, or told in the way of a sink.
 
     May run small jobs at once, to place slabs and to learn views; the result itself is lazy like any frame.
     """
@@ -86,7 +87,7 @@ def detect_packed(
 
     # A function of its own: Spark wants to see its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in packed_rows(_group(rule, slabs, views, pa.Table.from_batches(batches))):
+        for row in tell(_group(rule, slabs, views, pa.Table.from_batches(batches))):
             yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
     # By number: a hash of so few groups would put several into one task and leave others without any.

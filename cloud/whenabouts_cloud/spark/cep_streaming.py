@@ -30,6 +30,7 @@ from whenabouts_cloud.cep.rule_frontier import Promise
 from whenabouts_cloud.cep.shard import CepShard
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.rules.running import RunningRules
+from whenabouts_cloud.spark.formats import COUNTS, MATCHES
 from whenabouts_cloud.spark.packed import (
     LANDING,
     PACKED_RESULT,
@@ -38,13 +39,13 @@ from whenabouts_cloud.spark.packed import (
     groups_of,
     output_of,
     packed_each,
-    packed_rows,
     readings_of_all,
     views_in,
     views_of,
 )
+from whenabouts_cloud.spark.parts import Tell
 from whenabouts_cloud.spark.schema import FRONTIER, LOOK_UP
-from whenabouts_cloud.spark.sink import COUNTS, MATCHES, Report, ResultSink
+from whenabouts_cloud.spark.sink import Report, ResultSink
 from whenabouts_cloud.spark.streaming import ALL_AGES
 
 if TYPE_CHECKING:
@@ -79,12 +80,12 @@ def start_query(
     (landing / "_frontier").mkdir(exist_ok=True)
     running = rules if isinstance(rules, RunningRules) else RunningRules.of([rules])
     counts = any(rule.count for rule in running.rules.values())
-    frame = detect_stream(running, spark, str(landing.resolve()), shards)
-    return ResultSink(COUNTS if counts else MATCHES, out, report).follow(frame, trigger_s)
+    make = functools.partial(detect_stream, running, spark, str(landing.resolve()), shards)
+    return ResultSink(COUNTS if counts else MATCHES, out, report).follow(make, trigger_s)
 
 
-def detect_stream(running: RunningRules, spark: "SparkSession", landing: str, shards: int) -> "DataFrame":
-    """The streaming frame of the rules' matches and counts (PACKED_RESULT) over a landing folder that exists."""
+def detect_stream(running: RunningRules, spark: "SparkSession", landing: str, shards: int, tell: Tell) -> "DataFrame":
+    """The streaming frame of the rules' matches and counts, told in the way of a sink, over a landing folder that exists."""
     landed = spark.readStream.option("maxFileAge", ALL_AGES).schema(LANDING).options(**LOOK_UP).parquet(landing)
     promises = spark.readStream.option("maxFileAge", ALL_AGES).schema(FRONTIER).json(f"{landing}/_frontier")
     rules = running.rules
@@ -94,7 +95,7 @@ def detect_stream(running: RunningRules, spark: "SparkSession", landing: str, sh
     causal = [name for n, rule in rules.items() if rule.pattern.mode == "causal" for name in groups[n]]
     if causal:
         rows = rows.unionByName(_filled(_in_every(views_of(landed), causal)))
-    work = functools.partial(_advance_shard, {name: rules[n] for n, names in groups.items() for name in names})
+    work = functools.partial(_advance_shard, {name: rules[n] for n, names in groups.items() for name in names}, tell)
     grouped = rows.groupBy("group")
     return grouped.applyInPandasWithState(work, PACKED_RESULT, STATE, "append", GroupStateTimeout.NoTimeout)
 
@@ -135,7 +136,7 @@ def _filled(frame: "DataFrame") -> "DataFrame":
 
 
 def _advance_shard(
-    rules: dict[str, CepRule], key: tuple[str], rows: Iterator[pd.DataFrame], state: GroupState
+    rules: dict[str, CepRule], tell: Tell, key: tuple[str], rows: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Adapter between Spark's state and `CepShard`."""
     rule = rules.get(key[0])
@@ -155,7 +156,7 @@ def _advance_shard(
     told, late, effects = shard.step(events_in(rule, blobs), promises, views_in(views))
     state.update((shard.snapshot(),))
     aside = (aside_rows(rule, late), late["reason"]), (effects, effects["status"])
-    for row in packed_rows(output_of(told, {"shard": key[0], **shard.state()}, *aside)):
+    for row in tell(output_of(told, {"shard": key[0], **shard.state()}, *aside)):
         yield pd.DataFrame({"told": [row]})
 
 

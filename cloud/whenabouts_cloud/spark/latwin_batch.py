@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from whenabouts_cloud.latwin.shard import LatwinShard, Promise
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.spark.latwin_reports import LANDING, output_of, packed, reports_in
-from whenabouts_cloud.spark.packed import PACKED_RESULT, packed_rows
+from whenabouts_cloud.spark.packed import PACKED_RESULT
+from whenabouts_cloud.spark.parts import Tell
 from whenabouts_cloud.spark.schema import FRONTIER, LOOK_UP
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def read_promises(spark: "SparkSession", landing: str) -> list[Promise]:
     return [(f"{site}/{gateway}", us) for site, gateway, us in latest]
 
 
-def detect_packed(rule: LatwinRule, landing: "DataFrame", promises: list[Promise], shards: int = 4) -> "DataFrame":
-    """The verdicts of a rule in a landing (OUTPUT), packed as the sink takes them, with rows that tell what was counted."""
+def detect(rule: LatwinRule, landing: "DataFrame", promises: list[Promise], shards: int, tell: Tell) -> "DataFrame":
+    """The verdicts of a rule in a landing, with rows that tell what was counted, told in the way of a sink."""
 
     # A function of its own: Spark wants to see its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -49,7 +50,7 @@ def detect_packed(rule: LatwinRule, landing: "DataFrame", promises: list[Promise
         shard = LatwinShard(rule)
         shard.counts["wrong"] += sum(rows["wrong"].to_pylist())
         told = shard.step(reports_in(blob.as_buffer() for blob in rows["reports"]), promises, everything=True)
-        for row in packed_rows(output_of(told, {"shard": rows["shard"][0].as_py(), **shard.state()})):
+        for row in tell(output_of(told, {"shard": rows["shard"][0].as_py(), **shard.state()})):
             yield pa.RecordBatch.from_arrays([pa.array([row], pa.binary())], ["told"])
 
     return packed(rule, landing, shards).groupBy("shard").applyInArrow(work, PACKED_RESULT)

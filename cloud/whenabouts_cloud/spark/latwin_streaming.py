@@ -22,10 +22,12 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.latwin.shard import LatwinShard, Promise
 from whenabouts_cloud.rules.model import LatwinRule
+from whenabouts_cloud.spark.formats import VERDICTS
 from whenabouts_cloud.spark.latwin_reports import LANDING, output_of, packed, reports_in
-from whenabouts_cloud.spark.packed import PACKED_RESULT, packed_rows
+from whenabouts_cloud.spark.packed import PACKED_RESULT
+from whenabouts_cloud.spark.parts import Tell
 from whenabouts_cloud.spark.schema import FRONTIER, LOOK_UP
-from whenabouts_cloud.spark.sink import VERDICTS, Report, ResultSink
+from whenabouts_cloud.spark.sink import Report, ResultSink
 from whenabouts_cloud.spark.streaming import ALL_AGES
 
 if TYPE_CHECKING:
@@ -49,17 +51,17 @@ def start_query(
     The landing folder must exist; its folder of promises is made if the ingest has not yet done so, for Spark to watch.
     """
     (landing / "_frontier").mkdir(exist_ok=True)
-    frame = detect_stream(rule, spark, str(landing.resolve()), shards)
-    return ResultSink(VERDICTS, out, report).follow(frame, trigger_s)
+    make = functools.partial(detect_stream, rule, spark, str(landing.resolve()), shards)
+    return ResultSink(VERDICTS, out, report).follow(make, trigger_s)
 
 
-def detect_stream(rule: LatwinRule, spark: "SparkSession", landing: str, shards: int) -> "DataFrame":
-    """The streaming frame of a rule's verdicts and counts (PACKED_RESULT) over a landing folder that exists."""
+def detect_stream(rule: LatwinRule, spark: "SparkSession", landing: str, shards: int, tell: Tell) -> "DataFrame":
+    """The streaming frame of a rule's verdicts and counts, told in the way of a sink, over a landing folder that exists."""
     landed = spark.readStream.option("maxFileAge", ALL_AGES).schema(LANDING).options(**LOOK_UP).parquet(landing)
     promises = spark.readStream.option("maxFileAge", ALL_AGES).schema(FRONTIER).json(f"{landing}/_frontier")
     reports = packed(rule, landed, shards).withColumns({"source": F.lit(""), "frontier_us": F.lit(0).cast("long")})
     rows = reports.unionByName(_promises_of(promises, shards))
-    work = functools.partial(_advance_shard, rule)
+    work = functools.partial(_advance_shard, rule, tell)
     grouped = rows.groupBy("shard")
     return grouped.applyInPandasWithState(work, PACKED_RESULT, STATE, "append", GroupStateTimeout.NoTimeout)
 
@@ -78,7 +80,7 @@ def _promises_of(promises: "DataFrame", shards: int) -> "DataFrame":
 
 
 def _advance_shard(
-    rule: LatwinRule, key: tuple[int], rows: Iterator[pd.DataFrame], state: GroupState
+    rule: LatwinRule, tell: Tell, key: tuple[int], rows: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Adapter between Spark's state and `LatwinShard`."""
     shard = LatwinShard(rule)
@@ -94,5 +96,5 @@ def _advance_shard(
         promises += zip(promised["source"].tolist(), promised["frontier_us"].tolist(), strict=True)
     told = shard.step(reports_in(blobs), promises)
     state.update((shard.snapshot(),))
-    for row in packed_rows(output_of(told, {"shard": int(key[0]), **shard.state()})):
+    for row in tell(output_of(told, {"shard": int(key[0]), **shard.state()})):
         yield pd.DataFrame({"told": [row]})

@@ -2,8 +2,8 @@
 
 A row of a shuffle costs Spark more than an event costs an engine. So the task that reads readings makes events of them and
 packs those of one group as one Arrow IPC stream; what is shuffled, grouped and handed to Python again are a few such rows.
-In the same way an operator hands out its result, which the sink unpacks. Readings are chosen, and the shard
-of a key computed, by Spark's own code before that.
+In the same way an operator hands out a result that is to be a frame; one that is to be published it writes to files and
+tells where they are (`parts`). Readings are chosen, and the shard of a key computed, by Spark's own code before that.
 
     packed(...)     group int, events binary      one row for each group and Arrow batch
     packed_each     group string, events binary   the same for several rules at once; groups are "number of the rule/shard"
@@ -45,7 +45,7 @@ LANDING = StructType(
 OUTPUT = pa.unify_schemas([RESULT, COUNT, pa.schema([("note", pa.string())])])
 PACKED = "group int, events binary"
 PACKED_RESULT = "told binary"
-PACKED_ROWS = 1000  # of a result in one row: some 100 kB. Spark's writer of Parquet looks at its memory every 100 rows
+PACKED_ROWS = 1000  # of a result in one row: some 100 kB
 
 Groups = Callable[[CepRule, pa.Table, Ints], Iterable[tuple[Ints, Ints]]]
 """From events and the shard of each to (row, group) pairs: which groups they are worked on in."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from whenabouts_cloud.ingest.landing import Landing
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_cloud.spark import batch, streaming
+from whenabouts_cloud.spark.formats import PAIRS
 from whenabouts_cloud.spark.session import start_session
-from whenabouts_cloud.spark.sink import PairSink
+from whenabouts_cloud.spark.sink import ResultSink
 from whenabouts_protocol import Reading
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ def train(spark: "SparkSession", folder: Path) -> list[str]:
     landing.close()
     rule = parse_rules(RULE).rules[0]
     assert isinstance(rule, CorrelateRule)
-    PairSink(folder / "once").replace(
-        batch.correlate_landing_counted(rule, batch.read_landing(spark, str(landing.folder)), 2)
-    )
+    rows = batch.read_landing(spark, str(landing.folder))
+    ResultSink(PAIRS, folder / "once").replace(lambda tell: batch.correlate_landing_counted(rule, rows, 2, tell=tell))
     query = streaming.start_query(rule, spark, landing.folder, folder / "out", 2, 0, lambda *_: None)
     query.processAllAvailable()
     query.stop()

@@ -7,17 +7,15 @@
                                        for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
                                        time. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
     OUT/_late_effects/batch=00000012/matches.parquet    the matches that they would have added or removed: see `status`
-    OUT/.tmp-12/                       being written; readers skip names that begin with a dot
+    OUT/.tmp-12/, OUT/.tmp-parts/      being written, by this process and by tasks (`parts`); readers skip names that begin
+                                       with a dot
     OUT/_checkpoint/                   Spark's offsets and state
     OUT/_job.json                      which rules and mode OUT belongs to
 
 A micro-batch is written to a folder of its own and appears by one rename, its late readings by one before that. Spark
 repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
-repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Results
-are merged into one file a batch by this process, ROW_GROUP rows at a time, so that many shards do not make many small files.
-
-Kinds of rules differ in their columns only (`Format`): a frame has rows of the result,
-where `note` is null; readings to set aside, whose note is the reason; and rows that tell in JSON what was counted.
+repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Tasks
+write results to files, and this process puts them together as one a batch, so that many shards do not make many files.
 
 The first batch is published even without results: from then on OUT can be read and has its schema. The renames are atomic on
 a local or network POSIX file system; object stores have none. On a cluster OUT must be a folder that all machines share:
@@ -28,21 +26,15 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.cep.results import COUNT
-from whenabouts_cloud.cep.results import RESULT as MATCH
-from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
-from whenabouts_cloud.correlation.pairs import RESULT as PAIR
-from whenabouts_cloud.latwin.results import RESULT as VERDICT
 from whenabouts_cloud.rules.model import Rule
+from whenabouts_cloud.spark.formats import ASIDE, Format
+from whenabouts_cloud.spark.parts import Make, Parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,59 +43,14 @@ if TYPE_CHECKING:
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 3
-ROW_GROUP = 1 << 16  # rows of a result that are written at once: many small groups take twice as long to write
-ASIDE = {"_late": "readings.parquet", "_late_effects": "matches.parquet"}  # folders and the files in them
-LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
+PARTS = ".tmp-parts"
 
 Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
 """Called after a batch: its number, the published file (None: nothing new) and what each shard or group counted."""
 
 
-@dataclass(frozen=True)
-class Format:
-    """The rows of one kind of result: the name of its files, their columns, the files of what is set aside, and how the
-    rows of a frame are unpacked."""
-
-    file: str
-    schema: pa.Schema
-    late: Callable[[pa.Table], dict[str, pa.Table]]
-    unpack: Callable[[pa.RecordBatch], Iterable[pa.Table]]
-
-
 class WrongOutputError(ValueError):
     """The output folder belongs to another job; the text says which and what to do."""
-
-
-class LostRowsError(RuntimeError):
-    """What the workers wrote is not there to be published: the output folder is not shared by all machines."""
-
-
-def _late_of_pairs(aside: pa.Table) -> dict[str, pa.Table]:
-    """Readings that stand in the columns of a."""
-    columns = {"reason": "note"} | {name: f"a_{name}" for name in SIDE_COLUMNS}
-    return {"_late": pa.table([aside[columns.get(name, name)] for name in LATE.names], schema=LATE)}
-
-
-def _late_of_matches(aside: pa.Table) -> dict[str, pa.Table]:
-    """Readings, which stand alone in `events` of rows without a status; and the matches that they would have changed."""
-    changed = pc.is_valid(aside["status"])
-    matches, readings = aside.filter(changed), aside.filter(pc.invert(changed))
-    alone = pc.list_flatten(readings["events"])
-    columns = {"reason": readings["note"], "rule": readings["rule"], "key": readings["key"]}
-    late = [columns[name] if name in columns else pc.struct_field(alone, name) for name in LATE.names]
-    folders = {"_late": pa.table(late, schema=LATE), "_late_effects": matches.select(MATCH.names).cast(MATCH)}
-    return {name: table for name, table in folders.items() if table.num_rows}
-
-
-def _unpacked(rows: pa.RecordBatch) -> Iterator[pa.Table]:
-    """Rows of `packed.PACKED_RESULT`."""
-    return (pa.ipc.open_stream(row.as_buffer()).read_all() for row in rows["told"])
-
-
-PAIRS = Format("pairs.parquet", PAIR, _late_of_pairs, lambda rows: [pa.Table.from_batches([rows])])
-MATCHES = Format("matches.parquet", MATCH, _late_of_matches, _unpacked)
-VERDICTS = Format("verdicts.parquet", VERDICT, lambda aside: {}, _unpacked)  # what is late is counted, none set aside
-COUNTS = Format("counts.parquet", COUNT, _late_of_matches, _unpacked)
 
 
 class ResultSink:
@@ -113,11 +60,12 @@ class ResultSink:
         self._kind = kind
         self._out = out
         self._report = report
+        self._parts = Parts(kind, out.resolve() / PARTS)
         out.mkdir(parents=True, exist_ok=True)
 
-    def follow(self, frame: "DataFrame", trigger_s: float) -> "StreamingQuery":
+    def follow(self, make: Make, trigger_s: float) -> "StreamingQuery":
         """Start publishing a streaming frame, going on from its checkpoint if there is one."""
-        writer = frame.writeStream.foreachBatch(self.publish).outputMode("append")
+        writer = make(self._parts.tell).writeStream.foreachBatch(self.publish).outputMode("append")
         writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
         return writer.option("checkpointLocation", str(checkpoint_of(self._out))).start()
 
@@ -135,75 +83,35 @@ class ResultSink:
         if not target.exists() and (pq.read_metadata(made / self._kind.file).num_rows or first):
             _appear(made, target)
             published = target / self._kind.file
-        shutil.rmtree(made.parent, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         if self._report:
             self._report(batch_id, published, counts)
 
-    def replace(self, frame: "DataFrame") -> tuple[Path, list[dict[str, Any]]]:
+    def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
         """Compute a complete result and put it in the place of an earlier one by one rename."""
-        made, counts = self._write(frame, ".tmp-once")
+        made, counts = self._write(make(self._parts.tell), ".tmp-once")
         target = batch_folder(self._out, 0)
         target.mkdir(exist_ok=True)
         os.replace(made / self._kind.file, target / self._kind.file)
         _sync_folder(target)
-        shutil.rmtree(made.parent, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         return target / self._kind.file, counts
 
     def _write(self, frame: "DataFrame", name: str) -> tuple[Path, list[dict[str, Any]]]:
-        """The frame as a folder of results and late readings that is not visible yet, and what the other rows counted."""
-        work = self._out / name
-        shutil.rmtree(work, ignore_errors=True)
-        written = _write_parts(frame, work / "parts")
-        made = work / "made"
+        """The frame as a folder of results and late readings that is not visible yet, and what its tasks counted."""
+        made = self._out / name
+        shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
-        counts: list[dict[str, Any]] = []
-        late: dict[str, list[pa.Table]] = {}
-        merged = 0
-        with (made / self._kind.file).open("wb") as file:
-            with pq.ParquetWriter(file, self._kind.schema, compression="zstd") as writer:
-                ready, waiting = list[pa.Table](), 0
-                for part in sorted((work / "parts").glob("*.parquet")):
-                    for rows in pq.ParquetFile(part).iter_batches():
-                        merged += rows.num_rows
-                        for table in self._kind.unpack(rows):
-                            ready.append(_results_of(self._kind, table, counts, late))
-                            waiting += ready[-1].num_rows
-                            if waiting >= ROW_GROUP:
-                                writer.write_table(pa.concat_tables(ready))
-                                ready, waiting = [], 0
-                if waiting:
-                    writer.write_table(pa.concat_tables(ready))
-            _sync_file(file)
-        if merged != written:
-            raise LostRowsError(
-                f"output {self._out}: found {merged} rows, expected the {written} that were computed; "
-                "on a cluster --out must be a folder that all machines share"
-            )
-        for folder, tables in late.items():
+        told = self._parts.told(frame)
+        self._parts.merge(told.files.pop("", {}), self._kind.schema, made / self._kind.file)
+        for folder, files in told.files.items():
             (made / folder).mkdir()
-            with (made / folder / ASIDE[folder]).open("wb") as file:
-                pq.write_table(pa.concat_tables(tables), file, compression="zstd")
-                _sync_file(file)
+            file, schema = ASIDE[folder]
+            self._parts.merge(files, schema, made / folder / file)
             _sync_folder(made / folder)
         _sync_folder(made)
-        return made, counts
-
-
-class PairSink(ResultSink):
-    """The sink of correlations."""
-
-    def __init__(self, out: Path, report: Report | None = None) -> None:
-        super().__init__(PAIRS, out, report)
-
-
-def _write_parts(frame: "DataFrame", folder: Path) -> int:
-    """Compute the frame into Parquet files; how many rows the tasks wrote."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    observed = Observation()
-    frame.observe(observed, F.count(F.lit(1)).alias("rows")).write.parquet(str(folder.resolve()))
-    return int(observed.get["rows"])
+        self._parts.clear()
+        return made, told.counts
 
 
 def _appear(made: Path, target: Path) -> None:
@@ -310,27 +218,6 @@ def unfinished(out: Path) -> bool:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     return last("offsets") > last("commits")
-
-
-def _results_of(
-    kind: Format, table: pa.Table, counts: list[dict[str, Any]], late: dict[str, list[pa.Table]]
-) -> pa.Table:
-    """The result among rows of a frame; counts are added to `counts`, rows to set aside to the folders in `late`."""
-    noted = table.filter(pc.is_valid(table["note"]))
-    if not noted.num_rows:
-        return table.select(kind.schema.names).cast(kind.schema)
-    is_counts = pc.starts_with(noted["note"], "{")
-    counts += [json.loads(text) for text in noted.filter(is_counts)["note"].to_pylist()]
-    aside = noted.filter(pc.invert(is_counts))
-    if aside.num_rows:
-        for name, rows_aside in kind.late(aside).items():
-            late.setdefault(name, []).append(rows_aside)
-    return table.filter(pc.is_null(table["note"])).select(kind.schema.names).cast(kind.schema)
-
-
-def _sync_file(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ A promise read in one invocation of a shard counts from the next one on (`shard`
 invocation must hold every reading of it that was visible by then: a listing takes all there is as long as nothing limits
 the files per trigger, and a shard is invoked in every micro-batch that has a row for it.
 
-Output: rows of the result, readings to set aside, and for each invocation one row that says in JSON what it did (OUTPUT).
+Told are rows of the result, readings to set aside, and for each invocation one row that says in JSON what it did (OUTPUT).
 
 Micro-batches must not be limited by maxFilesPerTrigger, so starting on a long history reads all of it in the first one.
 """
@@ -29,11 +29,13 @@ from whenabouts_cloud.correlation.online import MAX_ROWS
 from whenabouts_cloud.correlation.pairs import READING
 from whenabouts_cloud.correlation.shard import CorrelationShard, Promise
 from whenabouts_cloud.rules.model import CorrelateRule
+from whenabouts_cloud.spark.formats import PAIRS
+from whenabouts_cloud.spark.packed import PACKED_RESULT
+from whenabouts_cloud.spark.parts import Tell
 from whenabouts_cloud.spark.schema import (
     FRONTIER,
     LANDING,
     LOOK_UP,
-    OUTPUT,
     counts_row,
     late_rows,
     readings_of,
@@ -41,7 +43,7 @@ from whenabouts_cloud.spark.schema import (
     shard_of,
     sides_of,
 )
-from whenabouts_cloud.spark.sink import PairSink, Report
+from whenabouts_cloud.spark.sink import Report, ResultSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,22 +69,22 @@ def start_query(
     The landing folder must exist; its folder of promises is made if the ingest has not yet done so, for Spark to watch.
     """
     (landing / "_frontier").mkdir(exist_ok=True)
-    frame = correlate_stream(rule, spark, str(landing.resolve()), shards, max_rows)
-    return PairSink(out, report).follow(frame, trigger_s)
+    make = functools.partial(correlate_stream, rule, spark, str(landing.resolve()), shards, max_rows)
+    return ResultSink(PAIRS, out, report).follow(make, trigger_s)
 
 
 def correlate_stream(
-    rule: CorrelateRule, spark: "SparkSession", landing: str, shards: int, max_rows: int = MAX_ROWS
+    rule: CorrelateRule, spark: "SparkSession", landing: str, shards: int, max_rows: int, tell: Tell
 ) -> "DataFrame":
-    """The streaming frame of a rule's pairs and counts (OUTPUT) over a landing folder that exists."""
+    """The streaming frame of a rule's pairs and counts, told in the way of a sink, over a landing folder that exists."""
     readings = spark.readStream.option("maxFileAge", ALL_AGES).schema(LANDING).options(**LOOK_UP).parquet(landing)
     promises = spark.readStream.option("maxFileAge", ALL_AGES).schema(FRONTIER).json(f"{landing}/_frontier")
     shards = shards if rule.key_equal else 1
     rows = readings_of(rule, readings).withColumn("shard", shard_of(rule, shards))
     rows = rows.select("shard", "side", *READING.names).unionByName(_promises_of(rule, promises, shards))
-    work = functools.partial(_advance_shard, rule, max_rows)
+    work = functools.partial(_advance_shard, rule, max_rows, tell)
     grouped = rows.groupBy("shard")
-    return grouped.applyInPandasWithState(work, OUTPUT, STATE, "append", GroupStateTimeout.NoTimeout)
+    return grouped.applyInPandasWithState(work, PACKED_RESULT, STATE, "append", GroupStateTimeout.NoTimeout)
 
 
 def _promises_of(rule: CorrelateRule, promises: "DataFrame", shards: int) -> "DataFrame":
@@ -100,7 +102,12 @@ def _promises_of(rule: CorrelateRule, promises: "DataFrame", shards: int) -> "Da
 
 
 def _advance_shard(
-    rule: CorrelateRule, max_rows: int, key: tuple[int], rows: Iterator[pd.DataFrame], state: GroupState
+    rule: CorrelateRule,
+    max_rows: int,
+    tell: Tell,
+    key: tuple[int],
+    rows: Iterator[pd.DataFrame],
+    state: GroupState,
 ) -> Iterator[pd.DataFrame]:
     """Adapter between Spark's state and `CorrelationShard`."""
     # Of Spark's own padding with empty frames; without effect, as there is a row of output for every shard.
@@ -114,8 +121,9 @@ def _advance_shard(
     promises = [_promises(arrived[arrived["side"] == PROMISE + side]) for side in (0, 1)]
     told, late = shard.step(readings, promises)
     state.update(shard.snapshot())
-    for made in (result_rows(told), late_rows(rule, late), counts_row({"shard": int(key[0]), **shard.counts()})):
-        yield made.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)  # plain pandas makes floats of nulls
+    counts = counts_row({"shard": int(key[0]), **shard.counts()})
+    for row in tell(pa.concat_tables([result_rows(told), late_rows(rule, late), counts])):
+        yield pd.DataFrame({"told": [row]})
 
 
 def _table(rows: pd.DataFrame) -> pa.Table:
