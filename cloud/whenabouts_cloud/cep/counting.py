@@ -28,7 +28,7 @@ import numpy as np
 
 from whenabouts_cloud.cep import columns
 from whenabouts_cloud.cep.conditions import of_columns
-from whenabouts_cloud.cep.counting_kernel import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, new_step, run
+from whenabouts_cloud.cep.counting_kernel import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, run
 from whenabouts_cloud.cep.counting_plan import (
     STAMPS,
     Aggregate,
@@ -59,6 +59,7 @@ from whenabouts_cloud.cep.counting_state import (
     more_slots,
     new_state,
 )
+from whenabouts_cloud.cep.counting_step import new_step
 from whenabouts_cloud.cep.pattern import Pattern
 from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
