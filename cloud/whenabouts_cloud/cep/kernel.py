@@ -9,24 +9,17 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.emit import AGAIN, FIRST, NO_MOMENT, NONE, TELL, breaks, negates, offer, tell
+from whenabouts_cloud.cep.emit import FIRST, NO_MOMENT, NONE, TELL, offer, tell
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
 from whenabouts_cloud.cep.infa import absent, chain_completes
 from whenabouts_cloud.cep.late import note_late
 from whenabouts_cloud.cep.layout import Block, Results, Scratch, State
 from whenabouts_cloud.cep.program import Program
 from whenabouts_cloud.cep.row_order import sort_rows
-from whenabouts_cloud.cep.sealing import (
-    bind_pending,
-    enter,
-    free_pending,
-    leave,
-    pop,
-    raise_source,
-    violated,
-)  # fmt: skip
+from whenabouts_cloud.cep.sealing import bind_pending, free_pending, leave, pop, raise_source, violated
 from whenabouts_cloud.cep.search import search
 from whenabouts_cloud.cep.search_plain import search_plain
+from whenabouts_cloud.cep.staged import begin_stage, commit, retract, undo
 from whenabouts_cloud.compiled import Array, bare, woven
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
@@ -39,128 +32,30 @@ def feed_block(
     hold: int, longest: int,
 ) -> Any:  # fmt: skip
     """Takes in the events of the block from meta[AT] on; DONE, or what there must be more of."""
-    meta, nodes, pool, slots, attrs = state.meta, state.nodes, state.pool, state.slots, state.attrs
-    intervals, extra = len(block.t_max) > 0, attrs.shape[1]
+    meta = state.meta
+    intervals = len(block.t_max) > 0
     span = max(1, (hold + longest + k) >> 2)
-    points = pool.shape[1] == 2
-    count = len(block.t)
     i = meta[at.AT]
-    while i < count:
+    while i < len(block.t):
         t, index = block.t[i], meta[at.FED] + i
         t_max = block.t_max[i] if intervals else t
         kind = block.type_code[i]
         first, last = p.type_start[kind], p.type_start[kind + 1]
         if meta[at.STAGE] == ARRIVED:
-            frontier = meta[at.FRONTIER]
-            if t_max < frontier or t < frontier - longest:
-                status = note_late(p, state, block, out, s, i, t, t_max, index, longest, hold)
-                if status != at.DONE:
-                    return status
-                _promise(state, block, by_source, k, i, t_max)
-            else:
-                if first < last:
-                    past = frontier - 2 * longest - hold
-                    status = _store(p, nodes, pool, attrs, slots, meta, block, i, t, t_max, index, first, last, past)
-                    if status != at.DONE:
-                        return status
-                    if t_max - t > meta[at.LONGEST]:
-                        meta[at.LONGEST] = t_max - t
-                _promise(state, block, by_source, k, i, t_max)
-                if first < last:
-                    meta[at.STAGE] = SEARCHING
-                    meta[at.GROUP], meta[at.RETRACTED_GROUP] = meta[at.TOLD], meta[at.RETRACTED]
-                    meta[at.BEGUN_CANDIDATES], meta[at.BEGUN_NEGATED] = meta[at.CANDIDATES], meta[at.NEGATED_EVENTS]
-                    meta[at.STAGED] = -1
-            if meta[at.STAGE] == ARRIVED:
-                meta[at.STAGE] = SEALING
-                meta[at.GROUP], meta[at.RETRACTED_GROUP] = meta[at.TOLD], meta[at.RETRACTED]
+            status = _arrive(p, state, block, out, s, i, first, last, t, t_max, index, by_source, k, hold, longest)
+            if status != at.DONE:
+                return status
         if meta[at.STAGE] == SEARCHING:
-            for column in range(extra):
-                s.attrs[at.EVENT_PLACE, column] = block.attrs[i, column]
-            for place in range(first, last):
-                c = p.type_class[place]
-                if p.klass[c, of.K_TRUE] >= 0 and not block.true[p.klass[c, of.K_TRUE], i]:
-                    continue
-                node = find(slots, nodes, block.key[i]) if p.klass[c, of.K_KEYED] else 0
-                many = points and p.klass[c, of.K_MANY] != 0
-                use_end, none_before, none_after = p.klass[c, of.K_USE_END], 0, 0
-                if many:
-                    none_before, none_after = absent(nodes, pool, node, t, p.klass[c, of.K_WINDOW])
-                    if none_after == -1:
-                        use_end = p.klass[c, of.K_USE_LAST]
-                for use in range(p.klass[c, of.K_USE], use_end):
-                    if many:
-                        if (p.need[use, 0] & none_before) | (p.need[use, 1] & none_after) != 0:
-                            continue
-                    elif points:
-                        after, before = p.use[use, of.U_AFTER], p.use[use, of.U_BEFORE]
-                        if after >= 0 and nodes[node, at.NODE + at.CHAIN_WORDS * after + at.LAST] <= t:
-                            continue
-                        if before >= 0:
-                            latest = nodes[node, at.NODE + at.CHAIN_WORDS * before + at.LAST]
-                            if latest < t - p.use[use, of.U_WINDOW]:
-                                continue
-                    variant, position = p.use[use, of.U_VARIANT], p.use[use, of.U_POSITION]
-                    if points and p.variant[variant, of.V_PLAIN]:
-                        first_element, width = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
-                        if not chain_completes(
-                            nodes,
-                            pool,
-                            p.element,
-                            node,
-                            first_element,
-                            width,
-                            position,
-                            t,
-                            p.variant[variant, of.V_WINDOW],
-                            s.num,
-                        ):
-                            continue
-                        status = search_plain(
-                            p.variant, p.element, p.negation, nodes, pool, meta, state.pending, out.told,
-                            out.told_which, s.num, variant, position, node, t, index, eager, longest,
-                        )  # fmt: skip
-                    else:
-                        status = search(
-                            p,
-                            state,
-                            out,
-                            s,
-                            variant,
-                            position,
-                            node,
-                            t,
-                            t_max,
-                            index,
-                            TELL,
-                            at.NEVER,
-                            eager,
-                            longest,
-                            index,
-                        )
-                    if status != at.DONE:
-                        _undo(state)
-                        return status
-                if eager and p.klass[c, of.K_FORBID] and nodes[node, at.MATCHES] != 0:
-                    status = _retract(p, state, out, s, node, c, t, t_max, index)
-                    if status != at.DONE:
-                        _undo(state)
-                        return status
-            if meta[at.STAGED] >= 0 or meta[at.RETRACTED] > meta[at.RETRACTED_GROUP]:
-                _commit(p, state, block, out, s, i, first, last, t, t_max, index)
+            status = _complete(p, state, block, out, s, i, first, last, t, t_max, index, eager, longest)
+            if status != at.DONE:
+                undo(state)
+                return status
             meta[at.STAGE] = SEALING
         if meta[at.HEAP] > 0 and state.heap[0, 0] <= meta[at.FRONTIER]:
             status = seal_due(p, state, out, s, eager, index)
             if status != at.DONE:
                 return status
-        if meta[at.TOLD] > meta[at.GROUP]:
-            for row in range(meta[at.GROUP], meta[at.TOLD]):
-                out.told_at[row] = index
-            sort_rows(out.told, out.told_which, meta[at.GROUP], meta[at.TOLD], s.row)
-        if meta[at.RETRACTED] > meta[at.RETRACTED_GROUP]:
-            for row in range(meta[at.RETRACTED_GROUP], meta[at.RETRACTED]):
-                out.retracted_at[row] = index
-            sort_rows(out.retracted, out.retracted_which, meta[at.RETRACTED_GROUP], meta[at.RETRACTED], s.row)
+        _number(meta, out, s, index)
         if len(block.frontier):
             block.frontier[i] = meta[at.FRONTIER]
         meta[at.STAGE] = ARRIVED
@@ -201,6 +96,126 @@ def clean(state: State, hold: int, longest: int) -> None:
 
 
 @woven
+def _arrive(
+    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
+    index: int, by_source: bool, k: int, hold: int, longest: int,
+) -> Any:  # fmt: skip
+    """Notes the event as late, or puts it into the chains of its classes; then raises the frontier."""
+    meta = state.meta
+    frontier = meta[at.FRONTIER]
+    late = t_max < frontier or t < frontier - longest
+    if late:
+        status = note_late(p, state, block, out, s, i, t, t_max, index, longest, hold)
+        if status != at.DONE:
+            return status
+    elif first < last:
+        past = frontier - 2 * longest - hold
+        status = _store(p, state, block, i, t, t_max, index, first, last, past)
+        if status != at.DONE:
+            return status
+        if t_max - t > meta[at.LONGEST]:
+            meta[at.LONGEST] = t_max - t
+    _promise(state, block, by_source, k, i, t_max)
+    if late or first == last:
+        meta[at.STAGE] = SEALING
+        meta[at.GROUP], meta[at.RETRACTED_GROUP] = meta[at.TOLD], meta[at.RETRACTED]
+    else:
+        meta[at.STAGE] = SEARCHING
+        begin_stage(meta)
+    return at.DONE
+
+
+@woven
+def _complete(
+    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
+    index: int, eager: bool, longest: int,
+) -> Any:  # fmt: skip
+    """Searches what the event completes in each of its classes, and what it takes back."""
+    meta, nodes = state.meta, state.nodes
+    for column in range(state.attrs.shape[1]):
+        s.attrs[at.EVENT_PLACE, column] = block.attrs[i, column]
+    for place in range(first, last):
+        c = p.type_class[place]
+        if p.klass[c, of.K_TRUE] >= 0 and not block.true[p.klass[c, of.K_TRUE], i]:
+            continue
+        node = find(state.slots, nodes, block.key[i]) if p.klass[c, of.K_KEYED] else 0
+        status = _complete_class(p, state, out, s, c, node, t, t_max, index, eager, longest)
+        if status != at.DONE:
+            return status
+        if eager and p.klass[c, of.K_FORBID] and nodes[node, at.MATCHES] != 0:
+            status = retract(p, state, out, s, node, c, t, t_max, index)
+            if status != at.DONE:
+                return status
+    if meta[at.STAGED] >= 0 or meta[at.RETRACTED] > meta[at.RETRACTED_GROUP]:
+        commit(state, out)
+    return at.DONE
+
+
+@woven
+def _complete_class(
+    p: Program, state: State, out: Results, s: Scratch, c: int, node: int, t: int, t_max: int, index: int, eager: bool,
+    longest: int,
+) -> Any:  # fmt: skip
+    """Searches each variant at each position that the class has in it, if the automaton says that it may be complete."""
+    nodes, pool = state.nodes, state.pool
+    points = pool.shape[1] == 2
+    many = points and p.klass[c, of.K_MANY] != 0
+    use_end, none_before, none_after = p.klass[c, of.K_USE_END], 0, 0
+    if many:
+        none_before, none_after = absent(nodes, pool, node, t, p.klass[c, of.K_WINDOW])
+        if none_after == -1:
+            use_end = p.klass[c, of.K_USE_LAST]
+    for use in range(p.klass[c, of.K_USE], use_end):
+        if many:
+            if (p.need[use, 0] & none_before) | (p.need[use, 1] & none_after) != 0:
+                continue
+        elif points and _lacks_neighbour(p, nodes, node, use, t):
+            continue
+        variant, position = p.use[use, of.U_VARIANT], p.use[use, of.U_POSITION]
+        if points and p.variant[variant, of.V_PLAIN]:
+            first, width = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
+            window = p.variant[variant, of.V_WINDOW]
+            if not chain_completes(nodes, pool, p.element, node, first, width, position, t, window, s.num):
+                continue
+            status = search_plain(
+                p.variant, p.element, p.negation, nodes, pool, state.meta, state.pending, out.told, out.told_which,
+                s.num, variant, position, node, t, index, eager, longest,
+            )  # fmt: skip
+        else:
+            status = search(
+                p, state, out, s, variant, position, node, t, t_max, index, TELL, at.NEVER, eager, longest, index
+            )  # fmt: skip
+        if status != at.DONE:
+            return status
+    return at.DONE
+
+
+@woven
+def _lacks_neighbour(p: Program, nodes: Array, node: int, use: int, t: int) -> bool:
+    """Whether the positive next to the event's position, on either side, has no event on that side of it."""
+    after, before = p.use[use, of.U_AFTER], p.use[use, of.U_BEFORE]
+    if after >= 0 and nodes[node, at.NODE + at.CHAIN_WORDS * after + at.LAST] <= t:
+        return True
+    if before >= 0:
+        latest = nodes[node, at.NODE + at.CHAIN_WORDS * before + at.LAST]
+        return bool(latest < t - p.use[use, of.U_WINDOW])
+    return False
+
+
+@woven
+def _number(meta: Array, out: Results, s: Scratch, index: int) -> None:
+    """Gives what was told and taken back at this event its index, in lexicographic order."""
+    if meta[at.TOLD] > meta[at.GROUP]:
+        for row in range(meta[at.GROUP], meta[at.TOLD]):
+            out.told_at[row] = index
+        sort_rows(out.told, out.told_which, meta[at.GROUP], meta[at.TOLD], s.row)
+    if meta[at.RETRACTED] > meta[at.RETRACTED_GROUP]:
+        for row in range(meta[at.RETRACTED_GROUP], meta[at.RETRACTED]):
+            out.retracted_at[row] = index
+        sort_rows(out.retracted, out.retracted_which, meta[at.RETRACTED_GROUP], meta[at.RETRACTED], s.row)
+
+
+@woven
 def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max: int) -> None:
     """What the event says about those to come."""
     meta = state.meta
@@ -214,10 +229,10 @@ def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max:
 
 @woven
 def _store(
-    p: Program, nodes: Array, pool: Array, attrs: Array, slots: Array, meta: Array, block: Block, i: int, t: int,
-    t_max: int, index: int, first: int, last: int, past: int,
-) -> Any:  # fmt: skip
+    p: Program, state: State, block: Block, i: int, t: int, t_max: int, index: int, first: int, last: int, past: int
+) -> Any:
     """Puts the event into the chains of its classes; meta[CHAIN] counts those that are done."""
+    nodes, pool, attrs, slots, meta = state.nodes, state.pool, state.attrs, state.slots, state.meta
     for place in range(first + meta[at.CHAIN], last):
         c = p.type_class[place]
         if p.klass[c, of.K_TRUE] < 0 or block.true[p.klass[c, of.K_TRUE], i]:
@@ -231,80 +246,6 @@ def _store(
         meta[at.CHAIN] += 1
     meta[at.CHAIN] = 0
     return at.DONE
-
-
-@bare
-def _undo(state: State) -> None:
-    """Takes back what the search for this event has found, for it will begin anew."""
-    meta = state.meta
-    meta[at.TOLD], meta[at.RETRACTED] = meta[at.GROUP], meta[at.RETRACTED_GROUP]
-    meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = meta[at.BEGUN_CANDIDATES], meta[at.BEGUN_NEGATED]
-    while meta[at.STAGED] >= 0:
-        place = meta[at.STAGED]
-        meta[at.STAGED] = state.pending[place, at.P_NEXT]
-        free_pending(state, place)
-
-
-@bare
-def _retract(
-    p: Program, state: State, out: Results, s: Scratch, node: int, c: int, t: int, t_max: int, index: int
-) -> Any:
-    """Told matches of the node that an event of a class violates: they are taken back, their places marked by serial 0."""
-    meta, pending = state.meta, state.pending
-    place = state.nodes[node, at.MATCHES]
-    while place != 0:
-        one = place - 1
-        place = pending[one, at.P_NEXT]
-        variant = pending[one, at.P_VARIANT]
-        count = p.variant[variant, of.V_WIDTH]
-        if p.variant[variant, of.V_REFINED]:
-            if not negates(p, variant, c):
-                continue
-            bind_pending(state, one, count, s)
-            status = offer(p, state, out, s, variant, node, AGAIN, pending[one, at.P_SERIAL], index)
-            if status != at.DONE:
-                return status
-            continue
-        bind_pending(state, one, count, s)
-        own = False
-        for i in range(count):
-            own = own or s.num[i, at.S_INDEX] == index
-        if own or not breaks(p, s, variant, t, t_max, c, state.attrs.shape[1]):
-            continue
-        row = meta[at.RETRACTED]
-        seen = False  # by another class of the same event
-        for other in range(meta[at.RETRACTED_GROUP], row):
-            seen = seen or out.retracted_at[other] == -one - 2
-        if seen:
-            continue
-        if row >= len(out.retracted):
-            return at.MORE_RETRACTED
-        for column in range(out.retracted.shape[1]):
-            out.retracted[row, column] = -1
-        for i in range(count):
-            out.retracted[row, p.element[p.variant[variant, of.V_ELEMENT] + i, of.E_COLUMN]] = s.num[i, at.S_INDEX]
-        out.retracted_which[row] = p.variant[variant, of.V_PLAN]
-        out.retracted_at[row] = -one - 2
-        meta[at.RETRACTED] = row + 1
-    return at.DONE
-
-
-@bare
-def _commit(
-    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
-    index: int,
-) -> None:  # fmt: skip
-    """The search is through: what was found waits from now on, what was taken back no longer does."""
-    meta, pending = state.meta, state.pending
-    for row in range(meta[at.RETRACTED_GROUP], meta[at.RETRACTED]):
-        place = -out.retracted_at[row] - 2
-        leave(state, place)
-        pending[place, at.P_NODE] = -1  # its entry in the heap is dropped when its time comes
-        pending[place, at.P_NEXT] = 0
-    while meta[at.STAGED] >= 0:
-        place = meta[at.STAGED]
-        meta[at.STAGED] = pending[place, at.P_NEXT]
-        enter(state, place)
 
 
 @bare
