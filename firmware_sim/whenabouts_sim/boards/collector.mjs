@@ -16,7 +16,6 @@
 
 const COUNTS = "mp_js_repl_process_char";
 const LOCAL_GET = 0x20, LOCAL_SET = 0x21, CALL = 0x10, DROP = 0x1a, NOP = 0x01;
-const CALL_BYTES = 6;
 const FREE = [CALL, 0xc9, 0x80, 0x80, 0x80, 0]; // a call of m_free
 const FREES = 4; // behind calls: of a constructor's `__new__` and `__init__`, of a closure, of a tuple's constructor
 const OTHER_BUILD = "expected the build that package-lock.json names";
@@ -82,13 +81,13 @@ export function depthAddress(bytes) {
 // The same program, in which no array that was handed to a call is freed right behind it:
 //   local.get ARRAY, call ..., local.set RESULT, local.get ARRAY, call m_free
 export function withoutFrees(bytes) {
-  const changed = bytes.slice(), { begin, end } = [...sections(bytes)].find(({ id }) => id === 10);
+  const changed = Buffer.from(bytes), free = Buffer.from(FREE);
   let found = 0;
-  for (let at = begin; at < end; at++) {
-    const isHandedOver = bytes[at] === LOCAL_GET && bytes[at + 2] === CALL, set = at + 2 + CALL_BYTES, free = set + 4;
-    if (!isHandedOver || bytes[set] !== LOCAL_SET || bytes[set + 2] !== LOCAL_GET || bytes[set + 3] !== bytes[at + 1]) continue;
-    if (FREE.some((byte, n) => bytes[free + n] !== byte)) continue;
-    changed.set([DROP, NOP, NOP, NOP, NOP, NOP], free);
+  for (let at = changed.indexOf(free); at >= 0; at = changed.indexOf(free, at + 1)) {
+    const [get, array, call, , , , , , set, , getAgain, sameArray] = changed.subarray(at - 12, at);
+    const isHandedOver = get === LOCAL_GET && call === CALL && set === LOCAL_SET && getAgain === LOCAL_GET;
+    if (!isHandedOver || sameArray !== array) continue;
+    changed.set([DROP, NOP, NOP, NOP, NOP, NOP], at);
     found++;
   }
   if (found !== FREES) throw new Error(`the VM: frees ${found} arrays behind calls, not ${FREES}, ${OTHER_BUILD}`);
