@@ -20,7 +20,8 @@ import click
 from whenabouts_edge import config as configuration
 from whenabouts_edge.agent import Agent
 from whenabouts_edge.clock.choose import host_clock
-from whenabouts_edge.doctor.command import doctor
+from whenabouts_edge.doctor.command import doctor, examine_files, is_installed
+from whenabouts_edge.doctor.findings import needs_a_look
 from whenabouts_edge.eager.host import RulesFileError
 from whenabouts_edge.flash.command import flash_command, provision_command
 from whenabouts_edge.install.command import install
@@ -89,7 +90,8 @@ async def _run(config: Config) -> None:
 def check(config_file: Path, as_json: bool) -> None:
     """Check a configuration file.
 
-    Says everything that is wrong with it, each mistake with its line. Exit code 2 if there is one.
+    Says everything that is wrong with it, each mistake with its line. Exit code 2 if there is one. Files that it names and
+    the agent could not read are told too; exit code 1 for them on a gateway, where the service is installed.
 
     \b
     Example:  whenabouts-edge check --config edge.toml
@@ -103,14 +105,22 @@ def check(config_file: Path, as_json: bool) -> None:
             for mistake in error.mistakes:
                 click.echo(mistake, err=True)
         sys.exit(2)
+    missing = needs_a_look(examine_files(config))
+    problem = bool(missing) and is_installed()
     readers = [{"name": r.name, "kind": r.kind, "port": r.port, "stream": r.stream} for r in config.readers]
     group = config.group
     if as_json:
         told = {"name": group.name, "members": ["/".join(p) for p in group.peers]} if group else None
-        click.echo(
-            json.dumps({"ok": True, "site": config.site, "gateway": config.gateway, "readers": readers, "group": told})
-        )
-        return
+        names = {"site": config.site, "gateway": config.gateway, "readers": readers, "group": told}
+        files = [{"found": finding.found, "fix": finding.fix} for finding in missing]
+        click.echo(json.dumps({"ok": not problem, **names, "files": files}))
+        sys.exit(1 if problem else 0)
+    for finding in missing:
+        click.echo(f"LOOK  {finding.area}: {finding.found}\n      -> {finding.fix}", err=True)
+    if missing and not problem:
+        click.echo("      the agent is not installed here: what counts is the gateway, ask `doctor` there", err=True)
+    if problem:
+        sys.exit(1)
     broker = config.broker
     click.echo(f"{config_file}: fine. Gateway {config.site}/{config.gateway}, broker {broker.host}:{broker.port}.")
     for reader in readers:

@@ -13,7 +13,8 @@ CHUNK_BYTES = 65536
 
 
 class SlowUplink:
-    """Forwards connections to `port` of 127.0.0.1 at `port` of this object; `cut` stops both directions until `mend`."""
+    """Forwards connections to `port` of 127.0.0.1 at `port` of this object; `cut` stops both directions, ends of
+    connections too, until `mend`."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -70,6 +71,7 @@ class SlowUplink:
             while data := one.recv(CHUNK_BYTES):
                 self._open.wait()
                 other.sendall(data)
+        self._open.wait()  # an end takes as long as bytes do
         with self._ends:
             for end in (one, other):
                 _end(end)

@@ -35,6 +35,9 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
         seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
         expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
+        bench.wait(
+            "first landed", lambda: {row.key for row in bench.landed()} >= expected, 30
+        )  # the ingest is there too
         board.kill()
         seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
         board = start_board(bench, config, where)

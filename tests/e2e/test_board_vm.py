@@ -153,6 +153,9 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
         seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
         expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
+        bench.wait(
+            "first landed", lambda: {row.key for row in bench.landed()} >= expected, 30
+        )  # the ingest is there too
         board.power_off()
         seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
         board.power_on()

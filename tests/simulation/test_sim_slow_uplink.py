@@ -60,6 +60,19 @@ def test_what_is_sent_during_a_cut_arrives_after_it_in_order(line):
     assert not sender.is_alive()
 
 
+def test_an_end_during_a_cut_arrives_after_it(line):
+    """Who sees only the line cannot tell that the other has gone."""
+    uplink, near, far = line
+    uplink.cut()
+    near.close()
+    far.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        far.recv(1)
+    far.settimeout(TIMEOUT_S)
+    uplink.mend()
+    assert far.recv(1) == b""
+
+
 def test_a_line_stopped_while_somebody_connects_closes_that_connection_too():
     """Stopped at any moment of the connecting: before, between and behind the two ends."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)

@@ -1,5 +1,6 @@
 """`check`, `status`, `run` and `sample-config` as commands: what they print, and with what they end."""
 
+import getpass
 import json
 import os
 import subprocess
@@ -45,7 +46,7 @@ def test_check_command_answers_people_and_machines(tmp_path):
     assert json.loads(done.stdout) == {
         "ok": True, "site": "warehouse", "gateway": "dock-1",
         "readers": [{"name": "dock", "kind": "m6e", "port": "/dev/ttyUSB0", "stream": "dock/tags"}],
-        "group": None,
+        "group": None, "files": [],
     }  # fmt: skip
     done = command("check", "--config", bad)
     assert (done.returncode, done.stdout) == (2, "")
@@ -58,6 +59,39 @@ def test_check_command_answers_people_and_machines(tmp_path):
     assert done.returncode == 2
     assert json.loads(done.stdout)["ok"] is False
     assert len(json.loads(done.stdout)["mistakes"]) == 3
+
+
+@pytest.fixture
+def named(tmp_path):
+    """(a configuration, what is to be told of the files that it names): one missing, one a folder, one that is there."""
+    (tmp_path / "key").write_text("")
+    (tmp_path / "rules").mkdir()
+    config = tmp_path / "edge.toml"
+    lines = [f'{key} = "{tmp_path}/{name}"\n' for key, name in (("cert_file", "cert"), ("key_file", "key"))]
+    config.write_text(f'rules_file = "{tmp_path}/rules"\n{FINE}[broker]\n{"".join(lines)}')
+    return config, [
+        {"found": f"cert_file: {tmp_path}/cert does not exist", "fix": "make it, or correct cert_file"},
+        {"found": f"rules_file: {tmp_path}/rules is a folder, expected a file", "fix": "correct rules_file"},
+    ]
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_check_tells_of_files_that_the_agent_could_not_read(named, installed, tmp_path, monkeypatch):
+    """In the words of `doctor`; a problem on the gateway only, as elsewhere they need not be there."""
+    config, told = named
+    unit = tmp_path / "unit"
+    monkeypatch.setattr("whenabouts_edge.doctor.command.UNIT", str(unit))
+    if installed:
+        unit.write_text(f"[Service]\nUser={getpass.getuser()}\n")
+    done = CliRunner().invoke(main, ["check", "--config", str(config)])
+    assert done.exit_code == (1 if installed else 0)
+    assert ("fine." in done.stdout) == (not installed)
+    lines = [line for one in told for line in (f"LOOK  files: {one['found']}", f"      -> {one['fix']}")]
+    assert done.stderr.splitlines()[:4] == lines
+    assert ("ask `doctor` there" in done.stderr) == (not installed)
+    done = CliRunner().invoke(main, ["check", "--config", str(config), "--json"])
+    assert (done.exit_code, json.loads(done.stdout)["ok"]) == ((1, False) if installed else (0, True))
+    assert json.loads(done.stdout)["files"] == told
 
 
 def test_commands_without_their_files_say_what_to_do(tmp_path):

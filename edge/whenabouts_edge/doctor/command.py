@@ -47,11 +47,22 @@ def examine(config: Config) -> list[Finding]:
     found = [findings.of_user(user, PORT_GROUP, collect.group_id(PORT_GROUP))]
     for port in collect.ports(config.readers, agent_pid):
         found += findings.of_port(port, user)
-    found += [findings.of_file(file, user) for file in collect.files(config)]
+    found += examine_files(config)
     found += findings.of_clock(collect.clock(config.clock))
     found.append(findings.of_broker(collect.broker(config.broker, config.gateway)))
     found += findings.of_disk(collect.disk(config, agent_pid), user)
     return found
+
+
+def examine_files(config: Config) -> list[Finding]:
+    """What there is to find about the files that the agent reads, for whom it runs as on this machine."""
+    user = collect.user(_service_user())
+    return [findings.of_file(file, user) for file in collect.files(config)]
+
+
+def is_installed() -> bool:
+    """Whether this machine is a gateway: the agent's service is installed."""
+    return _service_user() is not None
 
 
 def _service_user() -> str | None:

@@ -15,7 +15,7 @@ import fs from "node:fs";
 import net from "node:net";
 import tty from "node:tty";
 import { Worker } from "node:worker_threads";
-import { CHANNELS, Channels, ENDED, FAILED, FREE, OPEN } from "./channels.mjs";
+import { CHANNELS, Channels, ENDED, FAILED, FREE, Line, OPEN } from "./channels.mjs";
 import { LINUX } from "./errors.mjs";
 
 const CONSOLE = 0;
@@ -24,7 +24,7 @@ const POWER_ON = 1, WATCHDOG = 3; // machine.reset_cause() of the RP2 port
 
 const options = JSON.parse(process.argv[2]);
 const channels = new Channels();
-let ports = new Map(); // channel -> what serves it: {write, packet, resume, close}
+const ports = new Map(); // channel -> what serves it: {line, write, packet, resume, close}
 let worker, watchdog;
 let leaving = Promise.resolve();
 
@@ -32,70 +32,78 @@ const failure = (error) => LINUX[error.code] ?? LINUX.EIO;
 
 // ---- kinds of channels
 
-// A stream of Node, whose bytes wait in it while the ring is full.
-function flowing(channel, stream) {
-  let kept = null;
+// A stream of Node, whose bytes wait in it while the ring is full. Its end and its failure, too, wait for those bytes: Node may
+// tell them while the last are still kept. Gives what to call when the ring has room, and how to tell a failure.
+function flowing(line, stream) {
+  let kept = null, ending = null;
   const take = (data) => {
-    const count = channels.put(channel, data);
+    const count = line.put(data);
     kept = count < data.length ? data.subarray(count) : null;
     if (kept) stream.pause();
   };
-  stream.on("data", take);
-  stream.on("end", () => channels.become(channel, ENDED));
-  return () => {
+  const end = (state, error) => {
+    ending = () => line.become(state, error);
+    if (!kept) ending();
+  };
+  const resume = () => {
     if (!kept) return;
     take(kept);
-    if (!kept) stream.resume();
+    if (kept) return;
+    if (ending) ending();
+    else stream.resume();
   };
+  stream.on("data", take);
+  stream.on("end", () => end(ENDED));
+  return { resume, fail: (error) => end(FAILED, error) };
 }
 
-function tcp(channel, host, port) {
+function tcp(line, host, port) {
   const socket = net.connect({ host, port, noDelay: true });
-  socket.on("connect", () => channels.become(channel, OPEN));
-  socket.on("error", (error) => channels.become(channel, FAILED, failure(error)));
-  const resume = flowing(channel, socket);
+  const { resume, fail } = flowing(line, socket);
+  socket.on("connect", () => line.become(OPEN));
+  socket.on("error", (error) => fail(failure(error)));
   return {
-    write: (data) => socket.write(data, () => { channels.addUnsent(channel, -data.length); channels.event(); }),
+    write: (data) => socket.write(data, () => line.sent(data.length)),
     resume,
     close: () => socket.destroy(),
   };
 }
 
 // Each packet goes into the ring as its length, the address of its sender, and its bytes; one that does not fit is lost.
-function udp(channel) {
+function udp(line) {
   const socket = dgram.createSocket("udp4");
   socket.on("error", () => {});
   socket.on("message", (data, from) => {
     const head = Uint8Array.from([data.length >> 8, data.length & 255, ...from.address.split(".").map(Number), from.port >> 8, from.port & 255]);
-    if (channels.room(channel) >= head.length + data.length) channels.put(channel, Buffer.concat([head, data]));
-    else channels.addLost(channel, data.length);
+    if (line.room() >= head.length + data.length) line.put(Buffer.concat([head, data]));
+    else line.lose(data.length);
   });
-  channels.become(channel, OPEN);
+  line.become(OPEN);
   return { packet: (data, name, port) => socket.send(data, port, name), close: () => socket.close() };
 }
 
-function lookUp(channel, name) {
+function lookUp(line, name) {
   dns.lookup(name, { family: 4 }, (error, address) => {
-    if (error) return channels.become(channel, FAILED, -NAME_UNKNOWN);
-    channels.put(channel, Buffer.from(address));
-    channels.become(channel, ENDED);
+    if (error) return line.become(FAILED, -NAME_UNKNOWN);
+    line.put(Buffer.from(address));
+    line.become(ENDED);
   });
   return { close() {} };
 }
 
 // A UART: what its buffer has no room for is lost, as on a board.
-function uart(channel, id) {
+function uart(line, id) {
   const place = options.uarts[id];
   if (place === undefined) {
-    channels.become(channel, OPEN); // nothing is wired to it
-    return { write: (data) => channels.addUnsent(channel, -data.length), close() {} };
+    line.become(OPEN); // nothing is wired to it
+    return { write: (data) => line.sent(data.length), close() {} };
   }
   const [stream, write] = place.startsWith("tcp:") ? wiredByTcp(place) : wiredByTerminal(place);
-  stream.on("data", (data) => channels.addLost(channel, data.length - channels.put(channel, data)));
+  stream.on("data", (data) => line.lose(data.length - line.put(data)));
   stream.on("error", () => {}); // unplugged: silence
-  channels.become(channel, OPEN);
+  line.become(OPEN);
   return {
-    write: (data) => { write(data); channels.addUnsent(channel, -data.length); channels.event(); },
+    write: (data) => { write(data); line.sent(data.length); },
     close: () => stream.destroy(),
   };
 }
@@ -123,15 +131,17 @@ function wiredByTerminal(place) {
 
 const requests = {
   open({ channel, kind, name, port }) {
-    const begin = { tcp, udp, uart, name: lookUp }[kind];
-    ports.set(channel, begin(channel, name, port));
+    const begin = { tcp, udp, uart, name: lookUp }[kind], line = new Line(channels, channel);
+    ports.set(channel, { line, ...begin(line, name, port) });
   },
   send: ({ channel, data }) => ports.get(channel)?.write(data),
   packet: ({ channel, data, name, port }) => ports.get(channel)?.packet(data, name, port),
   more: ({ channel }) => ports.get(channel)?.resume?.(),
   close({ channel }) {
-    ports.get(channel)?.close();
+    const served = ports.get(channel);
     ports.delete(channel);
+    served?.line.leave();
+    served?.close();
     channels.become(channel, FREE);
   },
   reset({ hard, raw }) {
@@ -147,10 +157,10 @@ const requests = {
 
 function restart(reset) {
   leaving = leaving.then(async () => {
-    await worker.terminate();
-    for (const port of ports.values()) port.close();
-    ports = new Map();
-    for (let channel = 1; channel < CHANNELS; channel++) channels.become(channel, FREE);
+    const ending = worker;
+    worker = null; // what it still asks for is not done; a late feed would start the watchdog of the next life
+    await ending.terminate();
+    for (let channel = 1; channel < CHANNELS; channel++) requests.close({ channel });
     start(reset);
   });
 }
@@ -162,7 +172,6 @@ function start(reset) {
 }
 
 channels.begin(CONSOLE);
-const resumeConsole = flowing(CONSOLE, process.stdin);
-setInterval(resumeConsole, 20);
+setInterval(flowing(new Line(channels, CONSOLE), process.stdin).resume, 20);
 process.stdin.on("end", () => process.exit(0));
 start({ raw: false, cause: POWER_ON });

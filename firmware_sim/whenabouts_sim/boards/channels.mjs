@@ -81,3 +81,24 @@ export class Channels {
     return state === FAILED ? -this.error(channel) : null;
   }
 }
+
+// A channel as its user on the side of the event loop has it. Once left, what comes late (an answer, the end of a write) does
+// nothing: another may have the channel by then.
+export class Line {
+  constructor(channels, channel) {
+    this.channels = channels;
+    this.channel = channel;
+    this.isLeft = false;
+  }
+
+  leave() { this.isLeft = true; }
+  become(state, error) { if (!this.isLeft) this.channels.become(this.channel, state, error); }
+  put(data) { return this.isLeft ? data.length : this.channels.put(this.channel, data); }
+  room() { return this.channels.room(this.channel); }
+  lose(count) { if (!this.isLeft) this.channels.addLost(this.channel, count); }
+  sent(count) {
+    if (this.isLeft) return;
+    this.channels.addUnsent(this.channel, -count);
+    this.channels.event();
+  }
+}

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { CHANNELS, Channels, ENDED, FAILED, FREE, OPEN } from "./channels.mjs";
-import { depthAddress } from "./collector.mjs";
+import { depthAddress, withoutFrees } from "./collector.mjs";
 import { LINUX, withLinuxErrors } from "./errors.mjs";
 import { flashFs } from "./flash_fs.mjs";
 
@@ -27,10 +27,11 @@ const started = process.hrtime.bigint();
 let memory, depth, mayGrow = true;
 const instantiate = WebAssembly.instantiate;
 WebAssembly.instantiate = async (bytes, imports) => {
-  depth = depthAddress(new Uint8Array(bytes)) >> 2;
+  const program = new Uint8Array(bytes);
+  depth = depthAddress(program) >> 2;
   const wrapped = withLinuxErrors(imports), resize = imports.env.emscripten_resize_heap;
   wrapped.env.emscripten_resize_heap = (size) => (mayGrow ? resize(size) : 0);
-  const made = await instantiate(bytes, wrapped);
+  const made = await instantiate(withoutFrees(program), wrapped);
   memory = made.instance.exports.memory;
   return made;
 };
