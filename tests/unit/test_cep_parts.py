@@ -21,9 +21,11 @@ from whenabouts_cloud.cep.offered import Offered
 from whenabouts_cloud.cep.plan import EventClass, Plan, Variant
 from whenabouts_cloud.cep.program import compile_plans
 from whenabouts_cloud.cep.row_order import sort_rows
+from whenabouts_cloud.cep.sealing import take_pending
 from whenabouts_cloud.cep.search import search
 from whenabouts_cloud.cep.search_plain import search_plain
 from whenabouts_cloud.cep.skip import Skipper
+from whenabouts_cloud.cep.staged import begin_stage, undo
 from whenabouts_cloud.cep.store import new_results, new_scratch, new_state
 from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
 from whenabouts_cloud.experiments.cep_workload import UNIT, table_1
@@ -219,3 +221,30 @@ def test_plans_come_back_from_a_snapshot_as_they_were(first, second):
     again = snapshot.load(snapshot.dump(one))
     assert again.plans == dict(enumerate(few))
     assert (again.emit, again.order, again.k, again.fed) == (one.emit, one.order, one.k, one.fed)
+
+
+def test_a_search_that_is_undone_leaves_nothing_behind():
+    """What it found is untold, and the places of the matches that were to wait are free again, each once."""
+    state = new_state(1, 1, 0, 1)
+    meta = state.meta
+    meta[at.TOLD], meta[at.RETRACTED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = 5, 2, 3, 4
+    begin_stage(meta)
+    places = [take_pending(state) for _ in range(3)]
+    for place in places:
+        state.pending[place, at.P_NEXT], meta[at.STAGED] = meta[at.STAGED], place
+    meta[at.TOLD], meta[at.RETRACTED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = 9, 9, 9, 9
+    undo(state)
+    assert meta[[at.TOLD, at.RETRACTED, at.CANDIDATES, at.NEGATED_EVENTS, at.STAGED]].tolist() == [5, 2, 3, 4, -1]
+    assert sorted(take_pending(state) for _ in range(3)) == sorted(places)
+
+
+def test_a_search_that_wants_more_room_tells_each_match_once():
+    """
+    SEQ(A, B, !C, D)   A x 40, B x 40 | D: 1600 matches at once, more than there is room for, all waiting for a C
+    """
+    types = ["A"] * 40 + ["B"] * 40 + ["D"]
+    one = engine(Pattern.parse("SEQ(A, B, !C, D) WITHIN 100", unit_us=1), ["A", "B", "C", "D"], k=30)
+    codes = np.array([["A", "B", "C", "D"].index(name) for name in types])
+    out = one.feed(codes, np.zeros(81, np.int64), np.arange(81))
+    found = np.concatenate([out.matches, one.finish().matches])
+    assert found.tolist() == [[a, b, 80] for a in range(40) for b in range(40, 80)]

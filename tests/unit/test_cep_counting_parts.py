@@ -1,0 +1,92 @@
+"""Parts of the count by themselves: what is read of events of one time, what is measured, and the rows of starts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whenabouts_cloud.cep import Pattern
+from whenabouts_cloud.cep.counting_measures import clear, forget, join, take_in
+from whenabouts_cloud.cep.counting_plan import countable
+from whenabouts_cloud.cep.counting_rows import give_back, new_slot, start, width_of
+from whenabouts_cloud.cep.counting_state import (
+    CHUNK,
+    FIRST_ROOM,
+    GREATEST,
+    HEAD,
+    KINDS,
+    LEAST,
+    NUMBER,
+    ROOM,
+    SUM,
+    TAIL,
+    more_rows,
+    new_state,
+)  # fmt: skip
+from whenabouts_cloud.cep.counting_step import look, new_step
+
+NAMES = ["A", "B", "C", "D"]
+
+
+def tables_of(text):
+    """The tables of a pattern, and the bit of each of its types."""
+    found = countable(Pattern.parse(text, unit_us=1).plan(NAMES), len(NAMES), [], {})
+    return found.tables, [int(mask) for mask in found.type_mask]
+
+
+@given(st.lists(st.lists(st.floats(-100, 100), max_size=5), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_what_is_read_in_parts_and_joined_is_what_all_values_give(parts):
+    """Number, sum, least and greatest of all, each part counted twice, as for two events that have it."""
+    told, read = np.zeros((1, 1, KINDS)), np.zeros((1, 1, KINDS))
+    clear(told, 0, 0)
+    for values in parts:
+        clear(read, 0, 0)
+        for value in values:
+            take_in(read, 0, 0, value)
+        join(told, 0, 0, read.ravel(), 0, 1, 2)
+    every = [value for values in parts for value in values]
+    assert told[0, 0, NUMBER] == 2 * len(every)
+    assert told[0, 0, SUM] == pytest.approx(2 * sum(every))
+    assert told[0, 0, LEAST] == min(every, default=np.inf)
+    assert told[0, 0, GREATEST] == max(every, default=-np.inf)
+    held = np.concatenate([told[0, 0]])
+    forget(held, 0, 1, 0, 1)
+    assert held.tolist() == [0.0, 0.0, np.inf, -np.inf]
+
+
+def test_events_of_one_time_add_at_their_places_and_zero_those_of_their_gaps():
+    """
+    SEQ(A, B, !C, D): two B and one C at one time: B adds twice, what waited behind B for D is gone
+    """
+    tables, bits = tables_of("SEQ(A, B, !C, D) WITHIN 10")
+    state = new_state(0, 0, width_of(tables), 0)
+    step = new_step(tables, state)
+    group = np.array([bits[1], bits[1], bits[2]], np.int64)
+    look(tables, 0, group, len(group), np.empty((3, 0)), 3, step)
+    assert step.adds[:3].tolist() == [0, 2, 0]
+    assert step.zero[:3].tolist() == [False, True, False]
+
+
+def test_the_rows_of_a_key_move_to_a_larger_chunk_and_leave_theirs_to_the_next():
+    """A fifth start needs room for eight; the chunk of four is the next key's."""
+    tables, _ = tables_of("SEQ(A, B) WITHIN 10")
+    state = new_state(0, 0, width_of(tables), 0)
+    state = more_rows(state)
+    slot = new_slot(state, 7)
+    for now in range(FIRST_ROOM):
+        start(tables, state, slot, now)
+    first = state.slots[slot, CHUNK]
+    start(tables, state, slot, FIRST_ROOM)
+    chunk, room, head, tail = (state.slots[slot, column] for column in (CHUNK, ROOM, HEAD, TAIL))
+    assert (room, tail - head) == (2 * FIRST_ROOM, FIRST_ROOM + 1)
+    begun = state.counts[chunk * width_of(tables) + head :][: tail - head]
+    assert begun.tolist() == list(range(FIRST_ROOM + 1)), "the times of the starts, in order"
+    other = new_slot(state, 8)
+    start(tables, state, other, 20)
+    assert state.slots[other, CHUNK] == first != chunk
+    give_back(state, chunk, room, width_of(tables))
+    third = new_slot(state, 9)
+    for now in range(FIRST_ROOM + 1):
+        start(tables, state, third, now)
+    assert state.slots[third, CHUNK] == chunk
