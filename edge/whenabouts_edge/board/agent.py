@@ -13,10 +13,25 @@ from whenabouts_edge.board.mqtt import Mqtt
 from whenabouts_edge.board.reader import BoardReader
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
-from whenabouts_protocol.beats import MAX_BOOTS, Beat, decode_ack, encode_beat
+from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.topics import topic
-from whenabouts_protocol.wire import encode_batch
+from whenabouts_protocol.layout import (
+    CLOCK_STATES,
+    K_A,
+    K_B,
+    K_BOOT,
+    K_C,
+    K_D,
+    K_E,
+    K_F,
+    K_GATEWAY,
+    K_SCHEMA,
+    K_SITE,
+    MAX_BOOTS,
+    SCHEMA,
+    boots_in,
+    read_head,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +61,11 @@ class Agent:
     """
 
     def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int, rules: bytes = b"") -> None:
+        from whenabouts_protocol.topics import topic  # needed here alone
+
         self._config, self._ring = config, ring
         self._site, self._gateway = config["site"], config["gateway"]
+        self._topics = topic(self._site, self._gateway, "obs")[: -len("obs")]
         self.clock = Clock()
         self.exchange = Exchange(self.clock)
         self.readers = [BoardReader(one, now_us) for one in config["readers"]]
@@ -111,6 +129,8 @@ class Agent:
                 continue
             reading = self.store.reading(draft, first_seq + n, now_us)
             if draft.tell:
+                from whenabouts_protocol.wire import encode_batch
+
                 self._state = encode_batch([reading])
                 self._states = self._states[1 - UNTOLD_MAX :] + [self._state]  # noqa: RUF005
             if rules is not None and derives:
@@ -211,17 +231,18 @@ class Agent:
     def _acknowledged(self, payload: bytes, now_us: int) -> None:
         ring = self._ring
         try:
-            ack = decode_ack(payload)
+            head = read_head(payload)
+            landed = boots_in(head, K_A)
         except WireError:
             self.acks_refused += 1
             return
-        foreign = (ack.site, ack.gateway) != (self._site, self._gateway)
-        if foreign or ack.landed.get(ring.boot, -1) >= ring.next_seq:  # of numbers that were never given
+        foreign = (head.get(K_SITE), head.get(K_GATEWAY)) != (self._site, self._gateway)
+        if foreign or landed.get(ring.boot, -1) >= ring.next_seq:  # of numbers that were never given
             self.acks_refused += 1
             return
         forgotten = 0
-        for boot in sorted(ack.landed):
-            forgotten += ring.landed(boot, ack.landed[boot])
+        for boot in sorted(landed):
+            forgotten += ring.landed(boot, landed[boot])
         if forgotten:
             self.courier.landed(now_us)
 
@@ -300,18 +321,20 @@ class Agent:
         mqtt, promised = self.mqtt, self._promised
         if mqtt is None or not mqtt.connected:
             return
-        beat = Beat(
-            self._site,
-            self._gateway,
-            self._ring.boot,
-            None if promised is None else promised.frontier_us,
-            {} if promised is None else promised.published,
-            self.clock.state(now_us),
-            self.clock.bound_us(now_us),
-            self._ring.readings,
-            self._ring.payload_bytes,
-        )
-        mqtt.publish(self._topic("beat"), encode_beat(beat), now_us, qos=0)
+        published = {} if promised is None else promised.published
+        beat = {  # as `beats.encode_beat` has it
+            K_SCHEMA: SCHEMA,
+            K_SITE: self._site,
+            K_GATEWAY: self._gateway,
+            K_BOOT: self._ring.boot,
+            K_A: None if promised is None else promised.frontier_us,
+            K_B: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
+            K_C: CLOCK_STATES.index(self.clock.state(now_us)),
+            K_D: self.clock.bound_us(now_us),
+            K_E: self._ring.readings,
+            K_F: self._ring.payload_bytes,
+        }
+        mqtt.publish(self._topic("beat"), dumps(beat), now_us, qos=0)
 
     def _announcement(self) -> bytes:
         """The birth as it is now; the first time also every status that will be told."""
@@ -334,7 +357,7 @@ class Agent:
         return encode_birth(Birth(site, gateway, boot, told, group, view, self._config.get("build", "")))
 
     def _topic(self, leaf: str) -> str:
-        return topic(self._site, self._gateway, leaf)
+        return self._topics + leaf
 
 
 class _Pledge:

@@ -5,9 +5,8 @@ The same decoders, dialogue and stamper as on a PC. A draft is dated when it is 
 
 from whenabouts_edge.board.draft import Draft
 from whenabouts_edge.stamp import Stamper, after_question, host_us_max, wire_us
-from whenabouts_hardware import decoder
 from whenabouts_hardware.dialogue import Start
-from whenabouts_hardware.readers import GAP_US, facts, is_anchor, sightings
+from whenabouts_hardware.sightings import GAP_US, is_anchor, sightings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +34,9 @@ class BoardReader:
     """
 
     def __init__(self, config: "dict[str, Any]", opened_us: int) -> None:
+        from whenabouts_hardware.decoders import decoder  # needed here alone
+        from whenabouts_hardware.readers import facts
+
         self.kind, self.stream = config["kind"], config["stream"]
         kind = facts(self.kind)
         self.baud: int = config.get("baud", kind.baud)
@@ -49,7 +51,10 @@ class BoardReader:
             options["columns"] = tuple(config.get("columns", ()))
         self._decoder = decoder(kind.decoder, **options)
         listen_only = bool(config.get("listen_only"))
-        self.dialogue = Start((), None) if listen_only else kind.dialogue(_start_commands(kind.start, config))
+        commands = kind.start
+        if self.kind == "m6e":
+            commands = _start_commands(commands, config)
+        self.dialogue = Start((), None) if listen_only else kind.dialogue(commands)
         self._stamper = Stamper(self.baud, latency_us, adapter_us, kind.cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
@@ -93,9 +98,12 @@ class BoardReader:
             if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
                 self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
                 continue
-            if is_anchor(frame):
+            if self.kind == "m6e" and is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
-            drafts += self._measured(frame) if self.kind == "line" else self._seen(frame, asked_us)
+            if self.kind == "line":
+                drafts += self._measured(frame)
+            else:
+                drafts += self._seen(frame, asked_us)
         self._stamper.forget(self._fed - len(self._decoder.pending))
         pending_since = self._stamper.pending_since()
         self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
@@ -106,10 +114,11 @@ class BoardReader:
         drafts = []
         for sighting in sightings(self.kind, frame):
             window = after_question(self._stamper.window(frame.start, frame.end), asked_us)
-            if frame.kind == "tags" and self.kind == "m6e":  # counted from a search that no keep-alive announced
-                window = (window[0] - BUFFERED_US, window[1])
-            elif sighting.ts_ms is not None and sighting.read_count == 1:
-                window = self._stamper.narrowed(window, sighting.ts_ms)
+            if self.kind == "m6e":
+                if frame.kind == "tags":  # counted from a search that no keep-alive announced
+                    window = (window[0] - BUFFERED_US, window[1])
+                elif sighting.ts_ms is not None and sighting.read_count == 1:
+                    window = self._stamper.narrowed(window, sighting.ts_ms)
             drafts.append(Draft(self.stream, "tag", window[0], window[1], sighting.key, attrs=dict(sighting.attrs)))
         return drafts
 
@@ -128,8 +137,6 @@ class BoardReader:
 
 def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
     """What starts a reader: region and power, where configured, behind the first command of its kind."""
-    if "region" not in config and "read_power_cdbm" not in config:
-        return start
     from whenabouts_hardware.m6e_frames import set_read_power, set_region
 
     settings: tuple[bytes, ...] = ()

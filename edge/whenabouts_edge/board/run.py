@@ -25,7 +25,11 @@ LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answe
 IDLE_MS = 1  # pause of `forever` between steps
 # Needed at the start and seldom later: their code is let go, some 7 kB.
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
-SELDOM = ("whenabouts_edge.board.config", "whenabouts_protocol.messages")
+SELDOM = (
+    "whenabouts_edge.board.config", "whenabouts_hardware.decoders", "whenabouts_hardware.readers",
+    "whenabouts_protocol.beats", "whenabouts_protocol.messages", "whenabouts_protocol.reading", "whenabouts_protocol.topics",
+    "whenabouts_protocol.wire",
+)  # fmt: skip
 
 
 class Terminal:
