@@ -22,7 +22,7 @@ def put(folder, names, kind):
     for name, source in reduced(names, [kind], [], SCRIPT.read_text()).items():
         target = folder / place(name, names[name])
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(compiled(source, place(name, names[name], ".py")))
+        target.write_bytes(compiled(source, name))
 
 
 def run(folder, kind):

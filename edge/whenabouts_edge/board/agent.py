@@ -100,7 +100,7 @@ class Agent:
 
     def _accept(self, drafts: "list[Draft]", now_us: int) -> None:
         if drafts:
-            if self.group is not None:
+            if "group" in self._config and self.group is not None:
                 self.group.stamp(drafts)
             self.store.accept(drafts, now_us)
 
@@ -117,7 +117,7 @@ class Agent:
 
             evidence_us = 1000 * config["commit_ms"]
             self.group = BoardGroup(config["group"], self._site, self._gateway, self._ring.boot, evidence_us)
-        if self.rules is not None or self.group is not None:
+        if "rules" in config or "group" in config:
             self.store.on_stored = self._stored
 
     def _stored(self, drafts: "list[Draft]", first_seq: int, now_us: int) -> None:
@@ -207,10 +207,10 @@ class Agent:
     def _message(self, name: str, payload: bytes, now_us: int) -> None:
         if name == self._topic("ack"):
             self._acknowledged(payload, now_us)
-        elif self.rules is not None and name == self._topic("rules"):
+        elif "rules" in self._config and self.rules is not None and name == self._topic("rules"):
             if self.rules.received(payload):
                 self._announce(now_us)
-        elif self.group is not None:
+        elif "group" in self._config and self.group is not None:
             self.group.heard(name, payload, now_us)
 
     def _connected(self, mqtt: Mqtt, now_us: int) -> None:
@@ -218,15 +218,18 @@ class Agent:
         self.connections += 1
         self.courier.restart()
         # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.
-        topics = self.group.topics if self.group is not None else []
-        if self.rules is not None:
+        topics = []
+        if "group" in self._config and self.group is not None:
+            topics = self.group.topics
+        if "rules" in self._config and self.rules is not None:
             topics.append(self._topic("rules"))
         topics.append(self._topic("ack"))
         for name in topics:
             mqtt.subscribe([name], now_us)
         mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
         mqtt.publish(self._topic("status"), self._statuses["online"], now_us, retain=True)
-        self._states = [self._state] if self._state else []
+        if "group" in self._config:
+            self._states = [self._state] if self._state else []
 
     def _acknowledged(self, payload: bytes, now_us: int) -> None:
         ring = self._ring
@@ -258,12 +261,14 @@ class Agent:
                 self.lost(mqtt.ended, now_us)
             elif mqtt.connected:
                 self.courier.step(mqtt, self._topic("obs"), now_us)
-                while self._states and mqtt.room:
-                    mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
+                if "group" in self._config:
+                    while self._states and mqtt.room:
+                        mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
         if now_us - self._promise_us >= PROMISE_US:
             self._promise_us = now_us
             clear_us = self._clear_host_us()
-            self._detect(clear_us, now_us)
+            if "group" in self._config:
+                self._detect(clear_us, now_us)
             self._renew(clear_us)
         if now_us - self._beat_us >= 1000 * self._config["beat_ms"]:
             self._beat_us = now_us
@@ -297,7 +302,7 @@ class Agent:
             if store.gap_open:  # what was refused must be told before
                 self._pledge = None
                 return
-            if self.rules is not None and not pledge.derived:
+            if "rules" in self._config and self.rules is not None and not pledge.derived:
                 # What these derive came behind them, and is promised with them.
                 pledge.derived, pledge.accepted = True, store.accepted
                 self.rules.running.advance(pledge.frontier_us)
@@ -346,10 +351,10 @@ class Agent:
         read = {r.stream: ("measure" if r.kind == "line" else "tag", r.unit) for r in self.readers}
         delay_us = DELAY_US + 1000 * self._config["commit_ms"]
         streams = [(name, read[name][0], read[name][1]) for name in sorted(read)]
-        if self.rules is not None:
+        if "rules" in self._config and self.rules is not None:
             streams += [(name, "measure", "[ppm]") for name in self.rules.streams]
         group, view = None, [gateway]
-        if self.group is not None:
+        if "group" in self._config and self.group is not None:
             streams.append((self.group.stream, "state", None))
             group, view = self.group.name, self.group.members
         told = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]

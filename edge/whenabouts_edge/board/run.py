@@ -140,7 +140,7 @@ class Board:
         """
         for n in range(len(self._ports)):
             self._guarded(lambda n=n: self._serve(n))
-        if self._radio is not None:
+        if "wifi" in self._config:
             self._guarded(self._serve_radio)
         if self._has_network:
             self._guarded(self._ask_time)
@@ -186,7 +186,7 @@ class Board:
             works = self._works and not store.fails
             if self._watch.feeds(now_us, works, store.is_due(now_us), store.settled):
                 self._watchdog.feed()
-        if self._lamp is not None:
+        if "led" in self._config:
             from whenabouts_edge.board import lamp
 
             if not self._works or store.fails or store.refused != self._refused:

@@ -59,8 +59,7 @@ class Job:
         self.say(f"compile {len(needed)} modules")
         code = {}
         for name, source in program.reduced(needed, kinds, self.made.config).items():
-            path = needed[name]
-            code[modules.place(name, path)] = compiled(source, modules.place(name, path, ".py"))
+            code[modules.place(name, needed[name])] = compiled(source, name)
         digest = hashlib.sha256(b"".join(name.encode() + code[name] for name in sorted(code))).hexdigest()
         config = {**self.made.config, "build": f"{self.made.config.get('build', 'whenabouts')} {digest[:12]}"}
         return plan.contents(code, json.dumps(config, sort_keys=True).encode(), self.made.files), config

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from whenabouts_edge.flash.modules import left_out
+from whenabouts_edge.flash.shorten import shorten
 
 _CONSTANT_NAME = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _SMALL = range(-(1 << 30), 1 << 30)  # what a board keeps in a pointer
@@ -42,11 +43,12 @@ def reduced(
     _put_constants_in_place(trees)
     while _drop_unmentioned(trees, ast.parse(used)):
         pass
+    shorten(trees, set(_mentioned(ast.parse(used))))
     return {name: ast.unparse(_whole(tree)) + "\n" for name, tree in trees.items()}
 
 
 class _Branches(ast.NodeTransformer):
-    """Takes the branches away that this board never runs. One for an option that is not there raises ImportError."""
+    """Takes the branches away that this board never runs. One that would load what is not there raises ImportError."""
 
     def __init__(self, kinds: Collection[str], options: Collection[str]) -> None:
         self._kinds, self._options = kinds, options
@@ -58,8 +60,10 @@ class _Branches(ast.NodeTransformer):
         if isinstance(node.test, ast.UnaryOp) and _is_for_checker(node.test.operand):
             return node.body
         if left_out(node.test, self._kinds, self._options):
-            if isinstance(node.test, ast.Compare) and isinstance(node.test.left, ast.Constant):
-                node.body = [*ast.parse(f"raise ImportError({node.test.left.value!r})").body]
+            if any(isinstance(one, ast.ImportFrom) for part in node.body for one in ast.walk(part)) and _option(
+                node.test
+            ):
+                node.body = [*ast.parse(f"raise ImportError({_option(node.test)!r})").body]
                 return node
             return node.orelse
         return node
@@ -71,6 +75,10 @@ class _Branches(ast.NodeTransformer):
 
 def _is_for_checker(test: ast.expr) -> bool:
     return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
+def _option(test: ast.expr) -> object:
+    return test.left.value if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant) else None
 
 
 # Constants.
@@ -155,6 +163,8 @@ def _names(node: ast.AST) -> Iterator[str]:
         yield node.id
     elif isinstance(node, ast.Attribute):
         yield node.attr
+    elif isinstance(node, ast.keyword) and node.arg:
+        yield node.arg
     elif isinstance(node, ast.alias):
         yield from node.name.split(".")
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
