@@ -2,6 +2,7 @@
 
 A decoder takes bytes and gives frames; it holds no port, clock or thread, and runs unchanged on MicroPython.
 
+>>> from whenabouts_hardware import decoder
 >>> [frame] = decoder("rdm6300").feed(b"\\x02100086F44426\\x03")
 >>> frame.kind, frame.fields["decimal"]
 ('tag', '0008844356')
