@@ -12,16 +12,17 @@ from support.reader_frames import published
 from whenabouts_edge.flash.boards import board
 from whenabouts_edge.flash.compiler import compiled
 from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
+from whenabouts_edge.flash.program import reduced
 
 SCRIPT = Path(__file__).with_name("flash_readers.py")
 
 
-def put(folder, names):
+def put(folder, names, kind):
     """The compiled modules, where a board has them."""
-    for name, path in names.items():
-        target = folder / place(name, path)
+    for name, source in reduced(names, [kind], [], SCRIPT.read_text()).items():
+        target = folder / place(name, names[name])
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(compiled(path, place(name, path, ".py")))
+        target.write_bytes(compiled(source, name))
 
 
 def run(folder, kind):
@@ -38,7 +39,7 @@ def run(folder, kind):
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_the_frames_of_a_kind_need_no_other_modules(kind, tmp_path):
     """Every published frame of its readers becomes what it becomes here, without an import that fails."""
-    put(tmp_path, needed(board("pico_w").modules, [kind], []))
+    put(tmp_path, needed(board("pico_w").modules, [kind], []), kind)
     done = run(tmp_path, kind)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split()[-1]) > 0
@@ -48,5 +49,5 @@ def test_a_missing_module_is_seen(tmp_path):
     """The check above can fail."""
     names = needed(board("pico_w").modules, ["line"], [])
     del names["whenabouts_hardware.observed"]
-    put(tmp_path, names)
+    put(tmp_path, names, "line")
     assert "ImportError" in run(tmp_path, "line").stdout

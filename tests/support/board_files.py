@@ -7,6 +7,10 @@ from pathlib import Path
 
 from support.micropython import tool
 from support.paths import REPOSITORY
+from whenabouts_edge.flash.boards import board
+from whenabouts_edge.flash.compiler import compiled
+from whenabouts_edge.flash.modules import needed, place
+from whenabouts_edge.flash.program import reduced
 
 # Of the edge package what boards run; of the others everything.
 PATTERNS = (
@@ -44,4 +48,17 @@ def compiled_board() -> Path:
             name = source.relative_to(REPOSITORY)
             if str(name) not in NOT_ON_BOARDS:
                 compile_file(source, folder.joinpath(*name.parts[1:]).with_suffix(".mpy"))
+    return folder
+
+
+@functools.cache
+def flashed_board(kind: str, options: tuple[str, ...], script: Path) -> Path:
+    """A folder with the program of one board as it is flashed, and a script that runs there, which may use more of it."""
+    folder = Path(tempfile.mkdtemp(prefix="whenabouts-flashed-"))
+    modules = needed(board("pico_w").modules, [kind], options)
+    for name, source in reduced(modules, [kind], options, script.read_text()).items():
+        target = folder / place(name, modules[name])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(compiled(source, name))
+    (folder / f"{script.stem}.mpy").write_bytes(compiled(script.read_text(), script.stem))
     return folder

@@ -85,6 +85,25 @@ class Console:
         os.close(self._file)
 
 
+def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None) -> str:
+    """What `main(argv)` of a module printed on a simulated board with these files and so much memory.
+
+    Raises:
+        AssertionError: it ended with an error; the text holds its output.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        flash = Path(name)
+        shutil.copytree(folder, flash, dirs_exist_ok=True)
+        (flash / "main.py").write_text(f"import {module}\n{module}.main({argv!r})\nprint({ENDED!r})\n")
+        with NodeBoard(flash, heap_kb=heap_kb, patience_s=TIMEOUT_S) as board:
+            console = Console(board)
+            text = console.wait("the script's end", lambda text: "MicroPython v" in text).replace("\r\n", "\n")
+            console.close()
+    printed, ended, _ = text.partition(ENDED)
+    assert ended, text
+    return printed
+
+
 def run_on_node(script: "str | Path", *args: str, heap: str = "") -> str:
     """What the script printed as the main program of a simulated board; files among its arguments are on the board's flash.
 

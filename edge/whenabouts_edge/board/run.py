@@ -25,7 +25,11 @@ LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answe
 IDLE_MS = 1  # pause of `forever` between steps
 # Needed at the start and seldom later: their code is let go, some 7 kB.
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
-SELDOM = ("whenabouts_edge.board.config", "whenabouts_protocol.messages")
+SELDOM = (
+    "whenabouts_edge.board.config", "whenabouts_hardware.decoders", "whenabouts_hardware.readers",
+    "whenabouts_protocol.beats", "whenabouts_protocol.messages", "whenabouts_protocol.reading", "whenabouts_protocol.topics",
+    "whenabouts_protocol.wire",
+)  # fmt: skip
 
 
 class Terminal:
@@ -136,7 +140,7 @@ class Board:
         """
         for n in range(len(self._ports)):
             self._guarded(lambda n=n: self._serve(n))
-        if self._radio is not None:
+        if "wifi" in self._config:
             self._guarded(self._serve_radio)
         if self._has_network:
             self._guarded(self._ask_time)
@@ -182,7 +186,7 @@ class Board:
             works = self._works and not store.fails
             if self._watch.feeds(now_us, works, store.is_due(now_us), store.settled):
                 self._watchdog.feed()
-        if self._lamp is not None:
+        if "led" in self._config:
             from whenabouts_edge.board import lamp
 
             if not self._works or store.fails or store.refused != self._refused:
