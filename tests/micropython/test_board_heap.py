@@ -33,7 +33,7 @@ GROUP = {
 
 def run(tmp_path, what, heap, kind, more):
     """What the script prints with a hard heap."""
-    path = os.pathsep.join([str(flashed_board(kind, tuple(more), SCRIPT)), ".frozen"])
+    path = os.pathsep.join([str(flashed_board((kind,), tuple(more), SCRIPT, "main")), ".frozen"])
     done = subprocess.run(
         [str(tool("micropython")), "-X", f"heapsize={heap}", "-m", "board_heap", what, kind, str(tmp_path / "flash"),
          json.dumps(more)],
@@ -96,7 +96,7 @@ def test_it_works_in_little_more_than_it_holds(tmp_path, heap, more):
 
 def test_what_a_simulated_board_holds():
     """Badges, with blocks and integers of a board: at rest, full, and with time, broker and readings flowing."""
-    folder = flashed_board("rdm6300", (), SCRIPT)
+    folder = flashed_board(("rdm6300",), (), SCRIPT, "main")
     told = run_flashed(folder, "board_heap", ["", "held", "rdm6300", "/spool", "{}"], None)
     held = json.loads(told.splitlines()[0])
     assert held["started"] < 65_000
@@ -107,7 +107,7 @@ def test_what_a_simulated_board_holds():
 
 def test_a_simulated_board_works_in_a_hard_heap():
     """A hard heap, in which this machine collects seldom: every reading is stored or refused, what is stored published."""
-    folder = flashed_board("rdm6300", (), SCRIPT)
+    folder = flashed_board(("rdm6300",), (), SCRIPT, "main")
     found = json.loads(run_flashed(folder, "board_heap", ["", "work", "rdm6300", "/spool", "{}"], 160))
     assert found["faults"] == 0
     assert found["refused"] > 0

@@ -1,12 +1,12 @@
 """A board that has only what is flashed for one kind of reader decodes its frames: no module is missing, also late."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from support.board_files import ROOT
 from support.micropython import tool
 from support.reader_frames import published
 from whenabouts_edge.flash.boards import board
@@ -19,7 +19,10 @@ SCRIPT = Path(__file__).with_name("flash_readers.py")
 
 def put(folder, names, kind):
     """The compiled modules, where a board has them."""
-    for name, source in reduced(names, [kind], [], SCRIPT.read_text()).items():
+    for name, source in reduced({**names, SCRIPT.stem: SCRIPT}, ROOT, [kind], []).items():
+        if name == SCRIPT.stem:
+            (folder / "main.py").write_text(source)
+            continue
         target = folder / place(name, names[name])
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(compiled(source, name))
@@ -30,7 +33,7 @@ def run(folder, kind):
     frames = [vector["hex"].replace(" ", "") for vector in published() if vector["protocol"] == kind]
     assert frames
     return subprocess.run(
-        [str(tool("micropython")), "-X", "heapsize=256k", str(shutil.copy(SCRIPT, folder / "main.py")), kind, *frames],
+        [str(tool("micropython")), "-X", "heapsize=256k", str(folder / "main.py"), kind, *frames],
         env={**os.environ, "MICROPYPATH": f"{folder}{os.pathsep}.frozen"},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip

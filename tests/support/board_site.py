@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.board_files import compiled_board
+from support.board_files import board_for
 from support.edge_agent import Bench
 from support.micropython import tool
 from whenabouts_sim.clocks import SimClock
@@ -85,8 +85,10 @@ def start_board(stack: Stack, config: Path, where: str, heap: str = "192k") -> P
     """The board's agent as a process: on the MicroPython VM, compiled and with a hard heap (`board`), or here (`here`)."""
     if where == "here":
         return stack.start("board", [sys.executable, "-m", "whenabouts_edge.board.run", str(config)])
-    vm = [str(tool("micropython")), "-X", f"heapsize={heap}", "-m", "whenabouts_edge.board.run", str(config)]
-    return stack.start("board", ["env", f"MICROPYPATH={compiled_board()}{os.pathsep}.frozen", *vm])
+    program = board_for(json.loads(config.read_text()))
+    main = f"from whenabouts_edge.board.run import forever\nforever({str(config)!r})"
+    vm = [str(tool("micropython")), "-X", f"heapsize={heap}", "-c", main]
+    return stack.start("board", ["env", f"MICROPYPATH={program}{os.pathsep}.frozen", *vm])
 
 
 def passed(bench: Bench, gate: PtyLink, count: int, first: int) -> set[str]:

@@ -55,25 +55,6 @@ class Terminal:
         self._file.write(data)
 
 
-class Uart:
-    """A UART of the board; port: the arguments of `machine.UART` by name, and `id`."""
-
-    def __init__(self, port: "dict[str, Any]", baud: int) -> None:
-        import machine  # type: ignore[import-not-found]  # boards alone have it
-
-        options = dict(port)
-        number, rxbuf = options.pop("id"), options.pop("rxbuf", 1024)
-        self._uart = machine.UART(number, baud, rxbuf=rxbuf, timeout=0, **options)
-
-    def read(self) -> bytes:
-        """Up to READ_BYTES bytes that have come."""
-        return self._uart.read(READ_BYTES) or b""
-
-    def write(self, data: bytes) -> None:
-        """Hand over a command."""
-        self._uart.write(data)
-
-
 def now_us_of_ticks() -> "Any":
     """A function that tells microseconds of the tick clock, which never wrap if it is asked every few minutes."""
     clock: Any = time
@@ -302,7 +283,11 @@ def _make_folder(path: str) -> None:
 
 
 def _open(port: "Any", baud: int) -> "Any":
-    return Uart(port, baud) if type(port) is dict else Terminal(port)
+    if type(port) is not dict:
+        return Terminal(port)
+    from whenabouts_edge.board.device import Uart
+
+    return Uart(port, baud)
 
 
 def _content(path: str) -> bytes:

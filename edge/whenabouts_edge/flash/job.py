@@ -56,9 +56,10 @@ class Job:
         """What the board should hold, and its configuration with the build that names just these modules."""
         kinds = [reader["kind"] for reader in self.made.config["readers"]]
         needed = modules.needed(self.board.modules, kinds, self.made.config)
-        self.say(f"compile {len(needed)} modules")
+        sources = program.reduced(needed, self.board.modules[0], kinds, self.made.config)
+        self.say(f"compile {len(sources)} modules")
         code = {}
-        for name, source in program.reduced(needed, kinds, self.made.config).items():
+        for name, source in sources.items():
             code[modules.place(name, needed[name])] = compiled(source, name)
         digest = hashlib.sha256(b"".join(name.encode() + code[name] for name in sorted(code))).hexdigest()
         config = {**self.made.config, "build": f"{self.made.config.get('build', 'whenabouts')} {digest[:12]}"}

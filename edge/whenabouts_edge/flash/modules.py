@@ -42,7 +42,7 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
         if path is None:
             raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
         found[name] = path
-        for imported in _imports(path, kinds, options):
+        for imported in imports(path, kinds, options):
             waiting += [part for part in _with_packages(imported) if part not in found]
     return {name: found[name] for name in sorted(found)}
 
@@ -77,7 +77,7 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def _imports(path: Path, kinds: Collection[str], options: Collection[str]) -> Iterator[str]:
+def imports(path: Path, kinds: Collection[str], options: Collection[str]) -> Iterator[str]:
     """Modules of ours that the code in a file imports when it runs with these kinds and options alone."""
     waiting: list[ast.AST] = [_tree(path)]
     while waiting:
@@ -85,6 +85,8 @@ def _imports(path: Path, kinds: Collection[str], options: Collection[str]) -> It
         if isinstance(node, ast.If) and left_out(node.test, kinds, options):
             waiting += node.orelse
             continue
+        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
+            continue  # names of a package on demand: boards import from where they are made
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] in SHARED)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in SHARED:

@@ -7,8 +7,8 @@ a module is reduced to what the program of this board needs:
     constants: small numbers and short texts stand where they are used
     functions, methods, classes and imports whose name is mentioned nowhere in the whole program
 
-What is mentioned is decided by names alone, wherever they stand: too much may be kept, and never too little, as long as no
-name is put together at run time. Lines are renumbered, so the compiler is told to keep no numbers of lines.
+What is mentioned is decided by names alone, wherever they stand: too much may be kept, and never too little. A program that
+puts names together while it runs is refused. Lines are renumbered, so the compiler is told to keep no numbers of lines.
 """
 
 import ast
@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from whenabouts_edge.flash.join import joined
 from whenabouts_edge.flash.modules import left_out
 from whenabouts_edge.flash.shorten import shorten
 
@@ -27,23 +28,40 @@ _SMALL = range(-(1 << 30), 1 << 30)  # what a board keeps in a pointer
 _TEXT_MAX = 10  # a longer text that is no name is an object of its own wherever it stands
 _ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant, ast.Name, ast.expr_context)
 
+_BY_NAME = ("getattr", "setattr", "hasattr")
+_BLIND = ("__import__", "eval", "exec", "globals", "locals", "vars")
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
+_WITH_BODY = (
+    ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.While, ast.With, ast.Try, ast.ExceptHandler,
+)  # fmt: skip
+
 Trees = dict[str, ast.Module]
 Constants = dict[str, int | str]
 
 
 def reduced(
-    modules: Mapping[str, Path], kinds: Collection[str], options: Collection[str], used: str = ""
+    modules: Mapping[str, Path], root: str, kinds: Collection[str], options: Collection[str], used: str = ""
 ) -> dict[str, str]:
-    """The sources of these modules, by name, for an agent with readers of these kinds and these options.
+    """The sources of these modules, by name, for an agent with readers of these kinds and these options; what the root loads
+    at its start is within the root.
 
-    used: source text whose names count as mentioned too. About a second.
+    used: source text all of whose words count as mentioned too. About a second.
+
+    Raises:
+        ProgramError: something is looked up by a name that does not stand in the program, or by `import *`.
     """
     branches = _Branches(kinds, options)
     trees = {name: branches.visit(ast.parse(path.read_text(encoding="utf-8"))) for name, path in modules.items()}
+    for name, tree in trees.items():
+        tree.body = [one for one in tree.body if not _is_on_demand(one)]
+        _refuse_dynamic(name, tree)
+    trees[root].body = [one for one in trees[root].body if not _is_for_running_it(one)]
     _put_constants_in_place(trees)
-    while _drop_unmentioned(trees, ast.parse(used)):
+    words = Counter(re.findall(r"\w+", used))
+    while _drop_unmentioned(trees, words):
         pass
-    shorten(trees, set(_mentioned(ast.parse(used))))
+    shorten(trees, words)
+    trees = joined(trees, root)
     return {name: ast.unparse(_whole(tree)) + "\n" for name, tree in trees.items()}
 
 
@@ -77,6 +95,43 @@ def _is_for_checker(test: ast.expr) -> bool:
     return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 
+# What is refused.
+
+
+class ProgramError(ValueError):
+    """A program of which it cannot be told what it uses; the text says why."""
+
+
+def _is_on_demand(statement: ast.stmt) -> bool:
+    """Whether it gives names of a module as they are asked for; boards import from where they are made."""
+    return isinstance(statement, ast.FunctionDef) and statement.name == "__getattr__"
+
+
+def _refuse_dynamic(module: str, tree: ast.Module) -> None:
+    listed = {id(name) for node in ast.walk(tree) if isinstance(node, _COMPREHENSIONS) for name in _from_lists(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names):
+            raise ProgramError(f"{module}: found `from {node.module} import *`, expected names")
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        if node.func.id in _BLIND:
+            raise ProgramError(f"{module}: found a call of {node.func.id}, which may use any name")
+        if node.func.id in _BY_NAME and not (isinstance(node.args[1], ast.Constant) or id(node.args[1]) in listed):
+            raise ProgramError(f"{module}: found {ast.unparse(node)}, expected a name that stands in the program")
+
+
+def _from_lists(node: "ast.ListComp | ast.GeneratorExp") -> Iterator[ast.AST]:
+    """The uses of a comprehension's variables that go through a constant list of texts."""
+    for loop in node.generators:
+        source = loop.iter.attr if isinstance(loop.iter, ast.Attribute) else getattr(loop.iter, "id", "")
+        if isinstance(loop.target, ast.Name) and (_CONSTANT_NAME.fullmatch(source) or source == "__slots__"):
+            yield from (one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == loop.target.id)
+
+
+def _is_for_running_it(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'"
+
+
 def _option(test: ast.expr) -> object:
     return test.left.value if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant) else None
 
@@ -92,8 +147,14 @@ def _put_constants_in_place(trees: Trees) -> None:
         for name, tree in trees.items():
             own[name] |= _constants_of(tree, seen[name])
             seen[name] |= own[name] | _imported(tree, own)
+    changed = {
+        node.attr
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
     for name, tree in trees.items():
-        _Inline(seen[name]).visit(tree)
+        _Inline({one: value for one, value in seen[name].items() if one not in changed}).visit(tree)
 
 
 def _constants_of(tree: ast.Module, known: Constants) -> Constants:
@@ -187,10 +248,10 @@ def _run(node: ast.AST) -> Iterator[ast.AST]:
                 waiting += [part for part in below if isinstance(part, ast.AST)]
 
 
-def _drop_unmentioned(trees: Trees, used: ast.Module) -> bool:
+def _drop_unmentioned(trees: Trees, used: Counter[str]) -> bool:
     """Whether anything was dropped: then something else may be mentioned nowhere by now."""
     of_each = {name: _mentioned(tree) for name, tree in trees.items()}
-    everywhere = sum(of_each.values(), _mentioned(used))
+    everywhere = sum(of_each.values(), used)
     imported: dict[str, set[str]] = {}
     looked_up: set[str] = set()
     for node in chain.from_iterable(map(_run, trees.values())):
@@ -235,8 +296,14 @@ class _Drop(ast.NodeTransformer):
             node, not (_CONSTANT_NAME.fullmatch(name) or name == "__slots__") or self._everywhere[name] > 0
         )
 
+    def _is_used(self, alias: ast.alias) -> bool:
+        name = alias.asname or alias.name
+        return name in self._asked or self._here[name] > (
+            0 if alias.asname else 1
+        )  # the import itself mentions its name
+
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        kept = [a for a in node.names if (a.asname or a.name) in self._asked or self._here[a.asname or a.name] > 1]
+        kept = [one for one in node.names if self._is_used(one)]
         self.dropped = self.dropped or len(kept) < len(node.names)
         node.names = kept
         return node if kept else None
@@ -245,6 +312,6 @@ class _Drop(ast.NodeTransformer):
 def _whole(tree: ast.Module) -> ast.Module:
     """With `pass` where nothing is left."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.If | ast.For | ast.While | ast.With | ast.Try):
+        if isinstance(node, _WITH_BODY):
             node.body = node.body or [ast.Pass()]
     return ast.fix_missing_locations(tree)
