@@ -10,6 +10,7 @@ from typing import Any
 
 from whenabouts_edge.flash.compiler import compiled
 from whenabouts_edge.flash.modules import ALL_KINDS, ALL_OPTIONS, imports, needed, place
+from whenabouts_edge.flash.plan import MAIN
 from whenabouts_edge.flash.program import reduced
 
 ROOT = "whenabouts_edge.board.run"
@@ -38,7 +39,7 @@ def flashed_board(
     return folder
 
 
-def board_for(config: "Mapping[str, Any]") -> Path:
+def board_for(config: "Mapping[str, Any]", script: "Path | None" = None) -> Path:
     """The same for a configuration, all kinds of readers when it has none."""
     kinds = {reader["kind"] for reader in config.get("readers", [])}
-    return flashed_board(tuple(sorted(kinds)) or ALL_KINDS, tuple(sorted(set(config) & set(ALL_OPTIONS))))
+    return flashed_board(tuple(sorted(kinds)) or ALL_KINDS, tuple(sorted(set(config) & set(ALL_OPTIONS))), script, MAIN)

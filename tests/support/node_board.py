@@ -11,18 +11,20 @@ from pathlib import Path
 
 from support.board_files import board_for, flashed_board
 from whenabouts_edge.flash.modules import ALL_KINDS, ALL_OPTIONS
+from whenabouts_edge.flash.plan import MAIN
 from whenabouts_sim.boards.node_board import NodeBoard
 
 ENDED = "-- the script has ended --"
 TIMEOUT_S = 120
-MAIN = "from whenabouts_edge.board.run import forever\nforever('/board.json')\n"
 
 
-def install(flash: Path, config: Mapping[str, object], main: str = MAIN) -> None:
+def install(flash: Path, config: Mapping[str, object], main: str = "") -> None:
     """Put the firmware, its configuration and main.py into the flash of a board, as flashing does."""
-    shutil.copytree(board_for(config), flash, dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / "main.py"
+        script.write_text(main or MAIN)
+        shutil.copytree(board_for(config, script), flash, dirs_exist_ok=True)
     (flash / "board.json").write_text(json.dumps(config))
-    (flash / "main.py").write_text(main)
 
 
 class Console:

@@ -56,7 +56,7 @@ class Job:
         """What the board should hold, and its configuration with the build that names just these modules."""
         kinds = [reader["kind"] for reader in self.made.config["readers"]]
         needed = modules.needed(self.board.modules, kinds, self.made.config)
-        sources = program.reduced(needed, self.board.modules[0], kinds, self.made.config)
+        sources = program.reduced(needed, self.board.modules[0], kinds, self.made.config, plan.MAIN)
         self.say(f"compile {len(sources)} modules")
         code = {}
         for name, source in sources.items():

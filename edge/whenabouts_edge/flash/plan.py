@@ -16,6 +16,11 @@ from whenabouts_edge.flash.provision import SEGMENT_BYTES
 
 LIB = "/lib"
 CONFIG_PATH, MAIN_PATH = "/board.json", "/main.py"
+MAIN = f"""# Written by `whenabouts-edge flash`.
+from whenabouts_edge.board.run import forever
+
+forever("{CONFIG_PATH}")
+"""
 MPY_VERSION = 6  # of the format that mpy-cross makes; a board's firmware reads one
 OVERHEAD_BLOCKS = 4  # of a file system of this size: superblocks, and one to write before another is given back
 FOLDER_BLOCKS = 2
@@ -81,13 +86,8 @@ def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, b
     files that the configuration names, by path.
     """
     files = [File(f"{LIB}/{place}", modules[place]) for place in sorted(modules)]
-    main = (
-        "# Written by `whenabouts-edge flash`.\n"
-        "from whenabouts_edge.board.run import forever\n\n"
-        f'forever("{CONFIG_PATH}")\n'
-    )
     files += [File(path, others[path]) for path in sorted(others)]
-    return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, main.encode())]
+    return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, MAIN.encode())]
 
 
 def plan(files: Iterable[File], seen: Seen) -> Plan:
