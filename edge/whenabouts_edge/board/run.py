@@ -312,7 +312,10 @@ def _let_go(names: "tuple[str, ...]") -> None:
     for name in names:
         if sys.modules.pop(name, None) is not None:
             package, _, module = name.rpartition(".")
-            delattr(sys.modules[package], module)
+            try:
+                delattr(sys.modules[package], module)
+            except (AttributeError, KeyError):
+                pass  # memory ended while it was loaded: its package never got it
     gc.collect()
 
 
