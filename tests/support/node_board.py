@@ -76,7 +76,7 @@ def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None)
     return printed
 
 
-def run_on_node(script: "str | Path", *args: str, heap: str = "") -> str:
+def run_on_node(script: "str | Path", *args: str, heap: str = "", alone: bool = False) -> str:
     """What the script printed as the main program of a simulated board; files among its arguments are on the board's flash.
 
     The heap has no end: this VM collects only where Python asks the host for something, and a script may never do.
@@ -95,7 +95,10 @@ def run_on_node(script: "str | Path", *args: str, heap: str = "") -> str:
             f"import sys\nsys.argv[:] = {['script.py', *given]!r}\n"
             f"exec(compile(open({Path(script).name!r}).read(), 'script.py', 'exec'))\nprint({ENDED!r})\n"
         )
-        shutil.copytree(flashed_board(ALL_KINDS, ALL_OPTIONS, Path(script)), flash, dirs_exist_ok=True)
+        if alone:  # without the program of a board
+            shutil.copy(script, flash)
+        else:
+            shutil.copytree(flashed_board(ALL_KINDS, ALL_OPTIONS, Path(script)), flash, dirs_exist_ok=True)
         (flash / "main.py").write_text(main)
         with NodeBoard(flash, heap_kb=None, patience_s=TIMEOUT_S) as board:
             console = Console(board)
