@@ -1,0 +1,200 @@
+"""What is left out of a board's program, and what is renamed in it, by small programs that are run before and after."""
+
+import ast
+import importlib
+import sys
+
+import pytest
+
+from whenabouts_edge.flash.join import JoinError, joined
+from whenabouts_edge.flash.program import ProgramError, reduced
+from whenabouts_edge.flash.shorten import shorten
+
+ONE = """
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+A, B = range(2, 4)
+LIMIT = -(A << 3)
+LARGE = 1 << 40
+NAME = "short"
+
+def used(kind, config):
+    if kind == "m6e":
+        return unused()
+    if "wifi" in config:
+        from whenabouts_edge.board import wifi
+    if "led" in config:
+        return 0
+    return A * LIMIT + B, NAME, LARGE
+
+def unused():
+    return alone()
+
+def alone():
+    return 1
+"""
+TWO = "from one import LIMIT, used\ndef main():\n    return used('rdm6300', {}), LIMIT\n"
+
+
+def program(tmp_path, used="main()", root="one", **sources):
+    """The reduced sources."""
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    return reduced({name: tmp_path / f"{name}.py" for name in sources}, root, ["rdm6300"], [], used)
+
+
+def test_what_a_board_never_uses_is_left_out(tmp_path):
+    """Type checking, other kinds and options, constants, functions that nobody mentions; what runs says the same."""
+    [source] = program(tmp_path, "main(), used", "two", one=ONE, two=TWO).values()
+    for name in ("unused", "alone", "m6e", "led", "TYPE_CHECKING", "LIMIT", "import one"):
+        assert name not in source
+    assert str(1 << 40) not in source  # too large for a board's small integers: it stays a name
+    before, after = {}, {}
+    exec(ONE, before)
+    exec(source, after)
+    assert after["used"]("rdm6300", {}) == before["used"]("rdm6300", {}) == (-29, "short", 1 << 40)
+    assert after["main"]() == ((-29, "short", 1 << 40), -16)
+    with pytest.raises(ImportError, match="wifi"):
+        after["used"]("rdm6300", {"wifi": {}})
+
+
+def test_what_is_mentioned_anywhere_stays(tmp_path):
+    """As an attribute, a text, or by who uses the program."""
+    source = "def a(): pass\ndef b(): pass\ndef c(): pass\ndef d(): pass\n"
+    main = "from one import a\ndef main(y):\n    return y.b, getattr(y, 'c'), a\n"
+    [found] = program(tmp_path, "x.a(), main()", "two", one=source, two=main).values()
+    names = {node.name for node in ast.parse(found).body}
+    assert names == {"a", "b", "c", "main"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def main(x, name):\n    return getattr(x, name)\n",
+        "def main(x, name):\n    return getattr(x, 'a' + name)\n",
+        "def main(x, names):\n    return [getattr(x, name) for name in names]\n",
+        "def main(x):\n    return globals()[x]\n",
+        "def main(x):\n    return __import__(x)\n",
+        "def main(x):\n    return eval(x)\n",
+        "from os import *\ndef main():\n    return 1\n",
+    ],
+)
+def test_names_that_are_put_together_are_refused(tmp_path, source):
+    """What they would find cannot be told."""
+    with pytest.raises(ProgramError):
+        program(tmp_path, one=source)
+
+
+def test_names_from_a_list_in_the_program_stay(tmp_path):
+    """A text may name an attribute."""
+    source = "NAMES = ('first', 'second')\nclass C:\n    def __init__(self):\n"
+    source += "        self.first = self.second = self.third = 1\n"
+    source += "def main():\n    return [getattr(C(), name) for name in NAMES]\n"
+    found = program(tmp_path, one=source)["one"]
+    assert "first" in found
+    assert "third" not in found
+    after = {}
+    exec(found, after)
+    assert after["main"]() == [1, 1]
+
+
+def run(tmp_path, sources, monkeypatch):
+    """What `main` of the module `run` gives, imported from files."""
+    for name, source in sources.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("run", "base", "late", "odd", "whole"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    return importlib.import_module("run").main()
+
+
+PROGRAM = {
+    "base": "STEPS = []\nclass Base:\n    def __init__(self, value):\n        self.inner = value\n        STEPS.append(1)\n",
+    "odd": "def open(value):\n    return value + 1\n",
+    "whole": "from base import STEPS\ndef give():\n    return len(STEPS)\n",
+    "late": "from base import Base\nclass Late(Base):\n    def twice(self):\n        return 2 * self.inner\n",
+    "run": (
+        "import whole\nfrom base import Base\nfrom odd import open as opened\n"
+        "def main():\n    from late import Late\n    return Late(4).twice(), Base(3).inner, opened(1), whole.give()\n"
+    ),
+}
+
+
+def test_a_joined_program_does_the_same(tmp_path, monkeypatch):
+    """One module, but for what is loaded later, is imported as a whole, or hides one of Python's own names."""
+    for folder in ("before", "in", "after"):
+        (tmp_path / folder).mkdir()
+    before = run(tmp_path / "before", PROGRAM, monkeypatch)
+    found = program(tmp_path / "in", "main", "run", **PROGRAM)
+    assert set(found) == {"run", "late", "odd", "whole"}
+    assert "inner" not in "".join(found.values())
+    assert run(tmp_path / "after", found, monkeypatch) == before == (8, 3, 2, 2)
+
+
+def test_a_name_that_means_two_things_keeps_its_module_apart():
+    """Also when one of the two is imported from elsewhere."""
+    trees = {name: ast.parse(source) for name, source in {
+        "one": "def same(): return 1\n", "two": "from os.path import join as same\n",
+        "three": "def other(): global same\n", "run": "import two\nfrom one import same\nfrom three import other\n",
+    }.items()}  # fmt: skip
+    assert set(joined(trees, "run")) == {"run", "two", "three"}
+
+
+def test_modules_that_import_each_other_are_refused():
+    """There is no order for them."""
+    trees = {"run": ast.parse("from one import a"), "one": ast.parse("from run import b")}
+    with pytest.raises(JoinError, match="itself"):
+        joined(trees, "run")
+
+
+SHORT = """
+class Base:
+    def __init__(self, value, other=2):
+        self._value, self.seen = value, other
+    def _twice(self, factor):
+        return self._value * factor
+class Derived(Base):
+    def __init__(self, amount):
+        super().__init__(amount, other=5)
+        self._own = [lambda item, step=amount: item + step + amount]
+    def total(self, start):
+        return self._own[0](start) + self._twice(3) + _helper(start, self.seen)
+def _helper(start, seen):
+    return [start + other for other in range(seen)][-1]
+"""
+
+
+def test_short_names_mean_the_same():
+    """Attributes of base and derived class stay apart, and so do parameters of functions within each other."""
+    tree = ast.parse(SHORT)
+    shorten({"one": tree}, {"Derived", "total"})
+    text = ast.unparse(tree)
+    for name in ("_value", "_twice", "_own", "_helper", "factor", "amount"):
+        assert name not in text
+    assert "other" in text  # named in a call
+    before, after = {}, {}
+    exec(SHORT, before)
+    exec(text, after)
+    assert after["Derived"](7).total(11) == before["Derived"](7).total(11)
+
+
+def test_names_that_others_look_up_stay():
+    """A private one too."""
+    tree = ast.parse(SHORT)
+    shorten({"one": tree}, {"_helper"})
+    assert "_helper" in ast.unparse(tree)
+
+
+def test_attributes_that_others_objects_may_have_stay():
+    """Of Python's types and of imported modules; all, where a module imports what only boards have."""
+    source = "class C:\n    def read(self): pass\n    def total(self): pass\n    def sendto(self): pass\n"
+    for first, kept in (
+        ("", {"read"}),
+        ("import socket\n", {"read", "sendto"}),
+        ("import machine\n", {"read", "total", "sendto"}),
+    ):
+        tree = ast.parse(first + source)
+        shorten({"one": tree}, set())
+        assert {name for name in ("read", "total", "sendto") if name in ast.unparse(tree)} == kept
