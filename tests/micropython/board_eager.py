@@ -11,6 +11,9 @@ import time
 
 from whenabouts_protocol.eager import Eager
 
+# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text.
+NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "rho_us", "pi_us")
+
 
 def replay(case):
     """What each call of a case gives, then the counters."""
@@ -56,6 +59,7 @@ def check_rule(row):
             return row["reason"] in str(error)
     rules = []
     for fields in row["rules"]:
+        assert all(name in NAMES for name in [*fields, *fields["a"], *fields["b"]])
         for side in ("a", "b"):
             fields[side] = RuleSide(**fields[side])
         rules.append(CompiledRule(**fields))

@@ -32,10 +32,12 @@ NAMES = (
     "group",
     "landed",
     "published",
+    "refused",
     "site",
     "spool_bytes",
     "spool_readings",
     "streams",
+    "unfit",
     "view",
 )
 TYPES = {"birth": messages.Birth, "status": messages.Status, "beat": messages.Beat, "ack": messages.Ack}

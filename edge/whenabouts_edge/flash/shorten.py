@@ -1,32 +1,20 @@
 """Short names for what a board's program calls by names of its own: each takes some twenty bytes of its memory, once.
 
-Numbers take the place of functions, classes and constants of modules, of parameters that nobody names in a call, and of the
-attributes and methods that the program itself defines. A traceback of a board therefore shows numbers for these. Left are:
+Numbers take the place of functions, classes and constants of modules, of parameters that nobody names in a call, and of
+private attributes and methods. A traceback of a board therefore shows numbers for these. Left are:
 
     names that stand in a text, or that somebody else looks up
-    attributes that an object of somebody else may have too: of Python's own types, and of the modules that are imported
-    every attribute in a module that imports what only boards have
+    public attributes and methods: objects of the firmware have such too, and the firmware may look them up in ours
 
 Two attributes become the same one where no object can have both: in modules whose classes do not inherit from each other's.
 """
 
 import ast
-import builtins
-import importlib
-import io
-import select
-import types
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 PARAMETERS_MAX = 16  # of a function and those around it; names of modules are numbered from here on
-_UNNAMED_TYPES = (
-    select.poll(),
-    io.BytesIO(),
-    types.GeneratorType,
-)  # of what imported modules give out without naming it
-
 Trees = Mapping[str, ast.Module]
 
 
@@ -34,7 +22,7 @@ def shorten(trees: Trees, kept: Collection[str]) -> None:
     """Rename in place; kept: names that somebody else looks up."""
     named = {"self", *kept}.union(*map(_named, trees.values()))
     of_modules = _short_names_of_modules(trees, named)
-    attributes = _short_attributes(trees, named | _foreign(trees))
+    attributes = _short_attributes(trees, named)
     for tree in trees.values():
         _Parameters(named).visit(tree)
         methods = set(map(id, _methods(tree)))
@@ -77,7 +65,7 @@ def _short_names_of_modules(trees: Trees, named: Collection[str]) -> dict[str, s
 
 
 def _short_attributes(trees: Trees, left: Collection[str]) -> dict[str, str]:
-    """Methods, and attributes that are set on objects; the same number for those that no object has both of."""
+    """Private methods, and attributes that are set on objects; the same number for those that no object has both of."""
     defined = set[str]()
     for tree in trees.values():
         defined |= {node.name for node in _methods(tree)} | set(_set_on_objects(tree))
@@ -127,37 +115,6 @@ class _Parameters(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.Name:
         node.id = self._short.get(node.id, node.id)
         return node
-
-
-def _foreign(trees: Trees) -> set[str]:
-    """Attributes that objects may have which are not of this program."""
-    found = set[str]()
-    for thing in (*vars(builtins).values(), *_UNNAMED_TYPES):
-        found |= set(dir(thing))
-    for tree in trees.values():
-        for module in _imported(tree) - set(trees):
-            try:
-                content = importlib.import_module(module)
-            except ImportError:  # of boards alone: nothing is known of what it gives out
-                found |= _attributes(tree)
-                continue
-            found |= set(dir(content)).union(*(dir(one) for one in vars(content).values() if isinstance(one, type)))
-            found |= {
-                node.attr
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Attribute) and ast.unparse(node.value) == module
-            }
-    return found
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    found = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {one.name for one in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add(node.module or "")
-    return found
 
 
 def _methods(tree: ast.Module) -> list[ast.FunctionDef]:
