@@ -17,9 +17,8 @@ from whenabouts_protocol import WireError
 MAX_BATCH = 100  # readings of one commit and one message
 MAX_WAITING = 2000  # readings between the ports and the spool
 RETRY_S = 1.0  # between attempts while the spool is full
-CALM_S = (
-    30.0  # without a refusal until readings count as flowing again: near its limit a spool takes some and refuses some
-)
+# Without a refusal until readings count as flowing again: near its limit a spool takes some and refuses some.
+CALM_S = 30.0
 
 log = logging.getLogger("whenabouts.edge")
 

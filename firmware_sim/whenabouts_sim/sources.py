@@ -5,6 +5,7 @@ tags were really in the field: there, "true" is what the capture itself says, th
 where it has one, else the moment at which the replay puts the frame's first bit on the line.
 """
 
+import itertools
 import random
 import time
 from collections import Counter
@@ -105,6 +106,7 @@ class Capture:
         records = _joined(self.files)
         self.model, self.frames, self.damaged = _recognise(records)
         self._baud = KINDS[self.model].baud
+        records = _one_by_one(self.model, records)
         first_ns = records[0].entry_ns if records else 0
         self._sightings = [
             (event_ns - first_ns, end_ns - first_ns, key) for event_ns, end_ns, key in _sightings(self.model, records)
@@ -196,6 +198,30 @@ def _recognise(records: Sequence[Record]) -> tuple[Model, int, int]:
     if not good:
         raise ValueError("capture: found no frame of a known reader, expected an M6e Nano or RDM6300")
     return model, good, len(frames[model]) - good
+
+
+def _one_by_one(model: Model, records: Sequence[Record]) -> list[Record]:
+    """Frames that one late read gave together as a record each, ending when its last byte can have come at the latest.
+
+    Played all at once they would come faster than the line carries them, which no stamp allows for.
+    """
+    decode = decoder(KINDS[model].decoder, **KINDS[model].options)
+    byte_ns = 10_000_000_000 // KINDS[model].baud
+    found: list[Record] = []
+    before = 0  # bytes of earlier records
+    for record in records:
+        size = len(record.data)
+        frames = decode.feed(record.data) if record.direction == "rx" else []
+        ends = sorted({frame.end - before for frame in frames})
+        cuts = [0, *(end for end in ends[:-1] if 0 < end < size), size]
+        for first, last in itertools.pairwise(cuts):
+            return_ns = record.return_ns - (size - last) * byte_ns
+            if found:
+                return_ns = max(return_ns, found[-1].return_ns)
+            entry_ns = min(record.entry_ns, return_ns)
+            found.append(replace(record, entry_ns=entry_ns, return_ns=return_ns, data=record.data[first:last]))
+        before += size if record.direction == "rx" else 0
+    return found
 
 
 def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, str]]:

@@ -1,5 +1,6 @@
 """The modules that simulated boards have in place of those in a board's ROM do what the real ones do."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from support.micropython import run_on_board
 from support.node_board import Console, run_on_node
 from support.paths import REPOSITORY
 from whenabouts_sim.boards.node_board import NodeBoard
+from whenabouts_sim.boards.node_vm import node
 
 SCRIPT = Path(__file__).parent / "board_modules.py"
 SHIMS = {
@@ -83,6 +85,34 @@ def test_sockets_and_time_are_the_same(echo, closed, where):
     else:
         found = (run_on_node if where == "node" else run_on_board)(SCRIPT, str(echo), str(closed))
     assert found.splitlines() == TOLD
+
+
+BETWEEN = """
+import { Channels, ENDED, OPEN } from %s;
+const channels = new Channels(), target = new Uint8Array(8);
+channels.begin(1);
+channels.become(1, OPEN);
+const available = channels.available;
+channels.available = function (channel) {  // what comes right behind the look at the ring
+  const found = available.call(this, channel);
+  channels.available = available;
+  channels.put(1, Buffer.from("end"));
+  channels.become(1, ENDED);
+  return found;
+};
+console.log(JSON.stringify([1, 2, 3].map(() => channels.takeOrEnd(1, target))));
+"""
+
+
+def test_the_end_of_a_line_is_never_told_before_its_last_bytes():
+    """
+    the VM  takes: nothing             takes 3 bytes   the end
+    the host             "end", end
+    """
+    script = BETWEEN % json.dumps((REPOSITORY / "firmware_sim/whenabouts_sim/boards/channels.mjs").as_uri())
+    words = [str(node()), "--input-type=module", "--eval", script]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert json.loads(found) == [None, 3, 0]
 
 
 WATCHED = """

@@ -1,5 +1,7 @@
 """Parquet files put together by their bytes hold what they held, for any reader."""
 
+import io
+
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whenabouts_cloud.cep.results import RESULT
-from whenabouts_cloud.spark.footer import decode, encode, join
+from whenabouts_cloud.spark.footer import copy, decode, encode, join
 
 TEXT = st.one_of(st.none(), st.text(max_size=5))
 PLACES = st.lists(st.fixed_dictionaries({"name": TEXT, "site": TEXT, "boot": st.integers(-(1 << 63), (1 << 63) - 1)}))
@@ -77,3 +79,9 @@ def test_what_cannot_be_joined_is_refused(tmp_path):
     other.write_bytes(b"PAR1 nothing")
     with pytest.raises(ValueError, match="no end of a Parquet file"):
         joined([other])
+
+
+def test_a_file_that_is_cut_while_it_is_copied_is_told(tmp_path):
+    """Its footer promises more bytes than there are."""
+    with pytest.raises(ValueError, match="found its end 3 bytes before its footer"):
+        copy(tmp_path / "x", io.BytesIO(b"ab"), io.BytesIO(), 5)

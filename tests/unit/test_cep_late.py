@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.found import negates
+from whenabouts_cloud.cep.emit import negates
 from whenabouts_cloud.cep.plan import plan_of
 from whenabouts_cloud.cep.program import compile_plans
 

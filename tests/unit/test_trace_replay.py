@@ -63,6 +63,33 @@ def test_registering_twice_adds_one_package():
     assert serial.protocol_handler_packages.count("whenabouts_edge.serial_handlers") == 1
 
 
+class Held:
+    """A clock that stands at 0 and is `at_ns` from its asking number `turn` on: the thread was held up before that."""
+
+    def __init__(self, turn: int, at_ns: int) -> None:
+        self.turn, self.at_ns, self.asked = turn, at_ns, 0
+
+    def __call__(self) -> int:
+        self.asked += 1
+        return self.at_ns if self.asked >= self.turn else 0
+
+
+@pytest.mark.parametrize("turn", range(2, 8))
+def test_a_read_that_ends_at_its_deadline_had_nothing_until_then(tmp_path, monkeypatch, turn):
+    """
+    ms      0          30   50         60
+    read    |---------------| deadline
+    trace              a               the thread is held up from some moment on until here
+    """
+    with open_replay(make(tmp_path, rx(0, b"", entry_ms=0), rx(30, b"a")), timeout=0.05) as port:
+        monkeypatch.setattr(port, "replay_start_ns", 0)
+        port._player._base_ns = port._player._due_ns = 0
+        port._player.advance(0)
+        clock = Held(turn, 60 * MS)
+        monkeypatch.setattr("whenabouts_edge.serial_handlers.protocol_replay.time.monotonic_ns", clock)
+        assert port.read(1) == b"a"
+
+
 def test_bytes_are_never_available_before_their_time(tmp_path):
     """Each record comes no sooner than its distance from the first entry, divided by the speed, after the start it tells."""
     path = make(tmp_path, rx(1000, b"a", entry_ms=980), rx(1040, b"b"), rx(1040, b"c"), rx(1300, b"d"))

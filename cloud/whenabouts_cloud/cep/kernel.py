@@ -9,7 +9,7 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.found import AGAIN, FIRST, NO_MOMENT, NONE, TELL, breaks, negates, offer, tell
+from whenabouts_cloud.cep.emit import AGAIN, FIRST, NO_MOMENT, NONE, TELL, breaks, negates, offer, tell
 from whenabouts_cloud.cep.hts import find, find_or_add, insert, sweep
 from whenabouts_cloud.cep.infa import absent, chain_completes
 from whenabouts_cloud.cep.late import note_late

@@ -4,7 +4,7 @@ from typing import Any
 
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
-from whenabouts_cloud.cep.found import ADD, NO_POSITION, NOT_EAGER, REMOVE, negates
+from whenabouts_cloud.cep.emit import ADD, NO_POSITION, NOT_EAGER, REMOVE, negates
 from whenabouts_cloud.cep.hts import find
 from whenabouts_cloud.cep.layout import Block, Results, Scratch, State
 from whenabouts_cloud.cep.program import Program

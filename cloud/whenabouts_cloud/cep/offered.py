@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.found import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
+from whenabouts_cloud.cep.emit import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
 from whenabouts_cloud.cep.layout import CANDIDATE
 from whenabouts_cloud.cep.program import Compiled
 from whenabouts_cloud.cep.skip import Skipper

@@ -2,7 +2,7 @@
 
 The event stands at one position of a variant; the other positives are bound from the first to the last, each over the part
 of its chain that agrees with what is bound. Conditions and negations are checked as soon as the positives that they name
-are bound. `found` says what becomes of a match.
+are bound. `emit` says what becomes of a match.
 
 `search_plain` does the same for a chain of points without conditions across events, where no choice is in vain but for
 negations.
@@ -13,7 +13,7 @@ from typing import Any
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep import program as of
 from whenabouts_cloud.cep.conditions import holds
-from whenabouts_cloud.cep.found import NONE, TELL, conclude
+from whenabouts_cloud.cep.emit import NONE, TELL, conclude
 from whenabouts_cloud.cep.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.infa import may_complete
 from whenabouts_cloud.cep.layout import Results, Scratch, State

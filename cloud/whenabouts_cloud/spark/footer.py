@@ -30,7 +30,7 @@ def join(parts: Sequence[Path], into: IO[bytes]) -> None:
     """Write the row groups of the files, which are at least one, one after the other as one file.
 
     Raises:
-        ValueError: a file is none of Parquet, has a page index, or another schema than the first.
+        ValueError: a file is none of Parquet or cut short, has a page index, or another schema than the first.
     """
     at = into.write(MAGIC)
     whole: Struct = {}
@@ -38,7 +38,7 @@ def join(parts: Sequence[Path], into: IO[bytes]) -> None:
         with part.open("rb") as file:
             footer, length = _footer(part, file)
             file.seek(len(MAGIC))
-            _copy(file, into, length)
+            copy(part, file, into, length)
         for group in footer[ROW_GROUPS][1][1]:
             _move(part, group, at - len(MAGIC))
             group.pop(ORDINAL, None)  # which only encryption needs
@@ -78,9 +78,15 @@ def _footer(part: Path, file: IO[bytes]) -> tuple[Struct, int]:
     return decode(file.read()), begin - len(MAGIC)
 
 
-def _copy(source: IO[bytes], into: IO[bytes], length: int) -> None:
+def copy(part: Path, source: IO[bytes], into: IO[bytes], length: int) -> None:
+    """Copy so many bytes of a part. Raises ValueError when it ends before."""
     while length:
-        length -= into.write(source.read(min(length, CHUNK)))
+        data = source.read(min(length, CHUNK))
+        if not data:
+            raise ValueError(
+                f"{part}: found its end {length} bytes before its footer, expected those: it was cut meanwhile"
+            )
+        length -= into.write(data)
 
 
 def _move(part: Path, group: Struct, by: int) -> None:

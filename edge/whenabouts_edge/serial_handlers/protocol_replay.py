@@ -202,11 +202,11 @@ class Serial(SerialBase):  # type: ignore[misc]  # pyserial has no type informat
         with self._changed:
             self._playing()
             while len(data) < size and self.is_open:
+                now_ns = time.monotonic_ns()  # before playing: after the deadline there was nothing up to it
                 player = self._playing()
                 data += player.take(size - len(data))
                 if len(data) == size or self._at_end(player, data) or self._cancelled:
                     break
-                now_ns = time.monotonic_ns()
                 if deadline_ns is not None and now_ns >= deadline_ns:
                     break
                 moments_ns = [moment for moment in (deadline_ns, player.next_due_ns()) if moment is not None]

@@ -72,4 +72,12 @@ export class Channels {
     this._set(channel, TAIL, (tail + count) % RING_BYTES);
     return count;
   }
+
+  // As `take`; 0 only at the end, -errno of what failed, null while nothing is there. Thread of the VM only.
+  // The state is read first: what comes between the two, and the end behind it, is for the next call.
+  takeOrEnd(channel, target) {
+    const state = this.state(channel), count = this.take(channel, target);
+    if (count || state === ENDED) return count;
+    return state === FAILED ? -this.error(channel) : null;
+  }
 }

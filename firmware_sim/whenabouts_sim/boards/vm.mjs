@@ -156,14 +156,9 @@ const host = {
     for (;;) {
       const events = channels.events();
       if (listen()) return -LINUX.EINTR;
-      const count = channels.take(channel, at(address, size));
-      if (count) {
-        parentPort.postMessage({ op: "more", channel });
-        return count;
-      }
-      const state = channels.state(channel);
-      if (state === ENDED) return 0;
-      if (state === FAILED) return -channels.error(channel);
+      const count = channels.takeOrEnd(channel, at(address, size));
+      if (count > 0) parentPort.postMessage({ op: "more", channel });
+      if (count !== null) return count;
       const left = until - performance.now();
       if (left <= 0) return ms === 0 ? -LINUX.EAGAIN : -LINUX.ETIMEDOUT;
       flush();
