@@ -59,7 +59,7 @@ def check_rule(row):
             return row["reason"] in str(error)
     rules = []
     for fields in row["rules"]:
-        assert all(name in NAMES for name in [*fields, *fields["a"], *fields["b"]])
+        assert all(name in NAMES for part in (fields, fields["a"], fields["b"]) for name in part)
         for side in ("a", "b"):
             fields[side] = RuleSide(**fields[side])
         rules.append(CompiledRule(**fields))
