@@ -11,7 +11,7 @@ import time
 
 from whenabouts_protocol.eager import Eager
 
-# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text.
+# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
 NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "rho_us", "pi_us")
 
 
@@ -61,8 +61,10 @@ def check_rule(row):
     for fields in row["rules"]:
         assert all(name in NAMES for part in (fields, fields["a"], fields["b"]) for name in part)
         for side in ("a", "b"):
-            fields[side] = RuleSide(**fields[side])
-        rules.append(CompiledRule(**fields))
+            options = fields[side]
+            fields[side] = RuleSide(**options)
+        options = fields
+        rules.append(CompiledRule(**options))
     same = encode_rules(row["site"], row["gateway"], rules) == data
     return same and decode_rules(data) == (row["site"], row["gateway"], rules)
 

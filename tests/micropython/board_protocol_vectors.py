@@ -20,7 +20,7 @@ DECODE = {
     "beat": messages.decode_beat,
     "ack": messages.decode_ack,
 }
-# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text.
+# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
 NAMES = (
     "boot",
     "bound_us",
@@ -46,15 +46,15 @@ TYPES = {"birth": messages.Birth, "status": messages.Status, "beat": messages.Be
 def check(row):
     data = bytes.fromhex(row["hex"])
     if "readings" in row:
-        readings = [Reading(**fields) for fields in row["readings"]]
+        readings = [Reading(**options) for options in row["readings"]]
         return encode_batch(readings) == data and decode_batch(data) == readings
     if "fields" in row:
-        fields = row["fields"]
+        options = row["fields"]
         for name in ("published", "landed"):
-            if name in fields:
-                fields[name] = {boot: tuple(n) if name == "published" else n for boot, n in fields[name]}
-        assert all(name in NAMES for name in fields)
-        message = TYPES[row["type"]](**fields)
+            if name in options:
+                options[name] = {boot: tuple(n) if name == "published" else n for boot, n in options[name]}
+        assert all(name in NAMES for name in options)
+        message = TYPES[row["type"]](**options)
         kind = row["type"]
         return ENCODE[kind](message) == data and DECODE[kind](data) == message
     try:

@@ -2,13 +2,17 @@
 
 import ast
 import importlib
+import os
+import subprocess
 import sys
 
 import pytest
 
 from whenabouts_edge.flash.join import JoinError, joined
-from whenabouts_edge.flash.program import ProgramError, reduced
-from whenabouts_edge.flash.shorten import shorten
+from whenabouts_edge.flash.module_names import shorten_modules
+from whenabouts_edge.flash.program import reduced
+from whenabouts_edge.flash.refusals import ProgramError
+from whenabouts_edge.flash.shorten import shorten_attributes
 
 ONE = """
 TYPE_CHECKING = False
@@ -69,21 +73,54 @@ def test_what_is_mentioned_anywhere_stays(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("line", "found"),
     [
-        "def main(x, name):\n    return getattr(x, name)\n",
-        "def main(x, name):\n    return getattr(x, 'a' + name)\n",
-        "def main(x, names):\n    return [getattr(x, name) for name in names]\n",
-        "def main(x):\n    return globals()[x]\n",
-        "def main(x):\n    return __import__(x)\n",
-        "def main(x):\n    return eval(x)\n",
-        "from os import *\ndef main():\n    return 1\n",
+        ("return getattr(x, name)", "`getattr.x, name.`, expected a name that stands"),
+        ("return setattr(x, 'a' + name, 1)", "`setattr.*, expected a name that stands"),
+        ("return hasattr(*x)", "`hasattr.*, expected a name that stands"),
+        ("return delattr(x, name)", "`delattr.*, expected a name that stands"),
+        ("return [getattr(x, one) for one in name]", "`getattr.*, expected a name that stands"),
+        ("return [getattr(x, one) for one in MADE]", "`getattr.*, expected a name that stands"),
+        ("return [getattr(x, one) for one in TWICE]", "`getattr.*, expected a name that stands"),
+        ("return map(getattr, x, name)", "`getattr`, which may use any name"),
+        ("return globals()[x]", "`globals`, which"),
+        ("return locals()[x]", "`locals`, which"),
+        ("return vars(x)", "`vars`, which"),
+        ("return dir(x)", "`dir`, which"),
+        ("return __import__(x)", "`__import__`, which"),
+        ("return eval(x)", "`eval`, which"),
+        ("exec(x)", "`exec`, which"),
+        ("return x.__dict__", "`x.__dict__`, which"),
+        ("from operator import attrgetter", "attrgetter`, which"),
+        ("return x(**name)", r"`\*\*name`, expected a mapping called options"),
+        ("_3 = x", "`_3`, expected no name that is a number"),
+        ("return x._3", "`x._3`, expected no name that is a number"),
+        ("return lambda _3: x", "expected no name that is a number"),
     ],
 )
-def test_names_that_are_put_together_are_refused(tmp_path, source):
-    """What they would find cannot be told."""
-    with pytest.raises(ProgramError):
-        program(tmp_path, one=source)
+def test_a_program_whose_names_cannot_be_told_is_refused(tmp_path, line, found):
+    """By the module, and what is wrong there."""
+    lists = "MADE = tuple(['a'])\nTWICE = ('a',)\nTWICE = MADE\n"
+    with pytest.raises(ProgramError, match=f"one: found .*{found}"):
+        program(tmp_path, one=f"{lists}def main(x, name):\n    {line}\n")
+
+
+def test_an_import_of_everything_is_refused(tmp_path):
+    """It brings names that stand nowhere."""
+    with pytest.raises(ProgramError, match=r"one: found `from os import \*`, expected names"):
+        program(tmp_path, one="from os import *\ndef main():\n    return 1\n")
+
+
+def test_options_keep_their_names(tmp_path):
+    """By agreement the keys stand as texts: then the parameter is no number."""
+    source = "def main(kind):\n    options = {'form': kind}\n    return use(**options)\n"
+    source += "def use(form, rest=1):\n    return form\n"
+    found = program(tmp_path, one=source)["one"]
+    assert "form" in found
+    assert "rest" not in found
+    after = {}
+    exec(found, after)
+    assert after["main"](7) == 7
 
 
 def test_names_from_a_list_in_the_program_stay(tmp_path):
@@ -169,10 +206,16 @@ def _helper(start, seen):
 """
 
 
+def shortened(trees, kept):
+    """Numbers for all that gets one, in place."""
+    shorten_attributes(trees, kept)
+    shorten_modules(trees, kept)
+
+
 def test_short_names_mean_the_same():
     """Attributes of base and derived class stay apart, and so do parameters of functions within each other."""
     tree = ast.parse(SHORT)
-    shorten({"one": tree}, {"Derived", "total"})
+    shortened({"one": tree}, {"Derived", "total"})
     text = ast.unparse(tree)
     for name in ("_value", "_twice", "_own", "_helper", "factor", "amount"):
         assert name not in text
@@ -186,14 +229,93 @@ def test_short_names_mean_the_same():
 def test_names_that_others_look_up_stay():
     """A private one too."""
     tree = ast.parse(SHORT)
-    shorten({"one": tree}, {"_helper"})
+    shortened({"one": tree}, {"_helper"})
     assert "_helper" in ast.unparse(tree)
 
 
 def test_public_attributes_stay():
     """The firmware may look them up, and its objects have such too."""
     tree = ast.parse("class C:\n    def _own(self): pass\n    def ioctl(self): self.line.read(self._own())\n")
-    shorten({"one": tree}, set())
+    shortened({"one": tree}, set())
     text = ast.unparse(tree)
     assert all(name in text for name in ("ioctl", "line", "read"))
     assert "_own" not in text
+
+
+SCOPES = """
+from os import sep as join
+from os.path import basename
+
+def default(): return 5
+def wrap(function): return function
+def tool(): return "a tool"
+def error(): return "error"
+COUNTED = []
+
+class Made:
+    size = default()
+    def _late(self): return 1
+    @wrap
+    def use(self, given, limit=default()):
+        def inner(given=given):
+            nonlocal limit
+            limit = given + 1
+            return limit
+        try:
+            raise ValueError(given)
+        except ValueError as error:
+            kept = str(error)
+        return inner(), limit, kept, [given for given in range(given)], self._late(), basename("a/b"), join
+
+def main():
+    global COUNTED
+    COUNTED = [*COUNTED, tool(), error()]
+    return Made().use(2), Made.size, COUNTED
+"""
+
+
+def test_every_scope_is_kept():
+    """Names of classes, handlers, `nonlocal`, `global`, decorators and defaults, and what comes from other packages."""
+    tree = ast.parse(SCOPES)
+    shortened({"one": tree}, {"main"})
+    before, after = {}, {}
+    exec(SCOPES, before)
+    exec(ast.unparse(tree), after)
+    assert after["main"]() == before["main"]()
+    assert "tool()" not in ast.unparse(tree)
+
+
+def test_names_of_modules_that_meet_nowhere_share_a_number():
+    """And those that a third imports both do not."""
+    sources = {
+        "one": "def first(): return 1\n",
+        "two": "def second(): return 2\n",
+        "three": "def third(): return 3\n",
+        "run": "from one import first\nfrom two import second\ndef main(): return first(), second()\n",
+    }
+    trees = {name: ast.parse(source) for name, source in sources.items()}
+    shorten_modules(trees, {"main"})
+    numbers = [trees[name].body[0].name for name in ("one", "two", "three")]
+    assert len(set(numbers[:2])) == 2
+    assert numbers[2] in numbers[:2]
+
+
+def test_the_same_sources_give_the_same_bytes():
+    """Whatever order sets have in a process, so that a board is not flashed anew."""
+    code = (
+        "import hashlib; from support.board_files import ROOT; from whenabouts_edge.flash.modules import needed, place;"
+        "from whenabouts_edge.flash.program import reduced; from whenabouts_edge.flash.compiler import compiled;"
+        "kinds, options = ['line', 'm6e'], ['group', 'rules', 'wifi'];"
+        "found = reduced(needed([ROOT], kinds, options), ROOT, kinds, options, 'forever');"
+        "print([(n, hashlib.sha256(compiled(s, n)).hexdigest()) for n, s in found.items()])"
+    )
+    path = os.pathsep.join(sys.path)
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True, text=True, timeout=120, check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    assert len(told) == 1
+    assert "whenabouts_edge.board.run" in told.pop()

@@ -1,7 +1,7 @@
 """Short names for what a board's program calls by names of its own: each takes some twenty bytes of its memory, once.
 
-Numbers take the place of functions, classes and constants of modules, of parameters that nobody names in a call, and of
-private attributes and methods. A traceback of a board therefore shows numbers for these. Left are:
+Numbers take the place of parameters that nobody names in a call, and of private attributes and methods; `module_names` does
+the same for functions and classes. A traceback of a board therefore shows numbers for these. Left are:
 
     names that stand in a text, or that somebody else looks up
     public attributes and methods: objects of the firmware have such too, and the firmware may look them up in ours
@@ -11,57 +11,66 @@ Two attributes become the same one where no object can have both: in modules who
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
+from itertools import count
 from typing import Any
 
 PARAMETERS_MAX = 16  # of a function and those around it; names of modules are numbered from here on
 Trees = Mapping[str, ast.Module]
 
 
-def shorten(trees: Trees, kept: Collection[str]) -> None:
-    """Rename in place; kept: names that somebody else looks up."""
-    named = {"self", *kept}.union(*map(_named, trees.values()))
-    of_modules = _short_names_of_modules(trees, named)
-    attributes = _short_attributes(trees, named)
+def shorten_attributes(trees: Trees, kept: Collection[str]) -> None:
+    """Number parameters and private attributes in place; kept: names that somebody else looks up."""
+    named = {"self", *kept}.union(*map(texts, trees.values()))
+    places = _short_attributes(trees, named)
     for tree in trees.values():
-        _Parameters(named).visit(tree)
+        _Parameters(named | set(bound_otherwise(tree))).visit(tree)
         methods = set(map(id, _methods(tree)))
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
-                node.attr = attributes.get(node.attr, node.attr)
-            elif isinstance(node, ast.Name):
-                node.id = of_modules.get(node.id, node.id)
+                node.attr = places.get(node.attr, node.attr)
             elif id(node) in methods:
-                node.name = attributes.get(node.name, node.name)  # type: ignore[attr-defined]  # a function has one
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias):
-                node.name = of_modules.get(node.name, node.name)
+                node.name = places.get(node.name, node.name)  # type: ignore[attr-defined]  # a function has one
 
 
-def _short_names_of_modules(trees: Trees, named: Collection[str]) -> dict[str, str]:
-    """A number for each function, class and variable of modules that is no parameter, variable or attribute anywhere."""
-    found, elsewhere = set[str](), set(named)
-    for tree in trees.values():
-        top = set(map(id, tree.body))
-        for statement in tree.body:
-            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                found.add(statement.name)
-            elif isinstance(statement, ast.Assign | ast.AnnAssign):
-                found |= set(_stored(statement))
-            else:
-                elsewhere |= set(_stored(statement))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.arg):
-                elsewhere.add(node.arg)
-            elif isinstance(node, ast.Attribute):
-                elsewhere.add(node.attr)
-            elif isinstance(node, ast.alias) and node.asname:
-                elsewhere |= {node.asname, node.name}
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda) and id(node) not in top:
-                elsewhere.add(getattr(node, "name", ""))
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                elsewhere |= set(chain.from_iterable(map(_stored, node.body)))
-    short = sorted(name for name in found - elsewhere if not name.startswith("__"))
-    return {name: f"_{PARAMETERS_MAX + n}" for n, name in enumerate(short)}
+def numbered(names: Collection[str], groups: Collection[Collection[str]], first: int) -> dict[str, str]:
+    """A number for each name, from the first on, another one than those of all in one of its groups."""
+    places: dict[str, int] = {}
+    for name in sorted(names, key=lambda name: (-sum(name in group for group in groups), name)):
+        taken = {places.get(other) for group in groups if name in group for other in group}
+        places[name] = next(place for place in count(first) if place not in taken)
+    return {name: f"_{place}" for name, place in places.items()}
+
+
+def bound_otherwise(tree: ast.Module) -> Iterator[str]:
+    """Names that something else than an assignment or a parameter binds, and those that a class may hide."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+            if isinstance(node, ast.ClassDef):
+                yield from within_class(node)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((one.asname or one.name).split(".")[0] for one in node.names)
+        else:
+            yield from bound_by_text(node)
+
+
+def within_class(node: ast.ClassDef) -> Iterator[str]:
+    """Names that are looked up while the class is made, where its methods hide others."""
+    for statement in node.body:
+        parts: list[ast.AST | None] = [statement]
+        if isinstance(statement, ast.FunctionDef):
+            parts = [*statement.decorator_list, *statement.args.defaults, *statement.args.kw_defaults]
+        yield from (one.id for part in parts if part for one in ast.walk(part) if isinstance(one, ast.Name))
+
+
+def bound_by_text(node: ast.AST) -> Iterator[str]:
+    """Names that a node binds, or says the scope of, by a text."""
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        yield from node.names
+    elif isinstance(node, ast.ExceptHandler) and node.name:
+        yield node.name
+    elif isinstance(node, ast.arguments):
+        yield from (one.arg for one in (*node.kwonlyargs, node.vararg, node.kwarg) if one)
 
 
 def _short_attributes(trees: Trees, left: Collection[str]) -> dict[str, str]:
@@ -74,11 +83,7 @@ def _short_attributes(trees: Trees, left: Collection[str]) -> dict[str, str]:
     from_outside = set[str]().union(*map(_set_from_outside, trees.values()))
     within = {name: _attributes(tree) | from_outside for name, tree in trees.items()}
     groups = [_with_bases(name, trees, within) & defined for name in trees]
-    places: dict[str, int] = {}
-    for name in sorted(defined, key=lambda name: (-sum(name in group for group in groups), name)):
-        taken = {places.get(other) for group in groups if name in group for other in group}
-        places[name] = next(place for place in range(len(defined) + 1) if place not in taken)
-    return {name: f"_{place}" for name, place in places.items()}
+    return numbered(defined, groups, 0)
 
 
 class _Parameters(ast.NodeTransformer):
@@ -91,6 +96,8 @@ class _Parameters(ast.NodeTransformer):
 
     def _function(self, node: ast.FunctionDef | ast.Lambda) -> Any:
         outside, count = self._short, self._count
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [self.visit(one) for one in node.decorator_list]
         node.args.defaults = [self.visit(one) for one in node.args.defaults]
         node.args.kw_defaults = [one and self.visit(one) for one in node.args.kw_defaults]
         self._short = dict(outside)
@@ -135,7 +142,7 @@ def _asked_of_modules(trees: Trees) -> Iterator[set[str]]:
             for name in set(whole) & set(trees):
                 body = trees[name].body
                 functions = {one.name for one in body if isinstance(one, ast.FunctionDef | ast.ClassDef)}
-                yield functions.union(*map(_stored, body), *map(_bound_by_import, body))
+                yield functions.union(*map(stored, body), *map(_bound_by_import, body))
 
 
 def _bound_by_import(statement: ast.stmt) -> set[str]:
@@ -155,7 +162,7 @@ def _of_classes(tree: ast.Module) -> set[str]:
     """What classes give their objects without a method."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     kept = [one for node in classes for one in node.body if not isinstance(one, ast.FunctionDef)]
-    return set[str]().union(*map(_stored, kept))
+    return set[str]().union(*map(stored, kept))
 
 
 def _set_on_objects(tree: ast.Module) -> Iterator[str]:
@@ -164,7 +171,7 @@ def _set_on_objects(tree: ast.Module) -> Iterator[str]:
             yield node.attr
 
 
-def _stored(tree: ast.AST) -> set[str]:
+def stored(tree: ast.AST) -> set[str]:
     """Names that get a value."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
@@ -175,7 +182,7 @@ def _attributes(tree: ast.Module) -> set[str]:
     return used | {node.name for node in _methods(tree)}
 
 
-def _named(tree: ast.Module) -> set[str]:
+def texts(tree: ast.Module) -> set[str]:
     """Names in calls, and texts."""
     keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
     return keywords | {
