@@ -6,7 +6,7 @@ Windows are of the host's clock, which on a board are its ticks. Drafts carry no
 from whenabouts_edge.draft import Draft
 from whenabouts_edge.stamp import Stamper, after_question, host_us_max, wire_us
 from whenabouts_hardware.dialogue import Start
-from whenabouts_hardware.readers import GAP_US, facts, is_anchor, sightings
+from whenabouts_hardware.sightings import GAP_US, is_anchor, sightings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class ReaderSession:
     """
 
     def __init__(self, config: "dict[str, Any]", opened_us: int, reader: "Reader | None" = None) -> None:
+        from whenabouts_hardware.readers import facts  # needed here alone
+
         self.kind, self.stream = config["kind"], config["stream"]
         reader = reader or facts(self.kind)
         self.baud: int = config.get("baud", reader.baud)
@@ -48,7 +50,10 @@ class ReaderSession:
             options = {"form": config.get("form", "auto"), "columns": tuple(config.get("columns", ()))}
         self._decoder = reader.new_decoder(**options)
         listen_only = bool(config.get("listen_only"))
-        self.dialogue = Start((), None) if listen_only else reader.dialogue(_start_commands(reader.start, config))
+        commands = reader.start
+        if self.kind == "m6e":
+            commands = _start_commands(commands, config)
+        self.dialogue = Start((), None) if listen_only else reader.dialogue(commands)
         self._stamper = Stamper(self.baud, latency_us, adapter_us, reader.cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
@@ -102,7 +107,10 @@ class ReaderSession:
             self.good += 1
             if is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
-            drafts += self._measured(frame) if self.kind == "line" else self._seen(frame, asked_us)
+            if self.kind == "line":
+                drafts += self._measured(frame)
+            else:
+                drafts += self._seen(frame, asked_us)
         self._stamper.forget(self._fed - len(self._decoder.pending))
         self.clear(empty_us)
         self.readings += len(drafts)
@@ -139,8 +147,6 @@ class ReaderSession:
 
 def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
     """What starts a reader: region and power, where configured, behind the first command of its kind."""
-    if "region" not in config and "read_power_cdbm" not in config:
-        return start
     from whenabouts_hardware.m6e_frames import set_read_power, set_region
 
     settings: tuple[bytes, ...] = ()

@@ -6,34 +6,12 @@
                            after it; None when no question is open
     restarts               how often the reader had to be started again
 
-`Start` is for readers that report by themselves once started; `Poll` for those that answer questions.
+`Start` is for readers that report by themselves once started; `polling.Poll` for those that answer questions.
 """
 
-from whenabouts_hardware.frame import Frame
-
-UNANSWERED_MAX = 3  # questions in a row, then the reader is prepared anew: it may have lost power
-
-
-class Question:
-    """What to ask, which kinds of frames end its answer, and how long to wait for one and before the next question.
-
-    parts: kinds of frames that begin an answer; the wait begins anew with each. abort: sent when no answer came in time,
-    before the question is asked again.
-    """
-
-    __slots__ = ("abort", "answers", "parts", "pause_us", "raw", "wait_us")
-
-    def __init__(
-        self,
-        raw: bytes,
-        answers: "tuple[str, ...]",
-        wait_us: int,
-        pause_us: int,
-        parts: "tuple[str, ...]" = (),
-        abort: bytes = b"",
-    ) -> None:
-        self.raw, self.answers, self.wait_us, self.pause_us = raw, answers, wait_us, pause_us
-        self.parts, self.abort = parts, abort
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from whenabouts_hardware.frame import Frame
 
 
 class Dialogue:
@@ -48,7 +26,7 @@ class Dialogue:
         """Bytes to write now."""
         return self._queue.pop(0) if self._queue else b""
 
-    def heard(self, frame: Frame, now_us: int) -> None:
+    def heard(self, frame: "Frame", now_us: int) -> None:
         """A frame came, good or not."""
 
 
@@ -71,7 +49,7 @@ class Start(Dialogue):
             self._begin(now_us)
         return super().due(now_us)
 
-    def heard(self, frame: Frame, now_us: int) -> None:
+    def heard(self, frame: "Frame", now_us: int) -> None:
         if not frame.ok or frame.kind == "status":  # a refusal: it speaks, but it does not read
             return
         if frame.kind == "boot":  # it has lost what it was told
@@ -82,71 +60,3 @@ class Start(Dialogue):
     def _begin(self, now_us: int) -> None:
         self._queue = list(self._commands)
         self._heard_us = now_us
-
-
-class Poll(Dialogue):
-    """Prepares the reader, then asks, waits for the answer or gives it up, pauses, and asks again.
-
-    The answer to a question that was given up may still come, and looks like one to the next question: for twice the
-    longest wait it counts as open. So may, at the beginning, the answer to a question that somebody asked before: then
-    nothing is known of when an answer's question went out.
-    """
-
-    def __init__(self, commands: "tuple[bytes, ...]", question: Question) -> None:
-        super().__init__()
-        self._commands, self._question = commands, question
-        self._open: list[int] = []  # when they went out
-        self._waiting = False
-        self._heard_us = 0
-        self._begun_us = 0
-        self._next_us: int | None = None
-        self._unanswered = 0
-
-    def due(self, now_us: int) -> bytes:
-        question = self._question
-        if self._next_us is None:
-            self._queue = list(self._commands)
-            self._next_us = now_us + question.pause_us if self._queue else now_us
-            self._begun_us = now_us
-        if self._waiting and now_us - self._heard_us > question.wait_us:
-            self._give_up(now_us)
-        while self._open and now_us - self._open[0] > 2 * question.wait_us:
-            self._open.pop(0)
-        self.asked_us = self._asked(now_us)
-        if not self._queue and not self._waiting and now_us >= self._next_us:
-            self._waiting = True
-            self._heard_us = now_us
-            self._open.append(now_us)
-            self.asked_us = self._asked(now_us)
-            return question.raw
-        return super().due(now_us)
-
-    def heard(self, frame: Frame, now_us: int) -> None:
-        if not frame.ok:
-            return
-        self._unanswered = 0
-        if frame.kind in self._question.answers:
-            self._waiting = False
-            self._next_us = now_us + self._question.pause_us
-            if self._open:
-                self._open.pop(0)
-            self.asked_us = self._asked(now_us)
-        elif frame.kind in self._question.parts:
-            self._heard_us = now_us
-
-    def _asked(self, now_us: int) -> "int | None":
-        if now_us - self._begun_us <= 2 * self._question.wait_us or not self._open:
-            return None
-        return self._open[0]
-
-    def _give_up(self, now_us: int) -> None:
-        """No answer in time: of a reader that only answers when it sees something that is nothing special."""
-        self._waiting = False
-        self._unanswered += 1
-        self._next_us = now_us + self._question.pause_us
-        if self._question.abort:
-            self._queue.append(self._question.abort)
-        if self._unanswered >= UNANSWERED_MAX:
-            self._unanswered = 0
-            self.restarts += 1
-            self._queue += self._commands

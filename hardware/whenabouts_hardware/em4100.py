@@ -13,7 +13,7 @@ from whenabouts_hardware.frame import Frame
 STX = 0x02
 ETX = 0x03
 DIGITS = 12  # ten of payload, two of checksum
-_HEX = b"0123456789ABCDEFabcdef"
+_DIGITS = b"0123456789ABCDEFabcdef"
 _LINE_END = b"\r\n"
 
 
@@ -55,7 +55,7 @@ class Em4100Decoder(Decoder):
         digits_end = at + 1 + DIGITS
         stop = min(digits_end, len(held))
         for i in range(at + 1, stop):
-            if held[i] not in _HEX:
+            if held[i] not in _DIGITS:
                 return self._broken(held, at, i), False
         i = stop
         while i < len(held) and i < digits_end + 2 and i >= digits_end and held[i] in _LINE_END:
@@ -74,7 +74,7 @@ class Em4100Decoder(Decoder):
             fault, found = LOST_END, "silence"
         elif held[i] == STX:
             fault, found = LOST_END, "the next start byte"
-        elif count >= DIGITS and (held[i] in _HEX or held[i] in _LINE_END):
+        elif count >= DIGITS and (held[i] in _DIGITS or held[i] in _LINE_END):
             fault, found = OVERRUN, f"byte {held[i]:02X}"
         else:
             fault, found = BAD_BYTE, f"byte {held[i]:02X}"

@@ -5,16 +5,16 @@ It is the least certain number here, so each record says where it comes from. A 
 the stamp: milliseconds into the search cycle, and `is_anchor` names the frame that starts one.
 """
 
-from collections import namedtuple
-
-from whenabouts_hardware.dialogue import UNANSWERED_MAX, Dialogue, Poll, Question, Start
-from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.dialogue import Dialogue, Start
+from whenabouts_hardware.sightings import GAP_US, Sighting, is_anchor, sightings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from whenabouts_hardware.decoding import Decoder
+    from whenabouts_hardware.frame import Frame
+    from whenabouts_hardware.polling import Question
 
     READERS: "dict[str, Reader]"
 else:
@@ -28,10 +28,6 @@ else:
 
 
 KINDS = ("rdm6300", "id12la", "m6e", "pn532", "uhfreader18", "yrm100", "line")  # those built in
-# A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
-# nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
-# keep-alive.
-GAP_US = 200_000
 PN532_WAIT_US = 250_000  # chosen: how long one question waits for a card; a stamp is up to twice as wide
 PN532_PAUSE_US = 20_000  # chosen
 UHF18_SCAN_US = 1_075_000
@@ -42,11 +38,6 @@ UHF18_LATENCY_US = UHF18_SCAN_US + 225_000
 YRM100_SILENCE_US = 3_000_000
 LINE_LATENCY_US = 1_000_000
 FIELD_SCAN_US = 100_000  # assumed: sources say tens of milliseconds, none measured it
-
-# One tag seen by a reader. key: EPC or card in upper-case hex. attrs: integers by name. ts_ms: milliseconds into the
-# reader's search cycle, or None. read_count: sightings that this one stands for; with more than one it is unknown
-# whether ts_ms is the first or the last of them.
-Sighting = namedtuple("Sighting", ("key", "attrs", "ts_ms", "read_count"))
 
 
 class Reader:
@@ -96,7 +87,7 @@ class Reader:
 
     def new_decoder(self, **more: object) -> "Decoder":
         """A decoder for a reader of this kind; `more`: options beside those of the kind."""
-        from whenabouts_hardware import decoder
+        from whenabouts_hardware.decoders import decoder
 
         options = dict(self.options)
         options.update(more)
@@ -110,12 +101,16 @@ class Reader:
         """
         if self.question is None:
             return self.silence_us
+        from whenabouts_hardware.polling import UNANSWERED_MAX
+
         return UNANSWERED_MAX * (self.question.wait_us + self.question.pause_us)
 
     def dialogue(self, start: "tuple[bytes, ...] | None" = None) -> Dialogue:
         """What drives one reader of this kind; `start` replaces the commands of the kind by an operator's."""
         commands = self.start if start is None else start
         if self.question is not None:
+            from whenabouts_hardware.polling import Poll
+
             return Poll(commands, self.question)
         return Start(commands, self.silence_us)
 
@@ -130,7 +125,7 @@ def facts(kind: str) -> Reader:
         ValueError: unknown kind.
     """
     if kind == "m6e":
-        from whenabouts_hardware import m6e_frames as m6e
+        import whenabouts_hardware.m6e_frames as m6e
 
         cycle_us = 1000 * m6e.CYCLE_MS  # of START_CONTINUOUS
         return Reader(
@@ -145,7 +140,8 @@ def facts(kind: str) -> Reader:
             cycle_us=cycle_us,
         )
     if kind == "pn532":
-        from whenabouts_hardware import pn532_frames as pn532
+        import whenabouts_hardware.pn532_frames as pn532
+        from whenabouts_hardware.polling import Question
 
         return Reader(
             115200,
@@ -157,6 +153,7 @@ def facts(kind: str) -> Reader:
             question=Question(pn532.LIST_ONE_106A, ("targets",), PN532_WAIT_US, PN532_PAUSE_US, abort=pn532.ACK),
         )
     if kind == "uhfreader18":
+        from whenabouts_hardware.polling import Question
         from whenabouts_hardware.uhfreader18 import INVENTORY
 
         return Reader(
@@ -168,7 +165,7 @@ def facts(kind: str) -> Reader:
             question=Question(INVENTORY, ("tags", "no_tag"), UHF18_LATENCY_US, UHF18_GAP_US, parts=("more_tags",)),
         )
     if kind == "yrm100":
-        from whenabouts_hardware import yrm100
+        import whenabouts_hardware.yrm100 as yrm100
 
         start = (yrm100.STOP, yrm100.INVENTORY_ENDLESS)
         return Reader(115200, "yrm100", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE, start, YRM100_SILENCE_US)
@@ -177,86 +174,12 @@ def facts(kind: str) -> Reader:
         return Reader(9600, "line", {"midway": True}, LINE_LATENCY_US, source)
     if kind in ("rdm6300", "id12la"):
         return Reader(9600, kind, {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE)
-    raise _unknown(kind)
+    raise unknown(kind)
 
 
-def _unknown(kind: str) -> ValueError:
+def unknown(kind: str) -> ValueError:
+    """The error about a kind that there is none of."""
     return ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(sorted(KINDS))))
 
 
-_ATTRS = ("freq_khz", "gpio", "phase", "rssi")
-_ANTENNA_OF = {1: 1, 2: 2, 4: 3, 8: 4}  # of an antenna mask with one bit
-
-
-def sightings(kind: str, frame: Frame) -> "list[Sighting]":
-    """The tags that a frame of this kind of reader reports; none if it is damaged or speaks of something else.
-
-    Attributes of a UHF tag: rssi (dBm), antenna (transmitting port), freq_khz, phase (degrees), gpio, rssi_raw (of a
-    UHFReader288, which names no unit), as far as the reader sent them; of a card none. The key of a 125 kHz card is version
-    and id, ten digits, of a 13.56 MHz card its identifier. A sensor that sends lines has none (`observed`).
-
-    Raises:
-        ValueError: unknown kind.
-    """
-    if kind not in KINDS:
-        return _of_package(kind, frame)
-    if not frame.ok or kind == "line":
-        return []
-    if kind in ("rdm6300", "id12la"):
-        return [Sighting(frame.raw[1:11].decode().upper(), {}, None, 1)]
-    if kind == "pn532":
-        targets = frame.fields.get("targets")
-        return [_sighting(one["uid"]) for one in targets if "uid" in one] if isinstance(targets, list) else []
-    if kind == "uhfreader18":
-        return _of_inventory(frame)
-    if frame.kind == "tag":
-        return [_uhf(frame.fields)]
-    records = frame.fields["tags"] if frame.kind == "tags" else ()
-    return [_uhf(record) for record in records] if isinstance(records, list) else []
-
-
-def _of_package(kind: str, frame: Frame) -> "list[Sighting]":
-    reader = globals().get("READERS", {}).get(kind)
-    if reader is None or reader.sightings is None:
-        raise _unknown(kind)
-    found: list[Sighting] = reader.sightings(frame) if frame.ok else []
-    return found
-
-
-def _uhf(record: "dict[str, object]") -> Sighting:
-    attrs = {name: record[name] for name in _ATTRS if name in record}
-    antenna = record.get("antenna")
-    if isinstance(antenna, str):
-        attrs["antenna"] = int(antenna.split("/")[0])
-    return Sighting(str(record["epc"]).upper(), attrs, record.get("ts_ms"), record.get("read_count", 1))
-
-
-def _of_inventory(frame: Frame) -> "list[Sighting]":
-    if frame.kind == "active":
-        return [_sighting(frame.fields["epc"])]
-    records = frame.fields.get("tags")
-    if not isinstance(records, list):
-        return []
-    mask = frame.fields.get("antenna_mask")
-    found = []
-    for record in records:
-        attrs: dict[str, object] = {}
-        if "rssi" in record:
-            attrs["rssi_raw"] = record["rssi"]
-        if mask in _ANTENNA_OF:
-            attrs["antenna"] = _ANTENNA_OF[mask]
-        found.append(_sighting(record["epc"], attrs))
-    return found
-
-
-def _sighting(key: object, attrs: "dict[str, object] | None" = None) -> Sighting:
-    return Sighting(str(key).upper(), attrs or {}, None, 1)
-
-
-def is_anchor(frame: Frame) -> bool:
-    """Whether a search cycle of a Mercury reader begins as this frame's first byte leaves it: a keep-alive.
-
-    The milliseconds of the tags that follow count from there, to be trusted for one cycle: what follows a cycle without
-    a keep-alive counts from a later beginning that no frame tells.
-    """
-    return frame.ok and frame.kind == "keepalive"
+__all__ = ["GAP_US", "KINDS", "READERS", "Reader", "Sighting", "facts", "is_anchor", "sightings"]

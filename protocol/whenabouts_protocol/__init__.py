@@ -73,21 +73,6 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         """A name of `__all__`, or a submodule: MicroPython asks for those here too."""
-        module = _home(name)
-        try:
-            found = __import__(__name__ + "." + module, None, None, (name,))
-        except ImportError:
-            raise AttributeError(f"{__name__}: found no {name!r}") from None
-        return found if module == name else getattr(found, name)
+        from whenabouts_protocol.names import named
 
-    def _home(name):
-        """The module that a name of `__all__` lives in; another name is one itself."""
-        if name not in __all__:
-            return name
-        if name in ("Reading", "Interval", "VectorClock", "WireError"):
-            return {"Reading": "reading", "Interval": "interval", "VectorClock": "vector_clock"}.get(name, "errors")
-        if name[:5] in ("prob_", "ratio"):
-            return "probability"
-        if name.endswith("_batch"):
-            return "wire"
-        return "topics" if name in ("topic", "parse_topic", "subscription") else "messages"
+        return named(name)

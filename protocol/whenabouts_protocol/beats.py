@@ -1,22 +1,39 @@
 """Beats and acknowledgements, the messages that go to and fro all the time. Layout in `wire.cddl`.
 
-Apart from `messages`, which a board needs at its start alone; with it, what all these messages have in common: maps with the
+With what all messages but batches have in common: maps with the
 schema, site and gateway under the same keys as a batch, decoded under the same limits, and ending in WireError whatever the
 bytes.
 """
 
-from whenabouts_protocol import cbor
+from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.reading import CLOCK_STATES, INT64_MAX, INT64_MIN, check_origin
-from whenabouts_protocol.wire import K_BOOT, K_GATEWAY, K_SCHEMA, K_SITE, SCHEMA, read_head
+from whenabouts_protocol.layout import (
+    CLOCK_STATES,
+    INT64_MAX,
+    K_A,
+    K_B,
+    K_BOOT,
+    K_C,
+    K_D,
+    K_E,
+    K_F,
+    K_G,
+    K_GATEWAY,
+    K_H,
+    K_SCHEMA,
+    K_SITE,
+    MAX_BOOTS,
+    SCHEMA,
+    boots_in,
+    int_in,
+    list_in,
+    read_head,
+)
+from whenabouts_protocol.reading import INT64_MIN, check_origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed
-
-K_A, K_B, K_C, K_D, K_E, K_F, K_G, K_H = range(4, 12)
 
 
 class Message:
@@ -122,12 +139,12 @@ def decode_ack(data: bytes) -> Ack:
     """The acknowledgement in data. Raises WireError for anything else."""
     head = read_head(data)
     _check_origin(head, 0)
-    return Ack(head[K_SITE], head[K_GATEWAY], _boots(head, K_A))
+    return Ack(head[K_SITE], head[K_GATEWAY], boots_in(head, K_A))
 
 
 def encoded(m: "Any", fields: "dict[int, Any]", decode: "Any") -> bytes:
     fields[K_SCHEMA], fields[K_SITE], fields[K_GATEWAY] = SCHEMA, m.site, m.gateway
-    data = cbor.dumps(fields)
+    data = dumps(fields)
     decode(data)  # what this side would refuse to read it must not send
     return data
 
@@ -158,18 +175,6 @@ def _triples(boots: "Any") -> "list[list[int]]":
         raise WireError("boots: found no map from boot to first and last number") from None
 
 
-def _boots(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
-    boots: dict[int, int] = {}
-    for pair in list_in(head, key, MAX_BOOTS, "boots"):
-        if type(pair) is not list or len(pair) != 2:
-            raise WireError("boots: found an entry that is not [boot, number]")
-        boot = int_in(pair[0], 0, INT64_MAX, "boot")
-        if boot in boots:
-            raise WireError(f"boots: found boot {boot} twice")
-        boots[boot] = int_in(pair[1], 0, INT64_MAX, "number")
-    return boots
-
-
 def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
     ranges: dict[int, tuple[int, int]] = {}
     for entry in list_in(head, key, MAX_BOOTS, "boots"):
@@ -181,18 +186,3 @@ def _ranges(head: "dict[Any, Any]", key: int) -> "dict[int, tuple[int, int]]":
         last = int_in(entry[2], 0, INT64_MAX - 1, "last number")
         ranges[boot] = (int_in(entry[1], 0, last + 1, "first number"), last)
     return ranges
-
-
-def list_in(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[Any]":
-    value = head.get(key)
-    if type(value) is not list or len(value) > limit:
-        raise WireError(f"{what}: found no array of at most {limit} entries")
-    return value
-
-
-def int_in(value: "Any", low: int, high: int, what: str) -> int:
-    if type(value) is not int or not low <= value <= high:
-        raise WireError(
-            f"{what}: found {value if type(value) is int else type(value).__name__}, expected {low}..{high}"
-        )
-    return value

@@ -5,10 +5,10 @@ empty message withdraws them and clears the topic, which a gateway that is offli
 message without rules. Decoded under the limits of all messages, and ending in WireError whatever the bytes.
 """
 
-from whenabouts_protocol import cbor
+from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.layout import K_GATEWAY, K_SCHEMA, K_SITE, SCHEMA, read_head
 from whenabouts_protocol.reading import MAX_TEXT_BYTES, check_origin, is_text
-from whenabouts_protocol.wire import K_GATEWAY, K_SCHEMA, K_SITE, SCHEMA, read_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def encode_rules(site: str, gateway: str, rules: "list[CompiledRule]") -> bytes:
         WireError: a field is out of its range, or two rules have one derived stream.
     """
     rows = [_rule_row(rule) for rule in rules]
-    data = cbor.dumps({K_SCHEMA: SCHEMA, K_SITE: site, K_GATEWAY: gateway, _K_RULES: rows})
+    data = dumps({K_SCHEMA: SCHEMA, K_SITE: site, K_GATEWAY: gateway, _K_RULES: rows})
     decode_rules(data)  # what this side would refuse to read it must not send
     return data
 

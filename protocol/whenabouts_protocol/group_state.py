@@ -15,7 +15,7 @@ anew; states of different views are never compared.
 
 from hashlib import sha256
 
-from whenabouts_protocol import cbor
+from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.reading import check_origin, is_scalar, is_text
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ def view_number(members: "Members", departed: "Members | None" = None) -> int:
         for gateway, boot in entries:
             check_origin("-", gateway, boot)
         rows.append([[gateway, boot] for gateway, boot in entries])
-    return int.from_bytes(sha256(cbor.dumps(rows)).digest()[: VIEW_BITS // 8], "big")
+    return int.from_bytes(sha256(dumps(rows)).digest()[: VIEW_BITS // 8], "big")
 
 
 def attrs_of(

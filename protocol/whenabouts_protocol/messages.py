@@ -1,11 +1,6 @@
 """The other messages of a gateway: birth and status; beat and ack stand in `beats`. Layout in `wire.cddl`."""
 
 from whenabouts_protocol.beats import (
-    K_A,
-    K_B,
-    K_C,
-    K_D,
-    MAX_BOOTS,
     Ack,
     Beat,
     Message,
@@ -14,13 +9,23 @@ from whenabouts_protocol.beats import (
     encode_ack,
     encode_beat,
     encoded,
-    int_in,
-    list_in,
     origin_of,
 )
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.reading import INT64_MAX, KINDS, MAX_PROCESSES, MAX_TEXT_BYTES, is_text
-from whenabouts_protocol.wire import K_BOOT, read_head
+from whenabouts_protocol.layout import (
+    INT64_MAX,
+    K_A,
+    K_B,
+    K_BOOT,
+    K_C,
+    K_D,
+    KINDS,
+    MAX_BOOTS,
+    int_in,
+    list_in,
+    read_head,
+)
+from whenabouts_protocol.reading import MAX_PROCESSES, MAX_TEXT_BYTES, is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ start to start and never repeats, seq counts from 0 within a boot without gaps. 
 same reading.
 """
 
+from whenabouts_protocol.layout import CLOCK_STATES, INT64_MAX, KINDS
 from whenabouts_protocol.topics import is_name
 from whenabouts_protocol.utf8 import utf8
 
@@ -14,15 +15,12 @@ if TYPE_CHECKING:
 
     from whenabouts_protocol.interval import Interval
 
-KINDS = ("tag", "measure", "state", "absent", "gap")
 NO_EVENT_KINDS = ("gap", "absent")  # these say of a stream that nothing was there, or that it is not known
-CLOCK_STATES = ("bounded", "free-running", "unbounded")
 FIELDS = (
     "site", "gateway", "boot", "seq", "stream", "kind", "key", "value", "unit", "attrs",
     "t_min", "t_max", "clock_state", "vclock",
 )  # fmt: skip
 
-INT64_MAX = 0x7FFFFFFFFFFFFFFF
 INT64_MIN = -INT64_MAX - 1
 TIME_US_MAX = 1 << 62  # 146 000 years from 1970: differences and doubled middles of any two stamps fit an int64
 MAX_TEXT_BYTES = 256  # stream, key, unit, attribute name
@@ -209,3 +207,10 @@ def _fault(field: str, found: "Any", expected: str) -> ValueError:
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return ValueError(f"reading {field}: found {shown}, expected {expected}")
+
+
+__all__ = [
+    "CLOCK_STATES", "FIELDS", "INT64_MAX", "INT64_MIN", "KINDS", "MAX_ATTRS", "MAX_PROCESSES", "MAX_TEXT_BYTES",
+    "MAX_VALUE_BYTES", "NO_EVENT_KINDS", "TIME_US_MAX", "Reading", "check_observation", "check_origin", "check_reading",
+    "is_scalar", "is_text", "is_vclock",
+]  # fmt: skip

@@ -9,38 +9,35 @@ Rows hold differences to the row before (number, t_min), so readings may come in
 upper-case hexadecimal digits, as tags have, travels as bytes and costs half.
 """
 
-from whenabouts_protocol import cbor
+from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.reading import CLOCK_STATES, KINDS, Reading, check_reading
+from whenabouts_protocol.layout import (
+    CLOCK_STATES,
+    K_ATTRS,
+    K_BOOT,
+    K_GATEWAY,
+    K_KEYS,
+    K_ROWS,
+    K_SCHEMA,
+    K_SEQ,
+    K_SITE,
+    K_STREAMS,
+    K_T_MIN,
+    K_VCLOCKS,
+    KINDS,
+    MAX_MESSAGE_BYTES,
+    SCHEMA,
+    Dictionary,
+    check_size,
+    pack_key,
+)
+from whenabouts_protocol.reading import Reading, check_reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SCHEMA = 1  # major version: a decoder refuses any other
-MAX_MESSAGE_BYTES = 262144  # above this nothing is parsed: a gateway's batch of 50 is about a kilobyte
 MAX_BATCH_READINGS = 2000  # bounds what one message can make a receiver hold
-
-# Keys of the head; every message of the protocol has the first three.
-K_SCHEMA, K_SITE, K_GATEWAY, K_BOOT, K_SEQ, K_T_MIN, K_VCLOCKS, K_STREAMS, K_KEYS, K_ATTRS, K_ROWS = range(11)
-
-_HEX = "0123456789ABCDEF"
-
-
-class Dictionary:
-    """Distinct values in order of first appearance, each with its index."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._index: dict[Any, int] = {}
-
-    def index(self, value: "Any") -> int:
-        """Its index, a new one when it comes for the first time."""
-        found = self._index.get(value)
-        if found is None:
-            found = self._index[value] = len(self.values)
-            self.values.append(value)
-        return found
 
 
 def encode_batch(readings: "list[Reading]") -> bytes:
@@ -81,7 +78,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
                 row.extend([r.attrs[name] for name in names])
             rows.append(row)
             seq, t_min = r.seq + 1, r.t_min
-        message = cbor.dumps(
+        message = dumps(
             {
                 K_SCHEMA: SCHEMA,
                 K_SITE: first.site,
@@ -100,7 +97,7 @@ def encode_batch(readings: "list[Reading]") -> bytes:
         raise
     except (ValueError, TypeError, AttributeError) as error:
         raise WireError(f"batch: found a reading that has no wire form: {error}") from None
-    _check_size(message)
+    check_size(message)
     return message
 
 
@@ -117,33 +114,4 @@ def decode_batch(data: bytes) -> "list[Reading]":
     return readings_in(data)
 
 
-def read_head(data: bytes) -> "dict[Any, Any]":
-    """The map of any message of this protocol, its size and schema checked.
-
-    Raises:
-        WireError: too large, no map, or another schema.
-    """
-    _check_size(data)
-    head = cbor.loads(data)
-    if type(head) is not dict:
-        raise WireError(f"message: found {type(head).__name__}, expected a map")
-    schema = head.get(K_SCHEMA)
-    if type(schema) is not int or schema != SCHEMA:
-        shown = schema if type(schema) is int else "none"
-        raise WireError(f"message schema: found {shown}, expected {SCHEMA}; a newer gateway needs a newer receiver")
-    return head
-
-
-def _check_size(data: bytes) -> None:
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise WireError(f"message: found {len(data)} bytes, expected at most {MAX_MESSAGE_BYTES}")
-
-
-def pack_key(key: str) -> "str | bytes":
-    """A key as it travels."""
-    if len(key) % 2 or not key:
-        return key
-    for c in key:
-        if c not in _HEX:
-            return key
-    return bytes.fromhex(key)
+__all__ = ["MAX_BATCH_READINGS", "MAX_MESSAGE_BYTES", "decode_batch", "encode_batch"]

@@ -20,12 +20,16 @@ KINDS = {"presence": Presence, "threshold": Threshold}
 
 def replay(lines):
     """What each call gives, and the counters at the end of each case."""
-    detection = process = None
+    detection = process = calls = None
     for line in lines:
         row = json.loads(line)
         if isinstance(row, dict):
             detection = Detection([KINDS[kind](*arguments) for kind, arguments in row["conditions"]])
             process = GroupProcess("office", row["gateway"], row["boot"], row["peers"], detection, row["evidence_us"])
+            calls = {
+                "observe": process.observe, "advance": process.advance, "born": process.born, "stopped": process.stopped,
+                "removed": process.removed, "receive": process.receive,
+            }  # fmt: skip
             continue
         method, arguments = row
         if method == "end":
@@ -33,7 +37,7 @@ def replay(lines):
             continue
         if method == "receive":
             arguments[2] = bytes.fromhex(arguments[2])
-        result = getattr(process, method)(*arguments)
+        result = calls[method](*arguments)
         if method == "advance":
             result = [
                 [r.view, r.process, list(r.clock), r.earliest_us, r.latest_us, r.evidence, sorted(r.values.items())]

@@ -10,6 +10,7 @@ import gc
 import json
 import struct
 import sys
+import time
 
 gc.collect()
 BEFORE = gc.mem_alloc()
@@ -37,7 +38,7 @@ class Port:
     waiting = b""
 
     def read(self):
-        data, self.waiting = self.waiting[: run.READ_BYTES], self.waiting[run.READ_BYTES :]
+        data, self.waiting = self.waiting[:256], self.waiting[256:]
         return data
 
     def write(self, data):
@@ -110,10 +111,16 @@ CLOCK = [1000]
 PORT = Port()
 
 
+def now_us():
+    """The time of this script; the board's own is asked too, as there a simulated board collects."""
+    time.ticks_us()
+    return CLOCK[0]
+
+
 def made(kind, folder, more):
     """The board, with all that is replaced."""
     run.Tcp, run.Udp, run._open = Line, TimeServer, lambda port, baud: PORT
-    run.now_us_of_ticks = lambda: lambda: CLOCK[0]
+    run.now_us_of_ticks = lambda: now_us
     config = {
         "site": "bench", "gateway": "gw", "broker": {"host": "b"}, "ntp": {"host": "n"},
         "readers": [{"port": 0, "kind": kind, "stream": "gate/tags"}],
@@ -153,20 +160,23 @@ def stages(kind, folder, more):
     yield "connected", board
 
 
-if __name__ == "__main__":
+def main(argv):
+    """What the head of this file says."""
+    what, kind, folder, more = argv[1:]
     found = {}
-    for stage, board in stages(sys.argv[2], sys.argv[3], json.loads(sys.argv[4])):
-        if sys.argv[1] == "held":
-            found[stage] = held()
-        else:
-            found[stage] = board.ring.next_seq
-    if sys.argv[1] == "held":
+    for stage, board in stages(kind, folder, json.loads(more)):
+        found[stage] = held() if what == "held" else board.ring.next_seq
+    if what == "held":
         import micropython
 
         print(json.dumps(found))
         micropython.mem_info(1)
-    else:
-        store = board.agent.store
-        found["stored"], found["refused"] = board.agent.readers[0].readings - store.refused, store.refused
-        found["faults"], found["published"] = board.faults, Line.kinds
-        print(json.dumps(found))
+        return
+    store = board.agent.store
+    found["stored"], found["refused"] = board.agent.readers[0].readings - store.refused, store.refused
+    found["faults"], found["published"] = board.faults, Line.kinds
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv)

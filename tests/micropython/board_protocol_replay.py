@@ -17,6 +17,18 @@ from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.reading import FIELDS
 from whenabouts_protocol.wire import decode_batch, encode_batch
 
+ENCODE = {
+    "birth": messages.encode_birth,
+    "status": messages.encode_status,
+    "beat": messages.encode_beat,
+    "ack": messages.encode_ack,
+}
+DECODE = {
+    "birth": messages.decode_birth,
+    "status": messages.decode_status,
+    "beat": messages.decode_beat,
+    "ack": messages.decode_ack,
+}
 DECODERS = (
     decode_batch,
     messages.decode_birth,
@@ -52,7 +64,7 @@ def batch(data, fields):
 
 def message(kind, data):
     data = bytes.fromhex(data)
-    return getattr(messages, "encode_" + kind)(getattr(messages, "decode_" + kind)(data)) == data
+    return ENCODE[kind](DECODE[kind](data)) == data
 
 
 def hostile(data, expected):

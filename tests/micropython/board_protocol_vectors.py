@@ -8,25 +8,55 @@ from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.reading import Reading
 from whenabouts_protocol.wire import decode_batch, encode_batch
 
+ENCODE = {
+    "birth": messages.encode_birth,
+    "status": messages.encode_status,
+    "beat": messages.encode_beat,
+    "ack": messages.encode_ack,
+}
+DECODE = {
+    "birth": messages.decode_birth,
+    "status": messages.decode_status,
+    "beat": messages.decode_beat,
+    "ack": messages.decode_ack,
+}
+# Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
+NAMES = (
+    "boot",
+    "bound_us",
+    "build",
+    "clock_state",
+    "condition",
+    "frontier_us",
+    "gateway",
+    "group",
+    "landed",
+    "published",
+    "refused",
+    "site",
+    "spool_bytes",
+    "spool_readings",
+    "streams",
+    "unfit",
+    "view",
+)
 TYPES = {"birth": messages.Birth, "status": messages.Status, "beat": messages.Beat, "ack": messages.Ack}
 
 
 def check(row):
     data = bytes.fromhex(row["hex"])
     if "readings" in row:
-        readings = [Reading(**fields) for fields in row["readings"]]
+        readings = [Reading(**options) for options in row["readings"]]
         return encode_batch(readings) == data and decode_batch(data) == readings
     if "fields" in row:
-        fields = row["fields"]
+        options = row["fields"]
         for name in ("published", "landed"):
-            if name in fields:
-                fields[name] = {boot: tuple(n) if name == "published" else n for boot, n in fields[name]}
-        message = TYPES[row["type"]](**fields)
+            if name in options:
+                options[name] = {boot: tuple(n) if name == "published" else n for boot, n in options[name]}
+        assert all(name in NAMES for name in options)
+        message = TYPES[row["type"]](**options)
         kind = row["type"]
-        return (
-            getattr(messages, "encode_" + kind)(message) == data
-            and getattr(messages, "decode_" + kind)(data) == message
-        )
+        return ENCODE[kind](message) == data and DECODE[kind](data) == message
     try:
         decode_batch(data)
         return False

@@ -6,8 +6,8 @@ A line of the file: {"name": decoder, "mode": or null, "hex": stream, "cuts": si
 import json
 import sys
 
-from whenabouts_hardware import decoder
-from whenabouts_hardware.readers import is_anchor, sightings
+from whenabouts_hardware.decoders import decoder
+from whenabouts_hardware.sightings import is_anchor, sightings
 
 
 def decode(case):

@@ -2,17 +2,16 @@
 
 import importlib.util
 import json
-import os
 import random
 import subprocess
 import sys
 from pathlib import Path
 
 from support.edge_wire import arrivals, reads
+from support.micropython import run_on_board
 from support.paths import REPOSITORY
 
 SCRIPT = Path(__file__).parent / "edge_stamp_replay.py"
-HEAP = "192k"  # what a Pico W has left at boot
 BASE_US = 10 * 365 * 86400 * 1_000_000  # ten years of uptime: far beyond small integers of a board
 
 
@@ -56,22 +55,12 @@ def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path):
     cases.append({"args": [9600, 1000, 1000, 0], "calls": [*many, ["window", [0, 14]], ["window", [150, 164]]]})
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
-    run = subprocess.run(
-        [_tool("micropython"), "-X", f"heapsize={HEAP}", str(SCRIPT), str(path)],
-        env={
-            **os.environ,
-            "MICROPYPATH": ":".join(str(REPOSITORY / name) for name in ("protocol", "hardware", "edge")),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    found = [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
     spec = importlib.util.spec_from_file_location("edge_stamp_replay", SCRIPT)
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
     expected = [here.replay(case) for case in cases]
-    assert [json.loads(line) for line in run.stdout.splitlines()] == expected
+    assert found == expected
     assert any(results[-1] for results in expected)
     assert any("have not arrived" in str(r) or "bytes arrived" in str(r) for results in expected for r in results)
 

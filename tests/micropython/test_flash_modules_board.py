@@ -1,27 +1,31 @@
 """A board that has only what is flashed for one kind of reader decodes its frames: no module is missing, also late."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from support.board_files import ROOT
 from support.micropython import tool
 from support.reader_frames import published
 from whenabouts_edge.flash.boards import board
 from whenabouts_edge.flash.compiler import compiled
 from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
+from whenabouts_edge.flash.program import reduced
 
 SCRIPT = Path(__file__).with_name("flash_readers.py")
 
 
-def put(folder, names):
+def put(folder, names, kind):
     """The compiled modules, where a board has them."""
-    for name, path in names.items():
-        target = folder / place(name, path)
+    for name, source in reduced({**names, SCRIPT.stem: SCRIPT}, ROOT, [kind], []).items():
+        if name == SCRIPT.stem:
+            (folder / "main.py").write_text(source)
+            continue
+        target = folder / place(name, names[name])
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(compiled(path, place(name, path, ".py")))
+        target.write_bytes(compiled(source, name))
 
 
 def run(folder, kind):
@@ -29,7 +33,7 @@ def run(folder, kind):
     frames = [vector["hex"].replace(" ", "") for vector in published() if vector["protocol"] == kind]
     assert frames
     return subprocess.run(
-        [str(tool("micropython")), "-X", "heapsize=256k", str(shutil.copy(SCRIPT, folder / "main.py")), kind, *frames],
+        [str(tool("micropython")), "-X", "heapsize=256k", str(folder / "main.py"), kind, *frames],
         env={**os.environ, "MICROPYPATH": f"{folder}{os.pathsep}.frozen"},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
@@ -38,7 +42,7 @@ def run(folder, kind):
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_the_frames_of_a_kind_need_no_other_modules(kind, tmp_path):
     """Every published frame of its readers becomes what it becomes here, without an import that fails."""
-    put(tmp_path, needed(board("pico_w").modules, [kind], []))
+    put(tmp_path, needed(board("pico_w").modules, [kind], []), kind)
     done = run(tmp_path, kind)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split()[-1]) > 0
@@ -48,5 +52,5 @@ def test_a_missing_module_is_seen(tmp_path):
     """The check above can fail."""
     names = needed(board("pico_w").modules, ["line"], [])
     del names["whenabouts_hardware.observed"]
-    put(tmp_path, names)
+    put(tmp_path, names, "line")
     assert "ImportError" in run(tmp_path, "line").stdout

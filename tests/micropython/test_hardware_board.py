@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import random
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.micropython import run_on_board
 from support.paths import REPOSITORY
 from support.reader_frames import published
 from whenabouts_hardware import DECODERS
@@ -21,7 +21,6 @@ from whenabouts_hardware.yrm100 import tag_notice as yrm100_notice
 
 SCRIPT = Path(__file__).parent / "hardware_decode.py"
 MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))
-HEAP = "192k"  # what a Pico W has left at boot
 
 
 def _tool(name: str) -> str:
@@ -35,16 +34,7 @@ def _on_board(cases: list[dict], folder: Path) -> list[dict]:
     """What the VM makes of the cases."""
     path = folder / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
-    folders = ":".join(str(REPOSITORY / name) for name in ("protocol", "hardware", "edge"))
-    run = subprocess.run(
-        [_tool("micropython"), "-X", f"heapsize={HEAP}", str(SCRIPT), str(path)],
-        env={**os.environ, "MICROPYPATH": folders},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    return [json.loads(line) for line in run_on_board(SCRIPT, str(path)).splitlines()]
 
 
 def _here(cases: list[dict]) -> list[dict]:

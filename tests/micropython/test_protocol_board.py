@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from property import strategies as some
-from support.micropython import run_on_board, tool
+from support.micropython import run_from_checkout, run_on_board, tool
 from support.paths import REPOSITORY
 from support.vectors import rows
 from whenabouts_protocol import cbor, messages
@@ -160,7 +160,7 @@ def test_golden_vectors(tmp_path, name):
 
 def test_what_the_interpreter_lets_through_is_refused():
     """Surrogates, overlong forms, damaged readings; the order of a map does not matter there."""
-    assert run_on_board(HERE / "board_protocol_text.py").splitlines() == [
+    assert run_from_checkout(HERE / "board_protocol_text.py").splitlines() == [
         "implementation micropython lax True",
         "refused 7",
         "surrogate refused",

@@ -1,48 +1,45 @@
 """The files of a board as they are flashed: every module that it may load, compiled by mpy-cross."""
 
+import atexit
 import functools
-import subprocess
+import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from support.micropython import tool
-from support.paths import REPOSITORY
+from whenabouts_edge.flash.compiler import compiled
+from whenabouts_edge.flash.modules import ALL_KINDS, ALL_OPTIONS, imports, needed, place
+from whenabouts_edge.flash.plan import MAIN
+from whenabouts_edge.flash.program import reduced
 
-# Of the edge package what boards run; of the others everything.
-PATTERNS = (
-    "protocol/whenabouts_protocol/*.py",
-    "hardware/whenabouts_hardware/*.py",
-    "edge/whenabouts_edge/__init__.py",
-    "edge/whenabouts_edge/draft.py",
-    "edge/whenabouts_edge/reader.py",
-    "edge/whenabouts_edge/stamp.py",
-    "edge/whenabouts_edge/board/*.py",
-    "edge/whenabouts_edge/eager/__init__.py",
-    "edge/whenabouts_edge/eager/rules.py",
-    "edge/whenabouts_edge/group/*.py",
-)
-NOT_ON_BOARDS = {"edge/whenabouts_edge/group/host.py"}
-
-
-def compile_file(source: Path, target: Path) -> None:
-    """One module to bytecode.
-
-    Raises:
-        AssertionError: the cross compiler refuses it.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(tool("mpy-cross")), "-o", str(target), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, f"{source}: {done.stderr}"
+ROOT = "whenabouts_edge.board.run"
 
 
 @functools.cache
-def compiled_board() -> Path:
-    """A folder with all of them, made once in a run of the tests."""
-    folder = Path(tempfile.mkdtemp(prefix="whenabouts-board-"))
-    for pattern in PATTERNS:
-        for source in sorted(REPOSITORY.glob(pattern)):
-            name = source.relative_to(REPOSITORY)
-            if str(name) not in NOT_ON_BOARDS:
-                compile_file(source, folder.joinpath(*name.parts[1:]).with_suffix(".mpy"))
+def flashed_board(
+    kinds: tuple[str, ...], options: tuple[str, ...], script: "Path | None" = None, used: str = ""
+) -> Path:
+    """A folder with the program of a board as it is flashed, made once in a run of the tests.
+
+    script: runs there as a part of the program, and what it imports is there too. used: what others look up in the script.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="whenabouts-flashed-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    modules = needed([ROOT], kinds, options)
+    if script is not None:
+        modules = {**needed([ROOT, *imports(script, kinds, options)], kinds, options), script.stem: script}
+    for name, source in reduced(modules, ROOT, kinds, options, used).items():
+        if script is not None and name == script.stem:
+            (folder / script.name).write_text(source)
+            continue
+        target = folder / place(name, modules[name])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(compiled(source, name))
     return folder
+
+
+def board_for(config: "Mapping[str, Any]", script: "Path | None" = None) -> Path:
+    """The same for a configuration, all kinds of readers when it has none."""
+    kinds = {reader["kind"] for reader in config.get("readers", [])}
+    return flashed_board(tuple(sorted(kinds)) or ALL_KINDS, tuple(sorted(set(config) & set(ALL_OPTIONS))), script, MAIN)

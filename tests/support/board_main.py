@@ -6,28 +6,21 @@ out of the allocator too, and leaves the heap locked or the process hanging, whi
 
 import os
 import sys
-import time
 
 from whenabouts_edge.board import run
 
-
-class InterruptibleTime:
-    """The module `time`, with pauses that end in an interrupt once `path` is there."""
-
-    def __init__(self, path):
-        self._path = path
-
-    def __getattr__(self, name):
-        return getattr(time, name)
-
-    def sleep_ms(self, pause_ms):
-        time.sleep(pause_ms / 1000)
-        try:
-            os.stat(self._path)
-        except OSError:
-            return
-        raise KeyboardInterrupt
+step = run.Board.step
 
 
-run.time = InterruptibleTime(sys.argv[2])
+def interruptible(board):
+    """A step, and an interrupt behind it once the file is there."""
+    step(board)
+    try:
+        os.stat(sys.argv[2])
+    except OSError:
+        return
+    raise KeyboardInterrupt
+
+
+run.Board.step = interruptible
 run.forever(sys.argv[1])

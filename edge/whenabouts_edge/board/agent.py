@@ -13,10 +13,26 @@ from whenabouts_edge.board.mqtt import Mqtt
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
 from whenabouts_edge.reader import ReaderSession
-from whenabouts_protocol.beats import MAX_BOOTS, Beat, decode_ack, encode_beat
+from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.topics import topic
-from whenabouts_protocol.wire import encode_batch
+from whenabouts_protocol.layout import (
+    CLOCK_STATES,
+    K_A,
+    K_B,
+    K_BOOT,
+    K_C,
+    K_D,
+    K_E,
+    K_F,
+    K_G,
+    K_GATEWAY,
+    K_SCHEMA,
+    K_SITE,
+    MAX_BOOTS,
+    SCHEMA,
+    boots_in,
+    read_head,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +62,11 @@ class Agent:
     """
 
     def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int, rules: bytes = b"") -> None:
+        from whenabouts_protocol.topics import topic  # needed here alone
+
         self._config, self._ring = config, ring
         self._site, self._gateway = config["site"], config["gateway"]
+        self._topics = topic(self._site, self._gateway, "obs")[: -len("obs")]
         self.clock = Clock()
         self.exchange = Exchange(self.clock)
         self.readers = [ReaderSession(one, now_us) for one in config["readers"]]
@@ -82,7 +101,7 @@ class Agent:
 
     def _accept(self, drafts: "list[Draft]", now_us: int) -> None:
         if drafts:
-            if self.group is not None:
+            if "group" in self._config and self.group is not None:
                 self.group.stamp(drafts)
             self.store.accept(drafts, now_us)
 
@@ -99,7 +118,7 @@ class Agent:
 
             evidence_us = 1000 * config["commit_ms"]
             self.group = BoardGroup(config["group"], self._site, self._gateway, self._ring.boot, evidence_us)
-        if self.rules is not None or self.group is not None:
+        if "rules" in config or "group" in config:
             self.store.on_stored = self._stored
 
     def _stored(self, drafts: "list[Draft]", first_seq: int, now_us: int) -> None:
@@ -111,6 +130,8 @@ class Agent:
                 continue
             reading = self.store.reading(draft, first_seq + n, now_us)
             if draft.tell:
+                from whenabouts_protocol.wire import encode_batch
+
                 self._state = encode_batch([reading])
                 self._states = self._states[1 - UNTOLD_MAX :] + [self._state]  # noqa: RUF005
             if rules is not None and derives:
@@ -187,10 +208,10 @@ class Agent:
     def _message(self, name: str, payload: bytes, now_us: int) -> None:
         if name == self._topic("ack"):
             self._acknowledged(payload, now_us)
-        elif self.rules is not None and name == self._topic("rules"):
+        elif "rules" in self._config and self.rules is not None and name == self._topic("rules"):
             if self.rules.received(payload):
                 self._announce(now_us)
-        elif self.group is not None:
+        elif "group" in self._config and self.group is not None:
             self.group.heard(name, payload, now_us)
 
     def _connected(self, mqtt: Mqtt, now_us: int) -> None:
@@ -198,30 +219,34 @@ class Agent:
         self.connections += 1
         self.courier.restart()
         # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.
-        topics = self.group.topics if self.group is not None else []
-        if self.rules is not None:
+        topics = []
+        if "group" in self._config and self.group is not None:
+            topics = self.group.topics
+        if "rules" in self._config and self.rules is not None:
             topics.append(self._topic("rules"))
         topics.append(self._topic("ack"))
         for name in topics:
             mqtt.subscribe([name], now_us)
         mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
         mqtt.publish(self._topic("status"), self._statuses["online"], now_us, retain=True)
-        self._states = [self._state] if self._state else []
+        if "group" in self._config:
+            self._states = [self._state] if self._state else []
 
     def _acknowledged(self, payload: bytes, now_us: int) -> None:
         ring = self._ring
         try:
-            ack = decode_ack(payload)
+            head = read_head(payload)
+            landed = boots_in(head, K_A)
         except WireError:
             self.acks_refused += 1
             return
-        foreign = (ack.site, ack.gateway) != (self._site, self._gateway)
-        if foreign or ack.landed.get(ring.boot, -1) >= ring.next_seq:  # of numbers that were never given
+        foreign = (head.get(K_SITE), head.get(K_GATEWAY)) != (self._site, self._gateway)
+        if foreign or landed.get(ring.boot, -1) >= ring.next_seq:  # of numbers that were never given
             self.acks_refused += 1
             return
         forgotten = 0
-        for boot in sorted(ack.landed):
-            forgotten += ring.landed(boot, ack.landed[boot])
+        for boot in sorted(landed):
+            forgotten += ring.landed(boot, landed[boot])
         if forgotten:
             self.courier.landed(now_us)
 
@@ -237,12 +262,14 @@ class Agent:
                 self.lost(mqtt.ended, now_us)
             elif mqtt.connected:
                 self.courier.step(mqtt, self._topic("obs"), now_us)
-                while self._states and mqtt.room:
-                    mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
+                if "group" in self._config:
+                    while self._states and mqtt.room:
+                        mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
         if now_us - self._promise_us >= PROMISE_US:
             self._promise_us = now_us
             clear_us = self._clear_host_us()
-            self._detect(clear_us, now_us)
+            if "group" in self._config:
+                self._detect(clear_us, now_us)
             self._renew(clear_us)
         if now_us - self._beat_us >= 1000 * self._config["beat_ms"]:
             self._beat_us = now_us
@@ -276,7 +303,7 @@ class Agent:
             if store.gap_open:  # what was refused must be told before
                 self._pledge = None
                 return
-            if self.rules is not None and not pledge.derived:
+            if "rules" in self._config and self.rules is not None and not pledge.derived:
                 # What these derive came behind them, and is promised with them.
                 pledge.derived, pledge.accepted = True, store.accepted
                 self.rules.running.advance(pledge.frontier_us)
@@ -300,19 +327,21 @@ class Agent:
         mqtt, promised = self.mqtt, self._promised
         if mqtt is None or not mqtt.connected:
             return
-        beat = Beat(
-            self._site,
-            self._gateway,
-            self._ring.boot,
-            None if promised is None else promised.frontier_us,
-            {} if promised is None else promised.published,
-            self.clock.state(now_us),
-            self.clock.bound_us(now_us),
-            self._ring.readings,
-            self._ring.payload_bytes,
-            self.store.refused,  # what makes no reading among them: it is found out when it is stored
-        )
-        mqtt.publish(self._topic("beat"), encode_beat(beat), now_us, qos=0)
+        published = {} if promised is None else promised.published
+        beat = {  # as `beats.encode_beat` has it
+            K_SCHEMA: SCHEMA,
+            K_SITE: self._site,
+            K_GATEWAY: self._gateway,
+            K_BOOT: self._ring.boot,
+            K_A: None if promised is None else promised.frontier_us,
+            K_B: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
+            K_C: CLOCK_STATES.index(self.clock.state(now_us)),
+            K_D: self.clock.bound_us(now_us),
+            K_E: self._ring.readings,
+            K_F: self._ring.payload_bytes,
+            K_G: self.store.refused,  # what makes no reading among them: it is found out when it is stored
+        }
+        mqtt.publish(self._topic("beat"), dumps(beat), now_us, qos=0)
 
     def _announcement(self) -> bytes:
         """The birth as it is now; the first time also every status that will be told."""
@@ -324,10 +353,10 @@ class Agent:
         read = {r.stream: ("measure" if r.kind == "line" else "tag", r.unit) for r in self.readers}
         delay_us = DELAY_US + 1000 * self._config["commit_ms"]
         streams = [(name, read[name][0], read[name][1]) for name in sorted(read)]
-        if self.rules is not None:
+        if "rules" in self._config and self.rules is not None:
             streams += [(name, "measure", "[ppm]") for name in self.rules.streams]
         group, view = None, [gateway]
-        if self.group is not None:
+        if "group" in self._config and self.group is not None:
             streams.append((self.group.stream, "state", None))
             group, view = self.group.name, self.group.members
         told = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]
@@ -335,7 +364,7 @@ class Agent:
         return encode_birth(Birth(site, gateway, boot, told, group, view, self._config.get("build", "")))
 
     def _topic(self, leaf: str) -> str:
-        return topic(self._site, self._gateway, leaf)
+        return self._topics + leaf
 
 
 class _Pledge:

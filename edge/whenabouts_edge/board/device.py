@@ -1,4 +1,4 @@
-"""What only a board has: lamp, watchdog, Wi-Fi and real-time clock, thinly. Loaded only where configured."""
+"""What only a board has: UART, lamp, watchdog, Wi-Fi and real-time clock, thinly. Loaded only where configured."""
 
 import time
 
@@ -6,8 +6,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+READ_BYTES = 256  # of a UART at a time
 _UNIX_EPOCH_YEAR = 1970
 _SECONDS_TO_2000 = 946_684_800
+
+
+class Uart:
+    """A UART of the board; port: the arguments of `machine.UART` by name, and `id`."""
+
+    def __init__(self, port: "dict[str, Any]", baud: int) -> None:
+        import machine  # type: ignore[import-not-found,unused-ignore]  # boards alone have it
+
+        options = dict(port)
+        number, rxbuf = options.pop("id"), options.pop("rxbuf", 1024)
+        self._uart = machine.UART(number, baud, rxbuf=rxbuf, timeout=0, **options)
+
+    def read(self) -> bytes:
+        """Up to READ_BYTES bytes that have come."""
+        return self._uart.read(READ_BYTES) or b""
+
+    def write(self, data: bytes) -> None:
+        """Hand over a command."""
+        self._uart.write(data)
 
 
 class Lamp:

@@ -25,7 +25,11 @@ LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answe
 IDLE_MS = 1  # pause of `forever` between steps
 # Needed at the start and seldom later: their code is let go, some 7 kB.
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
-SELDOM = ("whenabouts_edge.board.config", "whenabouts_protocol.messages")
+SELDOM = (
+    "whenabouts_edge.board.config", "whenabouts_hardware.decoders", "whenabouts_hardware.readers",
+    "whenabouts_protocol.beats", "whenabouts_protocol.messages", "whenabouts_protocol.reading", "whenabouts_protocol.topics",
+    "whenabouts_protocol.wire",
+)  # fmt: skip
 
 
 class Terminal:
@@ -49,25 +53,6 @@ class Terminal:
     def write(self, data: bytes) -> None:
         """Hand over a command."""
         self._file.write(data)
-
-
-class Uart:
-    """A UART of the board; port: the arguments of `machine.UART` by name, and `id`."""
-
-    def __init__(self, port: "dict[str, Any]", baud: int) -> None:
-        import machine  # type: ignore[import-not-found]  # boards alone have it
-
-        options = dict(port)
-        number, rxbuf = options.pop("id"), options.pop("rxbuf", 1024)
-        self._uart = machine.UART(number, baud, rxbuf=rxbuf, timeout=0, **options)
-
-    def read(self) -> bytes:
-        """Up to READ_BYTES bytes that have come."""
-        return self._uart.read(READ_BYTES) or b""
-
-    def write(self, data: bytes) -> None:
-        """Hand over a command."""
-        self._uart.write(data)
 
 
 def now_us_of_ticks() -> "Any":
@@ -136,7 +121,7 @@ class Board:
         """
         for n in range(len(self._ports)):
             self._guarded(lambda n=n: self._serve(n))
-        if self._radio is not None:
+        if "wifi" in self._config:
             self._guarded(self._serve_radio)
         if self._has_network:
             self._guarded(self._ask_time)
@@ -182,7 +167,7 @@ class Board:
             works = self._works and not store.fails
             if self._watch.feeds(now_us, works, store.is_due(now_us), store.settled):
                 self._watchdog.feed()
-        if self._lamp is not None:
+        if "led" in self._config:
             from whenabouts_edge.board import lamp
 
             if not self._works or store.fails or store.refused != self._refused:
@@ -299,7 +284,11 @@ def _make_folder(path: str) -> None:
 
 
 def _open(port: "Any", baud: int) -> "Any":
-    return Uart(port, baud) if type(port) is dict else Terminal(port)
+    if type(port) is not dict:
+        return Terminal(port)
+    from whenabouts_edge.board.device import Uart
+
+    return Uart(port, baud)
 
 
 def _content(path: str) -> bytes:
@@ -324,7 +313,10 @@ def _let_go(names: "tuple[str, ...]") -> None:
     for name in names:
         if sys.modules.pop(name, None) is not None:
             package, _, module = name.rpartition(".")
-            delattr(sys.modules[package], module)
+            try:
+                delattr(sys.modules[package], module)
+            except (AttributeError, KeyError):
+                pass  # memory ended while it was loaded: its package never got it
     gc.collect()
 
 

@@ -8,7 +8,6 @@ clock; so the first readings after a start wait for the first answer of a time s
 from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX
 from whenabouts_edge.draft import Draft
-from whenabouts_protocol.reading import Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +15,10 @@ if TYPE_CHECKING:
 
     from whenabouts_edge.board.ring import Ring
     from whenabouts_edge.board.sntp import Clock
+    from whenabouts_protocol.reading import Reading
 
 BATCH_MAX = 32
-WAITING_MAX = 96  # drafts in memory, some 12 kB on a board; more are refused
+WAITING_MAX = 72  # drafts in memory, some 6 kB on a board; more are refused
 UNDATED_US = 600_000_000  # drafts wait for the first answer of a time server no longer
 ROW_BYTES_MIN = 8  # in a message, beside its texts
 RETRY_US = 1_000_000  # between attempts to tell a gap
@@ -112,8 +112,10 @@ class Store:
             else:
                 self.settled += 1
 
-    def reading(self, draft: Draft, seq: int, now_us: int) -> Reading:
+    def reading(self, draft: Draft, seq: int, now_us: int) -> "Reading":
         """What a draft becomes with this number. Raises ValueError when it is no reading."""
+        from whenabouts_protocol.reading import Reading
+
         t_min, t_max, clock_state = self._stamp(draft, now_us)
         return Reading(
             site=self._site,

@@ -31,9 +31,7 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
     Raises:
         ModuleNotFoundError: a root, or a module imported by one, is not there.
     """
-    names = {*kinds, *(READERS[kind].decoder for kind in kinds)}
-    others = frozenset({*ALL_KINDS, *DECODERS} - names)
-    absent = frozenset(ALL_OPTIONS) - frozenset(options)
+    kinds, options = frozenset(kinds), frozenset(options)
     found: dict[str, Path] = {}
     waiting = [name for root in roots for name in _with_packages(root)]
     while waiting:
@@ -44,7 +42,7 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
         if path is None:
             raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
         found[name] = path
-        for imported in _imports(path, others, absent):
+        for imported in imports(path, kinds, options):
             waiting += [part for part in _with_packages(imported) if part not in found]
     return {name: found[name] for name in sorted(found)}
 
@@ -79,14 +77,16 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def _imports(path: Path, others: frozenset[str], absent: frozenset[str]) -> Iterator[str]:
-    """Modules of ours that the code in a file imports when it runs without the other kinds and the absent options."""
+def imports(path: Path, kinds: Collection[str], options: Collection[str]) -> Iterator[str]:
+    """Modules of ours that the code in a file imports when it runs with these kinds and options alone."""
     waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and _is_left_out(node.test, others, absent):
+        if isinstance(node, ast.If) and left_out(node.test, kinds, options):
             waiting += node.orelse
             continue
+        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
+            continue  # names of a package on demand: boards import from where they are made
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] in SHARED)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in SHARED:
@@ -96,17 +96,26 @@ def _imports(path: Path, others: frozenset[str], absent: frozenset[str]) -> Iter
         waiting += ast.iter_child_nodes(node)
 
 
-def _is_left_out(test: ast.expr, others: frozenset[str], absent: frozenset[str]) -> bool:
-    """Whether a condition is the type checker's, or asks for one of these kinds and no other, or for an absent option."""
+def left_out(test: ast.expr, kinds: Collection[str], options: Collection[str]) -> bool:
+    """Whether a condition is the type checker's, or asks for other kinds alone, or for an option that is absent."""
     if isinstance(test, ast.Name):
         return test.id == "TYPE_CHECKING"
+    if isinstance(test, ast.BoolOp):
+        found = [left_out(one, kinds, options) for one in test.values]
+        return any(found) if isinstance(test.op, ast.And) else all(found)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.In):
         return False
     if isinstance(test.left, ast.Constant):
-        return isinstance(test.ops[0], ast.In) and test.left.value in absent
+        absent = test.left.value in ALL_OPTIONS and test.left.value not in options
+        return isinstance(test.ops[0], ast.In) and absent
     right = test.comparators[0]
     asked = right.elts if isinstance(right, ast.Tuple) else [right]
-    return bool(asked) and all(isinstance(one, ast.Constant) and one.value in others for one in asked)
+    return bool(asked) and all(isinstance(one, ast.Constant) and one.value in _others(kinds) for one in asked)
+
+
+def _others(kinds: Collection[str]) -> set[str]:
+    """The other kinds and their decoders."""
+    return {*ALL_KINDS, *DECODERS} - {*kinds, *(READERS[kind].decoder for kind in kinds)}
 
 
 def _home(package: str, name: str) -> Iterator[str]:

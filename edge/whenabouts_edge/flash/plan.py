@@ -17,6 +17,19 @@ from whenabouts_edge.flash.provision import KEY_PATH, SEGMENT_BYTES
 LIB = "/lib"
 CONFIG_PATH, MAIN_PATH = "/board.json", "/main.py"
 HOLD_PATH = "/hold"  # asks the main program once to start no agent, whose watchdog nothing can stop
+MAIN = f"""# Written by `whenabouts-edge flash`.
+import os
+
+try:
+    os.remove("{HOLD_PATH}")  # flashing asks once for a start without the agent and its watchdog
+    held = True
+except OSError:
+    held = False
+if not held:
+    from whenabouts_edge.board.run import forever
+
+    forever("{CONFIG_PATH}")
+"""
 MPY_VERSION = 6  # of the format that mpy-cross makes; a board's firmware reads one
 OVERHEAD_BLOCKS = 4  # of a file system of this size: superblocks, and one to write before another is given back
 FOLDER_BLOCKS = 2
@@ -82,20 +95,8 @@ def contents(modules: Mapping[str, bytes], config: bytes, others: Mapping[str, b
     files that the configuration names, by path.
     """
     files = [File(f"{LIB}/{place}", modules[place]) for place in sorted(modules)]
-    main = (
-        "# Written by `whenabouts-edge flash`.\n"
-        "import os\n\n"
-        "try:\n"
-        f'    os.remove("{HOLD_PATH}")  # flashing asks once for a start without the agent and its watchdog\n'
-        "    held = True\n"
-        "except OSError:\n"
-        "    held = False\n"
-        "if not held:\n"
-        "    from whenabouts_edge.board.run import forever\n\n"
-        f'    forever("{CONFIG_PATH}")\n'
-    )
     files += [File(path, others[path], secret=path == KEY_PATH) for path in sorted(others)]
-    return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, main.encode())]
+    return [*files, File(CONFIG_PATH, config, secret=True), File(MAIN_PATH, MAIN.encode())]
 
 
 def plan(files: Iterable[File], seen: Seen) -> Plan:

@@ -1,0 +1,106 @@
+"""What all messages are laid out by: keys of their heads, codes of words, dictionaries, and the reading of a head.
+
+Apart from the messages themselves, as a board writes its own and reads acknowledgements alone. Layout in `wire.cddl`.
+"""
+
+from whenabouts_protocol.cbor import loads
+from whenabouts_protocol.errors import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Words that travel as their place in these.
+KINDS = ("tag", "measure", "state", "absent", "gap")
+CLOCK_STATES = ("bounded", "free-running", "unbounded")
+
+SCHEMA = 1  # major version: a decoder refuses any other
+MAX_MESSAGE_BYTES = 262144  # above this nothing is parsed: a gateway's batch of 50 is about a kilobyte
+MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed
+INT64_MAX = 0x7FFFFFFFFFFFFFFF
+
+# Keys of the head; every message of the protocol has the first three.
+K_SCHEMA, K_SITE, K_GATEWAY, K_BOOT, K_SEQ, K_T_MIN, K_VCLOCKS, K_STREAMS, K_KEYS, K_ATTRS, K_ROWS = range(11)
+# Keys of what other messages say.
+K_A, K_B, K_C, K_D, K_E, K_F, K_G, K_H = range(4, 12)
+
+_HEX = "0123456789ABCDEF"
+
+
+class Dictionary:
+    """Distinct values in order of first appearance, each with its index."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._index: dict[Any, int] = {}
+
+    def index(self, value: "Any") -> int:
+        """Its index, a new one when it comes for the first time."""
+        found = self._index.get(value)
+        if found is None:
+            found = self._index[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+
+def read_head(data: bytes) -> "dict[Any, Any]":
+    """The map of any message of this protocol, its size and schema checked.
+
+    Raises:
+        WireError: too large, no map, or another schema.
+    """
+    check_size(data)
+    head = loads(data)
+    if type(head) is not dict:
+        raise WireError(f"message: found {type(head).__name__}, expected a map")
+    schema = head.get(K_SCHEMA)
+    if type(schema) is not int or schema != SCHEMA:
+        shown = schema if type(schema) is int else "none"
+        raise WireError(f"message schema: found {shown}, expected {SCHEMA}; a newer gateway needs a newer receiver")
+    return head
+
+
+def check_size(data: bytes) -> None:
+    """Raise WireError for a message that is too large."""
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise WireError(f"message: found {len(data)} bytes, expected at most {MAX_MESSAGE_BYTES}")
+
+
+def pack_key(key: str) -> "str | bytes":
+    """A key as it travels."""
+    if len(key) % 2 or not key:
+        return key
+    for c in key:
+        if c not in _HEX:
+            return key
+    return bytes.fromhex(key)
+
+
+def boots_in(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
+    """The number of each boot under a key. Raises WireError when there is no such list."""
+    boots: dict[int, int] = {}
+    for pair in list_in(head, key, MAX_BOOTS, "boots"):
+        if type(pair) is not list or len(pair) != 2:
+            raise WireError("boots: found an entry that is not [boot, number]")
+        boot = int_in(pair[0], 0, INT64_MAX, "boot")
+        if boot in boots:
+            raise WireError(f"boots: found boot {boot} twice")
+        boots[boot] = int_in(pair[1], 0, INT64_MAX, "number")
+    return boots
+
+
+def list_in(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[Any]":
+    """The list under a key, of at most `limit` entries. Raises WireError when there is none."""
+    value = head.get(key)
+    if type(value) is not list or len(value) > limit:
+        raise WireError(f"{what}: found no array of at most {limit} entries")
+    return value
+
+
+def int_in(value: "Any", low: int, high: int, what: str) -> int:
+    """The value, an integer from low to high. Raises WireError when it is none."""
+    if type(value) is not int or not low <= value <= high:
+        raise WireError(
+            f"{what}: found {value if type(value) is int else type(value).__name__}, expected {low}..{high}"
+        )
+    return value
