@@ -9,5 +9,12 @@ import gc
 
 COLLECT_BYTES = 4096  # allocated between collections
 
-if hasattr(gc, "threshold"):  # MicroPython
-    gc.threshold(COLLECT_BYTES)
+_IS_SHORT = hasattr(gc, "threshold")  # MicroPython
+if _IS_SHORT:
+    gc.threshold(COLLECT_BYTES)  # type: ignore[attr-defined,unused-ignore]
+
+
+def tidy() -> None:
+    """Collect now, where memory is short: amid work that leaves kilobytes behind, and may find none for its next piece."""
+    if _IS_SHORT:
+        gc.collect()
