@@ -37,7 +37,7 @@ def joined(trees: Mapping[str, ast.Module], root: str) -> Trees:
     for name in (one for one in order if one in inside):
         for statement in _WithoutImports(root).visit(trees[name]).body:
             line = ast.unparse(statement) if isinstance(statement, ast.Import | ast.ImportFrom) else ""
-            if not _is_text(statement) and line not in imports:
+            if line not in imports:
                 body.append(statement)
                 imports |= {line} - {""}
     return {**{name: tree for name, tree in trees.items() if name not in inside}, root: ast.Module(body, [])}
@@ -139,7 +139,3 @@ class _WithoutImports(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> "ast.ImportFrom | None":
         return None if node.module == self._module else node
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
