@@ -2,7 +2,8 @@
 
 `agent` joins the cores (`ticks`, `sntp`, `ring`, `mqtt`, `whenabouts_edge.reader`, `store`, `courier`), which hold no port,
 socket, file or clock; `run` is their driver, with `flash` and `net`. Nothing is loaded here: memory is short, and from here
-on it is collected often, so that what is free stays in one piece.
+on it is collected often, so that what is free stays in one piece. Work that leaves kilobytes behind calls `tidy` on its way:
+a collection alone where the firmware thinks of one may come too late.
 """
 
 import gc

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from whenabouts_protocol.reading import Reading
 
 BATCH_MAX = 32
-WAITING_MAX = 72  # drafts in memory, some 6 kB on a board; more are refused
+WAITING_MAX = 72  # drafts in memory, some 5 kB on a board; more are refused
 UNDATED_US = 600_000_000  # drafts wait for the first answer of a time server no longer
 ROW_BYTES_MIN = 8  # in a message, beside its texts
 RETRY_US = 1_000_000  # between attempts to tell a gap
