@@ -17,6 +17,7 @@ class Draft:
     group that it carries. tell: a state that the peers are told once it is stored.
     """
 
+    kind = "tag"
     key: "str | None" = None
     value: "Any" = None
     unit: "str | None" = None
@@ -36,8 +37,10 @@ class Draft:
         unit: "str | None" = None,
         attrs: "dict[str, Any] | None" = None,
     ) -> None:
-        self.stream, self.kind = stream, kind
+        self.stream = stream
         self.earliest_us, self.width_us = earliest_us, latest_us - earliest_us
+        if kind != "tag":
+            self.kind = kind
         if key is not None:
             self.key = key
         if value is not None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # Words that travel as their place in these.
 KINDS = ("tag", "measure", "state", "absent", "gap")
 CLOCK_STATES = ("bounded", "free-running", "unbounded")
+CONDITIONS = ("online", "offline", "stopped")  # offline is the last will, stopped an orderly end
 
 SCHEMA = 1  # major version: a decoder refuses any other
 MAX_MESSAGE_BYTES = 262144  # above this nothing is parsed: a gateway's batch of 50 is about a kilobyte

@@ -13,6 +13,7 @@ from whenabouts_protocol.beats import (
 )
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
+    CONDITIONS,
     INT64_MAX,
     K_A,
     K_B,
@@ -48,7 +49,6 @@ __all__ = [
     "MAX_STREAMS",
     "MAX_BOOTS",
 ]
-CONDITIONS = ("online", "offline", "stopped")  # offline is the last will, stopped an orderly end
 MAX_STREAMS = 256  # of one gateway
 
 

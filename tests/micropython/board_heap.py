@@ -1,7 +1,7 @@
 """On the board's VM: what a board's whole program holds in memory, and that it works in a hard heap.
 
 argv: `held` or `work`, kind of reader, folder for the flash, and JSON that the configuration is changed by. The program is
-`run.Board`; ports, sockets and time are replaced, nothing else. `held` prints bytes as JSON after each stage, then a map of
+`run.opened`; ports, sockets and time are replaced, nothing else. `held` prints bytes as JSON after each stage, then a map of
 the heap. `work` prints what was published in a long run through all stages: readings without the time, with a full store,
 a broker that comes late, everything taken.
 """
@@ -127,7 +127,7 @@ def made(kind, folder, more):
         "ring": {"folder": folder, "segments": 4, "segment_bytes": 8192},
     }  # fmt: skip
     config.update(more)
-    return run.Board(config)
+    return run.opened(config)
 
 
 def steps(board, count, frame=None):

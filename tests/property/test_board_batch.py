@@ -74,12 +74,6 @@ def test_good_drafts_do_give_messages():
     assert Batches("hall", "gw", 7 << 32, len(message) - 1).encoded(batch, 3, lambda draft: draft.stamp) is None
 
 
-def test_names_that_are_none_are_refused_at_once():
-    """Not with the first reading."""
-    with pytest.raises(ValueError, match="reading site"):
-        Batches("a/b", "gw", 1, 100)
-
-
 @given(st.lists(st.binary(max_size=5), max_size=10), st.integers(0, 20))
 def test_a_buffer_takes_what_fits(pieces, size):
     """What would not fit is refused whole; what was written stays."""

@@ -28,7 +28,7 @@ BOARDS_HAVE = STANDARD | {
     "sys", "time", "uctypes", "vfs",
 }  # fmt: skip
 DRIVERS = {"whenabouts_edge.board"} | {
-    f"whenabouts_edge.board.{name}" for name in ("device", "flash", "net", "run", "tls")
+    f"whenabouts_edge.board.{name}" for name in ("device", "flash", "net", "run", "terminal", "tls")
 }
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.board_flash import CutFlash
 from whenabouts_edge.board import device, lamp
 from whenabouts_edge.board.ring import Ring
-from whenabouts_edge.board.run import Board
+from whenabouts_edge.board.run import opened
 from whenabouts_edge.board.sntp import Clock, Sample
 from whenabouts_edge.board.store import Store
 from whenabouts_edge.board.watch import STUCK_US, Watch
@@ -270,7 +270,7 @@ def test_a_board_with_devices_goes_through_its_conditions(board_modules, tmp_pat
     lamp       no wifi   no clock    no wifi     (there is no time server)
     watchdog   fed after every step
     """
-    board = Board({
+    board = opened({
         "site": "a", "gateway": "b", "broker": {"host": "127.0.0.1", "port": 1}, "ntp": {"host": "127.0.0.1", "port": 9},
         "readers": [{"port": "/dev/null", "kind": "rdm6300", "stream": "s"}], "led": "LED", "watchdog_s": 8,
         "wifi": {"ssid": "hall", "password": "secret"}, "ring": {"folder": str(tmp_path / "f"), "segment_bytes": 4096},
@@ -307,7 +307,7 @@ def test_a_board_with_devices_goes_through_its_conditions(board_modules, tmp_pat
 
 def test_a_lamp_tells_of_faults_and_readings_refused(board_modules, tmp_path):
     """For ten seconds; a watchdog that is not fed bites."""
-    board = Board({
+    board = opened({
         "site": "a", "gateway": "b", "broker": {"host": "127.0.0.1", "port": 1}, "ntp": {"host": "127.0.0.1", "port": 9},
         "readers": [{"port": "/dev/null", "kind": "rdm6300", "stream": "s"}], "led": 2, "watchdog_s": 1,
         "ring": {"folder": str(tmp_path / "f"), "segments": 2, "segment_bytes": 4096},

@@ -10,9 +10,10 @@ from support.board_config import config
 from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.flash import Flash
-from whenabouts_edge.board.run import READ_BYTES, Board, Terminal
+from whenabouts_edge.board.run import opened
 from whenabouts_edge.board.sntp import Sample
 from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX
+from whenabouts_edge.board.terminal import READ_BYTES, Terminal
 
 S = 1_000_000
 
@@ -58,7 +59,7 @@ def test_memory_that_runs_out_once_loses_nothing_that_waits(tmp_path, monkeypatc
     """The write that found no memory is tried again; the step ends as it should, and the fault is counted."""
     master, slave = os.openpty()
     tty.setraw(slave)
-    board = Board(config(
+    board = opened(config(
         readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}], commit_ms=0,
         ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
     ))  # fmt: skip
@@ -92,7 +93,7 @@ def test_a_board_goes_on_without_network(tmp_path):
         ntp={"host": "nowhere.invalid"},
         ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
     )
-    board = Board(given)
+    board = opened(given)
     os.write(master, b"\x02100086F44426\x03" * 100)
     until = time.monotonic() + 20
     while not board.ring.readings and time.monotonic() < until:

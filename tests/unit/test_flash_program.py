@@ -180,6 +180,20 @@ def test_a_name_that_means_two_things_keeps_its_module_apart():
     assert set(joined(trees, "run")) == {"run", "two", "three"}
 
 
+def test_what_a_decoder_needs_is_joined_though_it_is_loaded_later():
+    """The module that loads it is not: it is let go after use, and takes it from the joined one."""
+    trees = {
+        "run": ast.parse("def go():\n    from whenabouts_hardware.decoders import make\n    return make()"),
+        "whenabouts_hardware.decoders": ast.parse("def make():\n    from two import A\n    return A"),
+        "two": ast.parse("from three import A"),
+        "three": ast.parse("A = [2]"),
+    }
+    found = joined(trees, "run")
+    assert set(found) == {"run", "whenabouts_hardware.decoders"}
+    assert "from run import A" in ast.unparse(found["whenabouts_hardware.decoders"])
+    assert ast.unparse(found["run"]).startswith("A = [2]")
+
+
 def test_modules_that_import_each_other_are_refused():
     """There is no order for them."""
     trees = {"run": ast.parse("from one import a"), "one": ast.parse("from run import b")}

@@ -58,15 +58,13 @@ class Agent:
     write to. problem: why there is none, or ''. births: how many were made; the modules that only they need may go then.
 
     Raises:
-        ValueError: a reader that does not exist, names that are no topic levels, or rules of another gateway.
+        ValueError: a reader that does not exist, or rules of another gateway.
     """
 
     def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int, rules: bytes = b"") -> None:
-        from whenabouts_protocol.topics import topic  # needed here alone
-
         self._config, self._ring = config, ring
         self._site, self._gateway = config["site"], config["gateway"]
-        self._topics = topic(self._site, self._gateway, "obs")[: -len("obs")]
+        self._topics = ""
         self.clock = Clock()
         self.exchange = Exchange(self.clock)
         self.readers = [ReaderSession(one, now_us) for one in config["readers"]]
@@ -82,12 +80,24 @@ class Agent:
         self._state = b""  # the newest
         self.births = 0
         self._statuses: dict[str, bytes] = {}
-        self._birth = self._announcement()
+        self._birth = b""
         self._next_try_us = now_us
         self._pause_us = RECONNECT_US_MIN
         self._beat_us = self._save_us = self._promise_us = now_us
         self._pledge: _Pledge | None = None
         self._promised: _Pledge | None = None
+
+    def prepare(self) -> None:
+        """Make what is told with every connection, if it is not there yet. Apart from the rest, as it takes memory.
+
+        Raises:
+            ValueError: names that are no topic levels, or a stream that cannot be told of.
+        """
+        if not self._birth:
+            from whenabouts_protocol.topics import topic  # needed here alone
+
+            self._topics = topic(self._site, self._gateway, "obs")[: -len("obs")]
+            self._birth = self._announcement()
 
     # Ports.
 
@@ -168,6 +178,7 @@ class Agent:
 
     def begin(self, now_us: int) -> None:
         """A line to the broker is open."""
+        self.prepare()
         broker = self._config["broker"]
         password = broker.get("password")
         self.mqtt = Mqtt(
@@ -345,11 +356,11 @@ class Agent:
 
     def _announcement(self) -> bytes:
         """The birth as it is now; the first time also every status that will be told."""
-        from whenabouts_protocol.messages import CONDITIONS, Birth, Status, encode_birth, encode_status
+        from whenabouts_edge.board.announce import birth, statuses
 
         site, gateway, boot = self._site, self._gateway, self._ring.boot
         if not self._statuses:
-            self._statuses = {name: encode_status(Status(site, gateway, boot, name)) for name in CONDITIONS}
+            self._statuses = statuses(site, gateway, boot)
         read = {r.stream: ("measure" if r.kind == "line" else "tag", r.unit) for r in self.readers}
         delay_us = DELAY_US + 1000 * self._config["commit_ms"]
         streams = [(name, read[name][0], read[name][1]) for name in sorted(read)]
@@ -361,7 +372,7 @@ class Agent:
             group, view = self.group.name, self.group.members
         told = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]
         self.births += 1
-        return encode_birth(Birth(site, gateway, boot, told, group, view, self._config.get("build", "")))
+        return birth(site, gateway, boot, told, group, view, self._config.get("build", ""))
 
     def _topic(self, leaf: str) -> str:
         return self._topics + leaf

@@ -5,6 +5,7 @@ That needs 32 readings and their rows at once, some 16 kB on a board. Here there
 time. The checks of a reading are the same; they are loaded when a draft comes that is not a plain tag or gap.
 """
 
+from whenabouts_edge.board import tidy
 from whenabouts_protocol.cbor import write, write_head
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import CLOCK_STATES, KINDS, SCHEMA, Dictionary, pack_key
@@ -18,54 +19,56 @@ if TYPE_CHECKING:
 _FIELDS = 11  # of the head, with the rows as its last
 _ROW_FIXED = 8
 _ARRAY, _MAP = 0x80, 0xA0
-_PLAIN_US_MAX = 1 << 60
+_TIDY_ROWS = 4  # leave some 2 kB behind
+_BYTES = 1024  # what a batch of badges takes
+_PLAIN_US_MIN, _PLAIN_US_MAX = -(1 << 60), 1 << 60
 _PLAIN_TEXT_MAX = 64  # characters: 256 bytes at most
 
 
 class Buffer:
-    """A bytearray of fixed size, as far as writing needs one. Raises WireError when it is full."""
+    """As much of a bytearray as writing needs. It grows with what is written, up to size_max; then WireError is raised."""
 
-    def __init__(self, size: int) -> None:
-        self._data = bytearray(size)
-        self._size = 0
+    def __init__(self, size_max: int) -> None:
+        self._size_max = size_max
+        self._data = bytearray(min(_BYTES, size_max))
+        self.size = 0
 
     def clear(self) -> None:
         """Begin anew."""
-        self._size = 0
+        self.size = 0
 
     def append(self, byte: int) -> None:
         """One more byte."""
-        if self._size == len(self._data):
-            raise WireError(f"batch: found more than {self._size} bytes")
-        self._data[self._size] = byte
-        self._size += 1
+        self._reach(self.size + 1)
+        self._data[self.size - 1] = byte
 
     def extend(self, data: bytes) -> None:
         """More bytes."""
-        end = self._size + len(data)
-        if end > len(self._data):
-            raise WireError(f"batch: found more than {len(self._data)} bytes")
-        self._data[self._size : end] = data
-        self._size = end
+        start = self.size
+        self._reach(start + len(data))
+        self._data[start : self.size] = data
 
-    def content(self) -> bytes:
-        """What was written."""
-        return bytes(memoryview(self._data)[: self._size])
+    def _reach(self, end: int) -> None:
+        """Make the content end here, further on than now."""
+        if end > self._size_max:
+            raise WireError(f"batch: found more than {self._size_max} bytes")
+        if end > len(self._data):
+            self._data.extend(bytes(min(max(end, 2 * len(self._data)), self._size_max) - len(self._data)))
+        self.size = end
+
+    def content(self, at: int = 0) -> bytes:
+        """What was written from here on, and then what was written before."""
+        data = memoryview(self._data)
+        return bytes(data[at : self.size]) + data[:at]
 
 
 class Batches:
-    """Writes the batches of one boot, of at most bytes_max each.
-
-    Raises:
-        ValueError: names that are no topic levels.
-    """
+    """Writes the batches of one boot, of at most bytes_max each. Site and gateway are names of the protocol."""
 
     def __init__(self, site: str, gateway: str, boot: int, bytes_max: int) -> None:
-        from whenabouts_protocol.reading import check_origin  # needed here alone
-
-        check_origin(site, gateway, boot)
         self._origin = site, gateway, boot
         self._buffer = Buffer(bytes_max)
+        self._rows_bytes = 0
 
     def encoded(self, drafts: "list[Draft]", first_seq: int, stamp_of: "Any") -> "bytes | None":
         """The message of these with the next numbers; None if it is too long, or one of them has no wire form.
@@ -76,40 +79,31 @@ class Batches:
             self._write(drafts, first_seq, stamp_of)
         except ValueError:  # WireError is one
             return None
-        return self._buffer.content()
+        return self._buffer.content(self._rows_bytes)
 
     def _write(self, drafts: "list[Draft]", first_seq: int, stamp_of: "Any") -> None:
+        """The rows first, then the head with the tables that they filled: so each draft is looked at once."""
         out: Any = self._buffer
         out.clear()
         streams, keys, names, clocks = Dictionary(), Dictionary(), Dictionary(), Dictionary()
-        for n, draft in enumerate(drafts):
-            t_min, t_max, state = stamp_of(draft)
-            if not _is_plain(draft, t_min, t_max):
-                _check(draft, first_seq + n, t_min, t_max, state)
-            streams.index((draft.stream, KINDS.index(draft.kind), draft.unit))
-            if draft.key is not None:
-                keys.index(pack_key(draft.key))
-            if draft.attrs:
-                names.index(tuple(sorted(draft.attrs)))
-            clocks.index(draft.vclock)
-        base_us = stamp_of(drafts[0])[0]
-        site, gateway, boot = self._origin
-        write_head(_MAP, _FIELDS, out)
-        tables = (clocks.values, streams.values, keys.values, names.values)
-        for key, value in enumerate((SCHEMA, site, gateway, boot, first_seq, base_us) + tables):  # noqa: RUF005
-            write(key, out)
-            write(value, out, 1)
-        write(_FIELDS - 1, out)
+        base_us = last_us = None
         write_head(_ARRAY, len(drafts), out)
-        for draft in drafts:
+        for n, draft in enumerate(drafts):
+            if n % _TIDY_ROWS == 0:
+                tidy()
             t_min, t_max, state = stamp_of(draft)
+            key = None if draft.key is None else pack_key(draft.key)
+            if not _is_plain(draft, key, t_min, t_max):
+                _check(draft, first_seq + n, t_min, t_max, state)
+            if base_us is None:
+                base_us = last_us = t_min
             write_head(_ARRAY, _ROW_FIXED + (1 + len(draft.attrs) if draft.attrs else 0), out)
             out.append(0)  # the numbers have no gaps
-            write(t_min - base_us, out)
-            base_us = t_min
+            write(t_min - last_us, out)
+            last_us = t_min
             write(t_max - t_min, out)
             write(streams.index((draft.stream, KINDS.index(draft.kind), draft.unit)), out)
-            write(None if draft.key is None else keys.index(pack_key(draft.key)), out)
+            write(None if key is None else keys.index(key), out)
             write(CLOCK_STATES.index(state), out)
             write(clocks.index(draft.vclock), out)
             write(draft.value, out)
@@ -118,16 +112,25 @@ class Batches:
                 write(names.index(tuple(sorted_names)), out)
                 for name in sorted_names:
                     write(draft.attrs[name], out)
+        self._rows_bytes = out.size
+        tidy()
+        site, gateway, boot = self._origin
+        write_head(_MAP, _FIELDS, out)
+        tables = (clocks.values, streams.values, keys.values, names.values)
+        for field, value in enumerate((SCHEMA, site, gateway, boot, first_seq, base_us) + tables):  # noqa: RUF005
+            write(field, out)
+            write(value, out, 1)
+        write(_FIELDS - 1, out)
 
 
-def _is_plain(draft: "Draft", t_min: int, t_max: int) -> bool:
+def _is_plain(draft: "Draft", key: "str | bytes | None", t_min: int, t_max: int) -> bool:
     """Whether a draft is a tag or a gap as decoders and the store make most of them: then nothing in it can be wrong."""
-    if draft.attrs or draft.vclock != (0,) or not -_PLAIN_US_MAX < t_min <= t_max < _PLAIN_US_MAX:
+    if draft.attrs or draft.vclock != (0,) or not _PLAIN_US_MIN < t_min <= t_max < _PLAIN_US_MAX:
         return False
     if draft.kind == "gap":
         fits = draft.key is None and type(draft.value) is int and 0 <= draft.value < _PLAIN_US_MAX
     else:
-        fits = draft.kind == "tag" and draft.key is not None and type(pack_key(draft.key)) is bytes
+        fits = draft.kind == "tag" and type(key) is bytes
         fits = fits and draft.value is None and draft.unit is None and len(draft.key or "") <= _PLAIN_TEXT_MAX
     return fits and draft.unit in (None, "{readings}") and 0 < len(draft.stream) <= _PLAIN_TEXT_MAX
 

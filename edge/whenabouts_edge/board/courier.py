@@ -5,13 +5,15 @@ published but does not land is published again after a time that doubles, and on
 lost it.
 """
 
+from whenabouts_edge.board import tidy
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from whenabouts_edge.board.mqtt import Mqtt
     from whenabouts_edge.board.ring import Ring
 
 WINDOW = 4  # messages on their way
-WAITING_BYTES_MAX = 2048  # that the line has not taken, then no further message is read: each is a block of memory
+WAITING_BYTES_MAX = 512  # that the line has not taken, then no further message is read: each is a block of memory
 RESEND_US_MAX = 600_000_000
 
 
@@ -38,6 +40,7 @@ class Courier:
             self._resend_us = min(RESEND_US_MAX, 2 * self._resend_us)
             self.resends += 1
         while len(self._on_way) < WINDOW and mqtt.room and mqtt.waiting_bytes < WAITING_BYTES_MAX:
+            tidy()
             message = self._ring.after(self._cursor)
             if message is None:
                 break

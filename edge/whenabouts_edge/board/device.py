@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-READ_BYTES = 256  # of a UART at a time
+READ_BYTES = 32  # of a UART at a time, as `run` takes a port for emptied that gives less
 _UNIX_EPOCH_YEAR = 1970
 _SECONDS_TO_2000 = 946_684_800
 

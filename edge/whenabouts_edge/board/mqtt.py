@@ -92,8 +92,8 @@ class Mqtt:
         if not self.connected or self.ended is not None or (qos and not self.room):
             raise ValueError(f"mqtt publish: found {self.in_flight} on their way, expected a connection with room")
         packet_id = self._new_id() if qos else 0
-        body = _text(topic) + (packet_id.to_bytes(2, "big") if qos else b"") + payload
-        self._send(_packet(PUBLISH << 4 | qos << 1 | retain, body), now_us)
+        head = _text(topic) + (packet_id.to_bytes(2, "big") if qos else b"")
+        self._send(_packet(PUBLISH << 4 | qos << 1 | retain, head, payload), now_us)
         if qos:
             self._taken[packet_id] = now_us + ANSWER_US
         return packet_id
@@ -323,8 +323,8 @@ def _connect(
     return _packet(CONNECT << 4, b"\x00\x04MQTT\x04" + bytes([flags]) + keepalive_s.to_bytes(2, "big") + payload)
 
 
-def _packet(first: int, body: bytes) -> bytes:
-    length = len(body)
+def _packet(first: int, body: bytes, payload: bytes = b"") -> bytes:
+    length = len(body) + len(payload)
     if length > _LENGTH_MAX:
         raise ValueError(f"mqtt packet: found {length} bytes, expected at most {_LENGTH_MAX}")
     head = bytearray([first])
@@ -332,7 +332,7 @@ def _packet(first: int, body: bytes) -> bytes:
         head.append(length & 127 | 128)
         length >>= 7
     head.append(length)
-    return bytes(head) + body
+    return b"".join([bytes(head), body, payload])  # one copy: memory is short
 
 
 def _text(text: str) -> bytes:

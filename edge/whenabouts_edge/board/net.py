@@ -9,7 +9,7 @@ import socket
 
 _LATER = (errno.EAGAIN, errno.EINPROGRESS)
 _IPPROTO_TCP, _TCP_NODELAY = 6, 1  # which boards' socket module does not name
-READ_BYTES = 1024
+READ_BYTES = 256
 
 
 def _later(error: OSError) -> bool:

@@ -27,6 +27,8 @@ of it if it does not. It raises OSError when it cannot.
 import binascii
 import struct
 
+from whenabouts_edge.board import tidy
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -196,23 +198,23 @@ class Ring:
         if boot in self._ranges:
             self._landed[boot] = max(seq, self._landed.get(boot, -1))
         forgotten = 0
-        while self.readings:
-            message = self._next(self._head)
-            if message is None or self._landed.get(message.boot, -1) < message.last_seq:
-                break
-            self._head = message.next
+        message = self._next(self._head)
+        while message is not None and self._landed.get(message.boot, -1) >= message.last_seq:
+            tidy()
             self.readings -= message.count
             self.payload_bytes -= len(message.payload)
             forgotten += message.count
-            self._begin_range(message)
+            self._head = message.next
+            following = self._next(message.next)
+            self._begin_range(message.boot, following)
+            message = following
         return forgotten
 
-    def _begin_range(self, gone: Message) -> None:
+    def _begin_range(self, gone: int, message: "Message | None") -> None:
         """The range of a boot begins with the oldest message that can be read, so that nobody waits for a rotten one."""
-        message = self._next(self._head)
-        if message is None or message.boot != gone.boot:
-            self._ranges.pop(gone.boot, None)
-            self._landed.pop(gone.boot, None)
+        if message is None or message.boot != gone:
+            self._ranges.pop(gone, None)
+            self._landed.pop(gone, None)
         if message is None:
             self._forget_all()
         else:
@@ -288,11 +290,11 @@ class Ring:
         length, boot, first_seq, count = struct.unpack(_RECORD, head)
         if not 0 < length <= MESSAGE_BYTES_MAX or offset + record_bytes(length) > self._segment_bytes:
             return None
-        rest = self._flash.read(name, offset + _RECORD_BYTES, length + _CRC_BYTES)
-        if len(rest) < length + _CRC_BYTES:
+        payload = self._flash.read(name, offset + _RECORD_BYTES, length)
+        end = self._flash.read(name, offset + _RECORD_BYTES + length, _CRC_BYTES)  # apart: one copy of the payload
+        if len(end) < _CRC_BYTES:
             return None
-        payload = rest[:length]
-        [found] = struct.unpack(_CRC, rest[length:])
+        [found] = struct.unpack(_CRC, end)
         if binascii.crc32(payload, binascii.crc32(head, crc)) != found:
             return None
         next = (generation, offset + record_bytes(length))

@@ -6,10 +6,10 @@ On a board a port is `machine.UART`'s arguments; elsewhere it is the path of a t
 import gc
 import json
 import os
-import select
 import sys
 import time
 
+from whenabouts_edge.board import tidy
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.net import Tcp, Udp
@@ -20,39 +20,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-READ_BYTES = 256  # of a port at a time; less than this means that it was emptied
+READ_BYTES = 32  # of a port at a time; less than this means that it was emptied
+READS_MAX = 8  # of a port in a step
 LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
 IDLE_MS = 1  # pause of `forever` between steps
-# Needed at the start and seldom later: their code is let go, some 7 kB.
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
-SELDOM = (
-    "whenabouts_edge.board.config", "whenabouts_hardware.decoders", "whenabouts_hardware.readers",
-    "whenabouts_protocol.beats", "whenabouts_protocol.messages", "whenabouts_protocol.reading", "whenabouts_protocol.topics",
-    "whenabouts_protocol.wire",
+SELDOM = (  # needed at the start and seldom later: their code is let go, some 8 kB
+    "whenabouts_edge.board.announce", "whenabouts_edge.board.config", "whenabouts_hardware.decoders",
+    "whenabouts_hardware.readers", "whenabouts_protocol.beats", "whenabouts_protocol.messages",
+    "whenabouts_protocol.reading", "whenabouts_protocol.topics", "whenabouts_protocol.wire",
 )  # fmt: skip
-
-
-class Terminal:
-    """A terminal in raw mode, read without waiting."""
-
-    def __init__(self, path: str) -> None:
-        self._file: Any = open(path, "r+b", 0)  # noqa: SIM115  # open as long as the board is
-        self._poll = select.poll()
-        self._poll.register(self._file, select.POLLIN)
-
-    def read(self) -> bytes:
-        """Up to READ_BYTES bytes that have come."""
-        data = b""
-        while len(data) < READ_BYTES and self._poll.poll(0):
-            one = self._file.read(1)
-            if not one:
-                break
-            data += one
-        return data
-
-    def write(self, data: bytes) -> None:
-        """Hand over a command."""
-        self._file.write(data)
 
 
 def now_us_of_ticks() -> "Any":
@@ -64,26 +41,47 @@ def now_us_of_ticks() -> "Any":
     return lambda: ticks.at(clock.ticks_us())
 
 
+def opened(config: "dict[str, Any]") -> "Board":
+    """A board that runs by this configuration. What a part of its start needs is let go before the next: a board has no
+    memory for all of it at once.
+
+    Raises:
+        ValueError: the configuration cannot be used.
+        OSError: of flash, ports or files.
+    """
+    config = _checked(config)
+    _let_go(SELDOM)
+    board = Board(config)
+    _let_go(SELDOM)
+    board.agent.prepare()  # the first step lets go what this needs
+    return board
+
+
+def _checked(config: "dict[str, Any]") -> "dict[str, Any]":
+    from whenabouts_edge.board.config import checked
+
+    return checked(config)
+
+
 class Board:
-    """A board that runs. Raises ValueError for a configuration that cannot be used, OSError for flash, ports or files."""
+    """What `opened` makes of a configuration that was checked. Raises what that does."""
 
     def __init__(self, config: "dict[str, Any]") -> None:
-        from whenabouts_edge.board.config import checked
-
-        config = self._config = checked(config)
+        self._config = config
         self.now_us = now_us_of_ticks()
+        now_us = self.now_us()
         ring = config["ring"]
         _make_folder(ring["folder"])
         bits = int.from_bytes(os.urandom(4), "big")
         self.ring = Ring(Flash(ring["folder"]), ring["segments"], ring["segment_bytes"], bits)
         rules_file = config.get("rules", {}).get("file")
         rules = b"" if rules_file is None else _content(rules_file)
-        self.agent = Agent(config, self.ring, self.now_us(), rules)
+        self.agent = Agent(config, self.ring, now_us, rules)
         self.faults = 0  # of flash, network or memory, that a part of a step ended with
         self._ports = [_open(one["port"], r.baud) for one, r in zip(config["readers"], self.agent.readers)]
-        self._empty_us = [self.now_us()] * len(self._ports)
+        self._empty_us = [now_us] * len(self._ports)
         self._udp: Udp | None = None
-        self._look_up_us = self.now_us()
+        self._look_up_us = now_us
         self._tcp: Tcp | None = None
         self._has_network = "wifi" not in config
         self._is_dated = False
@@ -94,15 +92,15 @@ class Board:
         self._radio: Any = None
         self._lamp: Any = None
         self._watchdog: Any = None
-        self._add_devices(bits)
+        self._add_devices(bits, now_us)
 
-    def _add_devices(self, bits: int) -> None:
+    def _add_devices(self, bits: int, now_us: int) -> None:
         config = self._config
         if "wifi" in config:
             from whenabouts_edge.board.device import Radio
             from whenabouts_edge.board.wifi import Wifi
 
-            self._wifi = Wifi(bits, self.now_us())
+            self._wifi = Wifi(bits, now_us)
             self._radio = Radio(config["wifi"]["ssid"], config["wifi"]["password"])
         if "led" in config:
             from whenabouts_edge.board.device import Lamp
@@ -112,29 +110,36 @@ class Board:
             from whenabouts_edge.board.device import Watchdog
             from whenabouts_edge.board.watch import Watch
 
-            self._watch = Watch(self.now_us())
+            self._watch = Watch(now_us)
             self._watchdog = Watchdog(config["watchdog_s"])
 
     def step(self) -> None:
         """One look at everything. Never waits but for flash, and for the look-up of a name. Raises neither OSError nor
         MemoryError: what fails is counted in `faults`, and does not keep the rest from being done.
         """
+        try:
+            self._step()
+        except MemoryError:  # between two parts
+            self.faults += 1
+            gc.collect()
+
+    def _step(self) -> None:
         for n in range(len(self._ports)):
-            self._guarded(lambda n=n: self._serve(n))
+            self._guarded(self._serve, n)
         if "wifi" in self._config:
             self._guarded(self._serve_radio)
         if self._has_network:
             self._guarded(self._ask_time)
             self._guarded(self._serve_broker)
-        self._works = self._guarded(lambda: self.agent.step(self.now_us()))
+        self._works = self._guarded(self._step_agent)
         if self._births != self.agent.births:
             self._births = self.agent.births
             _let_go(SELDOM)
         self._tell_how_it_is()
 
-    def _guarded(self, work: "Any") -> bool:
+    def _guarded(self, work: "Any", *given: int) -> bool:
         try:
-            work()
+            work(*given)
         except OSError:
             self.faults += 1
             return False
@@ -143,6 +148,9 @@ class Board:
             gc.collect()
             return False
         return True
+
+    def _step_agent(self) -> None:
+        self.agent.step(self.now_us())
 
     def _serve_radio(self) -> None:
         now_us = self.now_us()
@@ -191,14 +199,17 @@ class Board:
             if not command:
                 break
             port.write(command)
-        entry_us = self.now_us()
-        data = port.read()
-        if data:
-            self.agent.took(n, data, self._empty_us[n], self.now_us() + 1)
-        else:
-            self.agent.silent(n, entry_us)
-        if len(data) < READ_BYTES:
-            self._empty_us[n] = entry_us
+        for _ in range(READS_MAX):
+            entry_us = self.now_us()
+            data = port.read()
+            if data:
+                tidy()
+                self.agent.took(n, data, self._empty_us[n], self.now_us() + 1)
+            else:
+                self.agent.silent(n, entry_us)
+            if len(data) < READ_BYTES:
+                self._empty_us[n] = entry_us
+                break
 
     def _ask_time(self) -> None:
         exchange, now_us = self.agent.exchange, self.now_us()
@@ -285,6 +296,8 @@ def _make_folder(path: str) -> None:
 
 def _open(port: "Any", baud: int) -> "Any":
     if type(port) is not dict:
+        from whenabouts_edge.board.terminal import Terminal
+
         return Terminal(port)
     from whenabouts_edge.board.device import Uart
 
@@ -323,8 +336,7 @@ def _let_go(names: "tuple[str, ...]") -> None:
 def forever(path: str) -> None:
     """Run the configuration in this file until interrupted."""
     with open(path) as file:
-        config = json.load(file)
-    board = Board(config)
+        board = opened(json.load(file))
     sleep: Any = getattr(time, "sleep_ms", None)
     try:
         while True:

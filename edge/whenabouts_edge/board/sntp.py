@@ -43,7 +43,7 @@ class Sample:
 
 def drift_us(span_us: int) -> int:
     """What the crystal may be wrong by over span_us, rounded up."""
-    return -(-span_us * ASSUMED_DRIFT_PPM // _PPM)
+    return -(-span_us // (_PPM // ASSUMED_DRIFT_PPM))
 
 
 def request(cookie: bytes) -> bytes:

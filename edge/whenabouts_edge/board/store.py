@@ -5,6 +5,7 @@ the board for a while. Readings get their number and their UTC stamp as they are
 clock; so the first readings after a start wait for the first answer of a time server, in memory, as long as there is room.
 """
 
+from whenabouts_edge.board import tidy
 from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX
 from whenabouts_edge.draft import Draft
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from whenabouts_protocol.reading import Reading
 
 BATCH_MAX = 32
-WAITING_MAX = 72  # drafts in memory, some 6 kB on a board; more are refused
+WAITING_MAX = 72  # drafts in memory, some 5 kB on a board; more are refused
 UNDATED_US = 600_000_000  # drafts wait for the first answer of a time server no longer
 ROW_BYTES_MIN = 8  # in a message, beside its texts
 RETRY_US = 1_000_000  # between attempts to tell a gap
@@ -94,6 +95,7 @@ class Store:
             if message is None and count > 1:
                 count = count // 2
                 continue
+            tidy()
             if message is None or not self._append(count, message):
                 lost = [draft for draft in part if draft.kind != "gap"]
                 self.settled += len(lost)
@@ -173,10 +175,13 @@ def _fitting(drafts: "list[Draft]") -> int:
     """
     size = 0
     for n, draft in enumerate(drafts):
-        texts = [draft.key, draft.value]
-        for name in sorted(draft.attrs):
-            texts += [name, draft.attrs[name]]
-        size += ROW_BYTES_MIN + sum([len(text) for text in texts if type(text) is str])
+        size += ROW_BYTES_MIN + _characters(draft.key) + _characters(draft.value)
+        for name in draft.attrs:
+            size += len(name) + _characters(draft.attrs[name])
         if n and size > MESSAGE_BYTES_MAX:
             return n
     return len(drafts)
+
+
+def _characters(value: "Any") -> int:
+    return len(value) if type(value) is str else 0

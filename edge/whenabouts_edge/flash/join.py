@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 
 Trees = dict[str, ast.Module]
 _BUILTIN = frozenset(dir(builtins))
+LOADS_FOR_GOOD = (
+    "whenabouts_hardware.decoders"  # what its functions import stays loaded, with the root, though it may go
+)
 _OWN_MEANING = ("__name__", "__file__", "globals")  # what would be another's in another module
 
 
@@ -52,11 +55,19 @@ def _loaded_in_order(trees: Mapping[str, ast.Module], root: str) -> list[str]:
             raise JoinError(f"{name}: found an import of itself by way of others, expected none")
         begun.add(name)
         for statement in trees[name].body:
-            for node in ast.walk(statement) if not isinstance(statement, ast.FunctionDef | ast.ClassDef) else ():
-                if isinstance(node, ast.ImportFrom):
-                    load(node.module or "")
+            if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+                load_imports(statement)
         order.append(name)
 
+    def load_imports(where: ast.AST) -> None:
+        for node in ast.walk(where):
+            if isinstance(node, ast.ImportFrom):
+                load(node.module or "")
+
+    if LOADS_FOR_GOOD in trees:
+        begun.add(LOADS_FOR_GOOD)
+        load_imports(trees[LOADS_FOR_GOOD])
+        begun.remove(LOADS_FOR_GOOD)
     load(root)
     return order
 

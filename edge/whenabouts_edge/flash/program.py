@@ -7,6 +7,7 @@ a module is reduced, step by step, to what the program of this board needs:
                     options that are not configured
     `refusals`      a program that puts names together while it runs is refused, as the next steps go by names alone
     `constants`     small numbers and short texts stand where they are used
+    `error_texts`   texts of errors that no handler would see go
     `mentions`      functions, methods, classes and imports whose name is mentioned nowhere in the whole program go
     `shorten`       private attributes and parameters become numbers
     `join`          what is loaded at the start becomes one module
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from whenabouts_edge.flash.constants import put_constants_in_place
+from whenabouts_edge.flash.error_texts import drop_error_texts
 from whenabouts_edge.flash.join import joined
 from whenabouts_edge.flash.mentions import drop_unmentioned
 from whenabouts_edge.flash.module_names import shorten_modules
@@ -53,6 +55,7 @@ def reduced(
         tree.body = [one for one in tree.body if not _is_on_demand(one) and not (name == root and _is_to_run_it(one))]
     refuse(trees)
     put_constants_in_place(trees)
+    drop_error_texts(trees)
     words = Counter(re.findall(r"\w+", used))
     while drop_unmentioned(trees, words):
         pass

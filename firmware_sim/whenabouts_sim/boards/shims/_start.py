@@ -13,9 +13,13 @@ import machine
 import network
 import socket
 import time
+import ubinascii
+import ucollections
 
 sys.path.remove("/shims")
 sys.modules["gc"] = _collector  # a file named gc.py would never be looked for
+# A board has these in its ROM; this build also has them written in Python, which takes memory, and takes those first.
+sys.modules["binascii"], sys.modules["collections"] = ubinascii, ucollections
 _flash = vfs.VfsPosix("/flash")
 vfs.umount("/")
 vfs.mount(_flash, "/")

@@ -1,0 +1,51 @@
+"""What a board says of itself: its birth and its statuses, byte for byte as `whenabouts_protocol.messages` writes them.
+
+Written straight, as a board has no memory for the decoder that proves each message there. What may be wrong here are texts
+of the configuration; they are looked at. Names of site and gateway are, too, where topics are made of them.
+"""
+
+from whenabouts_protocol.cbor import dumps
+from whenabouts_protocol.layout import (
+    CONDITIONS,
+    K_A,
+    K_B,
+    K_BOOT,
+    K_C,
+    K_D,
+    K_GATEWAY,
+    K_SCHEMA,
+    K_SITE,
+    KINDS,
+    SCHEMA,
+)
+from whenabouts_protocol.reading import is_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Stream = tuple[str, str, str | None, int, int]
+
+
+def birth(
+    site: str, gateway: str, boot: int, streams: "list[Stream]", group: "str | None", view: "list[str]", build: str
+) -> bytes:
+    """As `messages.encode_birth`. Raises ValueError for text that no message may hold."""
+    texts = [group, build or None] + view  # noqa: RUF005
+    for name, _, unit, _, _ in streams:
+        texts += [name, unit]
+    for text in texts:
+        if text is not None and not is_text(text):
+            raise ValueError(f"birth: found {text!r}, expected text of 1 to 256 bytes")
+    rows = [[name, KINDS.index(kind), unit, delay_us, length_us] for name, kind, unit, delay_us, length_us in streams]
+    return _message(site, gateway, boot, {K_A: rows, K_B: group, K_C: view, K_D: build})
+
+
+def statuses(site: str, gateway: str, boot: int) -> "dict[str, bytes]":
+    """For each condition the message that tells it, as `messages.encode_status`."""
+    return {name: _message(site, gateway, boot, {K_A: n}) for n, name in enumerate(CONDITIONS)}
+
+
+def _message(site: str, gateway: str, boot: int, fields: "dict[int, Any]") -> bytes:
+    fields[K_SCHEMA], fields[K_SITE], fields[K_GATEWAY], fields[K_BOOT] = SCHEMA, site, gateway, boot
+    return dumps(fields)
