@@ -12,7 +12,7 @@ from whenabouts_edge.board.config import checked
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.run import opened
 from whenabouts_edge.board.sntp import Sample
-from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX
+from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
 from whenabouts_edge.board.terminal import READ_BYTES, Terminal
 
 S = 1_000_000
@@ -55,14 +55,19 @@ def test_files_are_synced_before_a_write_returns(tmp_path, monkeypatch):
         Flash(str(tmp_path / "none")).write("f", 0, b"x")
 
 
+def with_reader(slave, tmp_path):
+    """A configuration with a badge reader at this terminal, whose readings are stored at once."""
+    return config(
+        readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}], commit_ms=0,
+        ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
+    )  # fmt: skip
+
+
 def test_memory_that_runs_out_once_loses_nothing_that_waits(tmp_path, monkeypatch):
     """The write that found no memory is tried again; the step ends as it should, and the fault is counted."""
     master, slave = os.openpty()
     tty.setraw(slave)
-    board = opened(config(
-        readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}], commit_ms=0,
-        ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
-    ))  # fmt: skip
+    board = opened(with_reader(slave, tmp_path))
     board.agent.clock.take(Sample(0, 1000 * S, 10))
     board._ask_time = board._serve_broker = lambda: None
     write, failed = Batches._write, []
@@ -79,6 +84,45 @@ def test_memory_that_runs_out_once_loses_nothing_that_waits(tmp_path, monkeypatc
     while board.ring.readings < 5 and time.monotonic() < until:
         board.step()
     assert (failed, board.faults, board.ring.readings, board.agent.store.refused) == ([True], 1, 5, 0)
+    os.close(master)
+    os.close(slave)
+
+
+def stepped(board):
+    """Until something ends it."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        board.step()
+
+
+class Line:
+    """A connection that is open."""
+
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+def test_an_interrupt_amid_a_step_ends_the_board_by_closing_its_line(tmp_path, monkeypatch):
+    """What was stored stays, what was not is lost as by a cut of the power; the broker tells that the board is gone."""
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    board = opened(with_reader(slave, tmp_path))
+    board.agent.clock.take(Sample(0, 1000 * S, 10))
+    board._ask_time = board._serve_broker = lambda: None
+    line = board._tcp = Line()
+
+    def interrupted(self, *arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "_count_stored", interrupted)
+    os.write(master, b"\x02100086F44426\x03")
+    with pytest.raises(KeyboardInterrupt):
+        stepped(board)
+    board.stop()
+    assert line.closed
+    assert board.ring.readings == 1
     os.close(master)
     os.close(slave)
 

@@ -87,6 +87,7 @@ class Board:
         self._is_dated = False
         self._births = 0
         self._works = True
+        self._is_amid_step = False
         self._refused = 0
         self._fault_us: int | None = None
         self._radio: Any = None
@@ -117,11 +118,13 @@ class Board:
         """One look at everything. Never waits but for flash, and for the look-up of a name. Raises neither OSError nor
         MemoryError: what fails is counted in `faults`, and does not keep the rest from being done.
         """
+        self._is_amid_step = True
         try:
             self._step()
         except MemoryError:  # between two parts
             self.faults += 1
             gc.collect()
+        self._is_amid_step = False
 
     def _step(self) -> None:
         for n in range(len(self._ports)):
@@ -186,7 +189,12 @@ class Board:
             self._lamp.show(lamp.is_lit(shown, now_us))
 
     def stop(self, limit_us: int = 3_000_000) -> None:
-        """An orderly end, in at most limit_us."""
+        """An orderly end, in at most limit_us. Where an interrupt left a step amid its work, only the line is closed: half a
+        packet may be out, and the broker tells that the board is gone.
+        """
+        if self._is_amid_step:
+            self._close()
+            return
         self.agent.stop(self.now_us())
         until_us = self.now_us() + limit_us
         while self._tcp is not None and self.agent.mqtt is not None and self.now_us() < until_us:

@@ -9,6 +9,8 @@ import ast
 import builtins
 from collections.abc import Iterator, Mapping
 
+from whenabouts_edge.flash.failure import FlashError
+
 Trees = dict[str, ast.Module]
 _BUILTIN = frozenset(dir(builtins))
 LOADS_FOR_GOOD = (
@@ -17,7 +19,7 @@ LOADS_FOR_GOOD = (
 _OWN_MEANING = ("__name__", "__file__", "globals")  # what would be another's in another module
 
 
-class JoinError(ValueError):
+class JoinError(FlashError):
     """A program that cannot be joined; the text says why."""
 
 

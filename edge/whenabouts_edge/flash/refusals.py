@@ -14,6 +14,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from whenabouts_edge.flash.failure import FlashError
+
 _BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
 _BLIND = ("__import__", "eval", "exec", "globals", "locals", "vars", "dir")
 _BLIND_ATTRIBUTES = ("__dict__", "attrgetter", "methodcaller", "import_module")
@@ -21,7 +23,7 @@ _NUMBER = re.compile(r"_\d+")
 _OPTIONS = "options"
 
 
-class ProgramError(ValueError):
+class ProgramError(FlashError):
     """A program of which it cannot be told what it uses; the text says why."""
 
 

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from whenabouts_edge.flash.refusals import ProgramError
+
 PARAMETERS_MAX = 16  # of a function and those around it; names of modules are numbered from here on
 Trees = Mapping[str, ast.Module]
 
@@ -107,7 +109,7 @@ class _Parameters(ast.NodeTransformer):
                 arg.arg = self._short[arg.arg]
                 self._count += 1
         if self._count > PARAMETERS_MAX:
-            raise ValueError(
+            raise ProgramError(
                 f"parameters: found {self._count} in functions within each other, expected {PARAMETERS_MAX}"
             )
         if isinstance(node, ast.Lambda):
