@@ -59,8 +59,7 @@ bench-correlation: setup  ## Measure the correlation beside DuckDB, Polars and p
 	@for bench in correlation operators eager spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 bench-cep: setup $(FLINK)/.ready  ## Measure event patterns beside DuckDB and Flink (needs Java), the same answers checked.
-	$(BIN)/python tests/bench/bench_cep.py
-	$(BIN)/python tests/bench/bench_cep_spark.py
+	@for bench in cep cep_count cep_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
 
 bench-latwin: setup  ## Measure windows over groups beside the paper's algorithm, the same answers checked.
 	@for bench in latwin latwin_detector latwin_walk latwin_spark; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
