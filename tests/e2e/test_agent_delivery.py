@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 
 import pytest
 
 from support.edge_agent import CLOCK, badges, highest, passed, witness
+from support.edge_config import command
 from support.paths import shared_dir
 from whenabouts_protocol import decode_batch, decode_beat, decode_birth
 from whenabouts_sim.pty_link import PtyLink
@@ -174,16 +174,6 @@ def test_full_disk_is_survived_and_told_by_a_gap(bench, gate):
         assert all(any(g.t_min <= e.true_us <= g.t_max for g in gaps.values()) for e in lost)
         assert bench.parts["gw"].stop() == 0
         assert "Traceback" not in bench.parts["gw"].tail()
-
-
-def command(*arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "whenabouts_edge.cli", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=30,
-    )
 
 
 def test_one_reader_is_unplugged_while_the_other_goes_on(bench):

@@ -1,4 +1,8 @@
-"""Configurations of a gateway, as small as they can be."""
+"""Configurations of a gateway, as small as they can be, and the command that is given them."""
+
+import os
+import subprocess
+import sys
 
 FINE = """\
 site = "warehouse"
@@ -16,3 +20,12 @@ members = ["dock-1", "door-1", "shop/till-1"]
 name = "loaded"
 stream = "dock/tags"
 """
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`whenabouts-edge` with these arguments, run to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "whenabouts_edge.cli", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip

@@ -2,26 +2,13 @@
 
 import getpass
 import json
-import os
-import subprocess
-import sys
 import tomllib
 
 import pytest
 from click.testing import CliRunner
 
-from support.edge_config import FINE, GROUP_LINES
+from support.edge_config import FINE, GROUP_LINES, command
 from whenabouts_edge.cli import main
-
-
-def command(*arguments: object) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "whenabouts_edge.cli", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def test_check_command_answers_people_and_machines(tmp_path):

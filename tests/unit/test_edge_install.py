@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from support.edge_config import FINE
 from whenabouts_edge.config import parse
 from whenabouts_edge.install import command as command_module
 from whenabouts_edge.install.command import install as command
@@ -30,14 +31,6 @@ from whenabouts_edge.install.plan import (
 from whenabouts_edge.install.system import StepError, carry_out, collect
 from whenabouts_edge.settings import sample
 
-EDITED = """\
-site = "warehouse"
-gateway = "dock-1"
-[[reader]]
-name = "dock"
-kind = "m6e"
-port = "/dev/ttyUSB0"
-"""
 EXPOSURE_MAX = 2.5
 PROGRAM = Wanted(("/opt/whenabouts/bin/whenabouts-edge",))
 PURGING = replace(PROGRAM, purge=True)
@@ -62,7 +55,7 @@ def done(facts: Facts, wanted: Wanted = PROGRAM) -> Facts:
     return replace(facts, files=files, users=users, members=frozenset(members), config=parse(files[CONFIG]))
 
 
-def edited(text: str = EDITED, **changes) -> Facts:
+def edited(text: str = FINE, **changes) -> Facts:
     return replace(NOTHING, files={CONFIG: text}, config=parse(text), **changes)
 
 
@@ -94,7 +87,7 @@ def test_installing_again_changes_nothing():
     assert steps(install(PROGRAM, mine))[-1] == ("run", "systemctl start whenabouts-edge.service")
 
 
-@pytest.mark.parametrize("text", [EDITED, EDITED + "# mine\n", sample() + "# mine\n"])
+@pytest.mark.parametrize("text", [FINE, FINE + "# mine\n", sample() + "# mine\n"])
 def test_a_configuration_that_is_there_is_never_written(text):
     """Neither by installing nor by uninstalling; purging takes it."""
     facts = edited(text)
@@ -108,13 +101,13 @@ def test_a_configuration_that_is_there_is_never_written(text):
 def test_a_configuration_with_mistakes_is_not_installed():
     """The unit depends on what it says: a slip of the pen must not move the spool."""
     with pytest.raises(InstallError, match="config: found mistakes in /etc/whenabouts/edge"):
-        install(PROGRAM, replace(NOTHING, files={CONFIG: EDITED + "oops = 1"}))
+        install(PROGRAM, replace(NOTHING, files={CONFIG: FINE + "oops = 1"}))
 
 
 def test_a_changed_unit_restarts_the_agent():
     """Only then: a restart is a gap in the readings."""
     old = done(edited())
-    moved = edited('state_dir = "/data/whenabouts"\n' + EDITED)
+    moved = edited('state_dir = "/data/whenabouts"\n' + FINE)
     after = replace(moved, files={**old.files, **moved.files}, users=old.users, members=old.members)
     actions = install(PROGRAM, after)
     assert ("write", UNIT) in steps(actions)
@@ -156,7 +149,7 @@ def test_only_purging_removes_a_user_and_only_one_that_was_made_here():
     """Whatever its comment says, wherever the spool is by now, and also when purging comes after uninstalling."""
     made = done(edited())
     assert removes_user(PURGING, made)
-    moved = edited('state_dir = "/data/whenabouts"\n' + EDITED, users=made.users)
+    moved = edited('state_dir = "/data/whenabouts"\n' + FINE, users=made.users)
     for facts in (made, replace(moved, files={**made.files, **moved.files}), replace(made, config=None)):
         assert not removes_user(PROGRAM, facts)
     gone = {a.what for a in uninstall(PROGRAM, made) if a.verb == "remove"}
@@ -180,16 +173,16 @@ def test_files_of_others_stay():
 @pytest.mark.parametrize(
     ("wanted", "config", "found"),
     [
-        (replace(PROGRAM, user="root"), EDITED, "user: found root"),
-        (replace(PROGRAM, user="A b"), EDITED, "user: found 'A b'"),
-        (replace(PROGRAM, user="x\nExecStart=/bin/sh"), EDITED, "user: found"),
-        (replace(PROGRAM, command=("/home/pi/venv/bin/whenabouts-edge",)), EDITED, "program: found /home/pi/venv"),
-        (replace(PROGRAM, needs=("/run/user/0/python3",)), EDITED, "program: found /run/user/0"),
-        (replace(PROGRAM, config_file="edge.toml"), EDITED, "config: found edge.toml, expected a path that begins"),
-        (PROGRAM, 'state_dir = "/home/pi/state"\n' + EDITED, "state_dir: found /home/pi/state, which the service cannot"),
-        (PROGRAM, 'state_dir = "state"\n' + EDITED, "state_dir: found state, expected a path that begins with /"),
-        (PROGRAM, EDITED + '[broker]\nusername = "u"\npassword_file = "/var/tmp/secret"\n', "password_file: found /var/tmp"),
-        (PROGRAM, 'state_dir = "/data/a\\"User=root"\n' + EDITED, "state_dir: found '/data/a"),
+        (replace(PROGRAM, user="root"), FINE, "user: found root"),
+        (replace(PROGRAM, user="A b"), FINE, "user: found 'A b'"),
+        (replace(PROGRAM, user="x\nExecStart=/bin/sh"), FINE, "user: found"),
+        (replace(PROGRAM, command=("/home/pi/venv/bin/whenabouts-edge",)), FINE, "program: found /home/pi/venv"),
+        (replace(PROGRAM, needs=("/run/user/0/python3",)), FINE, "program: found /run/user/0"),
+        (replace(PROGRAM, config_file="edge.toml"), FINE, "config: found edge.toml, expected a path that begins"),
+        (PROGRAM, 'state_dir = "/home/pi/state"\n' + FINE, "state_dir: found /home/pi/state, which the service cannot"),
+        (PROGRAM, 'state_dir = "state"\n' + FINE, "state_dir: found state, expected a path that begins with /"),
+        (PROGRAM, FINE + '[broker]\nusername = "u"\npassword_file = "/var/tmp/secret"\n', "password_file: found /var/tmp"),
+        (PROGRAM, 'state_dir = "/data/a\\"User=root"\n' + FINE, "state_dir: found '/data/a"),
     ],
 )  # fmt: skip
 def test_what_the_service_could_not_see_is_refused_with_a_reason(wanted, config, found):
@@ -204,7 +197,7 @@ def test_the_unit_lets_the_agent_reach_what_its_configuration_names():
     """A folder of its own choice, an unusual port, the folder of the metrics; a percent sign stays one."""
     config = (
         'state_dir = "/data/100% dock"\nmetrics_file = "/var/lib/node/whenabouts.prom"\n'
-        + EDITED.replace("/dev/ttyUSB0", "/dev/rfcomm0")
+        + FINE.replace("/dev/ttyUSB0", "/dev/rfcomm0")
     )  # fmt: skip
     after = done(edited(config))
     lines = after.files[UNIT].splitlines()
@@ -290,7 +283,7 @@ def test_into_a_folder_twice_and_out_again(tmp_path):
     assert [a["verb"] for a in json.loads(again.stdout)["actions"]] == ["keep", "keep", "keep", "keep", "run"]
     assert contents(tmp_path) == installed
 
-    (tmp_path / CONFIG[1:]).write_text(EDITED)
+    (tmp_path / CONFIG[1:]).write_text(FINE)
     spool = tmp_path / "var/lib/whenabouts/spool.sqlite"
     spool.parent.mkdir(parents=True)
     spool.write_bytes(b"readings")
@@ -299,7 +292,7 @@ def test_into_a_folder_twice_and_out_again(tmp_path):
     assert set(left) == {
         "etc/whenabouts/edge.toml", "var/lib/whenabouts/spool.sqlite", "etc/sysusers.d/whenabouts.conf", "entries",
     }  # fmt: skip
-    assert left["etc/whenabouts/edge.toml"] == EDITED
+    assert left["etc/whenabouts/edge.toml"] == FINE
     assert left["entries"] == installed["entries"]
     planned = run("--root", tmp_path, "--uninstall", "--purge", "--dry-run")
     assert re.search(r"^run +userdel .* whenabouts  \(was made for the agent\)$", planned.output, re.M)
@@ -331,7 +324,7 @@ def test_facts_of_a_folder(tmp_path):
     (tmp_path / "etc/whenabouts").mkdir(parents=True)
     (tmp_path / "etc/passwd").write_text("pi:x:1000:1000:,,,:/home/pi:/bin/bash\nbroken line\n")
     (tmp_path / "etc/group").write_text("dialout:x:20:pi,other\n")
-    (tmp_path / "etc/whenabouts/edge.toml").write_text(EDITED)
+    (tmp_path / "etc/whenabouts/edge.toml").write_text(FINE)
     facts = collect(CONFIG, str(tmp_path))
     assert (dict(facts.users), facts.members, facts.live) == ({"pi": ",,,"}, {"pi", "other"}, False)
     assert facts.config.gateway == "dock-1"
