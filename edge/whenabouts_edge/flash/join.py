@@ -2,7 +2,7 @@
 
 Their statements stand behind each other, what is imported before what imports it, and their imports from each other go away.
 That means the same as long as no name means two things. A module in which one would stays a module of its own, like those
-that are imported later or as a whole (`from package import module`), and takes what it imports from the joined one.
+that are imported later or as a whole (`from package import module`), and takes what it imports from the joined one. `refusals` has refused imports of `*`.
 """
 
 import ast
@@ -13,9 +13,8 @@ from whenabouts_edge.flash.failure import FlashError
 
 Trees = dict[str, ast.Module]
 _BUILTIN = frozenset(dir(builtins))
-LOADS_FOR_GOOD = (
-    "whenabouts_hardware.decoders"  # what its functions import stays loaded, with the root, though it may go
-)
+# What its functions import stays loaded with the root, though the module itself may go.
+LOADS_FOR_GOOD = "whenabouts_hardware.decoders"
 _OWN_MEANING = ("__name__", "__file__", "globals")  # what would be another's in another module
 
 
@@ -27,7 +26,7 @@ def joined(trees: Mapping[str, ast.Module], root: str) -> Trees:
     """The program with the root and what it loads as one module by the root's name. The trees are changed.
 
     Raises:
-        JoinError: `*` is imported, or a module imports itself by way of others.
+        JoinError: a module imports itself by way of others, or the root cannot be joined.
     """
     order = _loaded_in_order(trees, root)
     inside = _together(trees, order, root)
@@ -126,8 +125,6 @@ def _imported_whole(trees: Mapping[str, ast.Module]) -> Iterator[str]:
                 yield from (one.name for one in node.names if one.name in trees)
             elif isinstance(node, ast.ImportFrom):
                 for one in node.names:
-                    if one.name == "*":
-                        raise JoinError(f"from {node.module} import *: expected names")
                     yield f"{node.module}.{one.name}"
                     if one.asname not in (None, one.name):
                         yield node.module or ""  # by another name: there is no other in the joined one
