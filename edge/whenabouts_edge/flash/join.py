@@ -2,7 +2,8 @@
 
 Their statements stand behind each other, what is imported before what imports it, and their imports from each other go away.
 That means the same as long as no name means two things. A module in which one would stays a module of its own, like those
-that are imported later or as a whole (`from package import module`), and takes what it imports from the joined one. `refusals` has refused imports of `*`.
+that are imported later or as a whole (`from package import module`), and takes what it imports from the joined one.
+`refusals` has refused imports of `*` before.
 """
 
 import ast
