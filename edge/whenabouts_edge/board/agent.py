@@ -57,8 +57,8 @@ class Agent:
     rules: the message of rules that the configuration names a file of. mqtt: the connection, or None while there is none to
     write to. problem: why there is none, or ''. births: how many were made; the modules that only they need may go then.
 
-    Branches ask the configuration for "group" and "rules" by name, beside the part itself: by that, what a board is not configured
-    for is left out of its program.
+    Branches ask the configuration for "group" and "rules" by name, beside the part itself: by that, what a board is
+    not configured for is left out of its program.
 
     Raises:
         ValueError: a reader that does not exist, or rules of another gateway.
