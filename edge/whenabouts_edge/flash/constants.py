@@ -21,13 +21,14 @@ Constants = dict[str, int | str]
 
 def put_constants_in_place(trees: Trees) -> None:
     """Change the modules so; the statements that define constants stay."""
+    stored, imports = {n: _stored(tree) for n, tree in trees.items()}, {n: _imports(tree) for n, tree in trees.items()}
     own: dict[str, Constants] = {name: {} for name in trees}
     seen: dict[str, Constants] = {name: {} for name in trees}  # with those that it imports
     size = -1
     while size != (size := sum(map(len, seen.values()))):
         for name, tree in trees.items():
-            own[name] |= _constants_of(tree, seen[name])
-            seen[name] |= own[name] | _imported(tree, own)
+            own[name] |= _constants_of(tree, stored[name], seen[name])
+            seen[name] |= own[name] | _imported(imports[name], own)
     changed = {
         node.attr
         for tree in trees.values()
@@ -38,9 +39,17 @@ def put_constants_in_place(trees: Trees) -> None:
         _Inline({one: value for one, value in seen[name].items() if one not in changed}).visit(tree)
 
 
-def _constants_of(tree: ast.Module, known: Constants) -> Constants:
+def _stored(tree: ast.Module) -> Counter[str]:
+    """How often a module gives each name a value."""
+    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and type(node.ctx) is ast.Store)
+
+
+def _imports(tree: ast.Module) -> list[ast.ImportFrom]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+
+def _constants_of(tree: ast.Module, stored: Counter[str], known: Constants) -> Constants:
     """The constants that a module defines by numbers, short texts, and known ones."""
-    stored = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and type(node.ctx) is ast.Store)
     found: Constants = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
@@ -71,13 +80,12 @@ def _value(node: ast.expr, known: Constants) -> Any:
     return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}}, dict(known))
 
 
-def _imported(tree: ast.Module, own: Mapping[str, Constants]) -> Constants:
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in own]
+def _imported(imports: list[ast.ImportFrom], own: Mapping[str, Constants]) -> Constants:
     return {
         alias.asname or alias.name: own[node.module or ""][alias.name]
         for node in imports
         for alias in node.names
-        if alias.name in own[node.module or ""]
+        if alias.name in own.get(node.module or "", {})
     }
 
 

@@ -34,31 +34,59 @@ def _mentioned(node: ast.AST) -> Counter[str]:
     return Counter(chain.from_iterable(_names(one) for one in ast.walk(node)))
 
 
-def drop_unmentioned(trees: Trees, used: Counter[str]) -> bool:
-    """Take away what nobody mentions, used counted too. Whether anything was: then more may be mentioned nowhere by now."""
-    of_each = {name: _mentioned(tree) for name, tree in trees.items()}
-    everywhere = sum(of_each.values(), used)
-    imported: dict[str, set[str]] = {}
-    looked_up: set[str] = set()
-    for node in chain.from_iterable(map(ast.walk, trees.values())):
-        if isinstance(node, ast.ImportFrom):
-            imported.setdefault(node.module or "", set()).update(alias.name for alias in node.names)
-        elif isinstance(node, ast.Attribute):
-            looked_up.add(node.attr)
-    dropped = False
-    for name, tree in trees.items():
-        drop = _Drop(everywhere, of_each[name], looked_up | imported.get(name, set()))
-        drop.visit(tree)
-        dropped = dropped or drop.dropped
-    return dropped
+def drop_unmentioned(trees: Trees, used: Counter[str]) -> None:
+    """Take away what nobody mentions, used counted too, until everything left is mentioned somewhere."""
+    modules = {name: _Module(tree) for name, tree in trees.items()}
+    everywhere = sum((module.mentioned for module in modules.values()), used)
+    changed = True
+    while changed:
+        imported: dict[str, set[str]] = {}
+        for module in modules.values():
+            for source, names in module.imported.items():
+                imported.setdefault(source, set()).update(names)
+        looked_up = set().union(*(module.looked_up for module in modules.values()))
+        drops = {name: _Drop(everywhere, modules[name], looked_up | imported.get(name, set())) for name in trees}
+        for name, drop in drops.items():
+            drop.visit(trees[name])
+        changed = False
+        for name, drop in drops.items():
+            if drop.dropped:
+                changed = True
+                everywhere = everywhere - modules[name].mentioned
+                modules[name] = _Module(trees[name])
+                everywhere = everywhere + modules[name].mentioned
+
+
+class _Module:
+    """What a module mentions, imports (by the module it comes from) and looks up, until something is taken out of it."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        nodes = list(ast.walk(tree))
+        self.mentioned = Counter(chain.from_iterable(map(_names, nodes)))
+        self.looked_up = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        self.imported: dict[str, set[str]] = {}
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                self.imported.setdefault(node.module or "", set()).update(alias.name for alias in node.names)
+        self._by_itself: dict[ast.AST, int] = {}
+
+    def by_itself(self, node: ast.FunctionDef | ast.ClassDef) -> int:
+        """How often a definition mentions its own name."""
+        if node not in self._by_itself:
+            self._by_itself[node] = _mentioned(node)[node.name]
+        return self._by_itself[node]
 
 
 class _Drop(ast.NodeTransformer):
     """Takes definitions and imports out of one module. asked: what others import from it, or look up in some module."""
 
-    def __init__(self, everywhere: Counter[str], here: Counter[str], asked: set[str]) -> None:
-        self._everywhere, self._here, self._asked = everywhere, here, asked
+    def __init__(self, everywhere: Counter[str], module: _Module, asked: set[str]) -> None:
+        self._everywhere, self._module, self._asked = everywhere, module, asked
         self.dropped = False
+
+    def visit(self, node: ast.AST) -> Any:
+        """Only statements are taken away, and expressions hold none."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
 
     def _kept(self, node: ast.stmt, keep: bool) -> Any:
         self.dropped = self.dropped or not keep
@@ -66,7 +94,7 @@ class _Drop(ast.NodeTransformer):
 
     def _definition(self, node: ast.FunctionDef | ast.ClassDef) -> Any:
         special = node.name.startswith("__")
-        return self._kept(node, special or self._everywhere[node.name] > _mentioned(node)[node.name])
+        return self._kept(node, special or self._everywhere[node.name] > self._module.by_itself(node))
 
     visit_FunctionDef = visit_ClassDef = _definition
 
@@ -79,7 +107,7 @@ class _Drop(ast.NodeTransformer):
     def _is_used(self, alias: ast.alias) -> bool:
         name = alias.asname or alias.name
         itself = 0 if alias.asname else 1  # an import mentions its name
-        return name in self._asked or self._here[name] > itself
+        return name in self._asked or self._module.mentioned[name] > itself
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         kept = [one for one in node.names if self._is_used(one)]

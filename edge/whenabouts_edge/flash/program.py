@@ -57,8 +57,7 @@ def reduced(
     put_constants_in_place(trees)
     drop_error_texts(trees)
     words = Counter(re.findall(r"\w+", used))
-    while drop_unmentioned(trees, words):
-        pass
+    drop_unmentioned(trees, words)
     shorten_attributes(trees, words)
     trees = joined(trees, root)
     shorten_modules(trees, words)
