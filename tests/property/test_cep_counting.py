@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from property.strategies_cep import cases
 from reference import cep as definition
 from support.cep_checks import columns
+from support.search import examples
 from whenabouts_cloud.cep import Pattern, detect
 from whenabouts_cloud.cep.counting import NotCountableError, counter
 from whenabouts_cloud.cep.counting_state import KEY, enter, find, leave
@@ -15,7 +16,7 @@ from whenabouts_cloud.cep.counting_state import KEY, enter, find, leave
 NAMES = [f"T{n}" for n in range(6)]
 WEIGHTS = np.array([3.0, np.nan, -1.0, 4.0, 0.0, np.nan, 2.0, 8.0, 1.0, -5.0, 6.0, 7.0])  # by index of the event
 FUNCTIONS = {"sum": np.sum, "min": np.min, "max": np.max, "avg": np.mean}
-COUNTED = settings(max_examples=400, deadline=None)
+COUNTED = settings(max_examples=examples(400), deadline=None)
 
 
 def is_countable(plan):
@@ -152,7 +153,7 @@ PATTERNS = [
 ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("text", PATTERNS)
 def test_patterns_of_the_language_are_counted_as_listed(text, data):
@@ -186,7 +187,7 @@ def test_patterns_of_the_language_are_counted_as_listed(text, data):
     np.testing.assert_allclose(list(found.totals.aggregates.values()), expected, rtol=1e-12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(-9, 9), st.sampled_from([1, 1 << 32, 1 << 59])), max_size=60))
 def test_keys_are_found_until_they_leave(steps):
     """The table of keys, half full and with keys that share a place, against a dictionary."""

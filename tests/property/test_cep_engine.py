@@ -12,6 +12,7 @@ from property.strategies_cep import cases, clocks_of, plans
 from reference import cep as definition
 from reference.cep import Case, Event
 from support.cep_checks import check_arrival, check_late, check_sure, columns, run
+from support.search import examples
 from whenabouts_cloud.cep import detect, engine
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Variant
@@ -32,21 +33,21 @@ def make(emit):
 
 
 @given(st.one_of(cases(), cases(points=True), cases(points=True, chain=True)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_sure_matches_are_told_at_the_earliest_safe_moment(case):
     """All of the definition, once, when complete and sealed, not before and not after."""
     check_sure(make("sure"), engine.restore, case)
 
 
 @given(st.one_of(cases(), cases(points=True, chain=True)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_on_arrival_the_changelog_folds_to_what_has_arrived(case):
     """Told at completion, taken back once if a negated event comes."""
     check_arrival(make("arrival"), engine.restore, case)
 
 
 @given(cases(late=True))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_late_events_are_left_out_and_named_with_what_they_would_change(case):
     """The matches are those of the rest."""
     check_sure(make("sure"), engine.restore, case)
@@ -54,14 +55,14 @@ def test_late_events_are_left_out_and_named_with_what_they_would_change(case):
 
 
 @given(cases(skips=True))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_after_match_skip_applies_to_the_final_matches(case):
     """Told when no earlier match can come any more."""
     check_sure(make("sure"), engine.restore, case)
 
 
 @given(cases(), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_detect_gives_the_same_in_any_order(case, random):
     """All matches of the set of events, in lexicographic order of their places."""
     order = list(range(len(case.events)))
@@ -95,14 +96,14 @@ def chain(codes, window, negated):
 
 
 @given(st.lists(plans(points=True), min_size=2, max_size=4), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_several_patterns_at_once_tell_what_each_tells_alone(drawn, data):
     """Also when they share classes, differ in windows and widths, and one has no key."""
     check_together([plan for plan, _ in drawn], data)
 
 
 @given(st.lists(chains, min_size=20, max_size=28), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_many_patterns_at_once_tell_what_each_tells_alone(drawn, data):
     """Also where a type is used so often that an event is compared with all of its uses at once."""
     many = [chain(*one) for one in drawn]
@@ -231,7 +232,7 @@ def sealed(case, match, frontier):
 
 
 @given(uncertain_cases())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_uncertain_order_is_told_when_sealed(drawn):
     """POSSIBLE, OVER and CAUSAL: what refinement keeps among all tuples, when complete and sealed, through snapshots too."""
     case, clocks = drawn
@@ -247,7 +248,7 @@ def test_uncertain_order_is_told_when_sealed(drawn):
 
 
 @given(uncertain_cases())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_uncertain_order_on_arrival_folds_to_what_has_arrived(drawn):
     """Told with what has come, taken back once when a negated event makes it impossible or too unlikely."""
     case, clocks = drawn
@@ -275,7 +276,7 @@ def told(case, clocks, emit):
 
 @pytest.mark.parametrize("method", ["kslack", "conservative", "aggressive"])
 @given(case=cases(points=True, chain=True))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_the_compared_methods_end_with_the_same_matches(method, case):
     """By their names, through snapshots."""
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from property.strategies_cep import cases, plans
 from reference.cep import Case, Event, final, told_behind_slack, told_by_punctuation
 from support.cep_checks import check_arrival, check_final, check_told, columns
+from support.search import examples
 from whenabouts_cloud.cep.aggressive import Aggressive
 from whenabouts_cloud.cep.conservative import Conservative
 from whenabouts_cloud.cep.held import empty_held, hold, take
@@ -31,28 +32,28 @@ def make(method, pog_every=5):
 
 
 @given(cases(**points))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_k_slack_tells_when_the_slack_has_passed(case):
     """Every match once, when the frontier reaches its last event, or has left the window of a trailing negation."""
     check_told(make("kslack"), KSlack.restore, case, told_behind_slack(case))
 
 
 @given(cases(**points), st.sampled_from([1, 2, 5]))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_conservative_tells_at_the_punctuation_that_seals(case, pog_every):
     """Without a negation at completion; otherwise at the first punctuation by which nothing can break the match."""
     check_told(make("conservative", pog_every), Conservative.restore, case, told_by_punctuation(case, pog_every))
 
 
 @given(cases(**points))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_aggressive_folds_to_what_has_arrived(case):
     """Told at completion, taken back once when a negated event comes late, right after every call."""
     check_arrival(make("aggressive"), Aggressive.restore, case)
 
 
 @given(cases(**points, late=True), st.sampled_from([1, 5]))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_events_that_break_the_promise_are_left_out_and_told(case, pog_every):
     """All three report the same late events, and give the matches of the rest."""
     check_told(make("kslack"), KSlack.restore, case, told_behind_slack(case))
@@ -123,7 +124,7 @@ def test_rows_are_held_and_taken_in_the_order_of_time():
 
 
 @given(plans(chain=True, points=True))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_nothing_comes_from_nothing(plan):
     """Empty blocks and an end without events are ordinary."""
     for method in METHODS:

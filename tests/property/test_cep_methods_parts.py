@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from property.strategies_cep import cases
 from reference.cep import moments
+from support.search import examples
 from whenabouts_cloud.cep.compared import Compared
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Variant
 from whenabouts_cloud.cep.promise import Promise
@@ -15,7 +16,7 @@ from whenabouts_cloud.cep.stacks import HIGHEST, LOWEST, empty_stacks, insert, n
 
 
 @given(cases(late=True))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_frontier_is_that_of_the_definition_after_every_event(case):
     """By K-bound and by source, with heartbeats between, whatever the blocks, through its arrays."""
     promise = Promise(case.order, case.k, None if case.sources is None else list(case.sources))
@@ -38,7 +39,7 @@ operations = st.lists(
 
 
 @given(operations)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_stacks_hold_what_has_come_in_order_and_drop_what_is_outdated(operations):
     """Against sorted lists; ties stay in the order of arrival; nothing at or after the bound is ever lost."""
     stacks, expected, bound = empty_stacks(2), {}, LOWEST

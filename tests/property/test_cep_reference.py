@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from property.strategies_cep import cases
 from reference.cep import Case, Event, final, folds, late_effects, moments, told_behind_slack, told_sure
 from support.cep_checks import check_arrival, check_final, check_late, check_sure, check_told
+from support.search import examples
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Step, Variant
 
@@ -223,7 +224,7 @@ def ways(case, emit, fault=None):
 
 
 @given(cases())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_naive_engine_tells_everything_when_sure(case):
     """What is told from a prefix alone is what the whole course says: the definition never takes a sure match back."""
     check_sure(*ways(case, "sure"), case)
@@ -231,7 +232,7 @@ def test_a_naive_engine_tells_everything_when_sure(case):
 
 
 @given(cases(late=True))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_naive_engine_is_right_when_promises_break(case):
     """Late events are left out and change nothing that was told."""
     check_sure(*ways(case, "sure"), case)
@@ -239,14 +240,14 @@ def test_a_naive_engine_is_right_when_promises_break(case):
 
 
 @given(cases(skips=True, points=True))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_naive_engine_with_skips_never_takes_back(case):
     """A match is told only when no match that starts earlier may still displace it."""
     check_sure(*ways(case, "sure"), case)
 
 
 @given(cases())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_naive_engine_folds_to_what_has_arrived(case):
     """The changelog of telling at once."""
     check_arrival(*ways(case, "arrival"), case)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.strategies_cep import ATTRIBUTES, plans, values
+from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.change import changed
@@ -102,7 +103,7 @@ def courses(draw):
 
 
 @given(courses())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_pattern_is_told_as_if_an_engine_for_it_alone_had_been_started_when_it_was_added(course):
     """Matches, moments, retractions, late events and waiting matches, after every step; after its removal nothing."""
     sources = SOURCES if course["order"] == "source" else None

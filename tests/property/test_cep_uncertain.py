@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reference import cep_uncertain as reference
 from reference.cep_uncertain import Case, Obstacle
+from support.search import examples
 from whenabouts_cloud.cep.bounds import bounds
 from whenabouts_cloud.cep.chain_probability import ERROR, probability
 from whenabouts_cloud.cep.downsets import downsets
@@ -76,14 +77,14 @@ def uncertain_events(case: Case) -> int:
 
 
 @given(cases())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_possible_is_what_some_placement_on_the_grid_satisfies(case):
     """Ties, zero lengths and borders that are not attained are decided exactly."""
     assert told(case, "possible")[0] == reference.possible(case)
 
 
 @given(cases())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_probability_equals_the_exact_rational(case):
     """Integration alone, no bounds: order, window, gaps, several gaps of one event, unordered positives, ties of points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
@@ -95,7 +96,7 @@ def test_probability_equals_the_exact_rational(case):
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_bounds_hold_the_probability_between_them(case):
     """And they meet at once where all stamps are points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
@@ -108,7 +109,7 @@ def test_bounds_hold_the_probability_between_them(case):
 
 
 @given(cases(), st.sampled_from([Fraction(1, 10), Fraction(1, 2), Fraction(4, 5), Fraction(1)]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_over_keeps_what_has_the_probability_and_a_tie_belongs_to_it(case, p):
     """Whether bounds or integration decide, at the threshold itself, and just above it."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
@@ -122,7 +123,7 @@ def test_over_keeps_what_has_the_probability_and_a_tie_belongs_to_it(case, p):
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_certain_implies_probability_one_implies_possible(case):
     """Certain is a match of probability 1 without integration; what has any probability is possible."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
@@ -135,7 +136,7 @@ def test_certain_implies_probability_one_implies_possible(case):
 
 
 @given(cases())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_possible_with_room_to_spare_has_a_probability(case):
     """Possible with each stamp a little shorter and a window a little smaller, each obstacle in one gap: P > 0.
 
@@ -160,7 +161,7 @@ def test_possible_with_room_to_spare_has_a_probability(case):
 
 
 @given(cases(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_widening_a_stamp_keeps_the_possible_possible(case, data):
     """Of a positive or of a negated event alike: all placements of before are still there."""
 
@@ -173,7 +174,7 @@ def test_widening_a_stamp_keeps_the_possible_possible(case, data):
 
 
 @given(cases(st.integers(0, 5).map(lambda t: (t, t))))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_points_reduce_every_mode_to_plain_order(case):
     """Certain, possible and over any p agree with the definition on times."""
     t = [low for low, _ in case.stamps]
@@ -185,7 +186,7 @@ def test_points_reduce_every_mode_to_plain_order(case):
 
 
 @given(cases(), st.integers(-(2**52), 2**52), st.sampled_from([1, 1000, 10**9]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_neither_epoch_nor_unit_matters(case, epoch, unit):
     """Stamps in another unit since another epoch give the same answers and probabilities, to the last digits."""
 
@@ -202,7 +203,7 @@ def test_neither_epoch_nor_unit_matters(case, epoch, unit):
 
 
 @given(st.lists(cases(), min_size=1, max_size=6), st.sampled_from(["certain", "possible", "over"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_candidates_do_not_influence_each_other(many, mode):
     """Many candidates of one variant in one call give what each gives alone."""
     first = many[0]

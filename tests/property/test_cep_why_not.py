@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from property.strategies_cep import clocks_of
 from reference.cep import Event
+from support.search import examples
 from whenabouts_cloud.cep import Pattern, detect, engine
 from whenabouts_cloud.cep.explanation import Seen
 from whenabouts_cloud.cep.why_not import why_not
@@ -24,7 +25,7 @@ events_of = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(PATTERNS), events_of, st.integers(0, 15))
 def test_a_match_is_found_exactly_where_the_engine_has_one(text, events, time):
     """With the focus in it; and the elements said to be filled are in order, of their types, and different events."""
@@ -52,7 +53,7 @@ CAUSAL = [
 ]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(st.sampled_from(CAUSAL), events_of, st.integers(0, 15), st.data())
 def test_in_causal_order_too(text, events, time, data):
     """By what two gateways knew of each other."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from support.clock_watch import SOURCES, Watch
 from support.clock_world import CRYSTALS, NETWORKS
+from support.search import examples
 from whenabouts_edge.clock import ANCHOR_US, UNBOUNDED_US, ClockSample, Pace
 from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.clock.pace import OLDER, OLDER_EVERY_US, RECENT, PacedClock, read_pace
@@ -19,7 +20,7 @@ PULLED = 40  # seeds, of which some hold what the test is about
 
 
 @pytest.mark.parametrize("source", SOURCES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32), crystal=st.sampled_from(CRYSTALS), network=st.sampled_from(NETWORKS))
 @example(seed=92, crystal="linear", network="jittery")
 @example(seed=17, crystal="periodic", network="asymmetric")

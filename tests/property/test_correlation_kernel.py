@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference.within import pairs
+from support.search import examples
 from whenabouts_cloud.correlation import kernel
 from whenabouts_cloud.correlation.condition import Condition
 
@@ -36,7 +37,7 @@ def columns(rows, grid, offset):
 
 
 @given(sides(), sides(), st.integers(0, 70), grids, offsets, thresholds, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offset, ct, keyed):
     """Same pairs, same order, probabilities within 1e-12, for any d, lengths, ct and place on the time axis."""
     a_key, a_min, a_max = columns(a, grid, offset)
@@ -60,7 +61,7 @@ def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offs
 
 
 @given(sides(20), sides(20), st.integers(0, 70), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_chunks_of_any_size_give_the_same_pairs(a, b, d, size):
     """Cutting the candidates anywhere, inside a row of A too, changes nothing."""
     a_columns, b_columns = columns(a, 1, 0), columns(b, 1, 0)
@@ -73,7 +74,7 @@ def test_chunks_of_any_size_give_the_same_pairs(a, b, d, size):
 
 
 @given(sides(), sides(), st.integers(0, 70), thresholds)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_python_integers_and_int64_take_the_same_decisions(a, b, d, ct):
     """The fallback for wide stamps is the same function."""
     a_key, *a_stamps = columns(a, 1000, EPOCH_US)
@@ -86,7 +87,7 @@ def test_python_integers_and_int64_take_the_same_decisions(a, b, d, ct):
 
 
 @given(st.integers(0, 60), st.integers(0, 200), st.integers(-200, 200), st.integers(0, 200), thresholds)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_nothing_outside_the_two_bounds_ever_matches(d, w_a, b_min, w_b, ct):
     """A pair that satisfies the condition keeps within the longest useful length and within the band."""
     condition = Condition("within", d=d, confidence=ct)

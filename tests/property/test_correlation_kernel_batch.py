@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference.predicates import limits, pairs
+from support.search import examples
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs, kernel_input, kernel_slabs
 from whenabouts_cloud.correlation.batch import correlate_chunks, correlate_ranges
 
@@ -77,7 +78,7 @@ def expected_pairs(a, b, keyed, limit, ct):
     engines,
     st.sampled_from([1, 2, 7, 17, 23, 40, 100]),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_all_four_forms_of_the_result_are_the_definition(a, b, predicate, grid, offset, ct, keyed, engine, chunk):
     """Sorted pairs with probabilities, count, chunks and ranges, for any predicate, lengths, ct and place in time."""
     kind, given_limits = predicate
@@ -106,7 +107,7 @@ def test_all_four_forms_of_the_result_are_the_definition(a, b, predicate, grid, 
 
 
 @given(sides(40), sides(40), st.integers(0, 70), thresholds, st.booleans(), engines, st.sampled_from([1, 2, 5]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_slabs_of_any_size_give_the_same_pairs(a, b, d, ct, keyed, engine, zone):
     """Rows in random order, cut into slabs of a few: dealt out by time, or ordered as a whole, nothing is lost or twice."""
     a, b = columns(a, 1, EPOCH_US), columns(b, 1, EPOCH_US)
@@ -248,7 +249,7 @@ def test_keys_and_middles_that_do_not_fit_one_number_pair_up_all_the_same(span, 
     st.integers(0, 1 << 58), st.integers(0, 1 << 58), st.integers(0, 1 << 58), st.integers(-3, 3), thresholds,
     st.integers(0, 58), engines,
 )  # fmt: skip
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_decisions_hold_a_tick_around_the_threshold_at_any_scale(w_a, w_b, d, aside, ct, shrink, engine):
     """B is put where the probability crosses the threshold, by bisection with the definition, and a few ticks beside it."""
     w_a, w_b, d = w_a >> shrink, w_b >> shrink, d >> shrink
@@ -278,7 +279,7 @@ def test_stamps_at_the_limit_of_int64_and_beyond_match_exactly(engine, span):
 @given(
     st.integers(1, 1 << 57), st.integers(0, 9), st.integers(0, 9), st.integers(-20, 20), st.integers(0, 20), thresholds
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_ties_between_huge_lengths_are_decided_exactly(scale, w_a, w_b, start, width, ct):
     """A small tie, blown up beyond what floating point can tell apart, stays a tie; one tick less is none."""
     scale = max(1, scale // 40)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_cloud.correlation import Condition, correlate
 from whenabouts_cloud.correlation.blocks import correlate_blocks
 
@@ -33,7 +34,7 @@ def cut(columns, size):
 @given(
     rows, rows, st.integers(-70, 70), st.integers(0, 60), st.integers(1, 6), st.booleans(), st.booleans(), st.booleans()
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_blocks_of_any_size_give_the_pairs_of_the_whole(a, b, lo, width, size, keyed, by_end, numba):
     """In the order of minima without disorder, in the order of maxima with the greatest length for it."""
     order = (lambda row: row[0] + row[1]) if by_end else (lambda row: row[0])

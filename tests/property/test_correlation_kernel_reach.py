@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reference.predicates import probability
+from support.search import examples
 from whenabouts_cloud.correlation import kernel_decide
 from whenabouts_cloud.correlation.kernel_numpy import exactly
 from whenabouts_cloud.correlation.kernel_reach import Terms, reach
@@ -19,7 +20,7 @@ confidences = st.one_of(
 
 
 @given(lengths, lengths, st.integers(0, 120_000), confidences, st.sampled_from([1, 10**6, 1 << 40]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @example([0], [0], 0, Fraction(1), 1)
 @example([5, 100_000], [0, 100_000], 1000, Fraction(1, 10), 1)
 def test_far_and_sure_hold_for_every_pair_of_lengths(w_a, w_b, width, ct, scale):
@@ -37,7 +38,7 @@ def test_far_and_sure_hold_for_every_pair_of_lengths(w_a, w_b, width, ct, scale)
 
 
 @given(st.integers(-90, 90), st.integers(0, 40), st.integers(0, 40), st.integers(0, 80), confidences)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_exact_decisions_are_the_definition(middle, w_a, w_b, width, ct):
     """The one in Python's and the one in machine integers, for the doubled distance of the middles."""
     # Everything is doubled, lengths, distance and D, so that the ends are whole numbers around every middle.
@@ -49,7 +50,7 @@ def test_exact_decisions_are_the_definition(middle, w_a, w_b, width, ct):
 
 
 @given(st.integers(0, 1 << 59), st.integers(0, 1 << 59), st.integers(0, 1 << 60), st.integers(0, 1 << 61), confidences)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_machine_integers_decide_as_pythons_do_up_to_the_limit(w_a, w_b, width, apart, ct):
     """Products of 160 bits are compared without loss."""
     apart += (apart + w_a + w_b + width) % 2

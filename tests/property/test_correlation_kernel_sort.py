@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_cloud.correlation import kernel_numba, kernel_numpy, kernel_sort
 from whenabouts_cloud.correlation.kernel_pairs import Filler
 from whenabouts_cloud.correlation.kernel_reach import Terms
@@ -21,7 +22,7 @@ def columns(rows, place):
 
 
 @given(stamps, places, st.booleans(), st.booleans(), st.integers(0, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_rows_come_in_the_order_of_key_and_middle(rows, place, keyed, dealt, longest):
     """With stamps too wide to be packed with their row numbers as well; rows too long or without a key are left out."""
     t_min, t_max, code = columns(rows, place)
@@ -35,7 +36,7 @@ def test_rows_come_in_the_order_of_key_and_middle(rows, place, keyed, dealt, lon
 
 
 @given(stamps, places, st.integers(0, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_rows_are_dealt_out_by_time_with_their_bounds(rows, place, shift):
     """Both engines give the same order and the same survey of it."""
     t_min, t_max, _ = columns(rows, place)
@@ -49,7 +50,7 @@ def test_rows_are_dealt_out_by_time_with_their_bounds(rows, place, shift):
 @given(
     stamps, stamps, st.booleans(), st.integers(-60, 60), st.integers(0, 60), st.sampled_from([(1, 5), (1, 2), (1, 1)])
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_pairs_of_a_slab_are_those_of_its_runs(a, b, keyed, lo, width, confidence):
     """Straight from the places, and row by row."""
     sides = []

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.landing import EPOCH_US, reading, table
+from support.search import examples
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.online import OnlineCorrelation
 from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
@@ -171,7 +172,7 @@ def run(job, events, rng):
 
 
 @given(landings(), jobs())
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
     """Random arrival, random steps, promises before the readings they cover, repeats, restarts; every kind of rule."""
     rows, events, rng = landing
@@ -189,7 +190,7 @@ def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
 
 
 @given(landings(), jobs(), st.sampled_from([0, 20 * MS, 100 * MS]))
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=examples(35), deadline=None)
 def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_twice(landing, job, delay_us):
     """With a DELAY that gateways overrun, only answers that a late reading would have changed differ from the whole."""
     rows, events, rng = landing
@@ -215,7 +216,7 @@ def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_
 
 
 @given(landings(), jobs(), st.sampled_from([0, 20 * MS, 100 * MS]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, delay_us):
     """However late readings are, no reading of a gets more than k pairs, and none is both paired and unmatched."""
     _, events, rng = landing
@@ -227,7 +228,7 @@ def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, de
 
 
 @given(landings(), st.sampled_from([5, 40]), thresholds)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
     """A crashed ingest repeats old files when their readings are long forgotten: nothing comes out again."""
     rows, events, rng = landing

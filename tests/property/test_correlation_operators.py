@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from property.strategies import EPOCH_US
 from reference.within import probability
+from support.search import examples
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.operators import OPERATORS, operator
 from whenabouts_cloud.correlation.operators.bounds import GRID_STEPS, STEPS, Lengths, grid, least_sum, limits
@@ -80,7 +81,7 @@ def once(pairs):
 
 @pytest.mark.parametrize("name", ["simple", "simple_sort", "eager", "banded"])
 @given(streams(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data):
     """Each tuple gives at once the pairs with all that came before, heartbeats change nothing, nothing is late."""
     condition, promises, events = case
@@ -99,7 +100,7 @@ def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data)
 
 @pytest.mark.parametrize("name", ["lazy", "lookup"])
 @given(streams(), st.sampled_from([1, 2, 5, None]), st.sampled_from([1, 10, 60, None]), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_at_every_prefix_a_lazy_operator_gives_early_or_when_flushed_what_the_definition_says(
     name, case, block, every, data
 ):
@@ -134,7 +135,7 @@ def assert_forgets(op, events, found):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(streams(), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_arrays_and_single_tuples_give_the_same_pairs(name, case, size):
     """Neighbouring arrivals of one side pushed together, with their own arrival times."""
     condition, promises, events = case
@@ -153,7 +154,7 @@ def test_arrays_and_single_tuples_give_the_same_pairs(name, case, size):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(streams(), st.sampled_from([0, 2, 30]), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
     """Arrivals beyond the promise join what is left; every one is counted and told, and nothing comes twice."""
     condition, promises, events = case
@@ -175,7 +176,7 @@ def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(streams(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_lengths_that_were_not_promised_are_joined_and_counted(name, case, data):
     """rho and pi told too narrow: a pair is missing only with such a tuple, and all are there while nothing is dropped."""
     condition, promises, events = case
@@ -190,7 +191,7 @@ def test_lengths_that_were_not_promised_are_joined_and_counted(name, case, data)
 
 
 @given(conditions(), st.integers(-120, 120), st.integers(0, 60), st.integers(0, 60))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_the_probe_decides_as_the_definition(condition, distance, w1, w2):
     """In integers, ties included; the distance of the middles is kept whole by lengths of equal parity."""
     w2 += (distance + w1 + w2 + condition.doubled_centre) % 2
@@ -204,7 +205,7 @@ def test_the_probe_decides_as_the_definition(condition, distance, w1, w2):
 
 @given(conditions(), st.booleans(), st.integers(0, 30), st.integers(0, 2500), st.integers(0, 30), st.integers(0, 30),
        st.data())  # fmt: skip
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_sure_matches_and_what_is_left_out_never_does(condition, base_in_a, rho, more, target_rho, target_more, data):
     """Targets around the limits of a base, in both orders and in the grid, decided one by one; classes hold many lengths."""
     base, target = Lengths(rho, rho + more), Lengths(target_rho, target_rho + target_more)
@@ -233,7 +234,7 @@ def test_sure_matches_and_what_is_left_out_never_does(condition, base_in_a, rho,
 
 
 @given(st.integers(0, 400), st.integers(0, 400), thresholds)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_least_sum_is_the_quantile_of_two_uniforms(w1, w2, ct):
     """C(s*) reaches ct and nothing clearly smaller does, by the definition with wide limits on one side."""
     ct = Condition("within", d=0, confidence=ct).ct

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_cloud.correlation import kernel
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions import (
@@ -61,7 +62,7 @@ def columns(rows):
 
 
 @given(linear, stamps, linear, stamps, conditions(), grids)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_floats_keep_the_stated_error_where_fractions_know_the_answer(a_shape, a, b_shape, b, condition, grid):
     """Any piecewise linear shapes, zero lengths, far places and coarse grids."""
     a, b = ([x * grid[0] + grid[1] for x in stamp] for stamp in (a, b))
@@ -70,7 +71,7 @@ def test_floats_keep_the_stated_error_where_fractions_know_the_answer(a_shape, a
 
 
 @given(stamps, stamps, conditions())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_uniform_fractions_are_the_conditions_own(a, b, condition):
     """The general integral on fractions gives the closed form of the exact kernel."""
     num, den = condition.ratio(*a, *b)
@@ -78,7 +79,7 @@ def test_uniform_fractions_are_the_conditions_own(a, b, condition):
 
 
 @given(shapes, stamps, shapes, stamps, conditions())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_nothing_outside_the_bounds_matches_and_nothing_inside_the_sure_range_fails(a_shape, a, b_shape, b, condition):
     """`never`, `sure`, the longest useful lengths and the band of middles, for one pair."""
     p = probability(a_shape, *a, b_shape, *b, condition).item()
@@ -108,7 +109,7 @@ def test_the_bounds_decide_most_pairs_and_leave_some():
 
 
 @given(sides(), shapes, shapes, st.booleans())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_the_join_is_brute_force(side, a_shape, b_shape, keyed):
     """Same pairs, ordered, with exact ties for piecewise linear shapes and the documented rule for the others."""
     a, b, condition = side
@@ -136,7 +137,7 @@ def test_the_join_is_brute_force(side, a_shape, b_shape, keyed):
 
 
 @given(sides(20), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_uniform_through_this_path_is_the_exact_kernel(side, keyed):
     """The same indices in the same order, probabilities within the stated error."""
     a, b, condition = side
@@ -151,7 +152,7 @@ def test_uniform_through_this_path_is_the_exact_kernel(side, keyed):
 
 
 @given(shapes, stamps, shapes, stamps, shapes, stamps, conditions(), st.sampled_from(["left", "right"]))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_a_verdict_that_may_be_reused_is_right(known_shape, known, new_shape, new, shape, target, condition, side):
     """Whenever the rule allows it, the new pair is at least as probable as the known one on the side that counts."""
     if side == "left":
@@ -166,7 +167,7 @@ def test_a_verdict_that_may_be_reused_is_right(known_shape, known, new_shape, ne
 
 
 @given(linear, linear)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_order_of_two_shapes_is_that_of_their_distribution_functions(low, high):
     """Shown exactly when no place of a fine grid with all knots contradicts it; a near touch between places is let pass."""
     places = sorted({Fraction(k, 400) for k in range(401)} | set(low.knots) | set(high.knots))
@@ -177,7 +178,7 @@ def test_the_order_of_two_shapes_is_that_of_their_distribution_functions(low, hi
 
 
 @given(normals, normals)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_normals_said_to_be_ordered_are(low, high):
     """Their distribution functions do not cross."""
     if stochastically_below(low, high):
@@ -186,7 +187,7 @@ def test_normals_said_to_be_ordered_are(low, high):
 
 
 @given(shapes, st.integers(1, 9), st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_pair_has_one_probability_whatever_stands_beside_it(shape, size, seed):
     """Alone or in a column, at any place of a chunk: bit for bit the same, so verdicts do not depend on other rows."""
     t = np.random.default_rng(seed).integers(0, 1000, (4, size)).cumsum(axis=0)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from property.strategies import EPOCH_US
 from reference.within import probability
+from support.search import examples
 from whenabouts_protocol.eager import Eager, isqrt, quantile
 
 THRESHOLDS = [(1, 20), (3, 10), (1, 2), (4, 5), (99, 100), (1, 1)]
@@ -35,7 +36,7 @@ def arrivals(draw):
     return [(side, origin + at, origin + at + w, key) for side, at, w, key in draw(st.lists(one, max_size=24))]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(conditions(), arrivals(), st.integers(0, 80), st.integers(0, 20), st.booleans())
 @example((-10, 10, 1, 5), [(0, 0, 100, "x"), (1, 40, 41, "x")], 0, 0, False)
 @example((0, 0, 1, 1), [(0, 5, 5, "x"), (1, 5, 5, "x"), (1, 5, 6, "x")], 0, 0, True)
@@ -70,7 +71,7 @@ def promised(draw):
     return pi, delays, sorted(events)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(conditions(), promised())
 def test_forgetting_never_loses_a_pair(condition, run):
     """With frontiers as late as the delays allow, the pairs are those of the definition."""

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property import strategies as some
+from support.search import examples
 from support.vectors import rows
 from whenabouts_protocol.compiled_rule import decode_rules, encode_rules
 from whenabouts_protocol.eager import Eager
@@ -29,7 +30,7 @@ def decoded(data):
 
 
 @given(st.one_of(st.binary(max_size=200), some.cbor_values().map(cbor2.dumps)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_bytes_are_rules_or_refused(data):
     """Noise and any CBOR value."""
     decoded(data)
@@ -54,7 +55,7 @@ def damaged(draw):
 
 
 @given(damaged())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_damaged_rules_are_rules_or_refused(data):
     """One field replaced by anything, or a few bytes."""
     decoded(data)

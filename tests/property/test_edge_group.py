@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.group_network import LEAVE_US, Network
+from support.search import examples
 from whenabouts_edge.group.conditions import Threshold
 from whenabouts_edge.group.detection import Detection
 
@@ -53,7 +54,7 @@ def moments(gateway, changes):
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(2, 5))
 def test_states_hold_what_is_true_and_stamps_contain_the_changes(seed, size):
     """Between the stamps of two states all known values are the true ones; every true change lies in a stamp."""
@@ -105,7 +106,7 @@ def ends_before(network):
     return pairs
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(2, 5))
 def test_clocks_tell_exactly_what_led_to_what(seed, size):
     """s_i^k -> s_j^l iff V_j^l[i] >= k + 1, against the transitive closure of the raw events."""
@@ -121,7 +122,7 @@ def test_clocks_tell_exactly_what_led_to_what(seed, size):
     assert found == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(2, 5))
 def test_what_clocks_and_clock_only_reports_say_is_so_in_true_time(seed, size):
     """The end of a state that a begin knows was earlier; a state that was on with a clock ended after all that it knows."""
@@ -158,7 +159,7 @@ def test_the_networks_of_these_tests_show_what_they_are_for():
     assert evidence > 500
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 1 << 30), st.sampled_from([0, 500, 3000]), st.booleans())
 def test_a_threshold_changes_only_where_the_measure_truly_was_beyond_it_for_long_enough(seed, hold_us, high):
     """Every change has a first reading beyond the threshold, hold_us earlier, that no reading contradicts until then."""

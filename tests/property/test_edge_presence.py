@@ -6,6 +6,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_edge.presence.visits import ABSENT, ENTER, LEAVE, MAX_WAITING, Visits
 
 S = 1_000_000
@@ -153,7 +154,7 @@ def check(site, changes, whole):
             assert leave.latest_us <= enter.earliest_us or not whole
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 2**32))
 def test_the_true_first_read_and_the_true_leave_lie_in_their_intervals(seed):
     """
@@ -178,7 +179,7 @@ def test_a_thousand_sites_hold_their_truth():
     assert leaves > 5000
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_with_more_tags_than_it_remembers_what_is_told_is_still_true(seed, tags_max):
     """Some visits are not told and their reads are counted; those that are told begin no later than they truly did."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from support.edge_drafts import drafts
+from support.search import examples
 from whenabouts_edge.outbox import MAX_IN_FLIGHT, MAX_UNLANDED, Outbox
 from whenabouts_edge.spool import Message, Spool, SpoolFull
 
@@ -209,9 +210,9 @@ class OutboxMachine(RuleBasedStateMachine):
 
 
 TestSpool = SpoolMachine.TestCase
-TestSpool.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestSpool.settings = settings(max_examples=examples(15), stateful_step_count=25, deadline=None)
 TestOutbox = OutboxMachine.TestCase
-TestOutbox.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestOutbox.settings = settings(max_examples=examples(120), stateful_step_count=40, deadline=None)
 
 
 def _message(n: int) -> Message:

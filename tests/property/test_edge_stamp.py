@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.edge_wire import Frame, arrivals, begins, reads
+from support.search import examples
 from whenabouts_edge.stamp import CYCLE_SLIP_US, DRIFT_PPM, MAX_CHUNKS, Stamper, host_us_max, wire_us
 
 CYCLE_US = 1_000_000
@@ -77,7 +78,7 @@ def replay(world: World, stamper: Stamper):
         yield stamper.pending_since(), fed
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(worlds)
 def test_true_time_lies_in_the_window_and_in_the_narrowed_one(world):
     """However reads split and merge, keep-alives get lost and records come late: truth is inside, narrowing only narrows.
@@ -101,7 +102,7 @@ def test_true_time_lies_in_the_window_and_in_the_narrowed_one(world):
         assert narrow_low <= frame.event_us <= narrow_high
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(worlds)
 def test_clear_time_is_before_every_later_frame(world):
     """No byte of what is still undecided or to come was in the host's buffer before pending_since."""
@@ -119,7 +120,7 @@ def test_clear_time_is_before_every_later_frame(world):
             assert world.times[later[0].start] >= since_us
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(worlds, st.integers(0, 2**32))
 def test_wrong_reader_time_never_widens_or_empties_and_is_counted_when_refused(world, seed):
     """Any number a reader may give leaves a part of the window, or the window itself and one more refusal."""
@@ -174,7 +175,7 @@ def test_two_lost_keepalives_in_a_row_are_not_guessed():
     assert stamper.reader_time_refused == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=300), st.data()
 )

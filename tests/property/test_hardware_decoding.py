@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_hardware import Frame, decoder
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.em4100 import encode
@@ -26,7 +27,7 @@ EM4100 = ("rdm6300", "id12la")
 # (protocol, mode) of every decoder there is.
 VARIANTS = [("rdm6300", None), ("id12la", None), ("m6e", "reader"), ("m6e", "host"), ("m6e", "both")]
 STARTS = {"rdm6300": b"\x02", "id12la": b"\x02", "m6e": b"\xff"}
-often = settings(max_examples=400)  # cheap ones
+often = settings(max_examples=examples(400))  # cheap ones
 every_variant = pytest.mark.parametrize(("name", "mode"), VARIANTS)
 
 # Small alphabets make start bytes, digits and ends meet far more often than uniform bytes would.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from support.ingest import NOW_US, at, beat, birth, frontiers, reading
+from support.search import examples
 from whenabouts_cloud.ingest import landing as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import Landing
@@ -229,6 +230,6 @@ class BridgeMachine(RuleBasedStateMachine):
 
 
 BridgeMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(60), stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 test_every_reading_lands_once_and_nothing_is_promised_early = BridgeMachine.TestCase

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from support.search import examples
 from whenabouts_cloud.ingest import ledger as ledger_module
 from whenabouts_cloud.ingest.ledger import MAX_RANGES, Ledger, LedgerFull, Ranges, as_ranges
 
@@ -106,11 +107,11 @@ class LedgerMachine(RuleBasedStateMachine):
         assert snapshot == {(*boot, n) for boot, numbers in self.landed.items() for n in numbers}
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+LedgerMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 test_ledger_is_two_tables_of_sets = LedgerMachine.TestCase
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 60), min_size=1, max_size=9), max_size=30), st.integers(1, 6))
 def test_a_full_ledger_admits_nothing_of_what_it_refuses(messages, limit):
     """With few ranges allowed, a refused message changes nothing, a taken one never passes the limit."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from property.strategies_latwin import cases
 from reference.latwin import by_brute_force, clocks_of, definitely, join, known_moves, meet, possibly
 from reference.latwin_paper import PaperLatWin
+from support.search import examples
 from whenabouts_cloud.latwin.lattice import LatWin
 from whenabouts_cloud.latwin.layout import FOREVER, ROW
 from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Local, Not, Related
@@ -58,7 +59,7 @@ def trees(draw, processes, depth=3):
 
 
 @given(cases(any_order=True), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
     """CGSs, ends, Pos and Def of any predicate equal brute force over the windows, in any order of arrival."""
     n = case.computation.processes
@@ -76,7 +77,7 @@ def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
 
 
 @given(cases(any_order=True), st.booleans(), st.data())
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_a_lattice_that_is_not_stored_tells_the_same(case, hybrid, data):
     """Walked when asked, or kept: CGSs, Pos and Def are equal after every report."""
     n = case.computation.processes
@@ -94,7 +95,7 @@ def test_a_lattice_that_is_not_stored_tells_the_same(case, hybrid, data):
 
 
 @given(cases(any_order=True))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_the_lattice_is_that_of_the_papers_algorithms(case):
     """Algorithms 1 to 3, corrected, have the same CGSs after each state that enters a window."""
     lattice = LatWin(case.computation.processes, case.window, room=ROOM)
@@ -109,7 +110,7 @@ def test_the_lattice_is_that_of_the_papers_algorithms(case):
 
 
 @given(cases(any_order=True, evidence=False), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
     """Eager: after every report the CGSs are those of all that has come; those that a report took back are counted."""
     n = case.computation.processes
@@ -137,7 +138,7 @@ def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
 
 
 @given(cases(any_order=True))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_evidence_refines_and_never_more_than_its_own_stamps_say(case):
     """With evidence the CGSs lie between those of the states' stamps with the evidence's and without."""
     n = case.computation.processes
@@ -151,7 +152,7 @@ def test_evidence_refines_and_never_more_than_its_own_stamps_say(case):
 
 
 @given(st.booleans().flatmap(lambda any_order: cases(any_order=any_order)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_patience_withdraws_nothing(case):
     """Patient: after every report the CGSs of what was let in are those by all stamps, of what is yet to come too."""
     n = case.computation.processes
@@ -166,7 +167,7 @@ def test_patience_withdraws_nothing(case):
 
 
 @given(cases(any_order=True))
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_a_patient_group_lets_all_in_once_all_times_are_known(case):
     """When all has come and each process has said that it is beyond all stamps, nothing waits."""
     n = case.computation.processes
@@ -186,7 +187,7 @@ def test_a_patient_group_lets_all_in_once_all_times_are_known(case):
 
 
 @given(cases(any_order=True), st.sampled_from([("causal", False), ("hybrid", False), ("hybrid", True)]), st.data())
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_a_snapshot_goes_on_as_if_nothing_had_happened(case, mode, data):
     """A lattice restored at any moment tells the same as the one that went on, counters included."""
     n = case.computation.processes
@@ -208,7 +209,7 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened(case, mode, data):
 
 
 @given(cases(any_order=True, evidence=False), st.booleans(), st.data())
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_a_process_begun_anew_has_only_what_comes_from_there_on(case, hybrid, data):
     """After a renewal the windows go on from the state named; the CGSs are those of the windows held."""
     n = case.computation.processes
@@ -229,7 +230,7 @@ def test_a_process_begun_anew_has_only_what_comes_from_there_on(case, hybrid, da
 
 
 @given(cases(any_order=True))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_edges_are_the_single_steps(case):
     """Edges join the CGSs that differ by one state of one process."""
     lattice = LatWin(case.computation.processes, case.window, room=ROOM)

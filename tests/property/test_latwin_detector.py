@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from property.strategies_latwin import Case, cases, computations
 from reference.latwin import Checker, by_brute_force, clocks_of, consistent, definitely, possibly, simulate
 from support.latwin_checks import report, runs_overlapped, watch
+from support.search import examples
 from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
 
 ROOM = 64  # no gap of these computations is given up
@@ -28,7 +29,7 @@ def all_hold(checker):
 
 
 @given(cases(any_order=True), ORDERS)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_possibly_and_the_windowed_definitely_are_those_of_the_lattice_of_the_windows(case, order):
     """By brute force over every window that a report makes; by stamps too, as far as they have come."""
     one = detector(case, order)
@@ -41,7 +42,7 @@ def test_possibly_and_the_windowed_definitely_are_those_of_the_lattice_of_the_wi
 
 
 @given(cases(most_processes=3, most_steps=18, most_window=3, any_order=True))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_definitely_is_that_of_the_whole_lattice_on_the_runs_of_the_window(case):
     """However the computation goes on, every way through all of it meets the runs: exactly then it is said."""
     one = detector(case)
@@ -56,7 +57,7 @@ def test_definitely_is_that_of_the_whole_lattice_on_the_runs_of_the_window(case)
 
 
 @given(cases(most_processes=3, most_steps=16, most_window=3, any_order=True))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_by_stamps_definitely_is_never_more_than_the_whole_lattice_says(case):
     """What has left the window may be forgotten, never made up."""
     one = detector(case, "hybrid")
@@ -66,7 +67,7 @@ def test_by_stamps_definitely_is_never_more_than_the_whole_lattice_says(case):
 
 
 @given(computations(most_processes=3, most_steps=16, any_order=True))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_by_stamps_definitely_is_all_that_the_whole_lattice_says_while_nothing_is_forgotten(computation):
     """In windows that hold everything; first states aside, whose begin others know by time from itself alone."""
     case = Case(computation, (16,) * computation.processes)
@@ -78,7 +79,7 @@ def test_by_stamps_definitely_is_all_that_the_whole_lattice_says_while_nothing_i
 
 
 @given(cases(any_order=True, most_processes=5, most_steps=40), ORDERS, st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
     """The very runs that it tells of truly overlapped, each once; patient or not, late, doubled, out of order."""
     one = detector(case, order, patient and order == "hybrid")
@@ -95,7 +96,7 @@ def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
 
 
 @given(cases(most_processes=3, most_steps=18, most_window=4, any_order=True))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_every_overlap_that_is_sure_is_told_when_it_becomes_so(case):
     """By causality all choices of runs in the window for which the whole lattice says definitely, not only the latest."""
     one = detector(case)
@@ -139,7 +140,7 @@ def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
 
 
 @given(cases(any_order=True))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_finer_order_only_adds_to_definitely(case):
     """What causality makes sure stays sure with stamps; first states aside, whose begin time may prove late."""
     coarse, fine = detector(case), detector(case, "hybrid")
@@ -151,7 +152,7 @@ def test_a_finer_order_only_adds_to_definitely(case):
 
 
 @given(cases(any_order=True))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_withdrawn_says_exactly_that_what_was_possible_is_refuted(case):
     """Eager by stamps: of the windows last called possible no consistent global state with all true is left."""
     one = detector(case, "hybrid")
@@ -167,7 +168,7 @@ def test_withdrawn_says_exactly_that_what_was_possible_is_refuted(case):
 
 
 @given(cases(any_order=True))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_patient_withdraws_nothing_and_what_it_calls_possible_stays_so(case):
     """Its windows, once let in, are judged as if everything had come."""
     one = detector(case, "hybrid", patient=True)
@@ -184,7 +185,7 @@ def test_patient_withdraws_nothing_and_what_it_calls_possible_stays_so(case):
 
 
 @given(cases(any_order=True), ORDERS, st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_batches_and_restarts_change_nothing(case, order, data):
     """Columns fed in pieces, with a restart between them, give the verdicts of one report after the other."""
     events = [case.computation.events[i] for i in case.computation.arrivals if case.computation.events[i].begins]
@@ -208,7 +209,7 @@ def test_batches_and_restarts_change_nothing(case, order, data):
 
 
 @given(computations(evidence=True))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_evidence_and_repetition_never_take_from_definitely(computation):
     """With clock-only reports it is said whenever it is without; a state told twice says nothing new."""
     case = Case(computation, (3,) * computation.processes)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from property.strategies_latwin_frames import computations
 from reference import latwin_probability as reference
+from support.search import examples
 from whenabouts_cloud.latwin import probability, walk
 from whenabouts_cloud.latwin.frame import frame
 
@@ -36,7 +37,7 @@ def stamped(draw):
     return window, lows, highs, ways
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(stamped(), st.integers(0, 3))
 def test_exact_probabilities_are_those_of_all_ways(case, residue):
     """Of each global state and of a predicate; points coincide, bounds are shared, begins overlap or not."""
@@ -56,7 +57,7 @@ def test_exact_probabilities_are_those_of_all_ways(case, residue):
     assert held.probability == pytest.approx(float(value), rel=1e-12, abs=0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(stamped())
 def test_sampled_probabilities_are_near_by_the_error_they_tell(case):
     """Within six standard errors of the exact ones, for every global state and for a predicate, and said to be sampled."""

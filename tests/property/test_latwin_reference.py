@@ -28,6 +28,7 @@ from reference.latwin import (
     simulate,
 )
 from reference.latwin_paper import PaperLatWin
+from support.search import examples
 
 
 def final_clocks(case, hybrid):
@@ -54,7 +55,7 @@ def steps(case, clocks):
 
 
 @given(computations())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_dense_clocks_are_the_closure_of_the_events(computation):
     """What messages carry and merge is, on every event, what its causal past holds."""
     found = pasts(computation)
@@ -64,7 +65,7 @@ def test_dense_clocks_are_the_closure_of_the_events(computation):
 
 
 @given(computations())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_clock_of_the_later_state_alone_tells_the_order(computation):
     """State k precedes state l exactly if the end of k is in the past of the begin of l, or is it."""
     clocks, found = clocks_of(computation), pasts(computation)
@@ -75,7 +76,7 @@ def test_the_clock_of_the_later_state_alone_tells_the_order(computation):
 
 
 @given(computations(), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_every_order_that_is_told_is_that_of_true_time(computation, hybrid):
     """Stamps hold their true time, and what is in a past truly came before."""
     for event in computation.events:
@@ -87,7 +88,7 @@ def test_every_order_that_is_told_is_that_of_true_time(computation, hybrid):
 
 
 @given(cases(any_order=True))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_checker_takes_every_state_once_in_the_order_of_its_process(case):
     """Whatever the order of arrival and however often it came."""
     taken = []
@@ -104,7 +105,7 @@ def test_a_checker_takes_every_state_once_in_the_order_of_its_process(case):
 
 
 @given(cases(any_order=True), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_brute_force_full_lattice_and_algorithms_agree_after_every_state(case, hybrid):
     """The same states, the same least and greatest: by all tuples, by LAT cut to the windows, by Algorithms 1 to 3."""
     clocks = final_clocks(case, hybrid)
@@ -124,7 +125,7 @@ def test_brute_force_full_lattice_and_algorithms_agree_after_every_state(case, h
 
 
 @given(cases(any_order=True), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_theorem_1_the_states_of_the_windows_are_a_convex_sublattice(case, hybrid):
     """Meets and joins of LAT stay inside, and so does everything between two states."""
     clocks = final_clocks(case, hybrid)
@@ -142,7 +143,7 @@ def test_theorem_1_the_states_of_the_windows_are_a_convex_sublattice(case, hybri
 
 
 @given(cases(any_order=True), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_theorems_2_and_4_to_7_say_how_the_lattice_moves(case, hybrid):
     """Where the ends touch the windows, when it grows and is pruned, and what the new ends are."""
     clocks = final_clocks(case, hybrid)
@@ -179,7 +180,7 @@ def test_theorems_2_and_4_to_7_say_how_the_lattice_moves(case, hybrid):
 
 
 @given(cases(any_order=True), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_lemma_3_what_a_failing_step_rules_out(case, hybrid):
     """If a process cannot move on alone, another of the state precedes its next, and nothing with the two is consistent."""
     clocks = final_clocks(case, hybrid)
@@ -192,7 +193,7 @@ def test_lemma_3_what_a_failing_step_rules_out(case, hybrid):
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_order_by_stamps_only_ever_takes_states_away(case):
     """The lattice by causality and stamps is a part of that by causality; possibly by both implies possibly by one."""
     coarse, fine = final_clocks(case, False), final_clocks(case, True)
@@ -230,7 +231,7 @@ def test_hole_1_an_empty_window_has_no_lower_bound():
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_hole_1_closes_when_processes_begin_together(seed):
     """Where all first states come before everything else the line as printed is enough."""
     computation = simulate(Random(seed), 3, 20, delay=0, duplicates=False)
@@ -340,7 +341,7 @@ def test_hole_4_is_met_often_and_the_whole_lattice_is_free_of_it():
 
 
 @given(cases(most_processes=3, most_steps=16, most_window=3), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_definitely_over_all_that_is_known_is_true(case, hybrid):
     """However late, doubled or out of order reports come, by causality alone or with stamps."""
     for _, checker in known_moves(case.computation, case.window):
@@ -349,7 +350,7 @@ def test_definitely_over_all_that_is_known_is_true(case, hybrid):
 
 
 @given(cases(most_processes=3, most_steps=16, most_window=3))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_definitely_over_all_that_is_known_only_gains_by_stamps(case):
     """A finer order has fewer ways through the lattice, so fewer that miss."""
     for _, checker in known_moves(case.computation, case.window):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.strategies_latwin_frames import consistent, held, windows
+from support.search import examples
 from whenabouts_cloud.latwin import walk
 from whenabouts_cloud.latwin.frame import frame, greatest, least
 
@@ -41,7 +42,7 @@ def check(window, found, good):
     assert walk.definitely_in_window(window, truth) == all_paths_hold(found, good & set(found))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(windows(), st.data())
 def test_a_walk_tells_what_the_definitions_say(seen, data):
     """Any window of any computation, any set of states that hold."""
@@ -52,7 +53,7 @@ def test_a_walk_tells_what_the_definitions_say(seen, data):
     check(seen.frame, found, good)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(2, 4), st.data())
 def test_clocks_need_not_carry_what_others_told(n, data):
     """Any clocks that never fall, also ones that know a state without what that state knew."""
@@ -71,7 +72,7 @@ def test_clocks_need_not_carry_what_others_told(n, data):
     check(window, found, good)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(windows(events=12), st.integers(1, 40))
 def test_blocks_of_any_size_hand_out_the_same(seen, size):
     """Nothing is lost or told twice where a block ends."""

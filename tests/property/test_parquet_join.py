@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_cloud.cep.results import RESULT
 from whenabouts_cloud.spark.footer import copy, decode, encode, join
 
@@ -38,7 +39,7 @@ def joined(paths):
     return into
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(files=FILES, options=st.fixed_dictionaries(WRITING))
 def test_a_join_is_its_parts_one_after_the_other(tmp_path_factory, files, options):
     """Rows, row groups and their statistics, with and without dictionaries; another reader finds the same rows."""

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from property import strategies as some
+from support.search import examples
 from support.vectors import rows
 from whenabouts_protocol import messages
 from whenabouts_protocol.errors import WireError
@@ -63,21 +64,21 @@ def replaced(value, path, new):
     return copy
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes(data):
     """Arbitrary bytes end in WireError or a value."""
     decode_all(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(some.cbor_values())
 def test_any_cbor(value):
     """Arbitrary CBOR ends in WireError or a value."""
     decode_all(cbor2.dumps(value))
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(st.sampled_from(GOLDEN_SMALL), st.data())
 def test_a_good_message_with_bytes_flipped_cut_or_put_in(data, draw):
     """Bit flips, truncations, insertions and repeated pieces of good messages end in WireError or a value."""
@@ -103,7 +104,7 @@ HUGE_HEADS = [bytes([major | 27]) + b"\xff" * 8 for major in range(0, 256, 32)] 
 ]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.sampled_from(GOLDEN_SMALL), st.data(), some.cbor_values())
 def test_a_good_message_with_another_value_in_any_place(data, draw, value):
     """Whatever stands in whatever place of the structure, decoding ends in WireError or a value."""
@@ -112,7 +113,7 @@ def test_a_good_message_with_another_value_in_any_place(data, draw, value):
     decode_all(cbor2.dumps(replaced(structure, path, value)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.sampled_from(GOLDEN_SMALL), st.data())
 def test_a_good_message_with_two_items_swapped(data, draw):
     """Two places of the structure exchanged: WireError or a value."""
@@ -215,7 +216,7 @@ def test_a_message_above_the_limit_is_not_parsed():
         decode_batch(b"\x00" * (MAX_MESSAGE_BYTES + 1))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(some.readings(), st.lists(st.tuples(st.sampled_from(FIELDS), some.anything()), min_size=1, max_size=3))
 def test_a_reading_whose_fields_were_set_to_anything(reading, changes):
     """encode_batch of a damaged reading ends in WireError, or in a message that says exactly that reading."""
@@ -228,7 +229,7 @@ def test_a_reading_whose_fields_were_set_to_anything(reading, changes):
     assert decode_batch(data) == [reading]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(some.batches(max_size=4), st.data())
 def test_one_damaged_reading_in_a_batch(readings, draw):
     """The same among others, whose tables could hide it."""
@@ -290,7 +291,7 @@ def test_a_field_that_was_deleted_is_refused():
             encode_batch([bad])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.data(), some.anything())
 def test_other_messages_whose_fields_were_set_to_anything(draw, value):
     """encode_* of a damaged birth, status, beat or ack ends in WireError, or in a message that says exactly that."""

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property import strategies as some
+from support.search import examples
 from whenabouts_protocol import probability as p
 
 
@@ -72,7 +73,7 @@ def pairs(draw):
     return (*a, *b), draw(st.integers(-2 * longest, 3 * longest))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(pairs())
 def test_deadline_and_delay_equal_the_area(pair):
     """Exact, for zero lengths, ties, negative d and epoch-size stamps."""
@@ -81,7 +82,7 @@ def test_deadline_and_delay_equal_the_area(pair):
     assert ratio(p.ratio_delay(*ends, d)) == reference(*ends, d, None)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(pairs(), st.integers(0, 30))
 def test_within_and_between_equal_the_area(pair, width):
     """Exact, for d smaller than the lengths too; an empty condition has probability 0."""
@@ -104,7 +105,7 @@ def test_every_small_case_equals_the_area():
                     assert ratio(p.ratio_between(*a, *b, d, hi)) == reference(*a, *b, d, hi)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(some.stamps(), some.stamps(), some.int64s, some.int64s)
 def test_the_whole_range_of_stamps_is_exact(a, b, d, other):
     """The furthest stamps and distances lose nothing: integers have no rounding."""
@@ -113,7 +114,7 @@ def test_the_whole_range_of_stamps_is_exact(a, b, d, other):
     assert 0.0 <= p.prob_between(*a, *b, lo, hi) <= 1.0
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(pairs(), st.integers(-(1 << 50), 1 << 50), st.integers(0, 20))
 def test_laws(pair, shift, more):
     """Symmetry, translation, monotony in d, and what the predicates have to do with each other."""
@@ -139,7 +140,7 @@ def test_laws(pair, shift, more):
         assert 0 <= value <= 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(pairs())
 def test_the_float_is_the_nearest_to_the_exact_value(pair):
     """prob_* divides once, so it is the correctly rounded quotient."""
@@ -150,7 +151,7 @@ def test_the_float_is_the_nearest_to_the_exact_value(pair):
     assert p.prob_within(*ends, abs(d)) == float(reference(*ends, -abs(d), abs(d)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(pairs())
 def test_half_confidence_means_the_distance_of_the_middles(pair):
     """With 2 d >= the sum of the lengths, P(within) >= 1/2 exactly if the middles are at most d apart."""
@@ -161,7 +162,7 @@ def test_half_confidence_means_the_distance_of_the_middles(pair):
     assert (2 * num >= den) == middles_are_near
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(-100, 100), st.integers(-100, 100))
 def test_two_points_at_distance_exactly_d(x, y):
     """

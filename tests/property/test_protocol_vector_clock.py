@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_protocol.vector_clock import VectorClock
 
 
@@ -52,7 +53,7 @@ def run(processes, steps):
     return begin
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(histories())
 def test_a_clock_knows_exactly_the_states_that_ended_before(history):
     """State k of i precedes state l of j (k has ended before l began) exactly if V_j^l[i] >= k + 1."""
@@ -67,7 +68,7 @@ def test_a_clock_knows_exactly_the_states_that_ended_before(history):
                     assert clock.knows_state(i, k) == precedes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(histories(), st.data())
 def test_a_global_state_is_consistent_exactly_if_no_state_of_it_precedes_another(history, draw):
     """G is consistent iff V_{j,G[j]}[i] <= G[i] for all i != j, and the own entry is the number of the state."""
@@ -92,7 +93,7 @@ def test_a_global_state_is_consistent_exactly_if_no_state_of_it_precedes_another
 clocks = st.lists(st.integers(0, 3), min_size=3, max_size=3).map(VectorClock)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(clocks, clocks, clocks)
 def test_merging_is_a_least_upper_bound(a, b, c):
     """Order, repetition and grouping of merges change nothing; the result dominates both and nothing smaller does."""

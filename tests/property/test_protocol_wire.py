@@ -5,20 +5,21 @@ from hypothesis import given, settings
 
 from property import strategies as some
 from support.schema import pycddl_accepts
+from support.search import examples
 from whenabouts_protocol import cbor, messages
 from whenabouts_protocol.reading import MAX_ATTRS, MAX_TEXT_BYTES, MAX_VALUE_BYTES, TIME_US_MAX, Reading
 from whenabouts_protocol.vector_clock import MAX_PROCESSES
 from whenabouts_protocol.wire import MAX_BATCH_READINGS, decode_batch, encode_batch
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(some.batches())
 def test_a_batch_comes_back_as_it_was(readings):
     """Readings in any order, with repeats and jumps, decode to themselves; types are kept."""
     assert decode_batch(encode_batch(readings)) == readings
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(some.batches())
 def test_a_batch_fits_the_schema_and_an_independent_package(readings):
     """pycddl accepts every batch; cbor2 reads and writes the same bytes."""
@@ -27,7 +28,7 @@ def test_a_batch_fits_the_schema_and_an_independent_package(readings):
     assert cbor2.dumps(cbor2.loads(data)) == data
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(some.births, some.statuses, some.beats, some.acks)
 def test_other_messages_come_back_and_fit_the_schema(birth, status, beat, ack):
     """Births, statuses, beats and acks decode to themselves and are accepted by pycddl and cbor2."""
@@ -38,7 +39,7 @@ def test_other_messages_come_back_and_fit_the_schema(birth, status, beat, ack):
         assert cbor2.dumps(cbor2.loads(data)) == data
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(some.batches())
 def test_bytes_do_not_depend_on_the_order_of_a_map(readings):
     """The same attributes written in another order are the same message."""
@@ -72,7 +73,7 @@ def test_the_largest_batch_comes_back():
     assert decode_batch(encode_batch(readings)) == readings
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(some.cbor_values())
 def test_what_decodes_is_what_an_independent_package_decodes(value):
     """Of any bytes that cbor2 writes, loads gives the same value or refuses; dumps of that value is a fixpoint."""

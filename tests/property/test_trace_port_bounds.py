@@ -11,6 +11,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_edge.port import CHUNK_BYTES_MAX, Port
 
 POLL_MS = 20
@@ -85,7 +86,7 @@ def schedule(seed: int) -> tuple[list[int], list[int]]:
     return arrivals_ns, [*delays_ns, 1]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(seed=seeds, counts=st.booleans())
 def test_every_byte_arrived_within_its_chunk(seed: int, counts: bool) -> None:
     """after_ns <= arrival of the first byte, arrival of the last byte <= before_ns, and no byte is lost or repeated."""
@@ -109,7 +110,7 @@ def test_every_byte_arrived_within_its_chunk(seed: int, counts: bool) -> None:
         assert arrivals_ns[place - 1] <= chunk.before_ns
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(extra=st.integers(-2, 2), counts=st.booleans())
 def test_a_burst_longer_than_a_chunk_keeps_its_lower_bound(extra: int, counts: bool) -> None:
     """What does not fit into one chunk is bounded from below by the last moment the buffer was empty."""

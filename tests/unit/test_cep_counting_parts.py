@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.cep.counting_measures import clear, forget, join, take_in
 from whenabouts_cloud.cep.counting_plan import countable
@@ -35,7 +36,7 @@ def tables_of(text):
 
 
 @given(st.lists(st.lists(st.floats(-100, 100), max_size=5), max_size=4))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_read_in_parts_and_joined_is_what_all_values_give(parts):
     """Number, sum, least and greatest of all, each part counted twice, as for two events that have it."""
     told, read = np.zeros((1, 1, KINDS)), np.zeros((1, 1, KINDS))

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.patterns import patterns
+from support.search import examples
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.cep.expressions import ALLEN, Attribute, Operation, Reference, conjuncts, program, split_column
 from whenabouts_cloud.cep.pattern import And, Event, Negated, Or, Seq
@@ -328,7 +329,7 @@ def test_what_only_the_plan_can_find_is_a_value_error():
 
 
 @given(patterns())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_text_of_a_pattern_is_read_back_as_the_pattern(pattern):
     """`text` and `parse` are inverse, so equal texts are equal patterns; and every pattern that is read has a plan."""
     try:
@@ -345,7 +346,7 @@ def test_the_text_of_a_pattern_is_read_back_as_the_pattern(pattern):
 
 
 @given(st.text(alphabet='SEQANDOR(,)!|{}+ab 12.WITHIN<PERkeyWHERE"=-*[]NEXT\n', max_size=80))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_text_makes_the_parser_fail_in_any_other_way(text):
     """A pattern or RuleError, nothing else."""
     for one in (text, f"SEQ(A, {text}) WITHIN 3", f"SEQ(A) WITHIN 3 WHERE {text}"):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from support.pattern_meaning import by_pattern, by_plan
 from support.patterns import TYPES, conditions, roots
+from support.search import examples
 from whenabouts_cloud.cep.compile import variant_shapes
 from whenabouts_cloud.cep.expressions import conjuncts
 from whenabouts_cloud.cep.pattern import Pattern
@@ -36,14 +37,14 @@ def agree(pattern, found, most=5):
 
 
 @given(roots(), windows, st.booleans(), events)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_groups_gaps_alternatives_and_repetitions(root, window_us, strict, found):
     """SEQ, AND and OR in each other, with negation and repetition anywhere: the variants are the pattern."""
     assume(agree(Pattern(root, window_us, strict_window=strict), found))
 
 
 @given(st.data(), roots(), windows, events)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_conditions_reach_the_events_that_they_name(data, root, window_us, found):
     """On one event, on several, on negated ones, on repetitions; missing attributes."""
     where = tuple(one for _ in range(2) for one in conjuncts(data.draw(conditions(root))))
@@ -51,7 +52,7 @@ def test_conditions_reach_the_events_that_they_name(data, root, window_us, found
 
 
 @given(st.data(), roots(), windows, st.sampled_from(["next", "strict"]), st.booleans(), events)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_neighbours_have_nothing_between_them_that_could_have_been_taken(
     data, root, window_us, select, conditional, found
 ):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.strategies_cep import plans
+from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine, snapshot
 from whenabouts_cloud.cep import layout as at
 from whenabouts_cloud.cep.causal import Clocks
@@ -52,7 +53,7 @@ def chain_plan(count, window):
 
 
 @given(st.lists(times, min_size=1, max_size=4), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_automaton_fires_exactly_when_an_event_completes_something(chains, data):
     """Against all combinations; A A A completes no SEQ(A, B, C)."""
     window, position = data.draw(st.integers(0, 12)), data.draw(st.integers(0, len(chains) - 1))
@@ -68,7 +69,7 @@ def test_the_automaton_fires_exactly_when_an_event_completes_something(chains, d
 
 
 @given(st.lists(times, min_size=1, max_size=4), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_both_searches_find_every_combination_once(chains, data):
     """The plain one and the general one, against all combinations."""
     window, position = data.draw(st.integers(0, 12)), data.draw(st.integers(0, len(chains) - 1))
@@ -213,7 +214,7 @@ def test_clocks_are_held_until_their_events_are_past():
 
 
 @given(plans(), plans(skips=True))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_plans_come_back_from_a_snapshot_as_they_were(first, second):
     """Conditions bit by bit, and what a skip holds back."""
     few = [first[0], second[0]]

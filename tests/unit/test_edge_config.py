@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.edge_config import FINE, GROUP_LINES
 from support.paths import REPOSITORY
+from support.search import examples
 from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
 from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
 
@@ -280,7 +281,7 @@ def to_toml(value: object) -> str:
     return value.isoformat()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(names, values, max_size=6))
 @example({"broker": 3, "reader": {}, "clock": [], "spool": "x", "beat": 1.5})
 @example(
@@ -307,7 +308,7 @@ def test_text_that_is_hardly_toml_is_refused_in_order(text):
     assert all(m.startswith("edge.toml:") for m in mistakes(text))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text())
 def test_no_text_raises_anything_but_config_error(text):
     """Whatever stands in the file."""

@@ -22,6 +22,7 @@ from support.ingest import (
     quick_folder,
     reading,
 )
+from support.search import examples
 from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead as dead_module
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -94,7 +95,7 @@ def test_a_message_that_cannot_be_taken_is_a_dead_letter_and_good_ones_go_on(bri
     assert bridge.counters.dead == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.sampled_from(["obs", "beat", "birth", "status", "ack", "cmd/x", "rules"]),
     st.one_of(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from property.strategies_latwin_frames import consistent, windows
+from support.search import examples
 from whenabouts_cloud.latwin import walk
 from whenabouts_cloud.latwin.frame import frame
 from whenabouts_cloud.latwin.hasse import NODES_MAX, crossings, hasse
@@ -34,7 +35,7 @@ def texts(root):
     return [text.text for text in root.iter(f"{SVG}text")]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(windows(events=10))
 def test_the_diagram_has_every_state_and_every_single_step(seen):
     """Steps are the pairs that differ by one state of one process; each goes up one level; the order only helps."""

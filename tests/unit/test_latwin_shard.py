@@ -22,6 +22,7 @@ from support.latwin_states import (
     states_of,
     told,
 )
+from support.search import examples
 from whenabouts_cloud.latwin.picture import NothingToDrawError, picture
 from whenabouts_cloud.latwin.release import in_order
 from whenabouts_cloud.latwin.report import rows_of
@@ -60,7 +61,7 @@ def cut(rows, rng):
     return steps
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     seed=st.integers(0, 10**9), processes=st.integers(2, 4), receives=st.sampled_from(["mixed", "state", "evidence"])
 )
@@ -169,7 +170,7 @@ def queues_of(job, rows):
     return [sorted(queue.values(), key=lambda r: r.seq) for queue in queues]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(seed=st.integers(0, 10**9), share=st.floats(0, 1))
 def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
     """Whatever is before another one by clock or stamp is taken before it; keys below a frontier stay when more lands,

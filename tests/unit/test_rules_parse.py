@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse_rules
 from whenabouts_cloud.rules.model import name_regex
@@ -241,7 +242,7 @@ def written_rules(draw):
 
 
 @given(written_rules())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_the_text_of_a_rule_is_read_back_as_the_rule(rule):
     """`text` and `parse_rules` are inverse."""
     assert parse_rules(rule.text()).rules == (rule,)
@@ -249,14 +250,14 @@ def test_the_text_of_a_rule_is_read_back_as_the_rule(rule):
 
 
 @given(written_rules(), written_rules())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_equal_texts_are_equal_rules(one, other):
     """Text decides equality, in both directions."""
     assert (one.text() == other.text()) == (one == other)
 
 
 @given(st.text(alphabet='STREAMRULE dFOM"a#DLY1s.,|@-<=>+[]%\n', max_size=80))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_text_makes_the_parser_fail_in_any_other_way(text):
     """Rules or RuleError, nothing else."""
     try:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_hardware import decoder
 from whenabouts_hardware.m6e_frames import (
     READ_FILTER_OFF,
@@ -98,7 +99,7 @@ def test_a_badge_reader_reports_every_sighting_once_and_in_order(seed):
     assert len(host.data) == 14 * len(host.keys())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 10**6), faults=st.sampled_from([NO_FAULTS, Faults(split=500, noise=500), ALL_FAULTS]))
 def test_the_first_byte_leaves_within_the_promised_latency(seed, faults):
     """

@@ -1,0 +1,26 @@
+"""How far searches go: a share of their examples in `make test`, all of them and more in `make test-deep`.
+
+A test states the number that finds what it is for with good odds. The quick run draws a fifth of it: the same search, less of
+it. The deep run draws three times the number, from the seed that it prints.
+"""
+
+import os
+from random import Random
+
+SEED = os.environ.get("WHENABOUTS_DEEP", "")  # the seed of a deep run; empty in a quick one
+QUICK_SHARE = 5
+QUICK_MIN = 10
+DEEP_TIMES = 3
+
+
+def examples(stated: int) -> int:
+    """How many examples a search draws that states this number."""
+    return DEEP_TIMES * stated if SEED else min(stated, max(QUICK_MIN, stated // QUICK_SHARE))
+
+
+def seeds(stated: int) -> list[int]:
+    """The seeds of a search that tries so many: always the first ones, in a deep run also others."""
+    if not SEED:
+        return list(range(examples(stated)))
+    more = Random(f"{SEED} {stated}")
+    return [*range(stated), *(more.randrange(1 << 32) for _ in range(examples(stated) - stated))]
