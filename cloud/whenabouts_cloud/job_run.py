@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +79,9 @@ class _Run:
         if not landing.is_dir():
             raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
         self._claim("once")
-        spark = self._session()
-        try:
+        with self._session() as spark:
             for part in self._parts:
                 part.once(spark)
-        finally:
-            spark.stop()
         self._summary()
 
     def follow(self) -> None:
@@ -92,23 +89,20 @@ class _Run:
         self._listen()
         if not self._landing_is_there():
             return
-        spark = self._session()
-        self._listen()  # again: Spark has put its own handler in place
         from py4j.protocol import Py4JError
 
-        try:
-            for part in self._parts:
-                part.start(spark)
-            self._voice.say(f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C")
-            self._wait(spark)
-        except (Py4JError, ConnectionError):  # Java has ended before us: whoever stopped us stopped its process too
-            if not self._stopping.is_set():
-                raise click.ClickException(
-                    f"Spark's Java process has ended; start again with --out {self._options.out} to go on where it was"
-                ) from None
-        finally:
-            with contextlib.suppress(Py4JError, ConnectionError):
-                spark.stop()
+        with self._session() as spark:
+            self._listen()  # again: Spark has put its own handler in place
+            try:
+                for part in self._parts:
+                    part.start(spark)
+                self._voice.say(f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C")
+                self._wait(spark)
+            except (Py4JError, ConnectionError):  # Java has ended before us: whoever stopped us stopped its process too
+                if not self._stopping.is_set():
+                    raise click.ClickException(
+                        f"Spark's Java process has ended; start again with --out {self._options.out} to go on where it was"
+                    ) from None
         self._summary()
 
     def _wait(self, spark: "SparkSession") -> None:
@@ -138,10 +132,16 @@ class _Run:
         except WrongOutputError as error:
             raise click.UsageError(str(error)) from None
 
-    def _session(self) -> "SparkSession":
+    @contextlib.contextmanager
+    def _session(self) -> Iterator["SparkSession"]:
+        """Spark, stopped behind the work unless it ran before."""
+        from py4j.protocol import Py4JError
+        from pyspark.sql import SparkSession
+
         from whenabouts_cloud.spark.java import NoJavaError
         from whenabouts_cloud.spark.session import start_session
 
+        ours = SparkSession.getActiveSession() is None
         self._voice.say("Starting Spark ...")
         began = time.monotonic()
         try:
@@ -149,7 +149,12 @@ class _Run:
         except NoJavaError as error:
             raise click.ClickException(str(error)) from None
         self._voice.say(f"Spark is up after {time.monotonic() - began:.1f} s")
-        return spark
+        try:
+            yield spark
+        finally:
+            if ours:
+                with contextlib.suppress(Py4JError, ConnectionError):
+                    spark.stop()
 
     def _landing_is_there(self) -> bool:
         """Wait for the landing folder; False when told to stop before it came."""
