@@ -64,7 +64,8 @@ def test_who_hangs_says_where_and_is_ended():
 def test_who_hangs_in_a_report_that_nobody_reads_is_ended_too():
     """stderr is a full pipe, perhaps what the process hangs at: the kernel ends it."""
     body = "import os; os.set_blocking(2, False)\n    while True:\n        try: os.write(2, bytes(4096))\n"
-    body += "        except BlockingIOError: break\n    os.set_blocking(2, True); print('full', flush=True); os.write(2, b'!')"
+    body += "        except BlockingIOError: break\n"
+    body += "    os.set_blocking(2, True); print('full', flush=True); os.write(2, b'!')"
     process = program(body, 0.2, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"full\n"
     process.terminate()
