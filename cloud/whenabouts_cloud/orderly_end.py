@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 EXIT_HUNG = 70  # EX_SOFTWARE of sysexits.h
 REPORT_S = 2.0  # for the report itself: it waits, too, when stderr is a pipe that nobody reads
@@ -29,7 +30,7 @@ def orderly_end(ask: Callable[[], None], within_s: float) -> Iterator[None]:
     heard, ring = socket.socketpair()
     ring.setblocking(False)
     asked = threading.Event()
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = hear()
     signal.set_wakeup_fd(ring.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(heard, asked, ask, within_s), name="orderly end", daemon=True).start()
     try:
@@ -40,6 +41,11 @@ def orderly_end(ask: Callable[[], None], within_s: float) -> Iterator[None]:
             for number, handler in before.items():
                 signal.signal(number, handler)
             ring.close()
+
+
+def hear() -> dict[signal.Signals, Any]:
+    """Give the signals to that thread; what handled them before. To be called again after a library has taken them."""
+    return {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
 
 
 def _watch(heard: socket.socket, asked: threading.Event, ask: Callable[[], None], within_s: float) -> None:

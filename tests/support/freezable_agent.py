@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from support.waiting import until
-from whenabouts_edge.cli import main
+from whenabouts_edge import cli
 from whenabouts_edge.spool import Draft, Message, Spool
 
 LOOP_STANDS_S = 4.0
@@ -47,4 +47,5 @@ def stand_still(*_: object) -> None:
 if __name__ == "__main__":
     freezable(Path(os.environ["FREEZE_SPOOL_FILE"]))
     signal.signal(signal.SIGUSR1, stand_still)
-    main()
+    cli.END_S = float(os.environ.get("END_S", cli.END_S))
+    cli.main()
