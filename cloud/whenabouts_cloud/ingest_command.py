@@ -2,7 +2,6 @@
 
 import json
 import logging
-import signal
 import sys
 import time
 from dataclasses import asdict
@@ -14,8 +13,10 @@ from whenabouts_cloud.broker_options import broker_options, credentials
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing import Landing, LandingError
 from whenabouts_cloud.ingest.service import BrokerError, IngestService
+from whenabouts_cloud.orderly_end import orderly_end
 
 REPORT_S = 2.0
+END_S = 15.0  # far above what a flush and a farewell take
 
 
 @click.command()
@@ -38,7 +39,8 @@ def ingest(
     """Land the readings of all gateways as Parquet files, durable before they are acknowledged.
 
     Repeats are dropped by (gateway, boot, seq); what cannot be decoded goes to LANDING/_dead with its reason. Ends on
-    SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile.
+    SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile. An end that takes more than 15 s, as on a
+    disk that stands still, is cut short with exit code 70 and what it waited for; nothing acknowledged is lost by that.
 
     \b
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
@@ -52,18 +54,17 @@ def ingest(
         raise click.ClickException(str(error)) from None
     name = client_id or f"wa-ingest-{store.session}"
     service = IngestService(*broker, bridge, name, asking)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: service.stop())
     report = _Reporter(bridge, service, as_json)
-    try:
-        service.connect()
-        service.run(report.tick, REPORT_S)
-    except BrokerError as error:
-        raise click.ClickException(str(error)) from None
-    finally:
-        service.close()
-        store.close()
-    report.last()
+    with orderly_end(service.stop, END_S):
+        try:
+            service.connect()
+            service.run(report.tick, REPORT_S)
+        except BrokerError as error:
+            raise click.ClickException(str(error)) from None
+        finally:
+            service.close()
+            store.close()
+        report.last()
 
 
 class _Reporter:

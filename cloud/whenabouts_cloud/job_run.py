@@ -9,7 +9,6 @@ import contextlib
 import json
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from whenabouts_cloud.job import Options, Work
+from whenabouts_cloud.orderly_end import hear, orderly_end
 from whenabouts_cloud.unmatched import Landed
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
+END_S = STOP_WAIT_S + 30.0  # nor is anything else that hangs, such as a start of Spark, waited for longer than this
 
 
 def run(works: Sequence[Work], options: Options, named: bool = False) -> None:
@@ -86,13 +87,15 @@ class _Run:
 
     def follow(self) -> None:
         self._claim("streaming")
-        self._listen()
-        if not self._landing_is_there():
-            return
+        with orderly_end(self._stop, END_S):
+            if self._landing_is_there():
+                self._follow()
+
+    def _follow(self) -> None:
         from py4j.protocol import Py4JError
 
         with self._session() as spark:
-            self._listen()  # again: Spark has put its own handler in place
+            hear()  # Spark has put its own handler in place
             try:
                 for part in self._parts:
                     part.start(spark)
@@ -166,11 +169,7 @@ class _Run:
                 return False
         return True
 
-    def _listen(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._stop)
-
-    def _stop(self, *_: object) -> None:
+    def _stop(self) -> None:
         self._stopping.set()
         logging.disable()  # py4j complains of a Java process that was stopped together with this one
 

@@ -4,6 +4,8 @@ Exit codes: 0 fine, 1 a problem was found, 2 wrong usage or configuration. Resul
 """
 
 import asyncio
+import faulthandler
+import functools
 import json
 import logging
 import os
@@ -33,6 +35,7 @@ from whenabouts_edge.spool import SpoolError
 from whenabouts_edge.trace.command import capture, trace
 from whenabouts_edge.trace.replay_command import replay
 
+END_S = 25.0  # the unit gives 30 before it kills in silence
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
 
 
@@ -60,7 +63,8 @@ def main() -> None:
 def run(config_file: Path, log_level: str) -> None:
     """Run the agent until SIGTERM or Ctrl-C.
 
-    At the end it stores what was read and publishes for up to five seconds; what remains is sent after the next start.
+    At the end it stores what was read and publishes for up to five seconds; what remains is sent after the next start. If it
+    is not gone after 25 s, as with a disk that stands still, it says where it stands and exits with code 1.
 
     \b
     Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
@@ -79,8 +83,14 @@ def run(config_file: Path, log_level: str) -> None:
 async def _run(config: Config) -> None:
     agent = Agent(config, host_clock(config.clock), Notifier(os.environ))
     loop = asyncio.get_running_loop()
+
+    @functools.cache  # who is asked again has no more time
+    def end() -> None:
+        faulthandler.dump_traceback_later(END_S, exit=True)  # a thread that needs neither the loop nor the disk
+        agent.stop()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, agent.stop)
+        loop.add_signal_handler(number, end)
     await agent.run()
 
 

@@ -41,6 +41,7 @@ class Part:
     def __init__(self, name: str, command: Sequence[str], log: Path, stdout: bool = False) -> None:
         self.name, self.command, self.log = name, list(command), log
         with log.open("ab") as file:
+            self._began = file.seek(0, os.SEEK_END)
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -92,6 +93,10 @@ class Part:
         except subprocess.TimeoutExpired:
             self.kill()
             return self.process.returncode
+
+    def said(self, text: str) -> bool:
+        """Whether this is in its log, that of earlier processes of its name left out."""
+        return text.encode() in self.log.read_bytes()[self._began :]
 
     def tail(self, size: int = 2000) -> str:
         """The end of its log."""
@@ -199,7 +204,7 @@ class Stack:
 
     def job_watches(self) -> bool:
         """Whether the job has started and looks at what lands."""
-        return "Watching" in self.parts["job"].log.read_text(errors="replace")
+        return self.parts["job"].said("Watching")
 
     def status(self, gateway: str) -> dict[str, Any] | None:
         """What the agent last said of itself, None before it said anything."""

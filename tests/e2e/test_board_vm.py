@@ -7,13 +7,13 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from support.board_site import check_landed
 from support.edge_agent import badges, passed, witness
 from support.node_board import Console, install
+from support.waiting import until
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.ring import Ring
 from whenabouts_hardware.readers import READERS as KINDS
@@ -55,10 +55,7 @@ def mpremote(board, *words):
 
 def await_file(path, found, timeout_s=30):
     """Until the text of a file of the flash satisfies `found`."""
-    until = time.monotonic() + timeout_s
-    while not (path.exists() and found(path.read_text())):
-        assert time.monotonic() < until, f"{path.name}: not so within {timeout_s} s"
-        time.sleep(0.02)
+    until(lambda: path.exists() and found(path.read_text()), path.name, timeout_s)
 
 
 def test_mpremote_finds_a_board(tmp_path):

@@ -92,6 +92,7 @@ def test_every_reading_lands_once_while_ingest_and_broker_are_killed(stack):
             else:
                 part = stack.parts["ingest"]
                 if victim == "end":
+                    stack.wait("ingest again", lambda part=part: part.said("connected with"), LIMIT_S)
                     assert part.stop() == 0, part.tail()
                 else:
                     part.kill()

@@ -16,6 +16,7 @@ from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.stack import reader_table
 from whenabouts_sim.world import GATE
 
+END_WAIT_S = 40.0  # far above what an end takes
 PERIOD_S = 1.5  # asked for; fed every third of it, so that a healthy agent is never silent for so long
 
 
@@ -116,3 +117,20 @@ def test_a_loop_that_stands_still_is_not_covered_up(agent, manager):
     manager.forget()
     assert manager.next("WATCHDOG=1", LOOP_STANDS_S / 2) is None
     assert manager.next("WATCHDOG=1")
+
+
+@pytest.mark.parametrize("name", ["path"], indirect=True)
+def test_a_spool_that_stands_still_does_not_hold_the_end_for_ever(agent, manager, monkeypatch):
+    """Asked to end, the agent says where it stands and is gone with exit code 1."""
+    bench, frozen = agent
+    command = bench.parts["gw"].command
+    assert bench.parts["gw"].stop() == 0
+    monkeypatch.setenv("END_S", "1")
+    manager.forget()
+    part = bench.start("gw", command)
+    assert manager.next("WATCHDOG=1")
+    frozen.touch()
+    bench.wait("frozen", lambda: part.said(SPOOL_STANDS), 15)
+    part.ask_to_end()
+    assert part.process.wait(END_WAIT_S) == 1
+    assert "freezable_agent.py" in part.tail()

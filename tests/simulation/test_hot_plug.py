@@ -2,12 +2,12 @@
 
 import os
 import threading
-import time
 import tty
 
 import pytest
 
 from support.edge_agent import Bench, witness
+from support.waiting import until
 from whenabouts_edge import link_thread as link_module
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link_thread import LinkThread
@@ -59,10 +59,7 @@ class Host:
             self.changed.notify_all()
 
     def wait(self, condition, what):
-        until = time.monotonic() + 20
-        while not condition():
-            assert time.monotonic() < until, f"waited 20 s for {what}; {self.state}"
-            time.sleep(0.005)
+        until(condition, lambda: f"{what}; {self.state}", 20, every_s=0.005)
 
     def __enter__(self):
         self.thread.start()

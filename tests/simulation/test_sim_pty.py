@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 import serial
 
+from support.waiting import until
 from whenabouts_hardware import decoder
 from whenabouts_hardware.m6e_frames import START_CONTINUOUS, VERSION
 from whenabouts_hardware.readers import sightings
@@ -44,10 +45,7 @@ class Reading:
                 return
 
     def wait_for(self, condition, what, timeout_s=10.0):
-        deadline_s = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < deadline_s, f"waited {timeout_s} s for {what}, have {bytes(self.data)[-80:]!r}"
-            time.sleep(0.005)
+        until(condition, lambda: f"{what}, have {bytes(self.data)[-80:]!r}", timeout_s, every_s=0.005)
 
     def close(self):
         self._open = False
@@ -203,10 +201,8 @@ def test_frames_for_a_host_that_does_not_read_are_dropped_and_counted(tmp_path):
         port = serial.Serial(str(tmp_path / "gate"), 9600, timeout=0.2)
         placed = world.starting_at(now_us(clock) + 20 * SECOND_US)
         link.go(placed.sightings)
-        deadline_s = time.monotonic() + 60
-        while len(link.emitted) + link.unseen < len(placed.of_reader(GATE.name)):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        frames = len(placed.of_reader(GATE.name))
+        until(lambda: len(link.emitted) + link.unseen >= frames, "the last frame", 60)
         data = port.read(10 * HOST_BUFFER_BYTES)
         port.close()
     assert link.overruns == sum(entry.damaged == "overrun" for entry in link.emitted) > 0

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,6 +54,14 @@ class Process:
         with self._changed:
             said = self._changed.wait_for(lambda: sum(text in x for x in self.err) >= count, TIMEOUT_S)
         assert said, f"expected {text!r}, found " + "\n".join(self.err)
+
+    def until(self, condition):
+        """Until the condition holds; asked whenever something was said, and twice a second."""
+        until_s = time.monotonic() + TIMEOUT_S
+        while not condition():
+            assert time.monotonic() < until_s, "not so in time; it said " + "\n".join(self.err)
+            with self._changed:
+                self._changed.wait(0.5)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -2,13 +2,14 @@
 
 import json
 import time
+from itertools import count
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from spark.background import TIMEOUT_S, Process
+from spark.background import Process
 from support.cep_landing import (
     GATEWAYS,
     STREAMS,
@@ -40,6 +41,18 @@ def folder(tmp_path):
     return tmp_path
 
 
+def promise_until(process, folder, matches):
+    """Promise more and more, until so many matches are in the folder: what waits is told when a later moment is complete."""
+    numbers = count(1)
+
+    def all_told():
+        n = next(numbers)
+        promise(folder / "landing", dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
+        return pq.read_table(folder / "out").num_rows >= matches
+
+    process.until(all_told)
+
+
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(folder):
     """SIGKILL to everything at two arbitrary moments; the matches in the folder are those of the rule, each once."""
     rows = random_readings(seed=21, count=240)
@@ -60,12 +73,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     land(landing, rows[:20], next(number))
     last.wait_for("Batch")
     wanted = expected(job, rows)
-    deadline = time.monotonic() + TIMEOUT_S
-    n = 1
-    while pq.read_table(folder / "out").num_rows < len(wanted) and time.monotonic() < deadline:
-        promise(landing, dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
-        n += 1
-        time.sleep(0.5)
+    promise_until(last, folder, len(wanted))
     assert last.stop() == 0, "\n".join(last.err)
     assert as_matches(pq.read_table(folder / "out")) == wanted
     printed = [json.loads(line) for line in last.out]
@@ -92,11 +100,7 @@ def test_the_rule_file_changes_while_the_job_runs(folder):
     land(landing, rows[80:], 1)
     unpaid, soon = load_rules(folder / "rule.wa").cep_rules
     wanted = {"unpaid": expected(unpaid, rows), "soon": expected(soon, rows[80:])}
-    deadline, n = time.monotonic() + TIMEOUT_S, 1
-    while pq.read_table(folder / "out").num_rows < sum(map(len, wanted.values())) and time.monotonic() < deadline:
-        promise(landing, dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
-        n += 1
-        time.sleep(0.5)
+    promise_until(process, folder, sum(map(len, wanted.values())))
     assert process.stop() == 0, "\n".join(process.err)
     told = pq.read_table(folder / "out")
     assert all(wanted.values())

@@ -3,13 +3,14 @@
 import json
 import random
 import time
+from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from reference.latwin import simulate
-from spark.background import TIMEOUT_S, Process
+from spark.background import Process
 from support.landing import land, promise
 from support.latwin_states import FOREVER_US, choices, promises_of, states_of, told
 from whenabouts_cloud.latwin_command import latwin as command
@@ -62,11 +63,15 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     last.wait_for("Watching")
     next_part()
     last.wait_for("Batch")
-    deadline, n = time.monotonic() + TIMEOUT_S, 9
-    while pq.read_table(folder / "out").num_rows < len(wanted) and time.monotonic() < deadline:
+    promises = count(9)
+
+    def all_told():
+        """Promises more each time: what waits is told when everything before a later moment has landed."""
+        n = next(promises)
         promised(folder, n, [], FOREVER_US + n)
-        n += 1
-        time.sleep(0.5)
+        return pq.read_table(folder / "out").num_rows >= len(wanted)
+
+    last.until(all_told)
     assert last.stop() == 0, "\n".join(last.err)
     assert told(pq.read_table(folder / "out")) == wanted
     assert len(wanted) > 3

@@ -2,15 +2,15 @@
 
 import json
 import random
-import time
 from collections import Counter
+from itertools import count
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
 from reference.latwin import simulate
-from spark.background import TIMEOUT_S, Process
+from spark.background import Process
 from spark.cases import same_rows, sides
 from support.cep_landing import STREAMS, as_matches, expected, random_readings
 from support.landing import land, promise
@@ -98,15 +98,17 @@ def test_killed_while_files_arrive_every_rule_ends_with_its_definition(folder, r
     land(folder / "landing", [*tags[1::2], *states[1::2]], 1)
     last = Process(folder, "--json", command="run")
     last.wait_for("Watching")
-    deadline, n = time.monotonic() + TIMEOUT_S, 0
+    promises = count()
     wanted = len(expected(load_rules(folder / "rule.wa").cep_rules[0], tags)), len(choices(states, 3))
-    found = None
-    while found != wanted and time.monotonic() < deadline:
+    places = (folder / "out" / "matches", folder / "out" / "verdicts")
+
+    def all_told():
+        """Promises more each time: what waits is told when everything before a later moment has landed."""
+        n = next(promises)
         promise_all(folder, n, FOREVER_US + n)
-        n += 1
-        time.sleep(0.5)
-        places = (folder / "out" / "matches", folder / "out" / "verdicts")
-        found = tuple(pq.read_table(place).num_rows if any(place.rglob("batch=*")) else 0 for place in places)
+        return wanted == tuple(pq.read_table(place).num_rows if any(place.rglob("batch=*")) else 0 for place in places)
+
+    last.until(all_told)
     assert last.stop() == 0, "\n".join(last.err)
     counts = check(folder, tags, states)
     printed = Counter(json.loads(line)["rule"] for line in [*first.out, *last.out])

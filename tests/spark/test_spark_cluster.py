@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import subprocess
-import time
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -15,6 +14,7 @@ import pytest
 from spark.background import TIMEOUT_S, Process
 from spark.cases import random_readings, same_rows, sides
 from support.landing import EPOCH_US, land, promise
+from support.waiting import until
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import load_rules
 from whenabouts_cloud.spark.java import java_home
@@ -51,10 +51,7 @@ def master(tmp_path_factory):
     worker = ("--port", 0, "--webui-port", 0, "--cores", 1, "--memory", "1200m", "--work-dir", folder / "work")
     running += [start("worker.Worker", *worker, address) for _ in range(2)]
     try:
-        deadline = time.monotonic() + TIMEOUT_S
-        while alive(web) < 2:
-            assert time.monotonic() < deadline, (folder / "log").read_text()
-            time.sleep(0.2)
+        until(lambda: alive(web) >= 2, lambda: "two workers\n" + (folder / "log").read_text(), TIMEOUT_S, every_s=0.2)
         yield address
     finally:
         for process in reversed(running):

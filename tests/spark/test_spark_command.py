@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from spark.background import TIMEOUT_S, Process
+from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
 from support.landing import EPOCH_US, land, promise
 from whenabouts_cloud.correlate_command import correlate as command
@@ -62,9 +62,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result
     land(landing, rows[:20], next(number))
     last.wait_for("Batch")
     expected = correlate(job, *sides(rows, job))
-    deadline = time.monotonic() + TIMEOUT_S
-    while pq.read_table(folder / "out").num_rows < expected.num_rows and time.monotonic() < deadline:
-        time.sleep(0.2)
+    last.until(lambda: pq.read_table(folder / "out").num_rows >= expected.num_rows)
     assert last.stop() == 0, "\n".join(last.err)
     assert same_rows(pq.read_table(folder / "out"), expected)
     printed = [json.loads(line) for line in last.out]

@@ -9,10 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from whenabouts_edge.cli import main
+from support.waiting import until
+from whenabouts_edge import cli
 from whenabouts_edge.spool import Draft, Message, Spool
 
 LOOP_STANDS_S = 4.0
+STANDS_S_MAX = 600.0
 SPOOL_STANDS, LOOP_STANDS = "the spool stands still", "the loop stands still"  # said when it does
 
 
@@ -23,8 +25,7 @@ def freezable(frozen: Path) -> None:
     def wait() -> None:
         if frozen.exists():
             print(SPOOL_STANDS, file=sys.stderr)
-        while frozen.exists():
-            time.sleep(0.02)
+        until(lambda: not frozen.exists(), "the end of the standstill", STANDS_S_MAX)
 
     def can_commit(self: Spool) -> bool:
         wait()
@@ -46,4 +47,5 @@ def stand_still(*_: object) -> None:
 if __name__ == "__main__":
     freezable(Path(os.environ["FREEZE_SPOOL_FILE"]))
     signal.signal(signal.SIGUSR1, stand_still)
-    main()
+    cli.END_S = float(os.environ.get("END_S", cli.END_S))
+    cli.main()

@@ -6,11 +6,11 @@ import pwd
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.waiting import until
 from whenabouts_sim.broker import find_mosquitto, free_port
 
 START_S = 20
@@ -96,14 +96,15 @@ def tls_broker(folder: Path, users: Mapping[str, str] | None = None) -> Iterator
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([mosquitto, "-c", folder / "m.conf"], stdout=log, stderr=log)
     try:
-        until_s = time.monotonic() + START_S
         for port in (plain, tls, mutual):
-            while True:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
+
+            def answers(port: int = port) -> bool:
                 assert process.poll() is None, (folder / "log").read_text()
-                assert time.monotonic() < until_s, (folder / "log").read_text()
-                time.sleep(0.02)
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    return True
+                return False
+
+            until(answers, lambda: "the broker\n" + (folder / "log").read_text(), START_S)
         files = (folder / name for name in ("client.pem", "client.key", "other.key"))
         yield TlsBroker(plain, tls, folder / "ca.pem", folder / "other.pem", mutual, *files)
     finally:

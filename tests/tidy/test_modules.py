@@ -87,7 +87,6 @@ WITHOUT_OWN_TEST = {
     "whenabouts_cloud.cep.chain_walk",
     "whenabouts_cloud.correlation.frontier",
     "whenabouts_cloud.correlation.nearest",
-    "whenabouts_cloud.ingest_command",
     "whenabouts_cloud.job_run",
     "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.slabs",

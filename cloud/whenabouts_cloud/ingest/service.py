@@ -6,6 +6,7 @@ Messages are acknowledged by hand, after the flush that made them durable. What 
 not acknowledged on a later one: the broker sends it again, and it is a repeat.
 """
 
+import contextlib
 import logging
 import queue
 import threading
@@ -31,6 +32,8 @@ INBOX_MESSAGES = 2 * RECEIVE_WINDOW  # received, not looked at; when full, QoS 0
 MAX_PACKET_BYTES = 512 << 10  # with MQTT 5 the broker does not deliver larger ones; twice the largest batch
 SESSION_EXPIRY_S = 7 * 86400  # the broker keeps messages for an ingest that is away so long
 RETRY_S = 1.0
+FULL_S = 0.1  # how soon a message that waits for room in the inbox learns of the end
+LEAVE_S = 2.0  # for the last acknowledgements and the DISCONNECT; a broker that stands still is not waited for longer
 CONNECT_TIMEOUT_S = 10.0
 CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the rest of what it takes for a longer packet
 LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
@@ -72,7 +75,9 @@ class IngestService:
         self._closing = False
         self._connection = 0
         self._refused = ""
+        self._opened = threading.Event()  # a connection, or why there is none
         self._answered = threading.Event()
+        self._unreachable: Exception | None = None
         self._stopping = threading.Event()
         self._client: mqtt.Client | None = None
         self._large_window = True
@@ -80,34 +85,27 @@ class IngestService:
         self.dropped = 0  # messages of QoS 0 that found the inbox full
 
     def connect(self) -> None:
-        """Connect with MQTT 5, or 3.1.1 where the broker knows no newer.
+        """Connect with MQTT 5, or 3.1.1 where the broker knows no newer. Ends early when stopped.
 
         Raises:
             BrokerError: it cannot be reached, or refuses us.
         """
         for version in (MQTTProtocolVersion.MQTTv5, MQTTProtocolVersion.MQTTv311):
             self._large_window = version == MQTTProtocolVersion.MQTTv5
-            self._answered.clear()
-            self._refused = ""
-            try:
-                client = self._make_client(version)
-                self._connect(client, version)
-            except (OSError, ValueError) as error:
-                raise BrokerError(
-                    f"broker {self._host}:{self._port}: cannot connect ({error}); is it running, are address, port and "
-                    "certificates right?"
-                ) from None
-            client.loop_start()
-            self._answered.wait(CONNECT_5_TIMEOUT_S if self._large_window else CONNECT_TIMEOUT_S)
+            self._open(version)
+            if self._stopping.is_set():
+                return
             if self.connected:
-                self._client = client
                 log.info("broker %s:%d: connected with %s", self._host, self._port, version.name)
                 return
-            client.loop_stop()
+            self._leave()
         raise BrokerError(f"broker {self._host}:{self._port}: refused the connection: {self._refused or 'no answer'}")
 
     def run(self, tick: Callable[[], None], tick_s: float) -> None:
-        """Land messages until `stop`; calls tick about every tick_s seconds. Flushes before it returns."""
+        """Land messages until `stop`; calls tick about every tick_s seconds. Flushes before it returns.
+
+        What was received and not taken yet is left to the broker, which sends it to the next start.
+        """
         flushed_s = ticked_s = time.monotonic()
         while not self._stopping.is_set():
             idle = not self._receive(0.02 if self._large_window else IDLE_S)
@@ -119,22 +117,19 @@ class IngestService:
             if now_s - ticked_s >= tick_s:
                 ticked_s = now_s
                 tick()
-        while self._receive(0):
-            pass
         self._flush()
         self.close()
 
     def stop(self) -> None:
-        """Ask `run` to end."""
+        """Ask `connect` and `run` to end; from any thread, not from a signal handler."""
         self._stopping.set()
+        self._opened.set()
+        self._answered.set()
 
     def close(self) -> None:
         """Disconnect; the broker keeps the session."""
         self._closing = True
-        if self._client is not None:
-            self._client.disconnect()
-            self._client.loop_stop()
-            self._client = None
+        self._leave()
 
     @property
     def _full(self) -> bool:
@@ -155,7 +150,7 @@ class IngestService:
             return False
         while True:
             self._bridge.take(*message)
-            if self._full:
+            if self._full or self._stopping.is_set():
                 return True
             try:
                 message = self._inbox.get_nowait()
@@ -181,6 +176,51 @@ class IngestService:
         for ack in done.acks:
             if ack.landed:
                 client.publish(topic(ack.site, ack.gateway, "ack"), encode_ack(ack), qos=1, retain=True)
+
+    def _open(self, version: MQTTProtocolVersion) -> None:
+        """Ask the broker for a session, and wait for its answer.
+
+        Raises:
+            BrokerError: it cannot be reached, or a certificate is unusable.
+        """
+        self._opened.clear()
+        self._answered.clear()
+        self._refused, self._unreachable = "", None
+        if self._stopping.is_set():  # asked now rather than before: `stop` sets what was just cleared
+            return
+        # In a thread, so that the end need not wait for a name server or a handshake.
+        threading.Thread(target=self._dial, args=(version,), name="dial", daemon=True).start()
+        self._opened.wait()
+        if self._unreachable is not None:
+            raise BrokerError(
+                f"broker {self._host}:{self._port}: cannot connect ({self._unreachable}); is it running, are address, port "
+                "and certificates right?"
+            )
+        if self._client is not None and not self._stopping.is_set():
+            self._client.loop_start()
+            self._answered.wait(CONNECT_5_TIMEOUT_S if self._large_window else CONNECT_TIMEOUT_S)
+
+    def _dial(self, version: MQTTProtocolVersion) -> None:
+        try:
+            client = self._make_client(version)
+            self._connect(client, version)
+            self._client = client
+        except (OSError, ValueError) as error:
+            self._unreachable = error
+        self._opened.set()
+
+    def _leave(self) -> None:
+        """End the connection, if there is one.
+
+        paho's `loop_stop` waits for its thread, which a broker that stands still can hold for more than a minute.
+        """
+        client, self._client = self._client, None
+        if client is not None:
+            client.disconnect()
+            ending = threading.Thread(target=_stop_loop, args=(client,), name="leave", daemon=True)
+            ending.start()
+            ending.join(LEAVE_S)
+        self.connected = False
 
     def _make_client(self, version: MQTTProtocolVersion) -> mqtt.Client:
         client = mqtt.Client(
@@ -240,9 +280,14 @@ class IngestService:
         item = (name, bytes(message.payload), _Token(self._connection, message.mid, message.qos))
         while not self._closing:
             try:
-                self._inbox.put(item, timeout=0 if message.qos == 0 else RETRY_S)
+                self._inbox.put(item, timeout=0 if message.qos == 0 else FULL_S)
                 return
             except queue.Full:
                 if message.qos == 0:
                     self.dropped += 1
                     return
+
+
+def _stop_loop(client: mqtt.Client) -> None:
+    with contextlib.suppress(AttributeError):  # of paho: its thread may end between being looked at and being joined
+        client.loop_stop()
