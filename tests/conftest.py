@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from support import search
+
 # No deadlines: how fast something is belongs into a benchmark. The build server tries the same examples every time, so that
 # a red build is the change's doing; everywhere else new examples are drawn.
 settings.register_profile("anywhere", deadline=None, print_blob=True)
@@ -44,6 +46,21 @@ class Grouped(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
     """Called by xdist; the groups come first, being the largest, so that no worker is left with one of them in the end."""
     return Grouped(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A quick run leaves out the tests that are for deep runs; it says how many."""
+    deep = [] if search.SEED else [item for item in items if item.get_closest_marker("deep")]
+    if deep:
+        config.hook.pytest_deselected(items=deep)
+        items[:] = [item for item in items if not item.get_closest_marker("deep")]
+
+
+def pytest_report_header() -> str:
+    """The seed of a deep run, with which it can be repeated."""
+    return (
+        f"deep run: WHENABOUTS_DEEP={search.SEED} repeats it" if search.SEED else "quick run: make test-deep for more"
+    )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

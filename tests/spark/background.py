@@ -7,9 +7,17 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 TIMEOUT_S = 300
+
+
+class Ended(NamedTuple):
+    """What a command that has ended left: its exit code and the lines of its two outputs."""
+
+    code: int
+    out: list[str]
+    err: list[str]
 
 
 class Process:

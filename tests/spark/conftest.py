@@ -1,9 +1,13 @@
 """One Spark session for all tests in this folder: starting one costs more than most of them."""
 
 import pytest
+from click.testing import CliRunner
 
-from spark.background import Process
+from spark.background import Ended, Process
+from whenabouts_cloud.cli import main
 from whenabouts_cloud.spark.session import start_session
+
+SHARDS = "2"
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +23,20 @@ def _no_process_is_left():
     """A test that fails must not leave its jobs to the ones after it."""
     yield
     Process.end_all()
+
+
+@pytest.fixture
+def run_once(spark):
+    """Runs a command with --once on the session of these tests: a start of Spark costs more than most of what it does."""
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+
+    def run(folder, command, *more):
+        options = ["--landing", folder / "landing", "--rule", folder / "rule.wa", "--out", folder / "out"]
+        done = CliRunner().invoke(main, [command, *map(str, options), "--shards", SHARDS, "--once", *more])
+        return Ended(done.exit_code, done.stdout.splitlines(), done.stderr.splitlines())
+
+    yield run
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
 
 
 @pytest.fixture

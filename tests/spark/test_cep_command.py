@@ -53,6 +53,7 @@ def promise_until(process, folder, matches):
     process.until(all_told)
 
 
+@pytest.mark.deep
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(folder):
     """SIGKILL to everything at two arbitrary moments; the matches in the folder are those of the rule, each once."""
     rows = random_readings(seed=21, count=240)
@@ -109,7 +110,7 @@ def test_the_rule_file_changes_while_the_job_runs(folder):
     assert sum(line.startswith("soon  ") for line in process.out) == len(wanted["soon"])
 
 
-def test_counts_are_printed_and_published(folder):
+def test_counts_are_printed_and_published(run_once, folder):
     """--once needs no EVERY; a job that goes on does, and says so."""
     text = RULE.split("RULE unpaid")[0] + "RULE n SEQ(shelf a, exit e) WITHIN 300 ms PER key COUNT, AVG(a.rssi)\n"
     (folder / "rule.wa").write_text(text, encoding="utf-8")
@@ -118,8 +119,8 @@ def test_counts_are_printed_and_published(folder):
     result = run(folder)
     assert result.exit_code == 2
     assert "found COUNT without EVERY in rule n, expected --once, or EVERY" in result.output
-    process = Process(folder, "--once", command="cep")
-    assert process.wait() == 0, "\n".join(process.err)
+    process = run_once(folder, "cep")
+    assert process.code == 0, "\n".join(process.err)
     told = pq.read_table(folder / "out/batch=00000000/counts.parquet").to_pylist()
     assert {row["key"] for row in told} <= {"hot", "k1", "k2", "k3"}
     assert sum(row["matches"] for row in told) > 5
@@ -128,13 +129,13 @@ def test_counts_are_printed_and_published(folder):
     assert "taken at the middles of their stamps" in process.err[-1]
 
 
-def test_once_prints_a_line_for_every_match(folder):
+def test_once_prints_a_line_for_every_match(run_once, folder):
     """--once chooses the only rule of its kind, and writes what it prints."""
     rows, job = random_readings(seed=22, count=150), load_rules(folder / "rule.wa").cep_rules[0]
     for n in range(2):
         land(folder / "landing", rows[n::2], n)
-    process = Process(folder, "--once", command="cep")
-    assert process.wait() == 0, "\n".join(process.err)
+    process = run_once(folder, "cep")
+    assert process.code == 0, "\n".join(process.err)
     wanted = expected(job, rows)
     assert as_matches(pq.read_table(folder / "out")) == wanted
     assert len(process.out) == len(wanted) > 5
@@ -169,14 +170,14 @@ def test_help_shows_an_example():
     assert "SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key" in text
 
 
-def test_readings_without_a_clock_of_a_group_are_told_of(folder):
+def test_readings_without_a_clock_of_a_group_are_told_of(run_once, folder):
     """CAUSAL over gateways in no group: the matches of each alone, and which gateways those are."""
     text = RULE.split("RULE near")[0].replace("PER key", "PER key CAUSAL").replace("20 ms", "40 ms")
     (folder / "rule.wa").write_text(text, encoding="utf-8")
     rows, facts = causal_readings(seed=8, steps=200)
     land(folder / "landing", rows, 0)
-    process = Process(folder, "--once", command="cep")
-    assert process.wait() == 0, "\n".join(process.err)
+    process = run_once(folder, "cep")
+    assert process.code == 0, "\n".join(process.err)
     assert as_matches(pq.read_table(folder / "out")) == causal_expected(rows, facts)
     said = "Gateway hall/g3 stamps without a group's clock: its readings are in order among themselves only"
     assert process.err.count(said) == 1

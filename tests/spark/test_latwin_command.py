@@ -37,6 +37,7 @@ def promised(folder, number, to_come, us=FOREVER_US):
     promise(folder / "landing", {name[5:]: at for name, at in promises_of(to_come, 3, us)}, number)
 
 
+@pytest.mark.deep
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(folder):
     """SIGKILL to everything at two arbitrary moments; the verdicts in the folder are those of the rule, each once."""
     rng = random.Random(26)
@@ -80,14 +81,14 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} verdicts")
 
 
-def test_once_prints_a_line_for_every_verdict(folder):
+def test_once_prints_a_line_for_every_verdict(run_once, folder):
     """--once chooses the only rule of its kind, counts the promises in the landing, and writes what it prints."""
     rows = states_of(simulate(random.Random(9), 3, 60))
     for n in range(2):
         land(folder / "landing", rows[n::2], n)
     promised(folder, 0, [])
-    process = Process(folder, "--once", "--draw", str(folder / "windows.svg"), command="latwin")
-    assert process.wait() == 0, "\n".join(process.err)
+    process = run_once(folder, "latwin", "--draw", str(folder / "windows.svg"))
+    assert process.code == 0, "\n".join(process.err)
     wanted = choices(rows, 3)
     assert told(pq.read_table(folder / "out")) == wanted
     assert len(process.out) == len(wanted) > 1

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 from collections import Counter
 from itertools import count
 
@@ -18,7 +19,14 @@ from support.latwin_states import FOREVER_US, choices, states_of, told
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.rules import load_rules
 from whenabouts_cloud.run_command import run_all
+from whenabouts_cloud.spark.sink import claim
 
+SUMMARIES = {
+    "near": "pairs",
+    "sure": "pairs",
+    "together": "verdicts",
+    "unpaid": "matches",
+}  # in the order they are said in
 GROUP = [f"g{n}" for n in range(3)]
 READERS = [f"r{n}" for n in range(4)]
 RULES = """
@@ -69,13 +77,13 @@ def check(folder, tags, states):
     )
 
 
-def test_once_tells_the_results_of_every_rule(folder, readings):
+def test_once_tells_the_results_of_every_rule(run_once, folder, readings):
     """Every line begins with the name of its rule; every rule says what it counted."""
     tags, states = readings
     land(folder / "landing", [*tags, *states], 0)
     promise_all(folder, 0, FOREVER_US)
-    process = Process(folder, "--once", command="run")
-    assert process.wait() == 0, "\n".join(process.err)
+    process = run_once(folder, "run")
+    assert process.code == 0, "\n".join(process.err)
     counts = check(folder, tags, states)
     assert min(counts[name] for name in ("near", "sure", "unpaid", "together")) > 1
     assert Counter(line.split()[0] for line in process.out) == counts
@@ -84,20 +92,39 @@ def test_once_tells_the_results_of_every_rule(folder, readings):
     ]  # fmt: skip
 
 
-def test_killed_while_files_arrive_every_rule_ends_with_its_definition(folder, readings):
-    """
-    landing   half |           half | promises ... until all is told
-    job       |----- killed   |-------------------------------- asked to end
+def killed_at_once(folder):
+    """What is left of a rule's job when the kill came while Spark wrote its first file of offsets: not whole."""
+    rule = load_rules(folder / "rule.wa").correlate_rules[0]
+    out = folder / "out" / "pairs" / rule.name
+    claim(out, rule, "streaming", 2)
+    offsets = out / "_checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.3f1c.tmp").write_text("v1")
+
+
+def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_definition(folder, readings):
+    """SIGKILL to everything at two arbitrary moments; the results of each rule are those of its definition, each once.
+
+    landing   | | |    |    | | |    |    |  promises ... until all is told
+    job       |------ killed |------ killed   |------------------ asked to end
     """
     tags, states = readings
-    first = Process(folder, "--json", command="run")
-    first.wait_for("Watching")
-    land(folder / "landing", [*tags[::2], *states[::2]], 0)
-    first.wait_for("Batch")
-    first.kill()
-    land(folder / "landing", [*tags[1::2], *states[1::2]], 1)
+    parts = iter([[*tags[n::9], *states[n::9]] for n in range(9)])
+    numbers = count()
+    killed_at_once(folder)
+    killed = []
+    for wait_s in (0.1, 0.8):
+        killed.append(Process(folder, "--json", command="run"))
+        killed[-1].wait_for("Watching")
+        for _ in range(3):
+            land(folder / "landing", next(parts), next(numbers))
+            time.sleep(wait_s)  # the moment of the crash is what varies, not something awaited
+        killed[-1].kill()
+        land(folder / "landing", next(parts), next(numbers))
     last = Process(folder, "--json", command="run")
     last.wait_for("Watching")
+    land(folder / "landing", next(parts), next(numbers))
+    last.wait_for("Batch")
     promises = count()
     wanted = len(expected(load_rules(folder / "rule.wa").cep_rules[0], tags)), len(choices(states, 3))
     places = (folder / "out" / "matches", folder / "out" / "verdicts")
@@ -111,9 +138,15 @@ def test_killed_while_files_arrive_every_rule_ends_with_its_definition(folder, r
     last.until(all_told)
     assert last.stop() == 0, "\n".join(last.err)
     counts = check(folder, tags, states)
-    printed = Counter(json.loads(line)["rule"] for line in [*first.out, *last.out])
+    by_last = [json.loads(line) for line in last.out]
+    printed = Counter(json.loads(line)["rule"] for process in (*killed, last) for line in process.out)
     assert printed <= counts
     assert printed["together"] > 1
+    assert {row["status"] for row in by_last if row["rule"] == "unpaid"} <= {"match"}
+    assert {row["status"] for row in by_last if row["rule"] == "together"} <= {"told"}
+    told_last = Counter(row["rule"] for row in by_last)
+    for line, (name, unit) in zip(last.err[-4:], SUMMARIES.items(), strict=True):
+        assert line.split(" readings, ")[1].endswith(f" {told_last[name]} {unit}")
 
 
 def run(folder, *more):

@@ -76,6 +76,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.deep
 def test_the_batch_on_a_cluster_is_the_local_result(master, folder):
     """--once with the project shipped by the command itself."""
     rows, job = random_readings(seed=41, count=200), load_rules(folder / "rule.wa").rules[0]

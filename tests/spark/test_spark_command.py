@@ -41,6 +41,7 @@ def killed_at_once(out, job):
     (offsets / ".0.3f1c.tmp").write_text("v1")
 
 
+@pytest.mark.deep
 def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result(folder):
     """SIGKILL to everything at two arbitrary moments; the pairs in the folder are those of the batch, each once."""
     rows = random_readings(seed=21, count=240)
@@ -70,7 +71,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result
     assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} pairs")
 
 
-def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
+def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, run_once, folder):
     """A result is there, more lands, --once again: the complete result, readable lines, no leftovers."""
     rows, job = random_readings(seed=22, count=150), load_rules(folder / "rule.wa").rules[0]
     out = folder / "out"
@@ -80,8 +81,8 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
     ResultSink(PAIRS, out).replace(lambda tell: correlate_landing_counted(job, landing, tell=tell))
     assert same_rows(pq.read_table(out), correlate(job, *sides(rows[:70], job)))
     land(folder / "landing", rows[70:], 1)
-    process = Process(folder, "--once")
-    assert process.wait() == 0
+    process = run_once(folder, "correlate")
+    assert process.code == 0, process.err
     expected = correlate(job, *sides(rows, job))
     assert same_rows(pq.read_table(out), expected)
     assert len(process.out) == expected.num_rows
@@ -90,13 +91,13 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, folder):
     assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
 
 
-def test_a_stream_that_no_reading_belongs_to_is_named(folder):
+def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):
     """A misspelt name finds nothing: told at the end of --once, and while the job goes on."""
     (folder / "rule.wa").write_text(RULE.replace("dock/tags", "dok/tags"), encoding="utf-8")
     land(folder / "landing", random_readings(seed=23, count=20), 0)
     told = 'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, '
-    once = Process(folder, "--once")
-    assert once.wait() == 0
+    once = run_once(folder, "correlate")
+    assert once.code == 0
     assert [line for line in once.err if line.startswith("Stream ")] == [once.err[-2]]
     assert once.err[-2].startswith(told)
     shutil.rmtree(folder / "out")
