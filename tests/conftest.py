@@ -1,7 +1,8 @@
-"""How tests are spread over three workers and how hypothesis draws examples.
+"""How tests are spread over four workers, how hypothesis draws examples, and which tests wait for a deep run.
 
-Tests in real time mostly wait: one worker runs them, one after the other, and the two others step back behind it. One of
-these runs the tests that share a Spark session.
+Tests in real time mostly wait: two workers run them, those of agents and those of boards, one after the other, and the
+others step back behind these. One of the others runs the tests that share a Spark session, one those that share what is
+compiled for the virtual machines of boards.
 """
 
 import os
@@ -22,14 +23,18 @@ settings.load_profile("build server" if os.environ.get("CI") else "anywhere")
 # Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-REAL_TIME, SPARK = "real time", "spark"
-GROUPS = {"e2e": REAL_TIME, "simulation": REAL_TIME, "spark": SPARK}
+AGENTS, BOARDS, SPARK, MACHINES = "agents", "boards", "Spark", "virtual machines"
+REAL_TIME = (AGENTS, BOARDS)
+GROUPS = {"e2e": AGENTS, "simulation": AGENTS, "spark": SPARK, "micropython": MACHINES}  # by folder
+BOARD_FILES = ("test_board_", "test_flash")
 STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
 
 
 def group(nodeid: str) -> str:
     """The group of a test; its own name if it is in none."""
-    return GROUPS.get(nodeid.split("/")[1], nodeid)
+    *folders, file = nodeid.partition("::")[0].split("/")
+    found = next((GROUPS[folder] for folder in folders if folder in GROUPS), nodeid)
+    return BOARDS if found == AGENTS and file.startswith(BOARD_FILES) else found
 
 
 class Grouped(LoadScopeScheduling):
@@ -65,5 +70,5 @@ def pytest_report_header() -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A worker steps back for good with its first test that is not in real time; those come first where they come at all."""
-    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) != REAL_TIME and os.nice(0) == 0:
+    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) not in REAL_TIME and os.nice(0) == 0:
         os.nice(STEP_BACK)
