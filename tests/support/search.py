@@ -9,7 +9,7 @@ from random import Random
 
 SEED = os.environ.get("WHENABOUTS_DEEP", "")  # the seed of a deep run; empty in a quick one
 QUICK_SHARE = 5
-QUICK_MIN = 10
+QUICK_MIN = 5
 DEEP_TIMES = 3
 
 
