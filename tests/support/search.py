@@ -1,7 +1,7 @@
 """How far searches go: a share of their examples in `make test`, all of them and more in `make test-deep`.
 
-A test states the number that finds what it is for with good odds. The quick run draws a fifth of it, the deep run three times
-the number, from the seed that it prints. Tests under the marker `deep` run in the deep run alone.
+A test states the number that finds what it is for with good odds. The quick run draws a fifth of it, the deep run three
+times the number, from the seed that it prints. Tests under the marker `deep` run in the deep run alone.
 """
 
 import os
