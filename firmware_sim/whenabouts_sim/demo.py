@@ -9,54 +9,27 @@ and the broker is cut for a while. A capture has no thefts and no staff.
 import threading
 import time
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 
 import click
 
 from whenabouts_sim.clocks import EPOCH_US, MILLI, SimClock
+from whenabouts_sim.demo_rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
 from whenabouts_sim.judgement import Judgement
 from whenabouts_sim.placement import place
-from whenabouts_sim.posts import Post, rule_text, with_posts
-from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF, with_shoppers
+from whenabouts_sim.posts import Post, with_posts
+from whenabouts_sim.shoppers import with_shoppers
 from whenabouts_sim.slow_uplink import SlowUplink
 from whenabouts_sim.sources import Capture, SimulatedReaders
 from whenabouts_sim.stack import Part, Stack
 from whenabouts_sim.texts import match_text, pair_text, verdict_text
-from whenabouts_sim.thefts import TheftRule, TheftSummary, summarise_thefts
+from whenabouts_sim.thefts import TheftSummary, summarise_thefts
 from whenabouts_sim.together import TogetherSummary, summarise_together
 from whenabouts_sim.truth import Rule, summarise
 from whenabouts_sim.world import SECOND_US, SimReader, World
 
 DURATION_S = 30
 ITEMS, PEOPLE, SHOPPERS = 40, 8, 16
-D_US = 2_000_000
-CONFIDENCE = Fraction(8, 10)
-RULE = """# Goods seen at the warehouse's dock and at the shop's door within two seconds, at least 80 % sure.
-STREAM dock FROM "{a.stream}" AT SITE "{a.site}" DELAY 30 s
-STREAM door FROM "{b.stream}" AT SITE "{b.site}" DELAY 30 s
-
-RULE handover
-  CORRELATE dock AS a, door AS b
-  WHERE |@a - @b| <= 2 s OVER 80 % AND a.key = b.key
-"""
-# LENGTH is far above what stamps here are long; with it a match waits that much longer to be sure.
-THEFT = TheftRule(SHELF, CHECKOUT, EXIT, 20_000_000)
-THEFT_RULE = """
-# Goods from the warehouse's shelf that leave by the shop's exit and did not pass the till between.
-STREAM shelf FROM "{t.shelf.stream}" AT SITE "{t.shelf.site}" DELAY 2 min LENGTH 0 s .. 5 s
-STREAM till  FROM "{t.till.stream}" AT SITE "{t.till.site}" DELAY 2 min LENGTH 0 s .. 5 s
-STREAM exit  FROM "{t.exit.stream}" AT SITE "{t.exit.site}" DELAY 2 min LENGTH 0 s .. 5 s
-
-RULE unpaid
-  SEQ(shelf a, !till c, exit e) WITHIN 20 s PER key WHEN SURE
-"""
-GROUP = "staff"
-POSTS = (
-    Post("guard", SimReader("guard-1", "warehouse", "gate-1", "guard/badges", "rdm6300"), "0A00C0FFEE"),
-    Post("cashier", SimReader("cashier-1", "shop", "door-1", "cashier/badges", "rdm6300"), "0A00CA5417"),
-)
-STAFF_RULE = "\n# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 60.0, 60.0, 240.0
 SPARK_S = 120.0
@@ -113,7 +86,7 @@ class Demo:
         stack.broker.start()
         self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}")
         if self._world.cut:
-            rule += THEFT_RULE.format(t=THEFT) + STAFF_RULE
+            rule += more_rules()
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
         job = stack.start_job(rule, "--shards", "2")
         threading.Thread(target=self._print_results, args=(job,), daemon=True).start()
