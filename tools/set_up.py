@@ -41,7 +41,7 @@ BUILD = ("--no-build-isolation", "--config-settings=--build-option=--compression
 TAIL = 30  # lines of the log that are shown when a stage fails
 HINTS = (
     ("No space left on device", "the disk is full; about 2 GB are needed"),
-    ("No matching distribution", "the package index was not reached, or lacks this version: see the network, `pip config list`"),
+    ("No matching distribution", "the package index was not reached, or lacks it: see the network, `pip config list`"),
     ("Connection", "the package index was not reached: see the network, `pip config list`"),
     ("DO NOT MATCH THE HASHES", "the index gave another file than the lock file names"),
 )  # fmt: skip
@@ -134,22 +134,33 @@ class Runner:
                 errors="replace", env=env, start_new_session=True,
             )  # fmt: skip
             self._running.add(process)
+        try:
+            lines = self._follow(stage, process, tell)
+            code, core_s = ended(process)
+        except BaseException:
+            self.stop()
+            process.wait()
+            raise
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{stage.name}: took {core_s:.1f} s of a core\n")
+        self._running.discard(process)
+        if code:
+            raise StageError(failure(stage, code, lines, self._log))
+
+    def _follow(self, stage: Stage, process: subprocess.Popen[str], tell: Callable[[str], None]) -> list[str]:
+        """What the process writes until it closes its output."""
         lines: list[str] = []
         assert process.stdout is not None
         with self._log.open("a", encoding="utf-8") as log:
             for line in process.stdout:
-                progress = re.match(r"Progress (\d+) of (\d+)", line)
-                if progress:
+                if progress := re.match(r"Progress (\d+) of (\d+)", line):
                     tell(f"{int(progress[1]) >> 20} of {int(progress[2]) >> 20} MB")
                     continue
                 log.write(f"{stage.name}: {line}")
                 lines.append(line)
                 if said := news(line):
                     tell(said)
-        code = process.wait()
-        self._running.discard(process)
-        if code:
-            raise StageError(failure(stage, code, lines, self._log))
+        return lines
 
     def stop(self) -> None:
         """End what runs, and begin nothing more."""
@@ -158,6 +169,13 @@ class Runner:
             for process in list(self._running):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, float]:
+    """Wait for a process to end; its exit code, and how many seconds of a core it and what it started took."""
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime
 
 
 def failure(stage: Stage, code: int, lines: list[str], log: Path) -> str:
@@ -190,7 +208,7 @@ class Lines:
 class Bars:
     """On a terminal: a bar that moves for each stage, with its seconds and what it is at."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Any = None) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._progress = Progress(
@@ -198,6 +216,7 @@ class Bars:
             BarColumn(20),
             TimeElapsedColumn(),
             TextColumn("{task.fields[said]}"),
+            console=console,
         )
 
     def __enter__(self) -> Bars:
@@ -269,17 +288,31 @@ def begin(what: str) -> None:
     """Make the environment and install what shows bars; the machine's Python does this."""
     with Lines().stage(f"virtual environment in {VENV}"):
         if not (VENV / "bin" / "python").exists():
-            made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True)
-            if made.returncode:
-                shutil.rmtree(VENV, ignore_errors=True)
-                said = (made.stdout + made.stderr).strip()
-                raise StageError(
-                    f"{said}\nsetup: python could not make {VENV}; on Debian: apt-get install python3-venv"
-                )
+            make_environment()
         LOG.write_text("")
         drop_unfinished(VENV)
         first = parts_of(Path(LOCKS[what]), VENV)["first"]
-        Runner(LOG)(Stage("bars", (*PIP, "--require-hashes", "-r", str(first))), lambda said: None)
+        bars = Stage(
+            "packages that show progress", (*PIP, "--progress-bar", "off", "--require-hashes", "-r", str(first))
+        )
+        Runner(LOG)(bars, lambda said: None)
+
+
+def make_environment() -> None:
+    """A virtual environment with pip, or nothing at all.
+
+    Raises:
+        StageError: Python has no module for it.
+    """
+    try:
+        made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True)
+    except BaseException:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise
+    if made.returncode:
+        shutil.rmtree(VENV, ignore_errors=True)
+        said = (made.stdout + made.stderr).strip()
+        raise StageError(f"{said}\nsetup: python could not make {VENV}; on Debian: apt-get install python3-venv")
 
 
 def go_on(what: str) -> None:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import click
-
 from whenabouts_sim.clocks import EPOCH_US, MILLI, SimClock
 from whenabouts_sim.demo_rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
 from whenabouts_sim.judgement import Judgement
@@ -22,6 +20,7 @@ from whenabouts_sim.shoppers import with_shoppers
 from whenabouts_sim.slow_uplink import SlowUplink
 from whenabouts_sim.sources import Capture, SimulatedReaders
 from whenabouts_sim.stack import Part, Stack
+from whenabouts_sim.teller import Teller
 from whenabouts_sim.texts import match_text, pair_text, verdict_text
 from whenabouts_sim.thefts import TheftSummary, summarise_thefts
 from whenabouts_sim.together import TogetherSummary, summarise_together
@@ -40,8 +39,9 @@ class Demo:
     """One run; `run` gives the judgement."""
 
     def __init__(self, folder: Path, seed: int, speed: float, trace: Path | None, quiet: bool) -> None:
-        self._began_s = time.monotonic()
-        self._seed, self._speed, self._quiet = seed, speed, quiet
+        self._seed, self._speed = seed, speed
+        self._teller = Teller(quiet)
+        self.say = self._teller.say
         clock = SimClock(EPOCH_US, time.monotonic_ns(), round(speed * MILLI))
         self._clock = clock
         self._world = World.make(seed, DURATION_S, ITEMS, PEOPLE, D_US)
@@ -106,21 +106,24 @@ class Demo:
                 f"{gateway} at the {site}: readers {kinds}; clock wrong by {clock.offset_us / 1000:+.0f} ms and drifting "
                 f"{clock.drift_ppm:+d} ppm, claims {clock.base_bound_us / 1000:.0f} ms",
             )
-        stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
+        with self._teller.waiting("agents connect"):
+            stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
         if self._posts:
             staffed = [post.reader.gateway for post in self._posts]
-            stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
-        stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
+            with self._teller.waiting("agents find their group"):
+                stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
+        with self._teller.waiting("Spark starts, mostly in 10 to 20 s"):
+            stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
 
     def _watch(self, stack: Stack) -> None:
         """Report while events happen, until everything has landed and every expected pair is there."""
         end_s = time.monotonic() + self._source.duration_s + 0.5
-        while time.monotonic() < end_s:
-            time.sleep(min(REPORT_S, max(0.1, end_s - time.monotonic())))
-            stack.check()
-            self._progress(stack)
-        self._end_s = time.monotonic()
+        with self._teller.waiting("events", end_s - time.monotonic()):
+            while time.monotonic() < end_s:
+                time.sleep(min(REPORT_S, max(0.1, end_s - time.monotonic())))
+                stack.check()
+                self._progress(stack)
         gateways = {reader.gateway for reader in self._source.readers}
 
         def landed() -> bool:
@@ -129,7 +132,8 @@ class Demo:
             return waiting == 0 and stack.landed_count() >= made
 
         try:
-            stack.wait("all readings landed", landed, LANDED_S)
+            with self._teller.waiting("the last readings land"):
+                stack.wait("all readings landed", landed, LANDED_S)
         except TimeoutError:
             self.say("landing", "not everything has landed in time; the summary counts what is missing")
         self._progress(stack)
@@ -177,11 +181,13 @@ class Demo:
             return summarise_together(POSTS, arrived, stack.landed_states("present"), stack.found_verdicts())
 
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
-        self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
-        self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
-        self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
+        with self._teller.waiting("Spark tells the last results"):
+            self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
+            self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
+            self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
         self.say("spark", "everything is told; ending the job")
-        stack.parts["job"].stop()  # what it was about to say twice it has said now
+        with self._teller.waiting("Spark ends"):
+            stack.parts["job"].stop()  # what it was about to say twice it has said now
         return judge()
 
     def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
@@ -214,8 +220,3 @@ class Demo:
     def _posts(self) -> tuple[Post, ...]:
         """A capture has none."""
         return POSTS if isinstance(self._source, SimulatedReaders) else ()
-
-    def say(self, what: str, text: str) -> None:
-        """One line of progress, with the seconds since the start."""
-        if not self._quiet:
-            click.echo(f"{time.monotonic() - self._began_s:5.1f} s  {what:<9} {text}")
