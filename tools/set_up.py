@@ -151,7 +151,7 @@ class Runner:
         """What the process writes until it closes its output."""
         lines: list[str] = []
         assert process.stdout is not None
-        with self._log.open("a", encoding="utf-8") as log:
+        with self._log.open("a", encoding="utf-8", buffering=1) as log:
             for line in process.stdout:
                 if progress := re.match(r"Progress (\d+) of (\d+)", line):
                     tell(f"{int(progress[1]) >> 20} of {int(progress[2]) >> 20} MB")
