@@ -1,6 +1,6 @@
 # Everyday commands. Each works on a fresh machine that has Python 3.11 or newer, pip and make.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
 ZCBOR := .venv-zcbor
@@ -24,16 +24,13 @@ help:  ## Show these targets.
 setup: $(VENV)/.ready  ## Make the virtual environment .venv with the locked versions and this project in it.
 
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"found Python {v.major}.{v.minor}, expected 3.11 or newer; name one with make PYTHON=...")'
-	@echo "setup: virtual environment in $(VENV) (the first time some minutes: Spark alone is 400 MB)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "setup: python has no venv module; on Debian: apt-get install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@echo "setup: compiling the engines, about two minutes, once"
-	@$(BIN)/python -m whenabouts_cloud.warm
-	@touch $@
+	@$(PYTHON) tools/set_up.py all
 
-demo: setup  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
+# The smaller part of it that the demonstration needs.
+$(VENV)/.demo-ready: requirements-demo.lock pyproject.toml
+	@$(PYTHON) tools/set_up.py demo
+
+demo: $(VENV)/.demo-ready  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
 test: setup test-programs $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
@@ -87,13 +84,13 @@ test-programs:
 # What a board has instead of CPython's standard library, as types.
 $(TYPINGS)/%/.ready: edge/typings/%.txt | setup
 	@rm -rf $(TYPINGS)/$*
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(TYPINGS)/$* -r $<
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes --no-deps --target $(TYPINGS)/$* -r $<
 	@touch $@
 
 # zcbor needs an older cbor2 than the project: it gets an environment of its own.
 $(ZCBOR)/.ready: protocol/zcbor-requirements.txt
 	@test -x $(ZCBOR)/bin/python || $(PYTHON) -m venv $(ZCBOR)
-	@$(ZCBOR)/bin/python -m pip install --quiet --disable-pip-version-check -r protocol/zcbor-requirements.txt
+	@$(ZCBOR)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r protocol/zcbor-requirements.txt
 	@touch $@
 
 # The MicroPython of simulated boards, as the lock file names it. Node 18 or newer is used where it is; else it comes as a wheel.
@@ -102,7 +99,7 @@ $(NODE)/.ready: $(BOARDS)/package.json $(BOARDS)/package-lock.json $(BOARDS)/nod
 	@if ! { command -v npm && $(PYTHON) $(BOARDS)/node_vm.py; } >/dev/null 2>&1; then \
 	  echo "node: found no Node 18 or newer with npm; installing one in $(NODE)/venv"; \
 	  test -x $(NODE)/venv/bin/python || $(PYTHON) -m venv $(NODE)/venv; \
-	  $(NODE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $(BOARDS)/node-requirements.txt; fi
+	  $(NODE)/venv/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $(BOARDS)/node-requirements.txt; fi
 	@cd $(NODE) && PATH="$(CURDIR)/$(NODE)/venv/bin:$$PATH" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
@@ -112,14 +109,21 @@ $(FLINK)/.ready: tests/bench/peers/flink-requirements.txt
 	  echo "bench-cep: found no java, which Flink needs; on Debian: apt-get install openjdk-17-jre-headless"; exit 1; }
 	@echo "bench-cep: Flink in $(FLINK) (the first time some minutes: 500 MB)"
 	@test -x $(FLINK)/bin/python || $(PYTHON) -m venv $(FLINK)
-	@$(FLINK)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/bench/peers/flink-requirements.txt
+	@$(FLINK)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r tests/bench/peers/flink-requirements.txt
 	@touch $@
 
-lock:  ## Renew requirements.lock from the ranges in pyproject.toml (needs uv).
-	@echo "# Exact versions, with hashes, of everything that \`make setup\` installs. Renewed by \`make lock\`." > requirements.new
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --quiet \
-	  --no-header --no-annotate --no-emit-index-url >> requirements.new
-	@mv requirements.new requirements.lock
+# Lock files beside those of this project: each is FILE.txt, made from FILE.in.
+LOCKED_ASIDE := protocol/zcbor-requirements $(BOARDS)/node-requirements $(PORTS:%=edge/typings/%) tests/bench/peers/flink-requirements
+LOCKING := --universal --python-version 3.11 --generate-hashes --quiet --no-header --no-annotate --no-emit-index-url
+
+lock:  ## Renew the lock files from the ranges in pyproject.toml and the .in files (needs uv).
+	@renew() { \
+	  echo "renewing $$1"; echo "# Exact versions, with hashes. Renewed by \`make lock\`." > .lock.new; \
+	  uv pip compile $(LOCKING) $$2 >> .lock.new && mv .lock.new $$1; \
+	}; \
+	renew requirements.lock "pyproject.toml --extra dev" && \
+	renew requirements-demo.lock "pyproject.toml --extra demo --constraints requirements.lock" && \
+	for file in $(LOCKED_ASIDE); do renew $$file.txt $$file.in || exit 1; done
 
 clean:  ## Remove environments and what runs have left.
 	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) $(TYPINGS) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,16 +2,23 @@
 
 The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
 and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).
+Each is made alone by `warm engines` and `warm classes`.
 """
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyarrow as pa
 
 from whenabouts_cloud.cep import Pattern, engine
+from whenabouts_cloud.cep.counted import CountShard
 from whenabouts_cloud.cep.counting import counter
+from whenabouts_cloud.cep.events import EVENT, Ints, schema_of
+from whenabouts_cloud.cep.shard import CepShard
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
+from whenabouts_cloud.rules.model import CepRule, RuleFile
 from whenabouts_cloud.spark.shared_classes import make_archive
 
 NAMES = ("A", "B", "C")
@@ -43,6 +50,56 @@ def warm() -> None:
     counting = counter(Pattern.parse(PATTERNS[0], unit_us=1), NAMES, k=5)
     counting.feed(kinds, keys, t)
     counting.finish()
+    _windows()
+    condition = Condition("within", d=3, confidence="0.8")
+    for probability in (False, True):
+        correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=probability)
+    count_pairs(t, t + 3, t, t + 3, condition, engine="numba")
+
+
+def warm_rules(rules: RuleFile) -> None:
+    """Compiles what streaming jobs of these rules run and no more.
+
+    Each rule about events takes in some readings of its own; rules over windows of states are compiled for all at once. A
+    correlation compiles nothing: for as few pairs as there are between two triggers numpy is faster than numba is loaded.
+    """
+    for rule in rules.cep_rules:
+        _events(rule)
+    if any(rule.engine != "runs" for rule in rules.latwin_rules):
+        _windows()
+
+
+def _events(rule: CepRule) -> None:
+    """A shard of the rule: events, more keys than there is room for, a frontier that passes them all, a restart."""
+    shard, again = [CountShard(rule) if rule.count else CepShard(rule) for _ in range(2)]
+    kinds = np.concatenate([np.arange(len(rule.streams)), np.zeros(MANY_KEYS, np.int64)])
+    keys = np.concatenate([np.zeros(len(rule.streams), np.int64), np.arange(MANY_KEYS)])
+    after = len(kinds) + rule.plan().window + rule.plan().longest
+    shard.step(_readings(rule, kinds, keys), [[("site/gateway", after)] for _ in rule.streams])
+    again.restore(shard.snapshot())
+    again.step(_readings(rule, kinds[:0], keys[:0]), [[] for _ in rule.streams])
+
+
+def _readings(rule: CepRule, kinds: Ints, keys: Ints) -> pa.Table:
+    """Events of these types and keys, one every microsecond, each a microsecond long; all numbers are 0."""
+    count = len(kinds)
+    at = np.arange(count)
+    known = {
+        "type": pa.array(kinds, pa.int16()), "boot": pa.array(np.ones(count, np.int64)), "seq": pa.array(at),
+        "key": pa.array(keys.astype(str), pa.string()), "t_min": pa.array(at), "t_max": pa.array(at + 1),
+        **{name: pa.array([name] * count, pa.string()).dictionary_encode() for name in ("site", "gateway", "stream")},
+    }  # fmt: skip
+    schema = schema_of(rule.plan(), rule.count)
+    blank = {
+        field.name: pa.array([[0] if pa.types.is_list(field.type) else 0.0] * count, field.type)
+        for field in schema
+        if field.name not in EVENT.names
+    }
+    return pa.table({**known, **blank}).select(schema.names).cast(schema)
+
+
+def _windows() -> None:
+    """Windows of two processes, and the detector of conjunctions."""
     both = All(Local(0, {0}), Local(1, {0}))
     for order in ("causal", "hybrid"):
         window, detector = LatWin(2, 2, order), ConjunctionDetector(2, 2, order)
@@ -53,14 +110,18 @@ def warm() -> None:
         window.possibly(both)
         window.definitely_in_window(both)
         len(window.states())
-    condition = Condition("within", d=3, confidence="0.8")
-    for probability in (False, True):
-        correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=probability)
-    count_pairs(t, t + 3, t, t + 3, condition, engine="numba")
 
 
-if __name__ == "__main__":
+def _all() -> None:
     with ThreadPoolExecutor(1) as aside:
         archive = aside.submit(make_archive)
         warm()
         archive.result()
+
+
+if __name__ == "__main__":
+    parts = {"": _all, "engines": warm, "classes": make_archive}
+    wanted = " ".join(sys.argv[1:])
+    if wanted not in parts:
+        sys.exit(f"warm: found {wanted!r}, expected nothing, engines or classes")
+    parts[wanted]()

@@ -9,57 +9,29 @@ and the broker is cut for a while. A capture has no thefts and no staff.
 import threading
 import time
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 
-import click
-
 from whenabouts_sim.clocks import EPOCH_US, MILLI, SimClock
+from whenabouts_sim.demo_rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
 from whenabouts_sim.judgement import Judgement
 from whenabouts_sim.placement import place
-from whenabouts_sim.posts import Post, rule_text, with_posts
-from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF, with_shoppers
+from whenabouts_sim.posts import Post, with_posts
+from whenabouts_sim.shoppers import with_shoppers
 from whenabouts_sim.slow_uplink import SlowUplink
 from whenabouts_sim.sources import Capture, SimulatedReaders
 from whenabouts_sim.stack import Part, Stack
+from whenabouts_sim.teller import Teller
 from whenabouts_sim.texts import match_text, pair_text, verdict_text
-from whenabouts_sim.thefts import TheftRule, TheftSummary, summarise_thefts
+from whenabouts_sim.thefts import TheftSummary, summarise_thefts
 from whenabouts_sim.together import TogetherSummary, summarise_together
 from whenabouts_sim.truth import Rule, summarise
 from whenabouts_sim.world import SECOND_US, SimReader, World
 
 DURATION_S = 30
 ITEMS, PEOPLE, SHOPPERS = 40, 8, 16
-D_US = 2_000_000
-CONFIDENCE = Fraction(8, 10)
-RULE = """# Goods seen at the warehouse's dock and at the shop's door within two seconds, at least 80 % sure.
-STREAM dock FROM "{a.stream}" AT SITE "{a.site}" DELAY 30 s
-STREAM door FROM "{b.stream}" AT SITE "{b.site}" DELAY 30 s
-
-RULE handover
-  CORRELATE dock AS a, door AS b
-  WHERE |@a - @b| <= 2 s OVER 80 % AND a.key = b.key
-"""
-# LENGTH is far above what stamps here are long; with it a match waits that much longer to be sure.
-THEFT = TheftRule(SHELF, CHECKOUT, EXIT, 20_000_000)
-THEFT_RULE = """
-# Goods from the warehouse's shelf that leave by the shop's exit and did not pass the till between.
-STREAM shelf FROM "{t.shelf.stream}" AT SITE "{t.shelf.site}" DELAY 2 min LENGTH 0 s .. 5 s
-STREAM till  FROM "{t.till.stream}" AT SITE "{t.till.site}" DELAY 2 min LENGTH 0 s .. 5 s
-STREAM exit  FROM "{t.exit.stream}" AT SITE "{t.exit.site}" DELAY 2 min LENGTH 0 s .. 5 s
-
-RULE unpaid
-  SEQ(shelf a, !till c, exit e) WITHIN 20 s PER key WHEN SURE
-"""
-GROUP = "staff"
-POSTS = (
-    Post("guard", SimReader("guard-1", "warehouse", "gate-1", "guard/badges", "rdm6300"), "0A00C0FFEE"),
-    Post("cashier", SimReader("cashier-1", "shop", "door-1", "cashier/badges", "rdm6300"), "0A00CA5417"),
-)
-STAFF_RULE = "\n# The guard is at the warehouse and the cashier at the shop.\n" + rule_text("staffed", GROUP, POSTS)
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 60.0, 60.0, 240.0
-SPARK_S = 120.0
+SPARK_S = 240.0  # without an archive of its classes, beside whatever else the machine does
 THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once on a machine, which takes minutes on a slow one
 
 
@@ -67,8 +39,9 @@ class Demo:
     """One run; `run` gives the judgement."""
 
     def __init__(self, folder: Path, seed: int, speed: float, trace: Path | None, quiet: bool) -> None:
-        self._began_s = time.monotonic()
-        self._seed, self._speed, self._quiet = seed, speed, quiet
+        self._seed, self._speed = seed, speed
+        self._teller = Teller(quiet)
+        self.say = self._teller.say
         clock = SimClock(EPOCH_US, time.monotonic_ns(), round(speed * MILLI))
         self._clock = clock
         self._world = World.make(seed, DURATION_S, ITEMS, PEOPLE, D_US)
@@ -113,7 +86,7 @@ class Demo:
         stack.broker.start()
         self.say("broker", f"{stack.broker.kind} on 127.0.0.1:{stack.broker.port}")
         if self._world.cut:
-            rule += THEFT_RULE.format(t=THEFT) + STAFF_RULE
+            rule += more_rules()
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
         job = stack.start_job(rule, "--shards", "2")
         threading.Thread(target=self._print_results, args=(job,), daemon=True).start()
@@ -133,21 +106,24 @@ class Demo:
                 f"{gateway} at the {site}: readers {kinds}; clock wrong by {clock.offset_us / 1000:+.0f} ms and drifting "
                 f"{clock.drift_ppm:+d} ppm, claims {clock.base_bound_us / 1000:.0f} ms",
             )
-        stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
+        with self._teller.waiting("agents connect"):
+            stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
         if self._posts:
             staffed = [post.reader.gateway for post in self._posts]
-            stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
-        stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
+            with self._teller.waiting("agents find their group"):
+                stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
+        with self._teller.waiting("Spark starts, mostly in 10 to 20 s"):
+            stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
 
     def _watch(self, stack: Stack) -> None:
         """Report while events happen, until everything has landed and every expected pair is there."""
         end_s = time.monotonic() + self._source.duration_s + 0.5
-        while time.monotonic() < end_s:
-            time.sleep(min(REPORT_S, max(0.1, end_s - time.monotonic())))
-            stack.check()
-            self._progress(stack)
-        self._end_s = time.monotonic()
+        with self._teller.waiting("events", end_s - time.monotonic()):
+            while time.monotonic() < end_s:
+                time.sleep(min(REPORT_S, max(0.1, end_s - time.monotonic())))
+                stack.check()
+                self._progress(stack)
         gateways = {reader.gateway for reader in self._source.readers}
 
         def landed() -> bool:
@@ -156,7 +132,8 @@ class Demo:
             return waiting == 0 and stack.landed_count() >= made
 
         try:
-            stack.wait("all readings landed", landed, LANDED_S)
+            with self._teller.waiting("the last readings land"):
+                stack.wait("all readings landed", landed, LANDED_S)
         except TimeoutError:
             self.say("landing", "not everything has landed in time; the summary counts what is missing")
         self._progress(stack)
@@ -204,11 +181,13 @@ class Demo:
             return summarise_together(POSTS, arrived, stack.landed_states("present"), stack.found_verdicts())
 
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
-        self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
-        self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
-        self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
+        with self._teller.waiting("Spark tells the last results"):
+            self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
+            self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
+            self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
         self.say("spark", "everything is told; ending the job")
-        stack.parts["job"].stop()  # what it was about to say twice it has said now
+        with self._teller.waiting("Spark ends"):
+            stack.parts["job"].stop()  # what it was about to say twice it has said now
         return judge()
 
     def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
@@ -241,8 +220,3 @@ class Demo:
     def _posts(self) -> tuple[Post, ...]:
         """A capture has none."""
         return POSTS if isinstance(self._source, SimulatedReaders) else ()
-
-    def say(self, what: str, text: str) -> None:
-        """One line of progress, with the seconds since the start."""
-        if not self._quiet:
-            click.echo(f"{time.monotonic() - self._began_s:5.1f} s  {what:<9} {text}")

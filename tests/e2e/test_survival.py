@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.demo import CONFIDENCE, D_US, RULE
+from whenabouts_sim.demo_rules import CONFIDENCE, D_US, RULE
 from whenabouts_sim.placement import place
 from whenabouts_sim.sources import SimulatedReaders
 from whenabouts_sim.stack import Stack

@@ -12,7 +12,7 @@ from whenabouts_cloud.rules import load_rules
 from whenabouts_edge.cli import main as edge
 from whenabouts_edge.config import parse
 from whenabouts_sim.cli import main as sim
-from whenabouts_sim.demo import RULE
+from whenabouts_sim.demo_rules import RULE
 from whenabouts_sim.world import DOCK, DOOR
 
 README = (REPOSITORY / "README.md").read_text()

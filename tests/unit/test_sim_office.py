@@ -11,7 +11,8 @@ from whenabouts_cloud.rules import parse_rules
 from whenabouts_edge.config import parse
 from whenabouts_sim.cli import main
 from whenabouts_sim.clocks import EPOCH_US
-from whenabouts_sim.demo import DURATION_S, GROUP, POSTS, STAFF_RULE
+from whenabouts_sim.demo import DURATION_S
+from whenabouts_sim.demo_rules import GROUP, POSTS, STAFF_RULE
 from whenabouts_sim.emitted import Emitted
 from whenabouts_sim.judgement import together_lines
 from whenabouts_sim.office import names, office_table, run_office

@@ -1,0 +1,352 @@
+"""Fills the virtual environment .venv: `python tools/set_up.py demo` or `all`; what `make demo` and `make setup` run.
+
+Compiling the engines needs few packages, and takes about as long as installing Spark. So two lanes run side by side: one
+installs what the engines are compiled with and compiles them, the other installs the rest. `demo` installs and compiles what
+the demonstration runs; `all` installs and compiles everything, and makes Java's archive of classes.
+
+The Python of the machine runs this file, makes the environment with rich in it, and goes on with the Python of that.
+What pip says goes to .venv/setup.log. What was interrupted is begun again; pip leaves alone what is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+VENV = Path(".venv")
+LOG = VENV / "setup.log"
+PYTHON = str(VENV / "bin" / "python")
+LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
+STAMPS = {"demo": (".demo-ready",), "all": (".demo-ready", ".ready")}
+SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
+FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # bars, and what Spark is built with
+ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark")  # what the engines are compiled with
+SPARK = ("pyspark",)
+# Python compiles a module when it is first imported: to compile all of them ahead would take longer than the rest of pip's
+# work. A lock file names everything, so nothing has to be resolved.
+PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile", "--no-deps")
+# Spark comes as source. Its jars are compressed as they are: packing them into a wheel again would take 20 s.
+BUILD = ("--no-build-isolation", "--config-settings=--build-option=--compression=stored")
+TAIL = 30  # lines of the log that are shown when a stage fails
+HINTS = (
+    ("No space left on device", "the disk is full; about 2 GB are needed"),
+    ("No matching distribution", "the package index was not reached, or lacks it: see the network, `pip config list`"),
+    ("Connection", "the package index was not reached: see the network, `pip config list`"),
+    ("DO NOT MATCH THE HASHES", "the index gave another file than the lock file names"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a set-up: what a person is told of it, and the command."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+class StageError(RuntimeError):
+    """A stage failed; the text is what to show."""
+
+
+def split(lock: str) -> dict[str, str]:
+    """The entries of a lock file by package; one that has several, for different machines, has them all."""
+    entries: dict[str, str] = {}
+    for entry in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.M)[1:]:
+        name = re.match(r"[A-Za-z0-9._-]+", entry)[0]  # type: ignore[index]
+        entries[name] = entries.get(name, "") + entry
+    return entries
+
+
+def groups(lock: str) -> dict[str, str]:
+    """A lock file in four parts: `first`, `engines`, `spark`, and all `others`."""
+    entries = split(lock)
+    parts = {"first": FIRST, "engines": ENGINES, "spark": SPARK}
+    found = {part: "".join(entries.pop(name) for name in names) for part, names in parts.items()}
+    return {**found, "others": "".join(entries.values())}
+
+
+def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> list[list[Stage]]:
+    """The stages that run side by side, each list in its order; `files` are the parts of the lock file."""
+
+    def install(name: str, part: str, *options: str) -> Stage:
+        return Stage(name, (*PIP, *more_pip, *options, "--require-hashes", "-r", str(files[part])))
+
+    compiling = {
+        "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo_rules")),
+        "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.warm", "engines")),
+    }
+    archive = Stage("archive of Java's classes", (PYTHON, "-m", "whenabouts_cloud.warm", "classes"))
+    project = Stage("this project", (*PIP, "--no-build-isolation", "-e", "."))
+    return [
+        [install("packages that compile", "engines"), compiling[what]],
+        [
+            install("other packages", "others"),
+            install("Spark, 430 MB", "spark", *BUILD),
+            project,
+            *([archive] if what == "all" else []),
+        ],
+    ]
+
+
+def news(line: str) -> str:
+    """What a line that pip or a compiler wrote says of how far it is, in a few words; nothing for most."""
+    found = re.match(
+        r"\s*(Collecting|Downloading|Building wheel for|Installing collected packages|compiled) ?:?\s*(\S*)", line
+    )
+    if not found:
+        return ""
+    what, name = found.groups()
+    if what.startswith("Installing"):
+        return "installing"
+    return f"{what.lower().removesuffix(' wheel for')} {re.split('[=;(]', name)[0].split('/')[-1][:40]}"
+
+
+class Runner:
+    """Runs commands, what they write appended to the log, and can stop them all at once."""
+
+    def __init__(self, log: Path) -> None:
+        self._log, self._running, self._lock = log, set[subprocess.Popen[str]](), threading.Lock()
+        self.stopped = False
+
+    def __call__(self, stage: Stage, tell: Callable[[str], None]) -> None:
+        """Run one stage to its end.
+
+        Raises:
+            StageError: it failed.
+        """
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES), "PYTHONUNBUFFERED": "1"}
+        with self._lock:
+            if self.stopped:
+                raise StageError("stopped")
+            process = subprocess.Popen(
+                stage.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                errors="replace", env=env, start_new_session=True,
+            )  # fmt: skip
+            self._running.add(process)
+        try:
+            lines = self._follow(stage, process, tell)
+            code, core_s = ended(process)
+        except BaseException:
+            self.stop()
+            process.wait()
+            raise
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{stage.name}: took {core_s:.1f} s of a core\n")
+        self._running.discard(process)
+        if code:
+            raise StageError(failure(stage, code, lines, self._log))
+
+    def _follow(self, stage: Stage, process: subprocess.Popen[str], tell: Callable[[str], None]) -> list[str]:
+        """What the process writes until it closes its output."""
+        lines: list[str] = []
+        assert process.stdout is not None
+        with self._log.open("a", encoding="utf-8", buffering=1) as log:
+            for line in process.stdout:
+                if progress := re.match(r"Progress (\d+) of (\d+)", line):
+                    tell(f"{int(progress[1]) >> 20} of {int(progress[2]) >> 20} MB")
+                    continue
+                log.write(f"{stage.name}: {line}")
+                lines.append(line)
+                if said := news(line):
+                    tell(said)
+        return lines
+
+    def stop(self) -> None:
+        """End what runs, and begin nothing more."""
+        with self._lock:
+            self.stopped = True
+            for process in list(self._running):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, float]:
+    """Wait for a process to end; its exit code, and how many seconds of a core it and what it started took."""
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime
+
+
+def failure(stage: Stage, code: int, lines: list[str], log: Path) -> str:
+    """What is shown of a stage that failed: the end of what it wrote, why that may be, and what to do."""
+    text = "".join(lines)
+    hint = next((f"setup: {why}\n" for sign, why in HINTS if sign in text), "")
+    return (
+        f"{''.join(lines[-TAIL:]).rstrip()}\nsetup: {stage.name} failed (exit code {code}); all that was said is in {log}\n"
+        f"{hint}setup: run it again to go on"
+    )
+
+
+class Lines:
+    """Where nobody watches: one line for each stage when it is done."""
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Around a stage; what it gives is told news, which is of no use here."""
+        begin = time.monotonic()
+        yield lambda said: None
+        print(f"setup: {name}, {time.monotonic() - begin:.0f} s", flush=True)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Bars:
+    """On a terminal: a bar that moves for each stage, with its seconds and what it is at."""
+
+    def __init__(self, console: Any = None) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("setup: {task.description}"),
+            BarColumn(20),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[said]}"),
+            console=console,
+        )
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Around a stage; what it gives is told news."""
+        task = self._progress.add_task(name, total=None, said="")
+        yield lambda said: self._progress.update(task, said=said)
+        self._progress.update(task, total=1, completed=1, said="")
+
+
+def run(lists: list[list[Stage]], runner: Any, shown: Any) -> None:
+    """Run the lists of stages side by side; when one fails, all stop.
+
+    Raises:
+        StageError: the first failure.
+        KeyboardInterrupt: a person stopped it; everything has ended.
+    """
+    failed: list[BaseException] = []
+
+    def work(stages: list[Stage]) -> None:
+        for stage in stages:
+            try:
+                with shown.stage(stage.name) as tell:
+                    runner(stage, tell)
+            except Exception as error:
+                failed.append(error)
+                runner.stop()
+                return
+
+    threads = [threading.Thread(target=work, args=(stages,)) for stages in lists]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        runner.stop()
+        for thread in threads:
+            thread.join()
+        raise
+    if failed:
+        raise failed[0]
+
+
+def drop_unfinished(venv: Path) -> None:
+    """Remove the descriptions of packages that pip was stopped amid: it writes RECORD last and would take them for whole."""
+    for described in venv.glob("lib/python*/site-packages/*.dist-info"):
+        if not (described / "RECORD").exists():
+            shutil.rmtree(described)
+
+
+def parts_of(lock: Path, folder: Path) -> dict[str, Path]:
+    """The parts of a lock file as files of their own in this folder."""
+    files = {}
+    for part, text in groups(lock.read_text(encoding="utf-8")).items():
+        files[part] = folder / f"{lock.stem}-{part}.txt"
+        files[part].write_text(text, encoding="utf-8")
+    return files
+
+
+def begin(what: str) -> None:
+    """Make the environment and install what shows bars; the machine's Python does this."""
+    with Lines().stage(f"virtual environment in {VENV}"):
+        if not (VENV / "bin" / "python").exists():
+            make_environment()
+        LOG.write_text("")
+        drop_unfinished(VENV)
+        first = parts_of(Path(LOCKS[what]), VENV)["first"]
+        bars = Stage(
+            "packages that show progress", (*PIP, "--progress-bar", "off", "--require-hashes", "-r", str(first))
+        )
+        Runner(LOG)(bars, lambda said: None)
+
+
+def make_environment() -> None:
+    """A virtual environment with pip, or nothing at all.
+
+    Raises:
+        StageError: Python has no module for it.
+    """
+    try:
+        made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True)
+    except BaseException:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise
+    if made.returncode:
+        shutil.rmtree(VENV, ignore_errors=True)
+        said = (made.stdout + made.stderr).strip()
+        raise StageError(f"{said}\nsetup: python could not make {VENV}; on Debian: apt-get install python3-venv")
+
+
+def go_on(what: str) -> None:
+    """Fill the environment; its own Python does this."""
+    from importlib.metadata import version
+
+    new = tuple(map(int, re.findall(r"\d+", version("pip"))[:2])) >= (24, 1)
+    shown = Bars() if sys.stdout.isatty() else Lines()
+    progress = ("--progress-bar", "raw" if new and isinstance(shown, Bars) else "off")
+    with shown:
+        run(lanes(what, parts_of(Path(LOCKS[what]), VENV), progress), Runner(LOG), shown)
+    for stamp in STAMPS[what]:
+        (VENV / stamp).touch()
+
+
+def main(what: str, begun: bool) -> None:
+    """Begin, or go on with the Python of the environment."""
+    version = sys.version_info
+    if version < (3, 11):
+        sys.exit(f"found Python {version[0]}.{version[1]}, expected 3.11 or newer; name one with make PYTHON=...")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if begun:
+            go_on(what)
+        else:
+            begin(what)
+            os.execv(PYTHON, [PYTHON, __file__, what, "begun"])
+    except KeyboardInterrupt:
+        print("\nsetup: stopped; run it again to go on", file=sys.stderr)
+        sys.exit(130)
+    except (StageError, OSError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], begun="begun" in sys.argv)
