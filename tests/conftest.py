@@ -31,14 +31,15 @@ STEP_BACK = 5  # niceness: a third of the share of a process in real time that w
 
 
 def group(nodeid: str) -> str:
-    """The group of a test; its own name if it is in none."""
-    *folders, file = nodeid.partition("::")[0].split("/")
-    found = next((GROUPS[folder] for folder in folders if folder in GROUPS), nodeid)
+    """The group of a test; its file if it is in none."""
+    path = nodeid.partition("::")[0]
+    *folders, file = path.split("/")
+    found = next((GROUPS[folder] for folder in folders if folder in GROUPS), path)
     return BOARDS if found == AGENTS and file.startswith(BOARD_FILES) else found
 
 
 class Grouped(LoadScopeScheduling):
-    """Tests of one group run in one worker, one after the other; all others go wherever there is room.
+    """Tests of one group or file run in one worker, one after the other; files go wherever there is room.
 
     xdist's own groups come to nothing under pytest 9.2, which forbids the names that it gives to tests.
     """

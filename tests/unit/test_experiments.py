@@ -1,27 +1,26 @@
 """The papers' experiments run small: every figure is there, its counts are right, and the command writes what it says."""
 
-import json
-
 import pytest
-from click.testing import CliRunner
 
+from support.experiments import run_quick
 from whenabouts_cloud.correlation.condition import Condition
-from whenabouts_cloud.experiments.correlation import QUICK, figures
 from whenabouts_cloud.experiments.report import Figure, markdown
 from whenabouts_cloud.experiments.simulate import simulate
 from whenabouts_cloud.experiments.workload import MS, RHO_US, arrivals
-from whenabouts_cloud.experiments_command import experiments
 
 KEYS = ["2009-fig4", "2009-fig5", "2009-fig6", *(f"2010-fig{n}" for n in range(3, 10))]
 
 
 @pytest.fixture(scope="module")
-def quick():
-    """All figures, a few hundred tuples each."""
-    said = []
-    found = {figure.key: figure for figure in figures(QUICK, 7, said.append)}
-    assert len(said) > 20
-    return found
+def command(tmp_path_factory):
+    """The command, with plots, report and figures; all figures, a few hundred tuples each."""
+    return run_quick("correlation", tmp_path_factory.mktemp("correlation"))
+
+
+@pytest.fixture(scope="module")
+def quick(command):
+    """The figures that the command wrote."""
+    return command.figures()
 
 
 def test_every_figure_of_both_papers_is_measured(quick):
@@ -73,16 +72,16 @@ def test_every_operator_finds_the_same_pairs_in_a_simulation(name):
     assert run.response_2010_us > run.response_2009_us > 0
 
 
-def test_the_command_writes_plots_report_and_figures(tmp_path):
+def test_the_command_writes_plots_report_and_figures(command):
     """With --out; progress goes to stderr, the report to stdout."""
-    result = CliRunner().invoke(experiments, ["correlation", "--quick", "--out", str(tmp_path), "--seed", "5"])
-    assert result.exit_code == 0, result.output
+    result, folder = command
+    assert len([line for line in result.stderr.splitlines() if " s  " in line]) > 20
     for key in KEYS:
-        assert (tmp_path / f"{key}.png").read_bytes().startswith(b"\x89PNG")
-    assert result.stdout == (tmp_path / "report.md").read_text(encoding="utf-8")
+        assert (folder / f"{key}.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stdout == (folder / "report.md").read_text(encoding="utf-8")
     assert result.stdout.count("\n## ") == len(KEYS)
     assert "compiling" in result.stderr
-    data = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    data = command.data()
     assert [figure["key"] for figure in data["figures"]] == KEYS
 
 

@@ -1,28 +1,27 @@
 """The INFA-HTS paper's experiments run small: all figures, exact matches, waits that can be counted by hand."""
 
-import json
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from reference import cep as definition
+from support.experiments import run_quick
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.experiments.cep import QUICK, figures
 from whenabouts_cloud.experiments.cep_run import METHODS, cpu_s, held_bytes, in_order, rows_of, run
 from whenabouts_cloud.experiments.cep_workload import HARD_SHORT, TABLE_1, TYPES, UNIT, Stream, by_source, table_1
-from whenabouts_cloud.experiments_command import experiments
 
 KEYS = [*(f"cep-fig{n}" for n in range(4, 9)), "cep-keys", "cep-hard-early", "cep-hard-wait", "cep-sources"]
 
 
 @pytest.fixture(scope="module")
-def quick():
-    """All figures, some thousand events each."""
-    said = []
-    found = {figure.key: figure for figure in figures(QUICK, 7, said.append)}
-    assert len(said) > 20
-    return found
+def command(tmp_path_factory):
+    """The command, with plots, report and figures; all figures, some thousand events each."""
+    return run_quick("cep", tmp_path_factory.mktemp("cep"))
+
+
+@pytest.fixture(scope="module")
+def quick(command):
+    """The figures that the command wrote."""
+    return command.figures()
 
 
 def stream(events, heartbeats=(), k=10 * UNIT):
@@ -132,13 +131,13 @@ def test_every_method_has_a_cost_and_a_size(method):
     assert found.late == 0
 
 
-def test_the_command_writes_plots_report_and_figures(tmp_path):
+def test_the_command_writes_plots_report_and_figures(command):
     """With --out; progress goes to stderr, the report to stdout."""
-    result = CliRunner().invoke(experiments, ["cep", "--quick", "--out", str(tmp_path), "--seed", "5"])
-    assert result.exit_code == 0, result.output
+    result, folder = command
+    assert len([line for line in result.stderr.splitlines() if " s  " in line]) > 20
     for key in KEYS:
-        assert (tmp_path / f"{key}.png").read_bytes().startswith(b"\x89PNG")
-    assert result.stdout == (tmp_path / "report.md").read_text(encoding="utf-8")
+        assert (folder / f"{key}.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stdout == (folder / "report.md").read_text(encoding="utf-8")
     assert result.stdout.startswith("# The INFA-HTS paper's experiments")
-    data = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    data = command.data()
     assert [figure["key"] for figure in data["figures"]] == KEYS

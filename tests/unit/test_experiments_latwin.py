@@ -1,14 +1,12 @@
 """The Lat-Win paper's workload and experiments run small: clocks, stamps and truth of the office, and every figure."""
 
 import itertools
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from whenabouts_cloud.experiments.latwin import QUICK, figures
+from support.experiments import run_quick
 from whenabouts_cloud.experiments.latwin_hybrid import hybrid_sizes
 from whenabouts_cloud.experiments.latwin_run import told, verdicts, windows
 from whenabouts_cloud.experiments.latwin_truth import held_in_window
@@ -24,7 +22,6 @@ from whenabouts_cloud.experiments.office import (
     Workload,
     simulate,
 )
-from whenabouts_cloud.experiments_command import experiments
 
 RECEIPTS = ("state", "silent", "report", "no messages")
 TABLE_II = {2: 9, 3: 25, 4: 78, 5: 221}
@@ -221,12 +218,15 @@ KEYS = [
 
 
 @pytest.fixture(scope="module")
-def quick():
-    """All figures, of some hours each."""
-    said = []
-    found = {figure.key: figure for figure in figures(QUICK, 7, said.append)}
-    assert len(said) > 15
-    return found
+def command(tmp_path_factory):
+    """The command, with plots, report and figures; all figures, of some hours each."""
+    return run_quick("latwin", tmp_path_factory.mktemp("latwin"))
+
+
+@pytest.fixture(scope="module")
+def quick(command):
+    """The figures that the command wrote."""
+    return command.figures()
 
 
 def test_every_figure_is_measured(quick):
@@ -292,15 +292,15 @@ def test_what_is_told_is_true_and_comes_after_it_began():
         assert all(at >= begins[run] for run, at in found.items())
 
 
-def test_the_command_writes_plots_report_and_figures(tmp_path):
+def test_the_command_writes_plots_report_and_figures(command):
     """With --out; progress goes to stderr, the report to stdout; what the paper does not say is no number."""
-    result = CliRunner().invoke(experiments, ["latwin", "--quick", "--out", str(tmp_path), "--seed", "5"])
-    assert result.exit_code == 0, result.output
+    result, folder = command
+    assert len([line for line in result.stderr.splitlines() if " s  " in line]) > 15
     for key in KEYS:
-        assert (tmp_path / f"{key}.png").read_bytes().startswith(b"\x89PNG")
-    assert result.stdout == (tmp_path / "report.md").read_text(encoding="utf-8")
+        assert (folder / f"{key}.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stdout == (folder / "report.md").read_text(encoding="utf-8")
     assert result.stdout.startswith("# The Lat-Win paper's experiments")
-    data = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    data = command.data()
     assert [figure["key"] for figure in data["figures"]] == KEYS
     by_key = {figure["key"]: figure for figure in data["figures"]}
     assert by_key["latwin-fig4"]["series"]["paper"] == [None, 97.11]

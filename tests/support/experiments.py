@@ -1,0 +1,41 @@
+"""A command of `whenabouts-cloud experiments` run once for all tests of a module, and the figures that it wrote."""
+
+import json
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+from click.testing import CliRunner, Result
+
+from whenabouts_cloud.experiments.report import Figure
+from whenabouts_cloud.experiments_command import experiments
+
+
+class Run(NamedTuple):
+    """What the command printed and where it wrote."""
+
+    result: Result
+    folder: Path
+
+    def data(self) -> dict:
+        """What is in figures.json, in which every number is one."""
+        return json.loads((self.folder / "figures.json").read_text(encoding="utf-8"), parse_constant=_refused)
+
+    def figures(self) -> dict[str, Figure]:
+        """The figures by key; a point that a series does not have is nan."""
+        found = [Figure(**figure) for figure in self.data()["figures"]]
+        for figure in found:
+            for values in figure.series.values():
+                values[:] = [math.nan if y is None else y for y in values]
+        return {figure.key: figure for figure in found}
+
+
+def run_quick(name: str, folder: Path) -> Run:
+    """Run the experiments of a paper small, with plots, report and figures in the folder."""
+    result = CliRunner().invoke(experiments, [name, "--quick", "--out", str(folder), "--seed", "7"])
+    assert result.exit_code == 0, result.output
+    return Run(result, folder)
+
+
+def _refused(name: str) -> None:
+    raise AssertionError(f"figures.json: found {name}, expected a number or null")
