@@ -16,7 +16,7 @@ SPEED ?=
 TRACE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
+.PHONY: help setup demo test test-deep lint bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -33,8 +33,15 @@ $(VENV)/.demo-ready: requirements-demo.lock pyproject.toml
 demo: $(VENV)/.demo-ready  ## Run two simulated sites through agents, broker, ingest and Spark. SEED=7 SPEED=2 TRACE=capture.jsonl
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
-test: setup test-programs $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
-	$(BIN)/python -m pytest -n 3 --dist loadscope
+TESTED := setup test-programs $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)
+TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
+
+test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
+	$(TEST)
+
+test-deep: $(TESTED)  ## Search three times as far as tests state, with the tests that `make test` leaves out. SEED=7 repeats a run.
+	@seed=$${SEED:-$$(shuf -i 1-999999 -n 1)}; echo "make test-deep SEED=$$seed repeats this run"; \
+	  WHENABOUTS_DEEP=$$seed $(TEST) --hypothesis-seed=$$seed --timeout=3600
 
 lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict types, those of boards too.
 	$(BIN)/ruff format --check .

@@ -93,8 +93,12 @@ class _Drop(ast.NodeTransformer):
         return self.generic_visit(node) if keep else None
 
     def _definition(self, node: ast.FunctionDef | ast.ClassDef) -> Any:
-        special = node.name.startswith("__")
-        return self._kept(node, special or self._everywhere[node.name] > self._module.by_itself(node))
+        return self._kept(node, node.name.startswith("__") or self._is_mentioned(node))
+
+    def _is_mentioned(self, node: ast.FunctionDef | ast.ClassDef) -> bool:
+        """Outside of itself: by another module, which is quickly seen, or by its own."""
+        everywhere = self._everywhere[node.name]
+        return everywhere > self._module.mentioned[node.name] or everywhere > self._module.by_itself(node)
 
     visit_FunctionDef = visit_ClassDef = _definition
 

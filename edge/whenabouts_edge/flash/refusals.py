@@ -22,6 +22,8 @@ _BLIND_ATTRIBUTES = ("__dict__", "attrgetter", "methodcaller", "import_module")
 _NUMBER = re.compile(r"_\d+")
 _OPTIONS = "options"
 
+Nodes = list[ast.AST]  # all of a module
+
 
 class ProgramError(FlashError):
     """A program of which it cannot be told what it uses; the text says why."""
@@ -29,11 +31,12 @@ class ProgramError(FlashError):
 
 def refuse(trees: Mapping[str, ast.Module]) -> None:
     """Raise ProgramError for a program that breaks a rule."""
-    lists = {name: _lists_of_texts(tree) for name, tree in trees.items()}
-    for name, tree in trees.items():
-        by_text = _by_text(tree, lists[name] | _imported(tree, lists))
-        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        for node in ast.walk(tree):
+    nodes_of = {name: list(ast.walk(tree)) for name, tree in trees.items()}
+    lists = {name: _lists_of_texts(nodes) for name, nodes in nodes_of.items()}
+    for name, nodes in nodes_of.items():
+        by_text = _by_text(nodes, lists[name] | _imported(nodes, lists))
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        for node in nodes:
             fault = _fault(node, by_text, called)
             if fault:
                 raise ProgramError(f"{name}: found {fault}")
@@ -72,10 +75,10 @@ def _is_by_name(call: ast.Call) -> bool:
     return by_name and not (call.args and ast.unparse(call.args[0]).startswith("sys.modules["))
 
 
-def _by_text(tree: ast.Module, lists: set[str]) -> set[int]:
+def _by_text(nodes: Nodes, lists: set[str]) -> set[int]:
     """The texts of a module, and the variables of comprehensions that go through one of these lists."""
-    found = {id(node) for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    for node in ast.walk(tree):
+    found = {id(node) for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for node in nodes:
         for loop in getattr(node, "generators", ()):
             source = loop.iter.attr if isinstance(loop.iter, ast.Attribute) else getattr(loop.iter, "id", "")
             if isinstance(loop.target, ast.Name) and source in lists:
@@ -84,13 +87,13 @@ def _by_text(tree: ast.Module, lists: set[str]) -> set[int]:
     return found
 
 
-def _lists_of_texts(tree: ast.Module) -> set[str]:
+def _lists_of_texts(nodes: Nodes) -> set[str]:
     """Names that a module gives tuples of texts and nothing else."""
-    stored = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and type(node.ctx) is ast.Store)
-    stored += Counter(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
+    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and type(node.ctx) is ast.Store)
+    stored += Counter(node.arg for node in nodes if isinstance(node, ast.arg))
     texts = Counter(
         one.id
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and _is_of_texts(node.value)
         for one in node.targets
         if isinstance(one, ast.Name)
@@ -104,8 +107,8 @@ def _is_of_texts(value: ast.expr) -> bool:
     )
 
 
-def _imported(tree: ast.Module, lists: Mapping[str, set[str]]) -> set[str]:
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+def _imported(nodes: Nodes, lists: Mapping[str, set[str]]) -> set[str]:
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     return {
         one.asname or one.name for node in imports for one in node.names if one.name in lists.get(node.module or "", ())
     }
