@@ -10,6 +10,7 @@ from pathlib import Path
 from support.edge_wire import arrivals, reads
 from support.micropython import run_on_board
 from support.paths import REPOSITORY
+from support.search import seeds
 
 SCRIPT = Path(__file__).parent / "edge_stamp_replay.py"
 BASE_US = 10 * 365 * 86400 * 1_000_000  # ten years of uptime: far beyond small integers of a board
@@ -49,8 +50,8 @@ def _case(seed: int) -> dict:
 
 
 def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path):
-    """A hundred runs with cycles, stalls, merged chunks and refused times: every result is the same on the VM."""
-    cases = [_case(seed) for seed in range(100)]
+    """Runs with cycles, stalls, merged chunks and refused times: every result is the same on the VM."""
+    cases = [_case(seed) for seed in seeds(100)]
     many = [["arrived", [1, BASE_US + i, BASE_US + 2 * i]] for i in range(200)]
     cases.append({"args": [9600, 1000, 1000, 0], "calls": [*many, ["window", [0, 14]], ["window", [150, 164]]]})
     path = tmp_path / "cases.jsonl"

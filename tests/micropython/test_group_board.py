@@ -11,6 +11,7 @@ import pytest
 from support.group_network import LEAVE_US, Network
 from support.micropython import run_on_board, tool
 from support.paths import REPOSITORY
+from support.search import seeds
 
 SCRIPT = Path(__file__).parent / "board_group.py"
 MODULES = sorted(
@@ -77,7 +78,7 @@ def of_chance(seed):
 
 def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path):
     """Simulated networks with all their messages, and runs with thresholds, leaves, reboots and noise: every result."""
-    cases = [case for seed in range(12) for case in of_network(seed)] + [of_chance(seed) for seed in range(60)]
+    cases = [case for seed in seeds(12) for case in of_network(seed)] + [of_chance(seed) for seed in seeds(60)]
     lines = [json.dumps(line) for case in cases for line in (case, *case.pop("calls"), ["end", []])]
     path = tmp_path / "cases.jsonl"
     path.write_text("\n".join(lines) + "\n")
@@ -85,9 +86,9 @@ def test_what_a_gateway_is_given_makes_the_same_states_on_the_board(tmp_path):
     found = [json.loads(line) for line in run_on_board(SCRIPT, "replay", str(path)).splitlines()]
     assert found == json.loads(json.dumps(expected))
     totals = [result for result in expected if isinstance(result, list) and result and isinstance(result[0], int)]
-    assert sum(total[0] for total in totals) > 2 * len(cases), "views must have changed"
-    assert sum(total[1] for total in totals) > 100
-    assert sum(total[3] for total in totals) > 5
+    assert sum(total[0] for total in totals) > len(cases), "views must have changed"
+    assert sum(total[1] for total in totals) > len(cases)
+    assert sum(total[3] for total in totals) > len(cases) / 15
 
 
 def test_a_large_group_fits_a_board():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from property import strategies as some
 from support.micropython import run_from_checkout, run_on_board, tool
 from support.paths import REPOSITORY
+from support.search import examples
 from support.vectors import rows
 from whenabouts_protocol import cbor, messages
 from whenabouts_protocol import probability as p
@@ -77,7 +78,7 @@ def questions(draw):
 def test_probabilities_are_equal(tmp_path):
     """Stamps up to an hour long: to the last bit where the ratio fits a double, which this VM has and few boards."""
     cases = []
-    for question in drawn(questions(), 400):
+    for question in drawn(questions(), examples(400)):
         *ends, lo, hi = question
         answers = (
             p.prob_deadline(*ends, hi),
@@ -92,12 +93,12 @@ def test_probabilities_are_equal(tmp_path):
 def test_readings_and_messages_round_trip(tmp_path):
     """Every field arrives as CPython sent it, and the bytes sent back are the same."""
     cases = []
-    for batch in drawn(some.batches(), 150):
+    for batch in drawn(some.batches(), examples(150)):
         fields = [[getattr(r, f) for f in FIELDS] for r in batch]
         cases.append(["batch", encode_batch(batch).hex(), cbor.dumps(fields).hex()])
     for kind in ("birth", "status", "beat", "ack"):
         strategy = {"birth": some.births, "status": some.statuses, "beat": some.beats, "ack": some.acks}[kind]
-        for message in drawn(strategy, 30):
+        for message in drawn(strategy, examples(30)):
             cases.append(["message", kind, getattr(messages, "encode_" + kind)(message).hex()])
     counts = replay(tmp_path, cases)
     assert counts.startswith("batch=")
@@ -129,9 +130,9 @@ def verdicts(data):
 def test_hostile_bytes_get_the_same_verdict(tmp_path):
     """The board refuses with WireError exactly what CPython refuses, bytes that are no UTF-8 among it."""
     hostile = [
-        *drawn(st.binary(max_size=40), 150),
-        *drawn(damaged(), 500),
-        *[cbor2.dumps(value) for value in drawn(some.cbor_values(), 150)],
+        *drawn(st.binary(max_size=40), examples(150)),
+        *drawn(damaged(), examples(500)),
+        *[cbor2.dumps(value) for value in drawn(some.cbor_values(), examples(150))],
         *[bytes.fromhex(row["hex"]) for row in rows("refused.json")],
         b"\x81" * 2000,
         b"\x9b" + b"\xff" * 8,

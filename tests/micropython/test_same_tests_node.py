@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 from support.node_board import run_on_node
+from support.search import seeds
 
 HERE = Path(__file__).parent
 
@@ -55,8 +56,8 @@ test_damaged_streams = hardware.test_damaged_streams_on_the_board
 
 
 def test_replayed_reads_give_the_same_stamps(tmp_path):
-    """A hundred runs with cycles, stalls, merged chunks and refused times."""
-    cases = [stamp._case(seed) for seed in range(100)]
+    """Runs with cycles, stalls, merged chunks and refused times."""
+    cases = [stamp._case(seed) for seed in seeds(100)]
     path = tmp_path / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     spec = importlib.util.spec_from_file_location("edge_stamp_replay", stamp.SCRIPT)

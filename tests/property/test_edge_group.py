@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.group_network import LEAVE_US, Network
-from support.search import examples
+from support.search import examples, seeds
 from whenabouts_edge.group.conditions import Threshold
 from whenabouts_edge.group.detection import Detection
 
@@ -145,7 +145,8 @@ def test_what_clocks_and_clock_only_reports_say_is_so_in_true_time(seed, size):
 def test_the_networks_of_these_tests_show_what_they_are_for():
     """Merges, losses that delay knowledge, unknown order of changes, clock-only reports: all happen."""
     merged = unsure = evidence = 0
-    for seed in range(40):
+    tried = seeds(40)
+    for seed in tried:
         network = Network(Random(seed), 2 + seed % 4)
         network.run()
         merged += sum(g.process.merged for g in network.gateways)
@@ -154,9 +155,9 @@ def test_the_networks_of_these_tests_show_what_they_are_for():
         assert all(
             not any(g.process.counters[r] for r in ("malformed", "foreign", "impossible")) for g in network.gateways
         )
-    assert merged > 500
-    assert unsure > 50
-    assert evidence > 500
+    assert merged > 12 * len(tried)
+    assert unsure > len(tried)
+    assert evidence > 12 * len(tried)
 
 
 @settings(max_examples=examples(200), deadline=None)

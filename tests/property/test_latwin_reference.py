@@ -28,7 +28,7 @@ from reference.latwin import (
     simulate,
 )
 from reference.latwin_paper import PaperLatWin
-from support.search import examples
+from support.search import examples, seeds
 
 
 def final_clocks(case, hybrid):
@@ -325,7 +325,8 @@ def windowed_definitely(checker, clocks):
 def test_hole_4_is_met_often_and_the_whole_lattice_is_free_of_it():
     """Of random verdicts many over windows are contradicted by true time, none over the lattice of all that is known."""
     told = false = sure = 0
-    for seed in range(150):
+    tried = seeds(150)
+    for seed in tried:
         computation = simulate(Random(seed), 2, 18, receives="silent")
         clocks = clocks_of(computation)
         for _, checker in known_moves(computation, (2, 2)):
@@ -335,9 +336,9 @@ def test_hole_4_is_met_often_and_the_whole_lattice_is_free_of_it():
             if checker.definitely():
                 sure += 1
                 assert checker.truly()
-    assert told > 300
+    assert told > 2 * len(tried)
     assert false > told / 50
-    assert sure > 100
+    assert sure > len(tried) / 2
 
 
 @given(cases(most_processes=3, most_steps=16, most_window=3), st.booleans())
@@ -360,7 +361,7 @@ def test_definitely_over_all_that_is_known_only_gains_by_stamps(case):
 def test_hole_4_definitely_over_windows_is_not_monotone():
     """Some computation loses the windowed verdict when stamps refine the order; possibly is never gained."""
     lost = 0
-    for seed in range(120):
+    for seed in seeds(120):
         computation = simulate(Random(seed), 2, 16, error=1, receives="silent")
         coarse, fine = clocks_of(computation), clocks_of(computation, computation.begins())
         for _, checker in known_moves(computation, (2, 2)):
