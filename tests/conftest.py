@@ -25,6 +25,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 AGENTS, BOARDS, SPARK, MACHINES = "agents", "boards", "Spark", "virtual machines"
 REAL_TIME = (AGENTS, BOARDS)
+LONGEST_FIRST = (SPARK, AGENTS, BOARDS, MACHINES)
 GROUPS = {"e2e": AGENTS, "simulation": AGENTS, "spark": SPARK, "micropython": MACHINES}  # by folder
 BOARD_FILES = ("test_board_", "test_flash")
 STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
@@ -50,12 +51,15 @@ class Grouped(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)  # for a run without workers
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
-    """Called by xdist; the groups come first, being the largest, so that no worker is left with one of them in the end."""
+    """Called by xdist."""
+    config.option.loadscopereorder = False  # the order is that of the tests
     return Grouped(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A quick run leaves out the tests that are for deep runs; it says how many."""
+    """Groups come first, so that no worker is left with one of them in the end; a quick run has no tests of deep runs."""
+    rank = {name: n for n, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: rank.get(group(item.nodeid), len(rank)))
     deep = [] if search.SEED else [item for item in items if item.get_closest_marker("deep")]
     if deep:
         config.hook.pytest_deselected(items=deep)
