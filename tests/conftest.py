@@ -27,7 +27,7 @@ STEP_BACK = 5  # niceness: a third of the share of a process in real time that w
 
 def group(nodeid: str) -> str:
     """The group of a test; its own name if it is in none."""
-    return GROUPS.get(nodeid.split("/")[1], nodeid)
+    return next((GROUPS[folder] for folder in nodeid.partition("::")[0].split("/") if folder in GROUPS), nodeid)
 
 
 class Grouped(LoadScopeScheduling):

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from support.paths import shared_dir
+from support.captures import folder, m6e_nano
 from whenabouts_hardware import decoder
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.sightings import sightings
 
-
-def _captures() -> list[Path]:
-    return sorted((shared_dir() / "data" / "m6e-nano-serial").glob("*.transport"))
+CAPTURES = m6e_nano()
 
 
 def _messages(path: Path) -> list[tuple[str, bytes]]:
@@ -26,12 +24,13 @@ def _messages(path: Path) -> list[tuple[str, bytes]]:
     return messages
 
 
-CAPTURES = _captures()
+def test_these_are_all_captures():
+    """A capture that is not named would be tested by nothing."""
+    assert sorted(folder("m6e-nano-serial").glob("*.transport")) == CAPTURES
 
 
 def test_every_capture_has_traffic():
-    """No capture is empty, none is cut within an exchange: an empty folder would otherwise pass unseen."""
-    assert CAPTURES
+    """No capture is empty, none is cut within an exchange."""
     for path in CAPTURES:
         directions = [direction for direction, data in _messages(path) if data]
         assert directions, path
@@ -88,7 +87,7 @@ def test_tag_records_of_all_captures():
 def test_embedded_read_in_a_capture():
     """The text written to a tag's user memory comes back as embedded data of its record."""
     reader = decoder("m6e", mode="reader")
-    path = shared_dir() / "data" / "m6e-nano-serial" / "write.transport"
+    path = folder("m6e-nano-serial", "write.transport")
     frames = [f for direction, data in _messages(path) if direction == "reader" for f in reader.feed(data)]
     texts = [bytes.fromhex(r["data"]) for f in frames if f.kind == "tags" for r in f.fields["tags"] if r["data_bits"]]
     assert any(text.startswith(b"I am Groot") for text in texts)
