@@ -1,15 +1,18 @@
-"""What logs of antenna readers say, by the slow definitions and by no code of the project: rows, pairs, passages.
+"""What logs of antenna readers say, by the slow definitions and by no code of the project; and what its engine says.
 
 Times are milliseconds since 1970, as if UTC; the logs print tenths of a second.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from reference.within import probability
+from whenabouts_cloud.cep import Pattern, detect
 
 UNREFERENCED = 60_000  # what a clock without reference may be off, after it had one
 WITHIN = 3_000  # of the rules `heard` and `echo`
@@ -50,7 +53,7 @@ def rows(folder: Path, reader: str) -> list[Row]:
     return found
 
 
-def _milliseconds(span) -> int:
+def _milliseconds(span: timedelta) -> int:
     return round(span.total_seconds() * 1000)
 
 
@@ -124,3 +127,12 @@ def heard_in_every_way(log: Sequence[Row]) -> dict[str, set[Pair]]:
     """The pairs of each way of asking, by its name in the lesson's table."""
     told = {name: heard(log, "W", way) for name, way in WAYS.items()}
     return {**told, WITH_PHANTOMS: heard(log, "WP", WAYS["heard, ARR in the order of rows"])}
+
+
+def engine_heard(arrival: Sequence[Row], mode: str) -> list[Pair]:
+    """(marker, fish) that the project's engine tells of rows in this order of arrival, markers and fish alone."""
+    pattern = Pattern.parse(f"SEQ(marker, fish) WITHIN {WITHIN} ACROSS KEYS {mode}", unit_us=1000)
+    types = np.array([int(row.kind == "A") for row in arrival])
+    t, t_max = (np.array([at * 1000 for at in column]) for column in zip(*(row[-2:] for row in arrival), strict=True))
+    found = detect(pattern, ["marker", "fish"], types, np.zeros(len(t), np.int64), t, t_max=t_max)
+    return [(arrival[m], arrival[f]) for m, f in found]

@@ -1,4 +1,4 @@
-"""What logs of bird feeders say, by the slow definitions and by no code of the project: reads, moves, visits."""
+"""What logs of bird feeders say, by the slow definitions and by no code of the project; and what its engine says."""
 
 from collections.abc import Iterable
 from datetime import datetime
