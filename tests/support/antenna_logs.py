@@ -3,7 +3,8 @@
 Times are milliseconds since 1970, as if UTC; the logs print tenths of a second.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -62,17 +63,27 @@ def of_kind(found: Iterable[Row], kinds: str) -> list[Row]:
     return [row for row in found if row.kind in kinds]
 
 
-def joined(a: Iterable[Row], b: Sequence[Row], apart: int) -> set[Pair]:
+def _near(a: Iterable[Row], b: Iterable[Row], reach: int) -> Iterator[Pair]:
+    """Pairs that arrived at most so far apart: the others need no look."""
+    ordered = sorted(b, key=_arrived)
+    for x in a:
+        begin = bisect_left(ordered, x.arrived - reach, key=_arrived)
+        yield from ((x, y) for y in ordered[begin : bisect_right(ordered, x.arrived + reach, key=_arrived)])
+
+
+def _arrived(row: Row) -> int:
+    return row.arrived
+
+
+def joined(a: Iterable[Row], b: Iterable[Row], apart: int) -> set[Pair]:
     """Pairs of equal tags that arrived at most so far apart: a range join on the column ARR."""
-    return {(x, y) for x in a for y in b if x.tag == y.tag and abs(x.arrived - y.arrived) <= apart}
+    return {(x, y) for x, y in _near(a, b, apart) if x.tag == y.tag}
 
 
-def sure(a: Iterable[Row], b: Sequence[Row], apart: int) -> set[Pair]:
+def sure(a: Sequence[Row], b: Sequence[Row], apart: int) -> set[Pair]:
     """Pairs of equal tags that are at most so far apart with a probability of 80 %."""
-    near = (
-        (x, y) for x in a for y in b
-        if x.tag == y.tag and x.t_min - y.t_max <= apart and y.t_min - x.t_max <= apart
-    )  # fmt: skip
+    longest = max(row.t_max - row.t_min for row in (*a, *b))
+    near = ((x, y) for x, y in _near(a, b, apart + longest) if x.tag == y.tag)
     return {(x, y) for x, y in near if probability(x[-2:], y[-2:], apart) >= SURE}
 
 
@@ -116,10 +127,9 @@ WAYS: dict[str, Callable[[Row, Row], bool]] = {
 WITH_PHANTOMS = "heard, the same with phantoms taken for markers"
 
 
-def heard(log: Iterable[Row], markers: str, way: Callable[[Row, Row], bool]) -> set[Pair]:
+def heard(log: Sequence[Row], markers: str, way: Callable[[Row, Row], bool]) -> set[Pair]:
     """(marker, fish) rows of one log that a way of asking joins; what is a minute apart belongs to no pair."""
-    fish = of_kind(log, "A")
-    near = ((m, f) for f in fish for m in log if m.kind in markers and abs(m.arrived - f.arrived) < 60_000)
+    near = _near(of_kind(log, markers), of_kind(log, "A"), 60_000)
     return {pair for pair in near if way(*pair)}
 
 
