@@ -13,6 +13,7 @@ from typing import TypeVar
 import click
 
 try:
+    from whenabouts_edge.trace.capture import SizeLimitError
     from whenabouts_edge.trace.format import TraceError
     from whenabouts_sim.boards.command import board
     from whenabouts_sim.broker import BrokerError
@@ -22,6 +23,7 @@ try:
     from whenabouts_sim.office_run import OfficeRun
     from whenabouts_sim.reader_run import KINDS, Mishaps, ReaderRun, run_reader
     from whenabouts_sim.readers.faults import Faults
+    from whenabouts_sim.recording import record_reader
     from whenabouts_sim.site_run import SiteRun
     from whenabouts_sim.sources import new_seed
     from whenabouts_sim.stack import PartError
@@ -193,8 +195,8 @@ def reader(
     them damaged, and how many it did not see.
 
     \b
-    Example:  whenabouts-sim reader m6e --port /tmp/m6e --rate 20 --flipped 50
-              whenabouts-edge capture /tmp/m6e m6e.trace
+    Example:  whenabouts-sim reader rdm6300 --port /tmp/gate --rate 5 --flipped 50
+              whenabouts-edge capture /tmp/gate gate.trace --baud 9600
     """
     number = new_seed() if seed is None else seed
 
@@ -206,6 +208,38 @@ def reader(
 
     click.echo(f"seed {number}", err=True)
     click.echo(_in_folder(None, serve), err=True)
+
+
+@main.command()
+@click.argument("name", type=click.Choice(sorted(KINDS)))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--seed", type=click.IntRange(min=0), help="Decides tags; chosen and printed if not given.")
+@click.option("--rate", default=2.0, show_default=True, type=click.FloatRange(0.01, 200), help="Sightings a second.")
+@click.option(
+    "--tags", default=20, show_default=True, type=click.IntRange(1, 100_000), help="How many different tags pass."
+)
+@click.option(
+    "--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 86_400), help="How much of its time."
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def record(name: str, file: Path, seed: int | None, rate: float, tags: int, seconds: float, force: bool) -> None:
+    """Write what an agent that drives a simulated reader would record, both directions, into FILE, at once.
+
+    The time in it is simulated: the same seed gives the same file. `replay://FILE` plays it wherever a port is asked for.
+
+    \b
+    Example:  whenabouts-sim record m6e dock.trace --seed 7 --rate 4
+              whenabouts-edge trace dock.trace
+    """
+    if file.exists() and not force:
+        raise click.UsageError(f"{file} exists; choose another name, or --force to overwrite it")
+    number = new_seed() if seed is None else seed
+    try:
+        with file.open("wb") as sink:
+            frames = record_reader(name, number, rate, tags, seconds, sink)
+    except (OSError, SizeLimitError) as error:
+        raise click.ClickException(f"{file}: cannot be written: {error}") from None
+    click.echo(f"{file}: seed {number}, {frames} frames")
 
 
 @main.command()

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from support.edge_agent import CLOCK, badges, highest, passed, witness
+from support.edge_agent import CLOCK, badges, check_capture_published, highest, passed, witness
 from support.edge_config import command
-from support.paths import shared_dir
+from support.own_captures import TRACE
 from whenabouts_protocol import decode_batch, decode_beat, decode_birth
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.m6e import M6eNano
@@ -256,13 +256,5 @@ def check_promises(messages: list[tuple[str, bytes, bool]]) -> None:
 
 
 def test_capture_replayed_as_a_port(bench):
-    """The agent reads a real module's capture through replay:// and publishes its tags."""
-    capture = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
-    bench.broker.start()
-    bench.configure({"name": "tape", "kind": "m6e", "port": f"replay://{capture}?speed=max", "listen_only": True})
-    with witness(bench.broker.port) as seen:
-        bench.start_agent("gw")
-        seen.wait("tags of the capture", lambda: len(seen.readings()) > 0)
-        bench.wait_status("end of the tape", lambda s: s["readers"]["tape"]["state"] == "finished")
-        assert all(r.key and len(r.key) % 4 == 0 for r in seen.readings())
-        assert {r.stream for r in seen.readings()} == {"tape/tags"}
+    """The agent reads a capture of a module through replay:// and publishes its tags."""
+    check_capture_published(bench, TRACE)

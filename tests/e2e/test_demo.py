@@ -12,23 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.paths import shared_dir
+from support.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, run_demo
+from support.own_captures import FOLDER
 from whenabouts_hardware.readers import READERS
 from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.sources import Capture, SimulatedReaders
+from whenabouts_sim.sources import SimulatedReaders
 from whenabouts_sim.world import World
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-PROMISES = ("lost", "repeated", "violations", "pairs_repeated", "unexpected", "absent")
-
-
-def demo_command(*options):
-    return [sys.executable, "-m", "whenabouts_sim.cli", "demo", *options]
-
-
-def run_demo(*options):
-    """The finished process of a demonstration."""
-    return subprocess.run(demo_command(*options), capture_output=True, text=True, env=ENVIRONMENT, check=False)
 
 
 @pytest.mark.timeout(700)
@@ -83,16 +72,9 @@ def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
 
 
 @pytest.mark.timeout(500)
-def test_the_real_captures_of_an_m6e_nano_are_replayed_through_the_whole_system(tmp_path):
-    """A folder of captures plays as one; its frames are those of the head lines, its tags land at every gateway."""
-    folder = shared_dir() / "data" / "m6e-nano-serial"
-    received = sum(path.read_text().count("Received:") for path in folder.glob("*.transport"))
-    done = run_demo("--trace", str(folder), "--seed", "4", "--speed", "5", "--json")
-    summary = json.loads(done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert Capture(folder, SimClock(EPOCH_US, 0), tmp_path).frames == received
-    assert summary["made"] == summary["landed"] > 60
-    assert [summary[promise] for promise in PROMISES] == [0] * len(PROMISES)
+def test_a_folder_of_captures_is_replayed_through_the_whole_system(tmp_path):
+    """The captures that the project brings along, in both formats; so can anybody replay theirs."""
+    check_replayed(FOLDER, tmp_path, seed=4)
 
 
 def _capture_a_reader(folder: Path, capture: Path) -> int:

@@ -30,7 +30,7 @@ def put(folder, names, kind):
 
 def run(folder, kind):
     """What the script prints or ends with on the VM, with nothing of this checkout on its path."""
-    frames = [vector["hex"].replace(" ", "") for vector in published() if vector["protocol"] == kind]
+    frames = [frame.raw.hex() for frame in published() if frame.reader == kind]
     assert frames
     return subprocess.run(
         [str(tool("micropython")), "-X", "heapsize=256k", str(folder / "main.py"), kind, *frames],

@@ -52,17 +52,17 @@ def _case(name: str, stream: bytes, mode: str | None = None, cuts: tuple[int, ..
 def test_published_frames_on_the_board(tmp_path):
     """Every vector, whole and byte by byte, has on the VM the fields and validity its source gives."""
     vectors = published()
-    assert {vector["protocol"] for vector in vectors} == set(DECODERS)
-    streams = [(vector["protocol"], bytes.fromhex(vector["hex"])) for vector in vectors]
+    assert {vector.reader for vector in vectors} == set(DECODERS)
+    streams = [(vector.reader, vector.raw) for vector in vectors]
     whole = _on_board([_case(name, raw) for name, raw in streams], tmp_path)
     bytewise = _on_board([_case(name, raw, cuts=(1,) * len(raw)) for name, raw in streams], tmp_path)
     assert whole == bytewise
     assert len(whole) == len(vectors)
     for vector, result in zip(vectors, whole, strict=True):
         [[_, fields, ok, error, _, start, end, raw, _]] = result["frames"]  # the whole, and nothing beside it
-        assert ok is vector["valid"] is (error is None), vector["name"]
-        assert {name: fields.get(name) for name in vector["fields"]} == vector["fields"], vector["name"]
-        assert (start, end, raw) == (0, vector["bytes"], vector["hex"].replace(" ", ""))
+        assert ok is vector.ok is (error is None), vector
+        assert {name: fields.get(name) for name in vector.fields} == vector.fields, vector
+        assert (start, end, raw) == (0, len(vector.raw), vector.raw.hex())
 
 
 def _piece(chance: random.Random) -> bytes:

@@ -156,3 +156,15 @@ def passed(bench: Bench, link: PtyLink, sightings: Sequence[Sighting]) -> set[st
         later_us = bench.true_us() + 300_000 - sightings[0].true_us
         sightings = [replace(s, true_us=s.true_us + later_us) for s in sightings if s.key not in whole]
     return keys
+
+
+def check_capture_published(bench: Bench, capture: Path) -> None:
+    """The agent reads a capture of an M6e through replay:// and publishes its tags."""
+    bench.broker.start()
+    bench.configure({"name": "tape", "kind": "m6e", "port": f"replay://{capture}?speed=max", "listen_only": True})
+    with witness(bench.broker.port) as seen:
+        bench.start_agent("gw")
+        seen.wait("tags of the capture", lambda: len(seen.readings()) > 0)
+        bench.wait_status("end of the tape", lambda s: s["readers"]["tape"]["state"] == "finished")
+        assert all(r.key and len(r.key) % 4 == 0 for r in seen.readings())
+        assert {r.stream for r in seen.readings()} == {"tape/tags"}

@@ -1,13 +1,33 @@
-"""The published frames of all readers, under the names that their decoders have here."""
+"""The published frames of all readers: hardware/vectors, described in hardware/README.md."""
 
 import json
+from dataclasses import dataclass
+from typing import Any
 
-from support.paths import shared_dir
+from support.paths import REPOSITORY
 
-OURS = {"pn532-hsu": "pn532", "m100-bb7e": "yrm100", "nmea": "line"}  # where the table has another name
+VECTORS = REPOSITORY / "hardware" / "vectors"
 
 
-def published() -> list[dict]:
-    """Each with name, protocol, hex, bytes, valid, baud, wire_ms, fields, source."""
-    vectors = json.loads((shared_dir() / "facts" / "rfid-vectors.json").read_text())
-    return [vector | {"protocol": OURS.get(vector["protocol"], vector["protocol"])} for vector in vectors]
+@dataclass(frozen=True)
+class PublishedFrame:
+    """What a source says of a frame: `fields` are the ones that it names, `ok` is false for one that is damaged."""
+
+    reader: str
+    name: str
+    raw: bytes
+    ok: bool
+    fields: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.reader}, {self.name}"
+
+
+def published() -> list[PublishedFrame]:
+    """All of them, reader by reader."""
+    tables = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(VECTORS.glob("*.json"))]
+    return [
+        PublishedFrame(table["reader"], row["name"], bytes.fromhex(row["hex"]), row["ok"], row["fields"])
+        for table in tables
+        for row in table["frames"]
+    ]

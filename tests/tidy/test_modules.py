@@ -52,7 +52,7 @@ def test_only_what_makes_boards_knows_their_agent(name):
         ("whenabouts_edge", "import numpy.linalg as n", {"numpy"}),
         ("whenabouts_edge", "import whenabouts_hardware, whenabouts_protocol.wire", set()),
         ("whenabouts_cloud", "import numpy, whenabouts_protocol", set()),
-        ("whenabouts_sim", "from support.paths import shared_dir", {"support"}),
+        ("whenabouts_sim", "from support.paths import REPOSITORY", {"support"}),
     ],
 )
 def test_the_check_of_imports_sees_what_it_is_for(package, source, found):
@@ -83,7 +83,6 @@ def reached(names):
 # Reached by tests only through a command or through another module so far. The table may only get shorter.
 WITHOUT_OWN_TEST = {
     "whenabouts_edge.trace.lines",
-    "whenabouts_edge.trace.transport",
     "whenabouts_cloud.cep.chain_walk",
     "whenabouts_cloud.correlation.frontier",
     "whenabouts_cloud.correlation.nearest",

@@ -19,7 +19,7 @@ KINDS = ["rdm6300", "id12la", "m6e", "pn532", "uhfreader18", "yrm100", "line"]
 def frames_of(kind):
     """All published frames of this protocol, good and bad."""
     names = {"id12la": ("id12la", "rdm6300")}.get(kind, (kind,))
-    return [bytes.fromhex(v["hex"]) for v in published() if v["protocol"] in names]
+    return [frame.raw for frame in published() if frame.reader in names]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from support.paths import shared_dir
+from support.own_captures import TRANSPORT
 from whenabouts_edge import link_thread as link_module
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link import Batch, Link
@@ -67,8 +67,7 @@ def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(
 
     monkeypatch.setattr(Link, "take", fail_once)
     deliveries = Deliveries()
-    capture = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
-    thread = run(f"replay://{capture}?speed=max", deliveries)
+    thread = run(f"replay://{TRANSPORT}?speed=max", deliveries)
     deliveries.wait(lambda: deliveries.drafts > 0)
     thread.stop()
     thread.join(5)

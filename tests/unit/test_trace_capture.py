@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from support.paths import REPOSITORY, shared_dir
+from support.own_captures import TRANSPORT
+from support.paths import REPOSITORY
 from whenabouts_edge.port import Sent, open_port
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 from whenabouts_edge.trace.capture import Recorder, capture, clock_pair
@@ -21,7 +22,6 @@ from whenabouts_edge.trace.command import capture as capture_command
 from whenabouts_edge.trace.command import trace as trace_command
 
 MS = 1_000_000
-READ_CAPTURE = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
 PROGRAM = "from whenabouts_edge.trace.command import capture; capture()"
 
 
@@ -119,7 +119,7 @@ def test_a_recorder_keeps_both_directions_in_order(tmp_path):
 
 def test_a_full_disk_ends_a_capture_with_its_reason():
     """/dev/full refuses every write as a full disk does."""
-    with open_port(f"replay://{READ_CAPTURE}?speed=max", 9600) as port, Path("/dev/full").open("wb", 0) as sink:
+    with open_port(f"replay://{TRANSPORT}?speed=max", 9600) as port, Path("/dev/full").open("wb", 0) as sink:
         done = capture(port, sink, time.monotonic_ns, lambda: 0, lambda: False, settings=Head("x"))
     assert done.reason == "disk"
     assert "No space left" in done.error
@@ -201,10 +201,10 @@ def test_capture_records_settings_and_gives_json(terminal, tmp_path):
 def test_capture_of_a_replay_makes_a_trace_of_our_format(tmp_path):
     """A capture ends when a replay has given everything; so another format becomes ours."""
     file = tmp_path / "t.trace"
-    done = CliRunner().invoke(capture_command, [f"replay://{READ_CAPTURE}?speed=max", str(file)])
+    done = CliRunner().invoke(capture_command, [f"replay://{TRANSPORT}?speed=max", str(file)])
     assert (done.exit_code, open_trace(file).format) == (0, "whenabouts")
     ours = b"".join(record.data for record in open_trace(file).records())
-    assert ours == b"".join(record.data for record in open_trace(READ_CAPTURE).records() if record.direction == "rx")
+    assert ours == b"".join(record.data for record in open_trace(TRANSPORT).records() if record.direction == "rx")
 
 
 def test_capture_does_not_overwrite_without_force(terminal, tmp_path):
@@ -224,7 +224,7 @@ def test_capture_at_its_size_limit_says_so(tmp_path):
     """Exit code 1, the limit in the text, a whole file below it."""
     file = tmp_path / "t.trace"
     done = CliRunner().invoke(
-        capture_command, [f"replay://{READ_CAPTURE}?end=loop&speed=max", str(file), "--bytes-max", "20000"]
+        capture_command, [f"replay://{TRANSPORT}?end=loop&speed=max", str(file), "--bytes-max", "20000"]
     )
     assert done.exit_code == 1
     assert "its limit is 20000" in done.stderr
@@ -235,7 +235,7 @@ def test_capture_at_its_size_limit_says_so(tmp_path):
 def test_a_lost_port_ends_a_capture_with_an_error_record(tmp_path):
     """What was read is there, the last record says how the port was lost, the exit code is 1."""
     file = tmp_path / "t.trace"
-    done = CliRunner().invoke(capture_command, [f"replay://{READ_CAPTURE}?end=disconnect&speed=max", str(file)])
+    done = CliRunner().invoke(capture_command, [f"replay://{TRANSPORT}?end=disconnect&speed=max", str(file)])
     assert done.exit_code == 1
     assert "device disconnected" in done.stderr
     assert list(open_trace(file).records())[-1].direction == "error"
@@ -262,9 +262,9 @@ def test_wrong_use_of_capture_is_told_apart_from_trouble(tmp_path, monkeypatch, 
 
 def test_trace_sums_up_any_format(tmp_path):
     """Format, duration, bytes both ways and errors, as text and as JSON."""
-    done = CliRunner().invoke(trace_command, [str(READ_CAPTURE), "--json"])
+    done = CliRunner().invoke(trace_command, [str(TRANSPORT), "--json"])
     fields = json.loads(done.stdout)
-    records = list(open_trace(READ_CAPTURE).records())
+    records = list(open_trace(TRANSPORT).records())
     assert (done.exit_code, fields["format"], fields["records"]) == (0, "transport", len(records))
     assert fields["rx_bytes"] == sum(len(record.data) for record in records if record.direction == "rx")
     assert fields["tx_records"] == sum(record.direction == "tx" for record in records)
@@ -290,19 +290,24 @@ def test_trace_sums_up_any_format(tmp_path):
 
 def test_trace_prints_spy_text(tmp_path):
     """--spy gives what pyserial's spy:// would have written, counted from the first entry."""
-    done = CliRunner().invoke(trace_command, [str(READ_CAPTURE), "--spy"])
+    done = CliRunner().invoke(trace_command, [str(TRANSPORT), "--spy"])
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("000000.000 TX   0000  FF 00 03 1D 0C ")
-    assert lines[1].startswith("000000.005 RX   0000  FF 14 03 ")
+    assert lines[0].startswith("000000.000 TX   0000  FF 03 2F 00 00 02 5E 86 ")
+    assert lines[1].startswith("000000.001 RX   0000  FF 01 2F 00 00 02 ")
     again = tmp_path / "spy.txt"
     again.write_text(done.stdout)
-    both = [[(r.direction, r.data) for r in open_trace(path).records()] for path in (again, READ_CAPTURE)]
+    both = [[(r.direction, r.data) for r in open_trace(path).records()] for path in (again, TRANSPORT)]
     assert both[0] == both[1]
 
 
 @pytest.mark.parametrize(
     ("content", "options", "code", "text"),
-    [("hello\n", [], 1, "found b'hello'"), ("", [], 1, "empty file"), ("x", ["--json", "--spy"], 2, "exclude")],
+    [
+        ("hello\n", [], 1, "found b'hello'"),
+        ("", [], 1, "empty file"),
+        ("x", ["--json", "--spy"], 2, "exclude"),
+        ("x", ["--spy", "--transport"], 2, "exclude"),
+    ],
 )
 def test_trace_refuses_what_is_none(tmp_path, content, options, code, text):
     """1 for a file that is no trace, 2 for options that exclude each other."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import serial
 
-from support.paths import shared_dir
+from support.own_captures import TRACE
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import open_port
@@ -27,7 +27,6 @@ from whenabouts_hardware import decoder
 from whenabouts_hardware.readers import sightings
 
 MS = 1_000_000
-CAPTURE = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
 
 
 def make(folder, *records, baud=115200):
@@ -141,9 +140,9 @@ def test_with_match_an_answer_waits_for_its_command(tmp_path):
     assert (played.received_bytes, played.mismatches, played.ended) == (6, 1, "end of trace")
 
 
-def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_real_capture(tmp_path):
+def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_capture(tmp_path):
     """Its decoder gets what the recording holds, and its stamps are of now."""
-    records = list(open_trace(CAPTURE).records())
+    records = list(open_trace(TRACE).records())
     lines = decoder("m6e", mode="reader")
     frames = [frame for record in records if record.direction == "rx" for frame in lines.feed(record.data)]
     tags = [s.key for frame in frames + lines.flush() if frame.ok for s in sightings("m6e", frame)]
@@ -153,7 +152,7 @@ def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_real_capture(tmp_
     sample = ClockSample(0, 0, 0, "bounded")
     thread = LinkThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.drafts))
     thread.start()
-    played = play(player(CAPTURE, Decimal(5)), far, threading.Event())
+    played = play(player(TRACE, Decimal(5)), far, threading.Event())
     until = time.monotonic() + 20
     while len(found) < len(tags) and time.monotonic() < until:
         time.sleep(0.01)
@@ -201,7 +200,7 @@ def edge(*args, **kwargs):
 def test_the_command_ends_clean_at_ctrl_c(tmp_path):
     """While it waits for a program: exit code 0, a summary, no traceback, and the terminal is gone."""
     port = tmp_path / "port"
-    child = edge(CAPTURE, "--pty", port, "--json")
+    child = edge(TRACE, "--pty", port, "--json")
     assert "waits for a program" in child.stderr.readline()
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=30)
@@ -231,7 +230,7 @@ def test_wrong_use_is_told(tmp_path, args, code, says):
     (tmp_path / "there").touch()
     tables = [f'[[reader]]\nname="{name}"\nkind="m6e"\nport="{name}"\n' for name in ("one", "two")]
     (tmp_path / "edge.toml").write_text('site="s"\ngateway="g"\n' + "".join(tables))
-    child = edge(CAPTURE, *args, cwd=tmp_path)
+    child = edge(TRACE, *args, cwd=tmp_path)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, says in out + err) == (code, True), out + err
 
@@ -242,12 +241,12 @@ def test_every_option_says_what_it_does():
 
 
 def test_through_the_agent_every_tag_of_the_recording_is_stored(tmp_path):
-    """A real capture of a reader: as many readings as tags in it, in the spool of the configuration."""
+    """A capture of a reader: as many readings as tags in it, in the spool of the configuration."""
     (tmp_path / "edge.toml").write_text(
         f'site="s"\ngateway="g"\nstate_dir="{tmp_path / "state"}"\n[broker]\nport=1\nhost="127.0.0.1"\n'
         '[clock]\nsource="fixed"\nbound_us=1000\n[[reader]]\nname="dock"\nkind="m6e"\nport="/dev/nowhere"\n'
     )
-    child = edge(CAPTURE, "--config", tmp_path / "edge.toml", "--speed", "max", "--json")
+    child = edge(TRACE, "--config", tmp_path / "edge.toml", "--speed", "max", "--json")
     out, err = child.communicate(timeout=60)
     assert child.returncode == 0, err
     found = json.loads(out)

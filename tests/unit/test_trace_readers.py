@@ -1,48 +1,47 @@
-"""Files of pyserial's real spy:// and the shared captures of a real reader, read as traces."""
+"""Files of pyserial's real spy:// and of ThingMagic's library, read and written as traces."""
 
 import contextlib
 import os
 import pty
 import tty
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import serial
 
-from support.paths import shared_dir
+from support.own_captures import TRANSPORT
+from support.trace_checks import check_transport, check_written_again
 from whenabouts_edge.trace import Record, TraceError, open_trace, to_spy
-
-CAPTURES = sorted((shared_dir() / "data" / "m6e-nano-serial").glob("*.transport"))
-
-
-def test_there_are_captures():
-    """The tests below would pass on an empty folder."""
-    assert len(CAPTURES) >= 10
+from whenabouts_edge.trace.transport import to_transport
+from whenabouts_hardware.m6e_frames import KEEPALIVE, START_CONTINUOUS
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
-def test_a_capture_of_a_real_reader_parses_whole(path: Path):
-    """As many records as head lines, in their directions and times, and every frame has the length it states."""
-    trace = open_trace(path)
-    heads = [line for line in path.read_text().splitlines() if line.startswith(("Sending: ", "Received:"))]
-    records = list(trace.records())
-    assert trace.format == "transport"
-    assert trace.warnings == []
-    assert [record.direction for record in records] == ["tx" if head.startswith("Sending") else "rx" for head in heads]
-    assert [f"{r.return_ns // 10**9}.{r.return_ns % 10**9:09}" for r in records] == [head.split()[-1] for head in heads]
-    for record in records:
-        # FF, length of the payload, command, [status, 2 bytes, in answers], payload, checksum of 2 bytes
-        assert record.data[0] == 0xFF
-        assert len(record.data) == record.data[1] + (7 if record.direction == "rx" else 5)
-    for before, after in pairwise(records):
-        assert after.direction == "tx" or after.entry_ns == before.return_ns
+def test_a_transport_capture_parses_whole(tmp_path):
+    """Every head line is a record, every frame has the length it states; written again it is the same."""
+    check_transport(TRANSPORT)
+    check_written_again(TRANSPORT, tmp_path / "again.transport")
+
+
+def test_bytes_in_no_frame_have_no_place_in_a_transport_file(tmp_path):
+    """Frames that reads have cut are put together, at the time of their last byte; noise is left out and counted."""
+    frame = KEEPALIVE
+    records = [
+        Record("tx", 0, 1, START_CONTINUOUS),
+        Record("rx", 1, 5, b"\0\0" + frame[:3]),
+        Record("rx", 5, 6),
+        Record("rx", 6, 9, frame[3:] + frame),
+        Record("error", 9, 10, error="gone"),
+    ]
+    path, warnings = tmp_path / "t.transport", []
+    path.write_text("".join(to_transport(records, warnings.append)))
+    given = [(r.direction, r.return_ns, r.data) for r in open_trace(path).records()]
+    assert given == [("tx", 1, START_CONTINUOUS), ("rx", 9, frame), ("rx", 9, frame)]
+    assert warnings == ["2 bytes are in no good frame of a ThingMagic reader and were left out"]
 
 
 def test_a_transport_capture_cut_anywhere_gives_what_is_whole(tmp_path):
     """A cut drops no complete line and is never an error once the head line is there."""
-    content = CAPTURES[0].read_bytes()[:700]
-    all_data = [record.data for record in open_trace(CAPTURES[0]).records()]
+    content = TRANSPORT.read_bytes()[:700]
+    all_data = [record.data for record in open_trace(TRANSPORT).records()]
     for cut in range(content.index(b"\n") + 1, len(content)):
         path = tmp_path / "cut.transport"
         path.write_bytes(content[:cut])
@@ -54,7 +53,7 @@ def test_a_transport_capture_cut_anywhere_gives_what_is_whole(tmp_path):
 def test_other_lines_in_a_transport_capture_are_errors(tmp_path):
     """File and line number are named."""
     path = tmp_path / "x.transport"
-    lines = CAPTURES[0].read_text().splitlines(keepends=True)
+    lines = TRANSPORT.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], "what is this\n", *lines[2:]]))
     with pytest.raises(TraceError, match=r"x\.transport line 3: found .*what is this.* expected a head line"):
         list(open_trace(path).records())

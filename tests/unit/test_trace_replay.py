@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 import serial
 
-from support.paths import REPOSITORY, shared_dir
+from support.own_captures import TRANSPORT
+from support.paths import REPOSITORY
+from support.trace_checks import check_dialogue
 from whenabouts_edge import serial_handlers
 from whenabouts_edge.port import PortError, open_port
 from whenabouts_edge.serial_handlers.protocol_replay import parse_url
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 
 MS = 1_000_000
-READ_CAPTURE = shared_dir() / "data" / "m6e-nano-serial" / "read.transport"
 
 
 @pytest.fixture(autouse=True)
@@ -234,27 +235,19 @@ def test_settings_and_lines_are_accepted(tmp_path):
 
 
 def dialogue() -> list[Record]:
-    return list(open_trace(READ_CAPTURE).records())
+    return list(open_trace(TRANSPORT).records())
 
 
 @pytest.mark.parametrize("speed", ["max", "50"])
 def test_a_program_that_sends_the_recorded_commands_gets_the_recorded_answers(speed):
-    """The capture of a real reader answers each command with its own answer and no sooner."""
-    with open_replay(READ_CAPTURE, f"match=tx&speed={speed}", timeout=30) as port:
-        for record in dialogue():
-            if record.direction == "tx":
-                assert port.in_waiting == 0
-                port.write(record.data)
-            else:
-                assert port.read(len(record.data)) == record.data
-        assert (port.replay_finished, port.replay_mismatches) == (True, 0)
-        assert port.replay_records_played == port.replay_records_total == len(dialogue())
+    """The capture answers each command with its own answer and no sooner."""
+    check_dialogue(TRANSPORT, speed)
 
 
 def test_a_program_that_sends_other_commands_gets_nothing_and_a_count():
     """No answer is released, and the count says why."""
     first = dialogue()[0].data
-    with open_replay(READ_CAPTURE, "match=tx&speed=max", timeout=0.02) as port:
+    with open_replay(TRANSPORT, "match=tx&speed=max", timeout=0.02) as port:
         for count in (1, 2):
             port.write(b"\xff\x00\x04\x1d\x0b")
             assert port.read(1) == b""
@@ -308,7 +301,7 @@ def test_a_write_in_one_thread_wakes_a_read_in_another():
     """The waiting read gets the answer as soon as the other thread has written the command."""
     commands = [record.data for record in dialogue() if record.direction == "tx"]
     answers = b"".join(record.data for record in dialogue() if record.direction == "rx")
-    with open_replay(READ_CAPTURE, "match=tx&speed=max", timeout=30) as port:
+    with open_replay(TRANSPORT, "match=tx&speed=max", timeout=30) as port:
         thread = threading.Thread(target=lambda: [port.write(command) for command in commands])
         thread.start()
         assert port.read(len(answers)) == answers

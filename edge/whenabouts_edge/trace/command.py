@@ -23,6 +23,7 @@ from whenabouts_edge.trace.capture import capture as capture_port
 from whenabouts_edge.trace.format import Head, TraceError
 from whenabouts_edge.trace.reader import Trace, open_trace
 from whenabouts_edge.trace.spy import to_spy
+from whenabouts_edge.trace.transport import to_transport
 
 PROGRESS_NS = 1_000_000_000
 """One line of progress a second at most."""
@@ -121,28 +122,35 @@ def capture(
 @click.option(
     "--spy", "as_spy", is_flag=True, help="Print the traffic as a hex dump in the format of pyserial's spy://."
 )
-def trace(file: Path, as_json: bool, as_spy: bool) -> None:
+@click.option(
+    "--transport",
+    "as_transport",
+    is_flag=True,
+    help="Print the frames of an M6e in the format of ThingMagic's library.",
+)
+def trace(file: Path, as_json: bool, as_spy: bool, as_transport: bool) -> None:
     """Say what is in a recording of serial traffic.
 
-    FILE is a recording of `capture`, of pyserial's spy:// or of hs-mercury-api.
+    FILE is a recording of `capture`, of pyserial's spy:// or of ThingMagic's library.
 
     \b
     Example:
       whenabouts-edge trace dock.trace --spy
     """
-    if as_json and as_spy:
-        raise click.UsageError("--json and --spy exclude each other")
+    if as_json + as_spy + as_transport > 1:
+        raise click.UsageError("--json, --spy and --transport exclude each other")
+    warn = lambda text: click.echo(f"{file}: {text}", err=True)  # noqa: E731
     try:
         opened = open_trace(file)
-        if as_spy:
-            for line in _spy_lines(opened):
+        if as_spy or as_transport:
+            for line in _spy_lines(opened) if as_spy else to_transport(opened.records(), warn):
                 click.echo(line, nl=False)
         else:
             _print_summary(opened, summarise(opened), as_json)
     except (OSError, TraceError) as error:
         raise click.ClickException(str(error)) from None
     for warning in opened.warnings:
-        click.echo(f"{file}: {warning}", err=True)
+        warn(warning)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Reads the `*.transport` captures of hs-mercury-api: dialogues with ThingMagic readers, in tests/ of that project.
+"""Reads and writes the `*.transport` form of ThingMagic's library: dialogues with its readers, one frame a piece of text.
 
     Sending: VERSION                       1605291.034818992
              ff 00 03 1d 0c                                    |.....|
@@ -11,9 +11,11 @@ bounds it from below.
 """
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 
 from whenabouts_edge.trace.format import RECORD_BYTES_MAX, Direction, LineError, Record
 from whenabouts_edge.trace.lines import Line
+from whenabouts_hardware import decoder
 
 _HEAD = re.compile(rb"(Sending: |Received:)\S+ +(\d+)\.(\d{9})")
 _DUMP = re.compile(rb" {4,}((?:[0-9a-f]{2} {1,2})+) *\|.*\|")
@@ -65,3 +67,35 @@ class TransportParser:
         self._direction, self._return_ns = direction, stamp_ns
         self._data = bytearray()
         return complete
+
+
+def to_transport(records: Iterable[Record], warn: Callable[[str], None]) -> Iterator[str]:
+    """Records of a dialogue with a ThingMagic reader as lines of a transport file, one frame after the other.
+
+    A frame has the time at which the record that completed it returned. What the format has no room for is lost: entry
+    times, silence, errors, and bytes in no good frame, which are counted in a warning at the end. Commands are named by
+    their number.
+    """
+    sides = {"tx": ("Sending: ", decoder("m6e", mode="host")), "rx": ("Received:", decoder("m6e", mode="reader"))}
+    lost_bytes = 0
+    for record in records:
+        if record.direction == "error":
+            continue
+        head, frames = sides[record.direction]
+        lost_bytes += len(record.data)
+        for frame in frames.feed(record.data):
+            if frame.ok:
+                lost_bytes -= len(frame.raw)
+                seconds, nanoseconds = divmod(record.return_ns, 1_000_000_000)
+                yield f"{head}{f'OPCODE_{frame.raw[2]:02X}':28} {seconds}.{nanoseconds:09}\n"
+                yield from _dump_lines(frame.raw)
+    if lost_bytes:
+        warn(f"{lost_bytes} bytes are in no good frame of a ThingMagic reader and were left out")
+
+
+def _dump_lines(data: bytes) -> Iterator[str]:
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        halves = f"{row[:8].hex(' ')}  {row[8:].hex(' ')}".rstrip()
+        text = "".join(chr(byte) if 0x20 < byte < 0x7F else "." for byte in row)
+        yield f"         {halves:49} |{text}|\n"

@@ -1,0 +1,44 @@
+"""What a host that drives a simulated reader records, in virtual time: the same seed gives the same file, at once."""
+
+from __future__ import annotations
+
+from whenabouts_edge.port import Chunk, Sent
+from whenabouts_edge.trace.capture import Recorder, Sink
+from whenabouts_edge.trace.format import Head
+from whenabouts_hardware.readers import READERS
+from whenabouts_sim.reader_run import AHEAD_US, KINDS, Passage
+from whenabouts_sim.readers.faults import NO_FAULTS
+
+LOOK_US = 20_000  # the host looks at its port so often, and whenever something has come
+
+
+def record_reader(kind: str, seed: int, rate: float, tags: int, seconds: float, sink: Sink) -> int:
+    """Both directions from power-on, as a trace; the clock is at 0 then. How many frames came.
+
+    The host drives the reader as the agent does, one command at a look.
+
+    Raises:
+        OSError: the sink cannot take a line.
+        SizeLimitError: the trace would grow beyond what a recorder writes.
+    """
+    core, reader = KINDS[kind].core(kind, seed, NO_FAULTS), READERS[kind]
+    dialogue, lines = reader.dialogue(), reader.new_decoder()
+    recorder = Recorder(sink, Head(f"simulated {kind}, seed {seed}", baud=reader.baud))
+    end_us, looked_us, now_us, frames = int(seconds * 1e6), 0, 0, 0
+    core.power_on(now_us)
+    core.load(Passage(kind, KINDS[kind], seed, rate, tags, AHEAD_US).until(end_us), now_us)
+    while now_us < end_us:
+        data = b"".join(piece.data for piece in core.due(now_us))
+        if data:
+            recorder.rx(Chunk(data, looked_us * 1000, now_us * 1000))
+            for frame in lines.feed(data):
+                frames += 1
+                dialogue.heard(frame, now_us)
+        looked_us = now_us
+        if command := dialogue.due(now_us):
+            core.feed(command, now_us)
+            recorder.tx(command, Sent(now_us * 1000, now_us * 1000))
+        next_us = core.next_us()
+        soon_us = now_us + LOOK_US
+        now_us = max(now_us + 1, soon_us if next_us is None else min(next_us, soon_us))
+    return frames

@@ -1,0 +1,7 @@
+"""The project's own small captures: docs/examples/captures, whose README says how they are made."""
+
+from support.paths import REPOSITORY
+
+FOLDER = REPOSITORY / "docs" / "examples" / "captures"
+TRACE = FOLDER / "dock.trace"
+TRANSPORT = FOLDER / "dock.transport"
