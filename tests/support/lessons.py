@@ -57,7 +57,7 @@ def repeat(folder: Path, lesson: str, **places: Path) -> int:
     )  # fmt: skip
     told = re.split(rf"{DONE} (\d+)\n", ran.stdout)
     for (command, shown), printed, status in zip(typed, told[::2], told[1::2], strict=False):
-        assert printed == shown, f"{command}\n{ran.stderr}"
+        assert printed == shown, f"{command}\nfound:\n{printed}expected:\n{shown}{ran.stderr}"
         assert status == "0", f"{command}\n{ran.stderr}"
     assert ran.returncode == 0, ran.stderr
     return len(typed)
