@@ -12,7 +12,7 @@ PAGE = lessons.text("real-logs")
 @pytest.mark.parametrize(
     ("head", "places", "count"),
     [
-        ("Fish at two antennas", {"ORFID": folder("orfid-multireader")}, 13),
+        ("Fish at two antennas", {"ORFID": folder("orfid-multireader")}, 14),
         ("Birds at four feeders", {"FEEDR": folder("feeder-rfid", "raw")}, 7),
     ],
 )
