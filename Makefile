@@ -15,6 +15,9 @@ SEED ?=
 SPEED ?=
 TRACE ?=
 
+# Tests and the demonstration start hundreds of Pythons, which would each compile every module that they import.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-deep lint bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
 

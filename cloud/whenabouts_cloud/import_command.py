@@ -56,7 +56,7 @@ def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
     What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
 
     \b
-    Example:  whenabouts-cloud import orfid reader_1.txt reader_2.txt --landing ./landing
+    Example:  whenabouts-cloud import orfid lower.txt upper.txt --landing ./landing
     """
     for file in files:
         _check_name(file.stem, f"{file}: found the reader's name", "; rename the file")
@@ -73,7 +73,7 @@ def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> 
     What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
 
     \b
-    Example:  whenabouts-cloud import feeder GR10DATA.TXT GR11DATA.TXT --landing ./landing
+    Example:  whenabouts-cloud import feeder OAKDATA.TXT ELMDATA.TXT --landing ./landing
     """
     _check_name(site, "--site: found")
     now_us = time.time_ns() // 1000

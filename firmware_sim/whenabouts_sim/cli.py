@@ -19,6 +19,7 @@ try:
     from whenabouts_sim.broker import BrokerError
     from whenabouts_sim.demo import Demo
     from whenabouts_sim.judgement import flawless, table, together_lines
+    from whenabouts_sim.logs.command import logs
     from whenabouts_sim.office_run import OfficeRun
     from whenabouts_sim.reader_run import KINDS, Mishaps, ReaderRun, run_reader
     from whenabouts_sim.readers.faults import Faults
@@ -42,6 +43,7 @@ def main() -> None:
 
 
 main.add_command(board)
+main.add_command(logs)
 
 
 @main.command()

@@ -1,120 +1,163 @@
-"""The lesson on birds at four feeders: its commands print what it shows, and its numbers are true of the raw logs."""
+"""The lesson on birds at four feeders: its commands print what it shows, and its numbers are true of logs and truth."""
 
 import csv
-import re
+from collections import Counter
 from datetime import datetime
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 from support import lessons
-from support.paths import REPOSITORY, shared_dir
-from whenabouts_cloud.cep import Pattern, detect
+from support.feeder_logs import DAY_S, HOUR_S, Read, moves, moves_by_the_engine, reads, visits
 
-LESSON = (REPOSITORY / "docs" / "examples" / "feeder.md").read_text(encoding="utf-8")
-FOLDER = shared_dir() / "data" / "feeder-rfid"
-HOUR_S = 3600
-
-
-class Read(NamedTuple):
-    """A row; the field order makes sorting go by time."""
-
-    second: int
-    logger: str
-    tag: str
+LESSON = lessons.text("feeder")
+DATA = lessons.EXAMPLES / "data" / "feeders"
+READS = reads(DATA)
 
 
 @pytest.mark.timeout(900)
 def test_the_commands_of_the_lesson_print_what_it_shows(tmp_path):
-    """Every line, in order, in an empty folder."""
-    assert lessons.repeat(tmp_path, LESSON, FOLDER / "raw") == 6
+    """Every line, in order; Spark runs once."""
+    assert lessons.repeat(tmp_path, LESSON) == 11
 
 
-def seconds(text, form):
-    return int((datetime.strptime(text, form) - datetime(1970, 1, 1)).total_seconds())
+def test_the_rules_that_the_lesson_shows_are_those_of_its_file():
+    """To the letter."""
+    assert lessons.rules(LESSON) == [(lessons.EXAMPLES / "feeders.wa").read_text()]
 
 
-def reads():
-    """The rows of the raw logs, file after file, by no code of the project."""
-    found = []
-    for path in sorted((FOLDER / "raw").glob("*DATA*.TXT")):
-        logger, *rows = path.read_bytes().decode().replace("\r", "\n").split()
-        for tag, date, time in zip(*[iter(rows)] * 3, strict=True):
-            found.append(Read(seconds(f"{date} {time}", "%m/%d/%y %H:%M:%S"), logger, tag))
+class Visit(NamedTuple):
+    """What truly happened, in seconds since 1970; sorting goes by time."""
+
+    came: float
+    left: float
+    bird: str
+    feeder: str
+
+
+def table_of(name):
+    """Rows of a file of the truth."""
+    with (DATA / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def seconds(text):
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1)).total_seconds()
+
+
+VISITS = sorted(Visit(seconds(x["came"]), seconds(x["left"]), x["bird"], x["feeder"]) for x in table_of("truth"))
+AHEAD_S = {x["feeder"]: int(x["ahead_s"]) for x in table_of("clocks")}
+
+
+def put_right(read):
+    """With the second that the logger's clock should have shown."""
+    return read._replace(second=read.second - AHEAD_S[read.logger.removesuffix("DATA")])
+
+
+@cache
+def visit_of(read: Read) -> Visit:
+    """The visit that a read belongs to: exactly one."""
+    at, feeder = put_right(read).second, read.logger.removesuffix("DATA")
+    [found] = [v for v in VISITS if (v.bird, v.feeder) == (read.tag, feeder) and v.came < at + 1 and at <= v.left]
     return found
 
 
-def moves(found):
-    """Two reads of a tag in a row at different loggers, in the order given."""
-    last = {}
-    told = set()
-    for read in found:
-        before = last.get(read.tag)
-        if before and before.logger != read.logger:
-            told.add((before, read))
-        last[read.tag] = read
-    return told
+def true_moves():
+    """Visits of a bird in a row at different feeders, heard or not."""
+    by_bird = {}
+    for visit in VISITS:
+        by_bird.setdefault(visit.bird, []).append(visit)
+    return {(a, b) for of_bird in by_bird.values() for a, b in pairwise(of_bird) if a.feeder != b.feeder}
 
 
-def visits(found, gap_s):
-    """Reads of a tag at a logger with none there in the gap before."""
-    times = {}
-    for read in sorted(found):
-        times.setdefault((read.tag, read.logger), []).append(read.second)
-    return sum(1 + sum(b - a > gap_s for a, b in pairwise(of)) for of in times.values())
+def judged(told, true):
+    """The numbers of a row of the table; what is told twice is once too much."""
+    right = set(told) & true
+    return len(told), len(true), len(told) - len(right), len(true - right)
 
 
-def test_the_numbers_of_the_lesson_are_true_of_the_raw_logs():
-    """Visits, moves, those within ten hours and over a night, the longest, and what trust in arrival makes of it."""
-    found = reads()
-    true, naive = moves(sorted(found)), moves(found)
-    assert f"{visits(found, 30)}\n$ grep ^visit told.txt" in LESSON
+def as_visits(found):
+    """Moves between reads as moves between visits, with repeats."""
+    return [(visit_of(a), visit_of(b)) for a, b in found]
+
+
+def moves_put_right():
+    """Moves of the reads as they are, in the order of the seconds that good clocks would have shown."""
+    return moves(sorted(READS, key=put_right))
+
+
+def test_the_table_of_the_lesson_is_true_of_logs_and_truth():
+    """Visits and moves by their definitions, held against what happened."""
+    true = true_moves()
+    begun = [visit_of(read) for read in visits(READS, 30)]
     assert lessons.table(LESSON) == {
-        "move, in order of arrival": (len(naive), len(naive & true), len(naive - true), len(true - naive)),
-        "move, the rule above": (len(true), len(true), 0, 0),
+        "visit, the rule above": judged(begun, set(VISITS)),
+        "move, in order of arrival": judged(as_visits(moves(READS)), true),
+        "move, the rule above": judged(as_visits(moves(sorted(READS))), true),
+        "move, the rule above, clocks put right": judged(as_visits(moves_put_right()), true),
     }
+    birds = len({visit.bird for visit in VISITS})
+    assert f"there were {len(VISITS)} visits of {birds} birds and {len(true)} moves between feeders" in LESSON
+
+
+def test_what_the_lesson_says_of_arrival_and_clocks_is_true():
+    """All told in order of arrival go back in time; the worst clock; how many wrong moves it makes."""
+    naive = moves(READS)
+    assert all(b.second < a.second for a, b in naive)
+    assert f"All {len(naive)} that\n  it tells go back in time" in LESSON
+    worst = max(AHEAD_S, key=AHEAD_S.get)
+    assert f"the clock of {worst} was {AHEAD_S[worst]} s ahead" in LESSON
+    numbers = lessons.table(LESSON)
+    by_clocks, left = (
+        numbers[f"move, the rule above{end}"][2] - less
+        for end, less in (("", numbers["move, the rule above, clocks put right"][2]), (", clocks put right", 0))
+    )
+    assert f"the rule tells {by_clocks} moves more that were none" in LESSON
+    assert f"with the clocks put right {left} wrong ones are left" in LESSON
+
+
+def test_what_the_lesson_says_of_what_nobody_heard_is_true():
+    """Visits cut in two, joined and unheard; where; and that the unheard ones explain what is missing and wrong."""
+    heard = {visit_of(read) for read in READS}
+    begun = [visit_of(read) for read in visits(READS, 30)]
+    unheard = set(VISITS) - heard
+    assert f"{len(begun) - len(set(begun))} of those told go on with one" in LESSON
+    assert f"{len(heard - set(begun))} visits began\n  so soon after the last" in LESSON
+    assert f"The other {len(unheard)} of the {len(set(VISITS) - set(begun))} were heard by no logger" in LESSON
+    at = Counter(visit.feeder for visit in unheard)
+    assert set(at) == {"YEW", "ASH", "ELM"}
+    assert f"Of the {len(unheard)} visits that nobody heard {at['YEW']} were at YEW with its empty battery" in LESSON
+    assert f"{at['ASH']} at ASH before its clock was set, and {at['ELM']} at ELM while" in LESSON
+    told, true = set(as_visits(moves_put_right())), true_moves()
+    missing, wrong = true - told, told - true
+    assert all({a, b} & unheard for a, b in missing)
+    assert f"They explain all {len(missing)} moves that are missing, and the {len(wrong)} wrong ones" in LESSON
+    for a, b in wrong:
+        assert any(visit.bird == a.bird and a.left < visit.came < b.came for visit in unheard)
+
+
+def test_what_the_lesson_says_of_nights_is_true():
+    """Moves within ten hours and over a night, and the longest."""
+    true = moves(sorted(READS))
     by_day = [b.second - a.second <= 10 * HOUR_S for a, b in true]
-    nights = [b.second // 86_400 > a.second // 86_400 for a, b in true]
+    nights = [b.second // DAY_S > a.second // DAY_S for a, b in true]
     assert all(day != night for day, night in zip(by_day, nights, strict=True))
-    assert re.search(rf"`WITHIN 10 h`\s{sum(by_day)} moves are left, and the {sum(nights)} others", LESSON)
-    assert f"{round(max(b.second - a.second for a, b in true) / 86_400)} days" in LESSON
-    assert f"{sum(b.second < a.second for a, b in naive)} of its {len(naive - true)} wrong ones go back" in LESSON
-
-
-def moves_by_the_engine(found, window):
-    """Matches of the lesson's rule of moves, in any order of arrival, as pairs of reads."""
-    tags, loggers = ({x: n for n, x in enumerate(sorted({r[i] for r in found}))} for i in (2, 1))
-    pattern = Pattern.parse(f"SEQ(r a, r b) WITHIN {window} PER key WHERE a.gateway != b.gateway STRICT")
-    t = np.array([r.second * 1_000_000 for r in found])
-    columns = {"gateway": np.array([loggers[r.logger] for r in found], float)}
-    keys = np.array([tags[r.tag] for r in found])
-    rows = detect(pattern, ["r"], np.zeros(len(t), np.int64), keys, t, t_max=t + 999_999, attributes=columns)
-    return [(found[a], found[b]) for a, b in rows]
+    assert f"with `WITHIN 10 h` {sum(by_day)} moves are left, and the {sum(nights)} others" in LESSON
+    assert f"The longest took {round(max(b.second - a.second for a, b in true) / HOUR_S)} hours" in LESSON
 
 
 def test_moves_do_not_depend_on_the_order_of_arrival():
     """File after file, in order of time and backwards: each time the moves of the raw logs, and so within ten hours."""
-    found = reads()
-    true = moves(sorted(found))
-    for arrival in (found, sorted(found), found[::-1]):
+    true = moves(sorted(READS))
+    for arrival in (READS, sorted(READS), READS[::-1]):
         told = moves_by_the_engine(arrival, "336 h")
         assert set(told) == true
         assert len(told) == len(true)
     short = {(a, b) for a, b in true if b.second - a.second <= 10 * HOUR_S}
-    assert set(moves_by_the_engine(found, "10 h")) == short
-
-
-def test_the_whole_data_set_has_the_moves_that_it_is_known_for():
-    """1246 moves of 31 tags between 8 loggers in the tidy table of both experiments, none faster than ten seconds."""
-    with (FOLDER / "chickadees.csv").open() as file:
-        table = [
-            Read(seconds(row["time"], "%Y-%m-%d %H:%M:%S"), row["logger_id"], row["animal_id"])
-            for row in csv.DictReader(file)
-        ]
-    assert (len(table), len({r.tag for r in table}), len({r.logger for r in table})) == (26_753, 31, 8)
-    told = moves_by_the_engine(table, "1000 h")
-    assert len(told) == 1246
-    assert set(told) == moves(sorted(table))
-    assert min(b.second - a.second for a, b in told) > 10
+    assert set(moves_by_the_engine(READS, "10 h")) == short
+    right = [put_right(read) for read in READS]
+    assert (
+        len(moves_by_the_engine(right, "336 h")) == lessons.table(LESSON)["move, the rule above, clocks put right"][0]
+    )

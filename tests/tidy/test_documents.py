@@ -69,6 +69,13 @@ def test_links_and_folders_in_the_documents_exist():
     assert [path for path in (*linked, *listed) if not Path(REPOSITORY / path).exists()] == []
 
 
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs" / "examples").rglob("*.md")), ids=lambda page: page.name)
+def test_links_between_the_examples_lead_somewhere(page):
+    """Files that a lesson or a page beside it links to are there."""
+    linked = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [path for path in linked if not (page.parent / path).exists()] == []
+
+
 def test_the_configuration_in_the_readme_is_valid():
     """A newcomer can copy the agent's configuration."""
     [text] = re.findall(r"```toml\n(.*?)```", README, re.S)

@@ -1,28 +1,28 @@
 """The importer of Oregon RFID logs: what an interval must cover, what is no reading, and that nothing is lost or doubled."""
 
 import json
-from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from support.paths import shared_dir
+from support.imported_logs import check_every_row, off_the_beat
+from support.paths import REPOSITORY
 from whenabouts_cloud import import_command
 from whenabouts_cloud.import_command import imports
 from whenabouts_cloud.importers.orfid import Aside, NotOrfidError, read_orfid
 from whenabouts_cloud.ingest.landing import Landing
-from whenabouts_protocol import Reading
 
 HEAD = "DTY\tARR\tTRF\tDUR\tTTY\tTAG\tSCD\tNCD\tEFA"
 QUOTED_HEAD = '"DTY"\t"ARR"\t"TRF"\t"DUR"\t"TTY"\t"TAG"\t"SCD"\t"NCD"\t"EFA"\t"TCH"\t"ANT"'
 NOW_US = 1_795_000_000_000_000
-T_US = 1_558_068_682_400_000  # 2019-05-17 04:51:22.4 UTC
-DATA = shared_dir() / "data" / "orfid-multireader"
+T_US = 1_715_679_670_400_000  # 2024-05-14 09:41:10.4 UTC
+DATA = REPOSITORY / "docs" / "examples" / "data" / "river"
+OLD_TABLE = "Type,Date,Time,Duration,Type,Tag ID,Count,Gap\nD,2024-05-14,09:41:10.10,00:00:01.90,HA,999_1112,20,2\n"
 
 
 def row(
-    arr="2019-05-17 04:51:22.400", trf="G", dur="00:00:01.800", tty="A", tag="900_230000087400", scd="AAA", dty="S"
+    arr="2024-05-14 09:41:10.400", trf="G", dur="00:00:01.800", tty="A", tag="999_000000001112", scd="AAA", dty="S"
 ):
     """A row of the short table."""
     return "\t".join([dty, arr, trf, dur, tty, tag, scd, "5", "0.7"])
@@ -30,7 +30,7 @@ def row(
 
 def read(*rows, head=HEAD):
     """Everything under a head."""
-    return list(read_orfid([head, *rows], "reader_1", NOW_US))
+    return list(read_orfid([head, *rows], "lower", NOW_US))
 
 
 def test_a_referenced_row_covers_presence_and_the_last_printed_digit():
@@ -40,7 +40,7 @@ def test_a_referenced_row_covers_presence_and_the_last_printed_digit():
     [reading] = read(row())
     assert (reading.t_min, reading.t_max) == (T_US - 100_000, T_US + 1_800_000 + 200_000)
     assert (reading.key, reading.site, reading.gateway, reading.stream) == (
-        "900_230000087400", "AAA", "reader_1", "tags",
+        "999_000000001112", "AAA", "lower", "tags",
     )  # fmt: skip
     assert (reading.kind, reading.clock_state, reading.seq) == ("tag", "bounded", 2)
     assert reading.attrs == {"DTY": "S", "TRF": "G", "TTY": "A", "NCD": 5, "EFA": 0.7}
@@ -48,16 +48,16 @@ def test_a_referenced_row_covers_presence_and_the_last_printed_digit():
 
 def test_whole_seconds_widen_by_a_second_and_quotes_are_no_part_of_a_value():
     """The form in which R writes the tables: quoted texts, ARR to the second, DUR to tenths, an antenna column."""
-    quoted = '"S"\t2020-08-10 17:57:26\t"G"\t00:00:00.8\t"A"\t"900_230000009506"\t"upstream"\t9\t1.1\t"HDX"\t"A1"'
+    quoted = '"S"\t2024-05-14 09:41:10\t"G"\t00:00:00.8\t"A"\t"999_000000001151"\t"upstream"\t9\t1.1\t"HDX"\t"A1"'
     [reading] = read(quoted, head=QUOTED_HEAD)
     assert reading.t_max - reading.t_min == 1_000_000 + 800_000 + 1_000_000 + 100_000
-    assert (reading.site, reading.stream, reading.key) == ("upstream", "A1/tags", "900_230000009506")
+    assert (reading.site, reading.stream, reading.key) == ("upstream", "A1/tags", "999_000000001151")
 
 
 @pytest.mark.parametrize("decimals", ["399", "4", "400", "417"])
 def test_a_stamp_with_more_decimals_than_the_reader_counts_is_no_surer(decimals):
     """A scan takes a tenth: what is printed beyond it does not narrow the interval."""
-    [reading] = read(row(arr=f"2019-05-17 04:51:22.{decimals}", dur="00:00:00.0"))
+    [reading] = read(row(arr=f"2024-05-14 09:41:10.{decimals}", dur="00:00:00.0"))
     assert reading.t_max - reading.t_min == 300_000
 
 
@@ -87,7 +87,7 @@ def test_false_reads_are_a_stream_of_their_own():
 @pytest.mark.parametrize(
     ("bad", "reason", "text"),
     [
-        (row(arr="2066-12-22 10:00:00.000"), "time", "with reference G, expected none after this import"),
+        (row(arr="2081-12-22 10:00:00.000"), "time", "with reference G, expected none after this import"),
         (row(arr="1970-01-01 00:00:07.100", trf="U"), "time", "expected none before 2000"),
         (row(arr="2019-02-29 10:00:00.000"), "ARR", "found arrival '2019-02-29"),
         (row(arr="2019-02-28 24:00:00.000"), "ARR", "expected such as"),
@@ -118,7 +118,7 @@ def test_a_row_that_cannot_be_a_reading_is_kept_aside_whole(bad, reason, text):
 
 def test_events_and_the_text_around_a_table_are_kept_aside_too():
     """A raw report: banner, head, event, row, rule, empty line, prompt."""
-    lines = ["HSG*> up", HEAD, "E\t2021-08-01 13:14:08.656\tG\tEnd of upload #4", row(), "-----", "", "HSG*> "]
+    lines = ["WEIR> up", HEAD, "E\t2024-05-14 09:30:00.000\tG\tEnd of upload #11", row(), "-----", "", "WEIR> "]
     found = list(read_orfid(lines, "r", NOW_US))
     assert [(x.line, x.reason) if isinstance(x, Aside) else x.seq for x in found] == [
         (1, "text"), (3, "event"), 4, (5, "text"), (7, "text"),
@@ -128,31 +128,18 @@ def test_events_and_the_text_around_a_table_are_kept_aside_too():
 def test_a_file_without_a_table_is_refused():
     """What was expected is named."""
     with pytest.raises(NotOrfidError, match="expected one with the columns DTY, ARR"):
-        list(read_orfid(["Type,Date,Time", "D,2021-01-19,08:10:17.77"], "r", NOW_US))
+        list(read_orfid(["Type,Date,Time", "D,2024-05-14,09:41:10.10"], "r", NOW_US))
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "unsure"), [("reader_1", 460, 0), ("reader_2", 8590, 0), ("reader_3", 1027, 1)]
-)
-def test_every_row_of_the_real_logs_is_a_reading(name, rows, unsure):
-    """Counts as the table of the data set says; identities are distinct; the departure order of the log is kept."""
-    found = list(read_orfid((DATA / f"{name}.txt").read_text().split("\n"), name, NOW_US))
-    assert len(found) == rows
-    assert all(isinstance(x, Reading) for x in found)
-    assert len({x.identity for x in found}) == rows
-    assert Counter(x.clock_state for x in found) == Counter({"bounded": rows - unsure, "free-running": unsure})
-    ends = [x.t_max for x in found if x.clock_state == "bounded"]
-    assert ends == sorted(ends)
+@pytest.mark.parametrize(("name", "rows", "unsure"), [("lower", 85, 1), ("upper", 515, 0)])
+def test_every_row_of_a_whole_log_is_a_reading(name, rows, unsure):
+    """The logs of the examples: identities are distinct, the order of departures is kept."""
+    check_every_row(DATA / f"{name}.txt", rows, unsure)
 
 
-def test_the_unreferenced_row_of_the_real_log_covers_the_beat_of_its_marker():
-    """reader_3 hears its marker once a minute: the row at 16:14:01.8 U belongs to a beat that lies 3 to 5 s before it."""
-    found = list(read_orfid((DATA / "reader_3.txt").read_text().split("\n"), "reader_3", NOW_US))
-    at = next(n for n, x in enumerate(found) if x.clock_state != "bounded")
-    beats = [found[at - 1].t_min + 60_000_000, found[at + 1].t_min - 22 * 60_000_000]
-    stamped = found[at].t_min + 60_000_000
-    assert [round((stamped - beat) / 1e5) / 10 for beat in beats] == [3.0, 5.1]
-    assert all(found[at].t_min < beat < found[at].t_max for beat in beats)
+def test_an_unreferenced_row_covers_the_beat_of_its_marker():
+    """The lower antenna hears its marker once a minute: one row without reference is stamped 4.1 s after its beat."""
+    assert off_the_beat(DATA / "lower.txt", "0000_000000000417") == [4.1, 4.1]
 
 
 def run(*arguments):
@@ -175,24 +162,24 @@ def log(path, *rows):
 def test_a_file_again_lands_nothing_and_a_longer_one_lands_the_rest(tmp_path):
     """Three imports: two rows, the same two, then four, one of them bad and kept aside under its own name."""
     file, landing = tmp_path / "r.txt", tmp_path / "landing"
-    rows = [row(), row(arr="2019-05-17 05:00:00.000")]
+    rows = [row(), row(arr="2024-05-14 05:00:00.000")]
     log(file, *rows)
     assert run(file, "--landing", landing).output == "r.txt: 2 landed, 0 repeats\n"
     assert run(file, "--landing", landing).output == "r.txt: 0 landed, 2 repeats\n"
-    log(file, *rows, row(arr="2066-12-22 10:00:00.000"), row(arr="2019-05-17 06:00:00.000"))
+    log(file, *rows, row(arr="2081-12-22 10:00:00.000"), row(arr="2024-05-14 06:00:00.000"))
     for new, repeats in ((1, 2), (0, 3)):
         result = json.loads(run(file, "--landing", landing, "--json").output)
         assert (result["landed"], result["repeats"], result["aside"]) == (new, repeats, {"time": 1})
         assert [x["line"] for x in result["bad"]] == [4]
     assert sorted(seq for _, _, seq in landed(landing)) == [2, 3, 5]
     [kept] = (landing / "_dead").glob("orfid-*")
-    assert json.loads(kept.read_text())["row"].startswith("S\t2066-12-22")
+    assert json.loads(kept.read_text())["row"].startswith("S\t2081-12-22")
 
 
 def test_many_rows_are_landed_in_files_of_bounded_size_and_still_once(tmp_path, monkeypatch):
     """Cut after every two readings, snapshot or not: the same identities, once."""
     monkeypatch.setattr(import_command, "READINGS_IN_FILE", 2)
-    file = log(tmp_path / "r.txt", *(row(arr=f"2019-05-17 05:00:{n % 60:02d}.{n // 60}00") for n in range(140)))
+    file = log(tmp_path / "r.txt", *(row(arr=f"2024-05-14 05:00:{n % 60:02d}.{n // 60}00") for n in range(140)))
     for _ in range(2):
         assert run(file, "--landing", tmp_path / "landing").exit_code == 0
     found = landed(tmp_path / "landing")
@@ -222,8 +209,10 @@ def test_only_some_of_many_bad_rows_are_listed_and_all_are_kept(tmp_path):
 def test_files_that_cannot_be_taken_land_nothing(tmp_path, monkeypatch):
     """Not a log, too large, an impossible name, a landing in use: exit 1, the reason, and no other file has landed."""
     good, landing = log(tmp_path / "good.txt", row()), tmp_path / "landing"
+    old = tmp_path / "old.txt"
+    old.write_text(OLD_TABLE)
     for bad, text in (
-        (DATA / "orfid_old_data_file.txt", "found no head line"),
+        (old, "found no head line"),
         (log(tmp_path / "my reader.txt", row()), "rename the file"),
     ):
         result = run(good, bad, "--landing", landing)

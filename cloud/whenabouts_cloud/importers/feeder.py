@@ -1,8 +1,8 @@
-"""Log files of RFID loggers at bird feeders (EM4100 tags at 125 kHz; GR10DATA.TXT and the like) as readings.
+"""Log files of RFID loggers at bird feeders (EM4100 tags at 125 kHz; OAKDATA.TXT and the like) as readings.
 
-    GR10DATA                          the logger's name, once at the head
-    06200004BF 01/11/16 10:48:49      tag, month/day/year, time of day
-    LOGGING PAUSED: 01/11/16 16:55:00 in its notes: from then on it does not listen, until LOGGING STARTED
+    OAKDATA                           the logger's name, once at the head
+    3B0069E3FB 02/05/24 10:48:49      tag, month/day/year, time of day
+    LOGGING PAUSED: 02/05/24 16:55:00 in its notes: from then on it does not listen, until LOGGING STARTED
 
 Lines end with CR, LF or both. A row becomes a tag reading of the stream `<logger>/tags`. Its stamp is the second that the
 logger's clock showed, [t, t + 0.999999 s]: a clock chip counts whole seconds and the logger prints what it counts. How far
@@ -49,9 +49,9 @@ def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[R
     Raises:
         NotFeederError: the first line is neither a logger's name nor a note.
 
-    >>> [r] = read_feeder("GR10DATA\\r06200004BF 01/11/16 10:48:49\\r", "GR10DATA", "garden", 1_795_000_000_000_000)
+    >>> [r] = read_feeder("OAKDATA\\r3B0069E3FB 02/05/24 10:48:49\\r", "OAKDATA", "garden", 1_795_000_000_000_000)
     >>> r.gateway, r.stream, r.key, r.t_max - r.t_min
-    ('GR10DATA', 'GR10DATA/tags', '06200004BF', 999999)
+    ('OAKDATA', 'OAKDATA/tags', '3B0069E3FB', 999999)
     """
     logger, boot = "", 0
     for number, raw in enumerate(_ENDS.split(text), 1):
@@ -78,7 +78,7 @@ def _logger(line: str, file_name: str) -> str:
         named = _FILE.search(file_name)
         return f"{named[1]}DATA" if named else file_name
     if not _LOGGER.fullmatch(line):
-        raise NotFeederError(f"found {line!r:.60} at the head, expected the name of a logger, such as GR10DATA")
+        raise NotFeederError(f"found {line!r:.60} at the head, expected the name of a logger, such as OAKDATA")
     return line
 
 
@@ -105,7 +105,7 @@ def _second(text: str, now_us: int) -> int:
     if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
         found = None
     if found is None or hour > 23 or minute > 59 or second > 59:
-        raise BadRow("stamp", f"found stamp {text!r:.40}, expected such as 01/11/16 10:48:49")
+        raise BadRow("stamp", f"found stamp {text!r:.40}, expected such as 02/05/24 10:48:49")
     begin_us = calendar.timegm((year, month, day, hour, minute, second)) * 1_000_000
     if year == CENTURY or begin_us > now_us:
         raise BadRow(

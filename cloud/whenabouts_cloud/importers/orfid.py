@@ -53,10 +53,10 @@ def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Readi
     Raises:
         NotOrfidError: there is no head line with the columns of REQUIRED.
 
-    >>> rows = ["DTY ARR TRF DUR TTY TAG SCD", "S 2019-05-17_04:51:22.4 G 00:00:01.8 A 900_230000087400 AAA"]
-    >>> [r] = read_orfid([x.replace(" ", chr(9)).replace("_04", " 04") for x in rows], "reader_1", 1_795_000_000_000_000)
+    >>> rows = ["DTY ARR TRF DUR TTY TAG SCD", "S 2024-05-14_09:41:10.4 G 00:00:01.8 A 999_000000001112 AAA"]
+    >>> [r] = read_orfid([x.replace(" ", chr(9)).replace("_09", " 09") for x in rows], "lower", 1_795_000_000_000_000)
     >>> r.t_max - r.t_min, r.key, r.stream, r.site
-    (2100000, '900_230000087400', 'tags', 'AAA')
+    (2100000, '999_000000001112', 'tags', 'AAA')
     """
     head: list[str] | None = None
     boot, referenced = 0, False
@@ -133,7 +133,7 @@ def _arrival(text: str) -> tuple[int, int]:
             raise ValueError
         seconds = calendar.timegm((year, month, day, hour, minute, second))
     except ValueError:
-        raise BadRow("ARR", f"found arrival {text!r:.40}, expected such as 2019-05-17 04:50:52.800") from None
+        raise BadRow("ARR", f"found arrival {text!r:.40}, expected such as 2024-05-14 09:41:10.100") from None
     fraction_us, unit_us = _fraction(found[7])
     return seconds * 1_000_000 + fraction_us, unit_us
 
