@@ -44,6 +44,7 @@ def test_the_demonstration_keeps_every_promise_and_beats_the_plain_join():
     assert staff["misjudged"] or summary["damaged"]  # clocks 165 ms apart; a lost last read makes a miss wider
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(700)
 def test_the_office_tells_when_all_were_there_and_nothing_else():
     """Three agents in one group, the rule in Spark: every certain meeting once, and no miss."""
@@ -71,6 +72,7 @@ def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
     assert summary["staff"] is None
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(500)
 def test_a_folder_of_captures_is_replayed_through_the_whole_system(tmp_path):
     """The captures that the project brings along, in both formats; so can anybody replay theirs."""

@@ -60,7 +60,9 @@ class Run:
         return sum({one["shard"]: one[name] for one in self.counts}.values())
 
 
-@pytest.mark.parametrize("name", ["trailing", "arrival", "conditions", "across"])
+@pytest.mark.parametrize(
+    "name", ["trailing", "arrival", *(pytest.param(name, marks=pytest.mark.deep) for name in ("conditions", "across"))]
+)
 def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run, name):
     """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
     job, rows, rng = rule(name), random_readings(seed=len(name), count=160, span_ms=2000), random.Random(5)
@@ -136,6 +138,7 @@ def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
     assert run.last("rows_kept") == 0
 
 
+@pytest.mark.deep
 def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(make_run):
     """Two rules; then the second goes and a third comes: the first is not disturbed, and what is gone is forgotten.
 

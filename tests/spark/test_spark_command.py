@@ -1,7 +1,6 @@
 """The command as its users run it: a process of its own, stopped politely, killed, started again."""
 
 import json
-import shutil
 import time
 
 import pyarrow.parquet as pq
@@ -91,16 +90,26 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, run_once, 
     assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
 
 
-def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):
-    """A misspelt name finds nothing: told at the end of --once, and while the job goes on."""
+def misspelt(folder):
+    """A rule whose stream has another name than what has landed; what is told of it."""
     (folder / "rule.wa").write_text(RULE.replace("dock/tags", "dok/tags"), encoding="utf-8")
     land(folder / "landing", random_readings(seed=23, count=20), 0)
-    told = 'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, '
+    return 'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, '
+
+
+def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):
+    """A misspelt name finds nothing: told at the end of --once."""
+    told = misspelt(folder)
     once = run_once(folder, "correlate")
     assert once.code == 0
     assert [line for line in once.err if line.startswith("Stream ")] == [once.err[-2]]
     assert once.err[-2].startswith(told)
-    shutil.rmtree(folder / "out")
+
+
+@pytest.mark.deep
+def test_a_stream_that_no_reading_belongs_to_is_named_while_the_job_goes_on(folder):
+    """Told as soon as something has landed."""
+    told = misspelt(folder)
     following = Process(folder)
     following.wait_for(told)
     assert following.stop() == 0

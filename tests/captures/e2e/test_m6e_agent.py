@@ -13,6 +13,7 @@ def test_a_capture_of_a_real_reader_is_published(tmp_path):
         check_capture_published(bench, folder("m6e-nano-serial", "read.transport"))
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(500)
 def test_the_captures_of_a_real_reader_are_replayed_through_the_whole_system(tmp_path):
     """A folder of captures plays as one; its frames are those of the head lines, its tags land at every gateway."""

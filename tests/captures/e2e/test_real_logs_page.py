@@ -8,6 +8,7 @@ from support.captures import folder
 PAGE = lessons.text("real-logs")
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("head", "places", "count"),
