@@ -164,7 +164,7 @@ def check_capture_published(bench: Bench, capture: Path) -> None:
     bench.configure({"name": "tape", "kind": "m6e", "port": f"replay://{capture}?speed=max", "listen_only": True})
     with witness(bench.broker.port) as seen:
         bench.start_agent("gw")
-        seen.wait("tags of the capture", lambda: len(seen.readings()) > 0)
+        seen.wait("tags of the capture", lambda: len(seen.readings()) > 0, 60)
         bench.wait_status("end of the tape", lambda s: s["readers"]["tape"]["state"] == "finished")
         assert all(r.key and len(r.key) % 4 == 0 for r in seen.readings())
         assert {r.stream for r in seen.readings()} == {"tape/tags"}

@@ -139,7 +139,10 @@ def trace(file: Path, as_json: bool, as_spy: bool, as_transport: bool) -> None:
     """
     if as_json + as_spy + as_transport > 1:
         raise click.UsageError("--json, --spy and --transport exclude each other")
-    warn = lambda text: click.echo(f"{file}: {text}", err=True)  # noqa: E731
+
+    def warn(text: str) -> None:
+        click.echo(f"{file}: {text}", err=True)
+
     try:
         opened = open_trace(file)
         if as_spy or as_transport:
@@ -208,17 +211,20 @@ def _settings(port: str, baud: int, framing: str) -> Head:
 
 
 class _Stop:
-    """Whether a capture is to end: a signal, the duration, or a replay that has given everything."""
+    """Whether a capture is to end: a signal, the duration since the first question, or a replay that gave everything."""
 
     def __init__(self, stopped: threading.Event, duration_s: float | None, port: Port) -> None:
         self._stopped = stopped
-        self._deadline_ns = None if duration_s is None else time.monotonic_ns() + int(duration_s * 1e9)
+        self._duration_ns = None if duration_s is None else int(duration_s * 1e9)
+        self._asked_ns: int | None = None
         self._port = port
         self._replay_finished = False
 
     def __call__(self) -> bool:
         finished, self._replay_finished = self._replay_finished, self._port.replay_finished
-        late = self._deadline_ns is not None and time.monotonic_ns() >= self._deadline_ns
+        now_ns = time.monotonic_ns()
+        self._asked_ns = self._asked_ns or now_ns
+        late = self._duration_ns is not None and now_ns - self._asked_ns >= self._duration_ns
         return late or self._stopped.is_set() or finished  # one read after a replay's end lets end=disconnect speak
 
 
