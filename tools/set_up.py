@@ -33,9 +33,11 @@ SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
 FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # bars, and what Spark is built with
 ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark")  # what the engines are compiled with
 SPARK = ("pyspark",)
-# Python compiles a module when it is first imported: to compile all of them ahead would take longer than the rest of pip's
-# work. A lock file names everything, so nothing has to be resolved.
-PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile", "--no-deps")
+# A lock file names everything, so nothing has to be resolved.
+PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps")
+# Python compiles a module when it is first imported. To compile all of them ahead takes longer than the rest of pip's work,
+# and the demonstration imports few of them; the tests import most, in hundreds of processes.
+LAZILY = {"demo": ("--no-compile",), "all": ()}
 # Spark comes as source. Its jars are compressed as they are: packing them into a wheel again would take 20 s.
 BUILD = ("--no-build-isolation", "--config-settings=--build-option=--compression=stored")
 TAIL = 30  # lines of the log that are shown when a stage fails
@@ -80,7 +82,7 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
     """The stages that run side by side, each list in its order; `files` are the parts of the lock file."""
 
     def install(name: str, part: str, *options: str) -> Stage:
-        return Stage(name, (*PIP, *more_pip, *options, "--require-hashes", "-r", str(files[part])))
+        return Stage(name, (*PIP, *LAZILY[what], *more_pip, *options, "--require-hashes", "-r", str(files[part])))
 
     compiling = {
         "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo_rules")),

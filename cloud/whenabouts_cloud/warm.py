@@ -110,6 +110,13 @@ def _windows() -> None:
         window.possibly(both)
         window.definitely_in_window(both)
         len(window.states())
+    walked = LatWin(2, 2, store=False)
+    for process in (0, 1):
+        walked.push(process, 0, [0, 0])
+    walked.possibly(both)
+    walked.definitely_in_window(both)
+    len(walked.states())
+    len(walked.edges())
 
 
 def _all() -> None:
