@@ -1,8 +1,7 @@
 """Fills the virtual environment .venv: `python tools/set_up.py demo` or `all`; what `make demo` and `make setup` run.
 
 Compiling the engines needs few packages, and takes about as long as installing Spark. So two lanes run side by side: one
-installs what the engines are compiled with and compiles them, the other installs the rest and starts Spark once, for Java's
-archive of classes. `demo` installs and compiles what the demonstration runs; `all` installs and compiles everything.
+installs what the engines are compiled with and compiles them, the other installs the rest and makes Spark start quickly. `demo` installs and compiles what the demonstration runs; `all` installs and compiles everything.
 
 The Python of the machine runs this file, makes the environment with rich in it, and goes on with the Python of that.
 What pip says goes to .venv/setup.log. What was interrupted is begun again; pip leaves alone what is there.
@@ -88,7 +87,11 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
         "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo_rules")),
         "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.warm", "engines")),
     }
-    archive = Stage("archive of Java's classes", (PYTHON, "-m", "whenabouts_cloud.warm", "classes"))
+    # The archive pays back when Spark starts more often than once.
+    starting = {
+        "demo": Stage("compile what the demonstration imports", (PYTHON, "-m", "whenabouts_cloud.warm", "imports")),
+        "all": Stage("archive of Java's classes", (PYTHON, "-m", "whenabouts_cloud.warm", "classes")),
+    }
     project = Stage("this project", (*PIP, "--no-build-isolation", "-e", "."))
     return [
         [install("packages that compile", "engines"), compiling[what]],
@@ -96,7 +99,7 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
             install("other packages", "others"),
             install("Spark, 430 MB", "spark", *BUILD),
             project,
-            archive,
+            starting[what],
         ],
     ]
 

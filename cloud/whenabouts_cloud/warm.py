@@ -2,9 +2,11 @@
 
 The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
 and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).
-Each is made alone by `warm engines` and `warm classes`.
+Each is made alone by `warm engines` and `warm classes`; `warm imports` has Python compile what jobs import, where pip did not.
 """
 
+import importlib
+import pkgutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +21,7 @@ from whenabouts_cloud.cep.shard import CepShard
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 from whenabouts_cloud.rules.model import CepRule, RuleFile
-from whenabouts_cloud.spark.shared_classes import make_archive
+from whenabouts_cloud.spark.shared_classes import TRAINED, make_archive
 
 NAMES = ("A", "B", "C")
 PATTERNS = (
@@ -119,6 +121,15 @@ def _windows() -> None:
     len(walked.edges())
 
 
+def imports() -> None:
+    """Imports what Spark jobs and the workers of Spark import."""
+    spark = importlib.import_module("whenabouts_cloud.spark")
+    jobs = [f"{spark.__name__}.{module.name}" for module in pkgutil.iter_modules(spark.__path__)]
+    for name in (*jobs, "whenabouts_cloud.cli", "pandas", "pyspark.daemon", "pyspark.worker"):
+        if name != TRAINED:  # which runs a job when it is imported
+            importlib.import_module(name)
+
+
 def _all() -> None:
     with ThreadPoolExecutor(1) as aside:
         archive = aside.submit(make_archive)
@@ -127,8 +138,8 @@ def _all() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"": _all, "engines": warm, "classes": make_archive}
+    parts = {"": _all, "engines": warm, "classes": make_archive, "imports": imports}
     wanted = " ".join(sys.argv[1:])
     if wanted not in parts:
-        sys.exit(f"warm: found {wanted!r}, expected nothing, engines or classes")
+        sys.exit(f"warm: found {wanted!r}, expected nothing, engines, classes or imports")
     parts[wanted]()
