@@ -2,7 +2,7 @@
 
 The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
 and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).
-Each is made alone by `warm engines` and `warm classes`; `warm imports` has Python compile what jobs import, where pip did not.
+Each is made alone by `warm engines` and `warm classes`; `warm imports` has Python compile what jobs import, if pip did not.
 """
 
 import importlib
