@@ -1,8 +1,8 @@
 """Fills the virtual environment .venv: `python tools/set_up.py demo` or `all`; what `make demo` and `make setup` run.
 
 Compiling the engines needs few packages, and takes about as long as installing Spark. So two lanes run side by side: one
-installs what the engines are compiled with and compiles them, the other installs the rest and makes Spark start quickly. `demo`
-installs and compiles what the demonstration runs; `all` installs and compiles everything.
+installs what the engines are compiled with and compiles them, the other installs the rest and makes Spark start quickly.
+`demo` installs and compiles what the demonstration runs; `all` installs and compiles everything.
 
 The Python of the machine runs this file, makes the environment with rich in it, and goes on with the Python of that.
 What pip says goes to .venv/setup.log. What was interrupted is begun again; pip leaves alone what is there.

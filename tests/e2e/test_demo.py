@@ -57,6 +57,7 @@ def test_the_office_tells_when_all_were_there_and_nothing_else():
     assert summary["job"]["found"] >= 1
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(500)
 def test_a_capture_of_our_own_is_replayed_through_the_whole_system(tmp_path):
     """`whenabouts-edge capture` records a simulated reader; the demonstration replays it and finds its tags again."""
@@ -110,6 +111,7 @@ def _start_reader(port: Path) -> None:
     os.close(descriptor)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(120)
 def test_ctrl_c_ends_every_process():
     """Interrupted while readings flow, the demonstration ends all it started and leaves nothing behind."""

@@ -82,6 +82,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} matches")
 
 
+@pytest.mark.deep
 def test_the_rule_file_changes_while_the_job_runs(folder):
     """A mistake is told and changes nothing; a rule that is added sees what lands from then on; rows say which rule."""
     rows, landing = random_readings(seed=23, count=160), folder / "landing"

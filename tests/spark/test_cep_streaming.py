@@ -138,7 +138,6 @@ def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
     assert run.last("rows_kept") == 0
 
 
-@pytest.mark.deep
 def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(make_run):
     """Two rules; then the second goes and a third comes: the first is not disturbed, and what is gone is forgotten.
 

@@ -102,18 +102,20 @@ def killed_at_once(folder):
     (offsets / ".0.3f1c.tmp").write_text("v1")
 
 
-def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_definition(folder, readings):
-    """SIGKILL to everything at two arbitrary moments; the results of each rule are those of its definition, each once.
+@pytest.mark.parametrize("moments_s", [(0.8,), pytest.param((0.1, 0.8), marks=pytest.mark.deep)])
+def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_definition(folder, readings, moments_s):
+    """SIGKILL to everything at arbitrary moments; the results of each rule are those of its definition, each once.
 
     landing   | | |    |    | | |    |    |  promises ... until all is told
     job       |------ killed |------ killed   |------------------ asked to end
     """
     tags, states = readings
-    parts = iter([[*tags[n::9], *states[n::9]] for n in range(9)])
+    count_of_parts = 4 * len(moments_s) + 1
+    parts = iter([[*tags[n::count_of_parts], *states[n::count_of_parts]] for n in range(count_of_parts)])
     numbers = count()
     killed_at_once(folder)
     killed = []
-    for wait_s in (0.1, 0.8):
+    for wait_s in moments_s:
         killed.append(Process(folder, "--json", command="run"))
         killed[-1].wait_for("Watching")
         for _ in range(3):

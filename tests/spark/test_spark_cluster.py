@@ -90,6 +90,7 @@ def test_the_batch_on_a_cluster_is_the_local_result(master, folder):
     assert len(process.out) == expected.num_rows
 
 
+@pytest.mark.deep
 def test_the_stream_on_a_cluster_is_the_local_result(master, folder):
     """Files before and after the start, then SIGTERM."""
     rows, job = random_readings(seed=42, count=200), load_rules(folder / "rule.wa").rules[0]
