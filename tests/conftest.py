@@ -1,8 +1,8 @@
 """How tests are spread over four workers, how hypothesis draws examples, and which tests wait for a deep run.
 
-Tests in real time mostly wait: two workers run them, those of agents and those of boards, one after the other, and the
-others step back behind these. One of the others runs the tests that share a Spark session, one those that share what is
-compiled for the virtual machines of boards.
+Tests in real time mostly wait: two workers run them, those of agents and those of boards, one after the other. A third runs
+the tests that share a Spark session, which take longest. The fourth steps back behind these; it begins with the tests that
+share what is compiled for the virtual machines of boards.
 """
 
 import os
@@ -24,11 +24,11 @@ settings.load_profile("build server" if os.environ.get("CI") and not search.SEED
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 AGENTS, BOARDS, SPARK, MACHINES = "agents", "boards", "Spark", "virtual machines"
-REAL_TIME = (AGENTS, BOARDS)
+IN_FRONT = (AGENTS, BOARDS, SPARK)  # in real time, or longer than all others
 LONGEST_FIRST = (SPARK, AGENTS, BOARDS, MACHINES)
 GROUPS = {"e2e": AGENTS, "simulation": AGENTS, "spark": SPARK, "micropython": MACHINES}  # by folder
 BOARD_FILES = ("test_board_", "test_flash")
-STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
+STEP_BACK = 5  # niceness: a third of the share of a process in front that wants the same core
 
 
 def group(nodeid: str) -> str:
@@ -74,6 +74,6 @@ def pytest_report_header() -> str:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A worker steps back for good with its first test that is not in real time; those come first where they come at all."""
-    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) not in REAL_TIME and os.nice(0) == 0:
+    """A worker steps back for good with its first test that is in no group in front; those come first where they come."""
+    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) not in IN_FRONT and os.nice(0) == 0:
         os.nice(STEP_BACK)

@@ -149,6 +149,7 @@ def test_a_flash_that_is_killed_goes_on_and_the_board_reads_and_publishes(tmp_pa
         assert json.loads((board.flash / "board.json").read_text())["broker"]["password"] == SECRET
 
 
+@pytest.mark.deep
 def test_flashing_again_copies_nothing_and_a_change_only_itself(board, config):
     """The second time the board only restarts; then the configuration differs, and a source lies before its module."""
     first = flashed(board, config)
@@ -213,6 +214,7 @@ def test_no_watchdog_bites_while_a_board_is_flashed(tmp_path, board, config, bro
     assert not (board.flash / "hold").exists()
 
 
+@pytest.mark.deep
 def test_a_board_of_another_kind_is_left_alone(board, config):
     """Refused by what the board says of itself, before a file is written."""
     text = config.read_text().replace('host = "127.0.0.1"\nport', 'host = "broker.example.org"\nport')
