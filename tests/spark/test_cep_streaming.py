@@ -60,9 +60,10 @@ class Run:
         return sum({one["shard"]: one[name] for one in self.counts}.values())
 
 
-@pytest.mark.parametrize(
-    "name", ["trailing", "arrival", *(pytest.param(name, marks=pytest.mark.deep) for name in ("conditions", "across"))]
-)
+DEEP = [pytest.param(name, marks=pytest.mark.deep) for name in ("arrival", "conditions", "across")]
+
+
+@pytest.mark.parametrize("name", ["trailing", *DEEP])
 def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run, name):
     """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
     job, rows, rng = rule(name), random_readings(seed=len(name), count=160, span_ms=2000), random.Random(5)
@@ -94,6 +95,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
     assert run.last("rows_kept") == run.last("keys_kept") == 0
 
 
+@pytest.mark.deep
 def test_causal_order_with_a_restart_ends_with_what_gateways_knew(make_run):
     """Readings come in their gateways' order, over several micro-batches; the query is started anew on the way."""
     rows, facts = causal_readings(seed=6, steps=240)

@@ -53,7 +53,9 @@ class Run:
         return pq.read_table(self.out).to_pylist()
 
 
-@pytest.mark.parametrize("body", ["DEFINITELY s0 AND s1 AND s2", "POSSIBLY 2 OF (s0, s1, s2)"])
+@pytest.mark.parametrize(
+    "body", ["DEFINITELY s0 AND s1 AND s2", pytest.param("POSSIBLY 2 OF (s0, s1, s2)", marks=pytest.mark.deep)]
+)
 def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(make_run, body):
     """Shuffled files, one landed twice, promises read one micro-batch before the readings they cover, a restart."""
     rng = random.Random(11)

@@ -68,7 +68,7 @@ def ticks(rows, seed, count):
     return landing, promises
 
 
-@pytest.mark.parametrize("name", ["keyed", "keyless"])
+@pytest.mark.parametrize("name", ["keyed", pytest.param("keyless", marks=pytest.mark.deep)])
 def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_run, name):
     """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
     # listing n:   readings 1..n   promises about readings 1..n+1: the promises run ahead as a race of listings lets them
