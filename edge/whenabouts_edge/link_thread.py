@@ -84,6 +84,7 @@ class LinkThread(threading.Thread):
             device = device_of(self.reader.port)
             try:
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
+                    device = device or device_of(self.reader.port)  # it came in between
                     self._say("reading", "")
                     self.link_state.opened += 1
                     self.link_state.device = device[1] if device else self.reader.port

@@ -119,6 +119,24 @@ def test_a_link_that_leads_elsewhere_is_followed_although_the_old_device_is_open
             os.close(end)
 
 
+def test_a_device_that_came_while_its_port_was_opened_is_followed_too(adapter, monkeypatch):
+    """
+    path      nothing | leads to the first | to the second
+    thread    looks   | opens              | looks again
+    """
+    look, nothing_yet = link_module.device_of, [None]
+    monkeypatch.setattr(link_module, "MOVED_EVERY_NS", 50_000_000)
+    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 0.05)
+    monkeypatch.setattr(link_module, "device_of", lambda url: nothing_yet.pop() if nothing_yet else look(url))
+    first = adapter.plug()
+    with Host(adapter.path) as host:
+        host.wait(lambda: is_reading(host, first), "the port")
+        old, second = adapter.ends, adapter.plug()
+        host.wait(lambda: is_reading(host, second), "the other device")
+        for end in old:
+            os.close(end)
+
+
 def test_attempts_on_a_port_that_fails_at_once_grow_apart_and_are_counted(tmp_path, monkeypatch):
     """A file that is no terminal: pauses double up to the longest."""
     pauses = []
