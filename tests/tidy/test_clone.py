@@ -43,7 +43,7 @@ def collect(folder: Path, scratch: Path) -> tuple[int, list[str]]:
         cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
-    [count] = re.findall(r"^(\d+) tests? collected", done.stdout, re.M)
+    [count] = re.findall(r"^(\d+)(?:/\d+)? tests? collected", done.stdout, re.M)
     return int(count), [line.removeprefix(MARK) for line in done.stdout.splitlines() if line.startswith(MARK)]
 
 

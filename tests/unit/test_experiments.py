@@ -4,6 +4,7 @@ import pytest
 
 from support.experiments import run_quick
 from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.experiments.correlation import QUICK
 from whenabouts_cloud.experiments.report import Figure, markdown
 from whenabouts_cloud.experiments.simulate import simulate
 from whenabouts_cloud.experiments.workload import MS, RHO_US, arrivals
@@ -80,6 +81,7 @@ def test_the_command_writes_plots_report_and_figures(command):
         assert (folder / f"{key}.png").read_bytes().startswith(b"\x89PNG")
     assert result.stdout == (folder / "report.md").read_text(encoding="utf-8")
     assert result.stdout.count("\n## ") == len(KEYS)
+    assert f"Scaled down: {QUICK.tuples} tuples a file" in result.stdout
     assert "compiling" in result.stderr
     data = command.data()
     assert [figure["key"] for figure in data["figures"]] == KEYS
