@@ -1,8 +1,7 @@
-"""How tests are spread over four workers, how hypothesis draws examples, and which tests wait for a deep run.
+"""How tests are spread over three workers, how hypothesis draws examples, and which tests wait for a deep run.
 
-Tests in real time mostly wait: two workers run them, those of agents and those of boards, one after the other. A third runs
-the tests that share a Spark session, which take longest. The fourth steps back behind these; it begins with the tests that
-share what is compiled for the virtual machines of boards.
+Tests in real time mostly wait: one worker runs them, one after the other, and the others step back behind it. One of these
+runs the tests that share a Spark session, one begins with those that share what is compiled for virtual machines of boards.
 """
 
 import os
@@ -23,20 +22,16 @@ settings.load_profile("build server" if os.environ.get("CI") and not search.SEED
 # Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-AGENTS, BOARDS, SPARK, MACHINES = "agents", "boards", "Spark", "virtual machines"
-IN_FRONT = (AGENTS, BOARDS, SPARK)  # in real time, or longer than all others
-LONGEST_FIRST = (SPARK, AGENTS, BOARDS, MACHINES)
-GROUPS = {"e2e": AGENTS, "simulation": AGENTS, "spark": SPARK, "micropython": MACHINES}  # by folder
-BOARD_FILES = ("test_board_", "test_flash")
-STEP_BACK = 5  # niceness: a third of the share of a process in front that wants the same core
+REAL_TIME, SPARK, MACHINES = "real time", "Spark", "virtual machines"
+LONGEST_FIRST = (SPARK, REAL_TIME, MACHINES)
+GROUPS = {"e2e": REAL_TIME, "simulation": REAL_TIME, "spark": SPARK, "micropython": MACHINES}  # by folder
+STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
 
 
 def group(nodeid: str) -> str:
     """The group of a test; its file if it is in none."""
     path = nodeid.partition("::")[0]
-    *folders, file = path.split("/")
-    found = next((GROUPS[folder] for folder in folders if folder in GROUPS), path)
-    return BOARDS if found == AGENTS and file.startswith(BOARD_FILES) else found
+    return next((GROUPS[folder] for folder in path.split("/") if folder in GROUPS), path)
 
 
 class Grouped(LoadScopeScheduling):
@@ -74,6 +69,6 @@ def pytest_report_header() -> str:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A worker steps back for good with its first test that is in no group in front; those come first where they come."""
-    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) not in IN_FRONT and os.nice(0) == 0:
+    """A worker steps back for good with its first test that is not in real time; those come first where they come."""
+    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) != REAL_TIME and os.nice(0) == 0:
         os.nice(STEP_BACK)
