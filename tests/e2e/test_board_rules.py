@@ -151,7 +151,9 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
             if not state.evidence and state.number
         }
         reads = sorted(
-            e.true_us for e in office.links["rfid"].emitted if moments["rfid"][0] <= e.true_us <= moments["rfid"][-1]
+            e.true_us
+            for e in office.links["rfid"].emitted
+            if not e.damaged and moments["rfid"][0] <= e.true_us <= moments["rfid"][-1]
         )
         for value, true_us in ((True, reads[0]), (False, reads[-1] + LEAVE_MS * 1000)):
             state, t_min, t_max = begun["rfid", value]
