@@ -8,8 +8,9 @@ group is the kernel's input. Repeats share everything with their original, so th
 there.
 
 The middle is taken as floor(t_min / 2) + floor(t_max / 2), which cannot overflow and is at most 1 us off.
-Cost: one pass for the quantiles, one shuffle of the narrow readings. A group is held in memory whole; it is larger than
-wanted where more readings than that lie within twice the reach of the condition, as slabs are never narrower.
+Cost: one shuffle of the narrow readings, and for landings above half of GROUP_READINGS rows a pass for the quantiles before
+it. A group is held in memory whole; it is larger than wanted where more readings than that lie within twice the reach of the
+condition, as slabs are never narrower.
 """
 
 import functools
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 GROUP_READINGS = 200_000  # readings aimed at in one group, which a worker holds in memory whole
+BORDERS = ("slab", "slab_shard", "low", "high", "wide_low", "wide_high")
 MAX_SLABS = 512  # of time in a shard; more would cost more in the comparison with every border than it saves
 
 Slab = tuple[int, int, int]  # shard, and middles [from, to)
@@ -54,7 +56,7 @@ def correlate_landing(
 ) -> "DataFrame":
     """The result of a rule for a landing, with the columns of RESULT.
 
-    Runs a small job at once, to place the slabs; the result itself is lazy like any frame.
+    May run small jobs at once, to place the slabs; the result itself is lazy like any frame.
     """
     rows = correlate_landing_counted(rule, landing, shards, group_readings)
     return rows.where("note is null").drop("note")
@@ -72,9 +74,12 @@ def correlate_landing_counted(
     middle = F.shiftright("t_min", 1) + F.shiftright("t_max", 1)  # an arithmetic shift is the floor of the half
     placed = readings.withColumn("middle", middle).withColumn("shard", shard_of(rule, shards))
     reach, shift = reach_us(rule)
-    slabs = _slabs(placed, reach, group_readings)
-    a = _into_slabs(placed.where("side = 0"), slabs, 0, 0)
-    b = _into_slabs(placed.where("side = 1"), slabs, reach, shift)
+    a, b = placed.where("side = 0"), placed.where("side = 1")
+    if 2 * landing.count() <= group_readings:  # a reading may belong to both streams
+        a, b = _undivided(a), _undivided(b)
+    else:
+        slabs = _slabs(placed, reach, group_readings)
+        a, b = _into_slabs(a, slabs, 0, 0), _into_slabs(b, slabs, reach, shift)
     both = a.groupBy("slab", "shard").cogroup(b.groupBy("slab", "shard"))
     if tell is None:
         return both.applyInArrow(functools.partial(_group, rule), OUTPUT)
@@ -104,6 +109,11 @@ def _slabs(placed: "DataFrame", reach: int, group_readings: int) -> list[Slab]:
     return slabs
 
 
+def _undivided(side: "DataFrame") -> "DataFrame":
+    """A shard as one slab."""
+    return _grouped(side.withColumns({"slab": F.col("shard"), "home": F.lit(True)}))
+
+
 def _into_slabs(side: "DataFrame", slabs: list[Slab], reach: int, shift: int) -> "DataFrame":
     """Each row in every slab of its shard that is at most `reach` from its middle less `shift`; `home` marks one of them."""
 
@@ -115,12 +125,17 @@ def _into_slabs(side: "DataFrame", slabs: list[Slab], reach: int, shift: int) ->
         (n, shard, moved(low, shift), moved(high, shift), moved(low, shift - reach), moved(high, shift + reach))
         for n, (shard, low, high) in enumerate(slabs)
     ]
-    columns = "slab int, slab_shard int, low long, high long, wide_low long, wide_high long"
-    borders = side.sparkSession.createDataFrame(table, columns)
+    columns = [pa.array([row[n] for row in table], pa.int64()) for n in range(len(BORDERS))]
+    # As Arrow; for rows of Python's Spark would start workers of another kind.
+    borders = side.sparkSession.createDataFrame(pa.table(columns, names=BORDERS))
     inside = (F.col("shard") == F.col("slab_shard")) & _between("wide_low", "wide_high")
-    joined = side.join(F.broadcast(borders), inside).withColumn("home", _between("low", "high"))
+    return _grouped(side.join(F.broadcast(borders), inside).withColumn("home", _between("low", "high")))
+
+
+def _grouped(side: "DataFrame") -> "DataFrame":
+    """The columns that a group is given."""
     # Aliases, so that Spark can tell the two sides apart though they come from one frame.
-    return joined.select(*(joined[name].alias(name) for name in ("slab", "shard", "home", *READING.names)))
+    return side.select(*(side[name].alias(name) for name in ("slab", "shard", "home", *READING.names)))
 
 
 def _between(low: str, high: str) -> "Column":
