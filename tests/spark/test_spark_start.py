@@ -1,7 +1,11 @@
 """How Spark is started: Java maps the classes that it needs from an archive instead of loading them one by one."""
 
+import gc
 import os
+import sys
 from pathlib import Path
+
+import pyarrow as pa
 
 from whenabouts_cloud.spark.java import java_home
 from whenabouts_cloud.spark.shared_classes import archive_path, java_options
@@ -30,3 +34,18 @@ def test_the_training_for_the_archive_runs_the_jobs_for_real(spark, tmp_path):
         ] == ["near"]
     assert arguments[-2] == "-cp"
     assert "spark-core" in arguments[-1]
+
+
+def test_workers_are_forked_from_a_process_of_one_thread_that_has_imported_what_jobs_run(spark):
+    """A fork has only the thread that forked: another one might hold a lock at that moment. What is imported is frozen."""
+
+    def look(batches):
+        threads = len(list(Path(f"/proc/{os.getppid()}/task").iterdir()))
+        row = {"threads": threads, "frozen": gc.get_freeze_count(), "numba": "numba" in sys.modules}
+        yield from pa.Table.from_pylist([row for _ in batches]).to_batches()
+
+    frame = spark.range(1).coalesce(1).mapInArrow(look, "threads long, frozen long, numba boolean")
+    [row] = frame.collect()
+    assert row.threads == 1
+    assert row.frozen > 0
+    assert row.numba

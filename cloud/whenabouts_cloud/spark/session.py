@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+WORKERS = "whenabouts_cloud.spark.forked_workers"  # forks the Python workers of this machine
 PACKAGES = ("whenabouts_cloud", "whenabouts_protocol")  # what the Python workers import
 
 
@@ -48,6 +49,8 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
         [*dict.fromkeys(_package_folders(PACKAGES)), *_given(os.environ.get("PYTHONPATH"))]
     )
     settings = _settings(shuffle_partitions, java_options(home))
+    if local:
+        settings["spark.python.daemon.module"] = WORKERS
     if local or urlsplit(master).hostname in ("127.0.0.1", "localhost"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -77,6 +80,8 @@ def _settings(shuffle_partitions: int, java: str) -> dict[str, str]:
         "spark.driver.memory": "1g",  # the rows live in the Python workers; the JVM only moves them
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG_SETTINGS} {java}",
         "spark.ui.enabled": "false",
+        # Else every call that makes a column looks for the line that it came from, which takes longer than the call.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
