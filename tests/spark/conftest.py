@@ -13,7 +13,7 @@ SHARDS = "2"
 @pytest.fixture(scope="session")
 def spark():
     """A local session with two cores and few shuffle partitions."""
-    session = start_session("local[2]", "whenabouts tests", shuffle_partitions=3)
+    session = start_session("local[2]", "whenabouts tests", shuffle_partitions=2)
     yield session
     session.stop()
 

@@ -68,7 +68,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
     """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
     job, rows, rng = rule(name), random_readings(seed=len(name), count=160, span_ms=2000), random.Random(5)
     ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 150 * MS]))
-    groups = [ordered[n * 40 : n * 40 + 40] for n in range(4)]
+    groups = [ordered[n * 54 : n * 54 + 54] for n in range(3)]
     run = make_run(job)
     run.promise(EPOCH_US, 0)
     run.start()

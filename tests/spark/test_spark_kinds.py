@@ -53,9 +53,8 @@ def moved(rows, some):
 def test_spark_and_the_rule_agree_on_which_readings_belong_to_a_stream(spark, pattern):
     """Wildcards, line ends and derived streams, with and without a site."""
     names = [*STREAMS, "shelf/1\n", "shelf/1/2", "$rule/tags", "Shelf/1", "", "shelf.1"]
-    rows = spark.createDataFrame(
-        [(site, name) for site in ("hall", "shop") for name in names], "site string, stream string"
-    )
+    every = [{"site": site, "stream": name} for site in ("hall", "shop") for name in names]
+    rows = spark.createDataFrame(pa.Table.from_pylist(every)).coalesce(1)
     for site in (None, "hall"):
         stream = dataclasses.replace(rule("keyed").a, pattern=pattern, site=site)
         chosen = [tuple(row) for row in rows.where(belongs_to(stream)).collect()]
@@ -91,10 +90,19 @@ def test_a_key_that_all_carry_is_divided_by_time(spark, tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["follows, left", "delay, nearest, offset"])
+STREAMED = {
+    "nearest or none, offset": dataclasses.replace(JOBS["delay, nearest, offset"], kind="left"),
+    **{name: JOBS[name] for name in ("follows, left", "delay, nearest, offset")},
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=[pytest.mark.deep] if x in JOBS else []) for x in STREAMED],
+)
 def test_the_stream_tells_what_the_batch_tells_through_a_restart(spark, tmp_path, name):
     """Unmatched readings and best pairs come out when they are sure, once, and all of them by the end of time."""
-    some, landing, out, counts = JOBS[name], tmp_path / "landing", tmp_path / "out", []
+    some, landing, out, counts = STREAMED[name], tmp_path / "landing", tmp_path / "out", []
     rows = moved(random_readings(seed=12, count=150), some)
     promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US - 10**10), 0, STREAMS)
 
