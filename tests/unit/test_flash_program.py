@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from support.paths import REPOSITORY
 from whenabouts_edge.flash.join import JoinError, joined
+from whenabouts_edge.flash.nodes import walk
 from whenabouts_edge.flash.program import reduced
 from whenabouts_edge.flash.refusals import ProgramError
 
@@ -37,6 +39,14 @@ def alone():
     return 1
 """
 TWO = "from one import LIMIT, used\ndef main():\n    return used('rdm6300', {}), LIMIT\n"
+
+
+def test_every_node_of_a_tree_is_seen():
+    """As Python's own walk gives them, without operators and what is done with a name; by every module of agents."""
+    silent = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+    for path in sorted((REPOSITORY / "edge").rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        assert walk(tree) == [node for node in ast.walk(tree) if not isinstance(node, silent)]
 
 
 def program(tmp_path, used="main()", root="one", **sources):

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from whenabouts_edge.flash.nodes import walk
+
 CONSTANT_NAME = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _SMALL = range(-(1 << 30), 1 << 30)  # what a board keeps in a pointer
 _TEXT_MAX = 10  # a longer text that is no name is an object of its own wherever it stands
-_ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant, ast.Name, ast.expr_context)
+_ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name)
 
 Trees = Mapping[str, ast.Module]
 Constants = dict[str, int | str]
@@ -32,7 +34,7 @@ def put_constants_in_place(trees: Trees) -> None:
     changed = {
         node.attr
         for tree in trees.values()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
     for name, tree in trees.items():
@@ -41,11 +43,11 @@ def put_constants_in_place(trees: Trees) -> None:
 
 def _stored(tree: ast.Module) -> Counter[str]:
     """How often a module gives each name a value."""
-    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and type(node.ctx) is ast.Store)
+    return Counter(node.id for node in walk(tree) if isinstance(node, ast.Name) and type(node.ctx) is ast.Store)
 
 
 def _imports(tree: ast.Module) -> list[ast.ImportFrom]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return [node for node in walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
 def _constants_of(tree: ast.Module, stored: Counter[str], known: Constants) -> Constants:
@@ -56,6 +58,8 @@ def _constants_of(tree: ast.Module, stored: Counter[str], known: Constants) -> C
             continue
         target = node.targets[0]
         names = target.elts if isinstance(target, ast.Tuple) else [target]
+        if not any(isinstance(one, ast.Name) and CONSTANT_NAME.fullmatch(one.id) for one in names):
+            continue
         value = _value(node.value, {**known, **found})
         values = value if isinstance(target, ast.Tuple) and isinstance(value, tuple) else [value]
         for one, number in zip(names, values, strict=False):
@@ -72,9 +76,8 @@ def _value(node: ast.expr, known: Constants) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
         limits = [_value(one, known) for one in node.args]
         return tuple(range(*limits)) if all(type(one) is int for one in limits) else None
-    parts = list(ast.walk(node))
     if not all(
-        isinstance(part, _ARITHMETIC) and (not isinstance(part, ast.Name) or part.id in known) for part in parts
+        isinstance(one, _ARITHMETIC) and (not isinstance(one, ast.Name) or one.id in known) for one in walk(node)
     ):
         return None
     return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}}, dict(known))

@@ -7,10 +7,12 @@ show others but the traceback of an error that nobody catches, which names the f
 import ast
 from collections.abc import Iterator, Mapping
 
+from whenabouts_edge.flash.nodes import walk
+
 
 def drop_error_texts(trees: Mapping[str, ast.Module]) -> None:
     """Make errors without arguments of those that nobody asks for any. The trees are changed."""
-    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    nodes = [node for tree in trees.values() for node in walk(tree)]
     plain = {node.name for node in nodes if isinstance(node, ast.ClassDef) and _is_plain_error(node)}
     named = {name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name for name in _caught(node)}
     for node in nodes:
@@ -25,6 +27,6 @@ def _is_plain_error(node: ast.ClassDef) -> bool:
 
 
 def _caught(node: ast.ExceptHandler) -> Iterator[str]:
-    for one in ast.walk(node.type) if node.type is not None else ():
+    for one in walk(node.type) if node.type is not None else ():
         if isinstance(one, ast.Name):
             yield one.id

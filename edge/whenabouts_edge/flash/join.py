@@ -11,6 +11,7 @@ import builtins
 from collections.abc import Iterator, Mapping
 
 from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash.nodes import walk
 
 Trees = dict[str, ast.Module]
 _BUILTIN = frozenset(dir(builtins))
@@ -31,7 +32,7 @@ def joined(trees: Mapping[str, ast.Module], root: str) -> Trees:
     """
     order = _loaded_in_order(trees, root)
     inside = _together(trees, order, root)
-    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+    for node in (node for tree in trees.values() for node in walk(tree)):
         if isinstance(node, ast.ImportFrom) and node.module in inside:
             node.module = root
     body: list[ast.stmt] = []
@@ -62,7 +63,7 @@ def _loaded_in_order(trees: Mapping[str, ast.Module], root: str) -> list[str]:
         order.append(name)
 
     def load_imports(where: ast.AST) -> None:
-        for node in ast.walk(where):
+        for node in walk(where):
             if isinstance(node, ast.ImportFrom):
                 load(node.module or "")
 
@@ -98,7 +99,7 @@ def _meanings(tree: ast.Module, name: str, trees: Mapping[str, ast.Module]) -> I
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             yield statement.name, name
             continue
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 yield node.name, name
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -114,14 +115,14 @@ def _meanings(tree: ast.Module, name: str, trees: Mapping[str, ast.Module]) -> I
 
 def _depends_on_its_module(tree: ast.Module) -> bool:
     """Whether it asks for its own name or names, or changes a name that others may have imported as it was."""
-    nodes = list(ast.walk(tree))
+    nodes = walk(tree)
     asks = any(isinstance(node, ast.Name) and node.id in _OWN_MEANING for node in nodes)
     return asks or any(isinstance(node, ast.Global) for node in nodes)
 
 
 def _imported_whole(trees: Mapping[str, ast.Module]) -> Iterator[str]:
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.Import):
                 yield from (one.name for one in node.names if one.name in trees)
             elif isinstance(node, ast.ImportFrom):

@@ -6,7 +6,9 @@ program (a parameter, an attribute, a module, a variable of a class), that stand
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
+from whenabouts_edge.flash.nodes import Nodes, parts, walk
 from whenabouts_edge.flash.shorten import PARAMETERS_MAX, bound_by_text, numbered, stored, texts, within_class
 
 Trees = Mapping[str, ast.Module]
@@ -14,11 +16,12 @@ Trees = Mapping[str, ast.Module]
 
 def shorten_modules(trees: Trees, kept: Collection[str]) -> None:
     """Number them in place; kept: names that somebody else looks up."""
-    left = set(kept).union(*map(texts, trees.values()), *(_otherwise(tree, trees) for tree in trees.values()))
+    nodes_of = {name: walk(tree) for name, tree in trees.items()}
+    left = set(kept).union(*map(texts, nodes_of.values()), *(_otherwise(nodes, trees) for nodes in nodes_of.values()))
     made = set[str]().union(*map(_made_by_module, trees.values()))
     made = {name for name in made if name not in left and not name.startswith("__")}
-    places = numbered(made, [_mentioned(tree) & made for tree in trees.values()], PARAMETERS_MAX)
-    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+    places = numbered(made, [_mentioned(nodes) & made for nodes in nodes_of.values()], PARAMETERS_MAX)
+    for node in chain.from_iterable(nodes_of.values()):
         if isinstance(node, ast.Name):
             node.id = places.get(node.id, node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias):
@@ -30,18 +33,16 @@ def _made_by_module(tree: ast.Module) -> set[str]:
     return functions.union(*(stored(one) for one in tree.body if isinstance(one, ast.Assign)))
 
 
-def _mentioned(tree: ast.Module) -> set[str]:
+def _mentioned(nodes: Nodes) -> set[str]:
     """All names that stand in a module, whatever they are there."""
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return found | {
-        node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias)
-    }
+    found = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return found | {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias)}
 
 
-def _otherwise(tree: ast.Module, modules: Collection[str]) -> Iterator[str]:
+def _otherwise(nodes: Nodes, modules: Collection[str]) -> Iterator[str]:
     """Names that mean something else somewhere too, or that are bound by a text."""
-    top = set(map(id, tree.body))
-    for node in ast.walk(tree):
+    top = set(map(id, parts(nodes[0])))
+    for node in nodes:
         yield from bound_by_text(node)
         if isinstance(node, ast.arg):
             yield node.arg
@@ -57,7 +58,7 @@ def _otherwise(tree: ast.Module, modules: Collection[str]) -> Iterator[str]:
             yield from within_class(node)
             if id(node) not in top:
                 yield node.name
-    for statement in tree.body:
+    for statement in parts(nodes[0]):
         if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Assign):
             yield from stored(statement)
 

@@ -29,6 +29,7 @@ from whenabouts_edge.flash.join import joined
 from whenabouts_edge.flash.mentions import drop_unmentioned
 from whenabouts_edge.flash.module_names import shorten_modules
 from whenabouts_edge.flash.modules import left_out
+from whenabouts_edge.flash.nodes import walk
 from whenabouts_edge.flash.refusals import refuse
 from whenabouts_edge.flash.shorten import shorten_attributes
 
@@ -43,7 +44,7 @@ def reduced(
     """The sources of these modules, by name, for an agent with readers of these kinds and these options; what the root loads
     at its start is within the root.
 
-    used: source text all of whose words count as mentioned too. About a second.
+    used: source text all of whose words count as mentioned too. About half a second.
 
     Raises:
         ProgramError: something is looked up by a name that does not stand in the program.
@@ -70,6 +71,10 @@ class _Branches(ast.NodeTransformer):
     def __init__(self, kinds: Collection[str], options: Collection[str]) -> None:
         self._kinds, self._options = kinds, options
 
+    def visit(self, node: ast.AST) -> Any:
+        """Expressions stay as they are."""
+        return node if isinstance(node, ast.expr) else super().visit(node)
+
     def visit_If(self, node: ast.If) -> Any:
         self.generic_visit(node)
         if _is_for_checker(node.test):
@@ -79,7 +84,7 @@ class _Branches(ast.NodeTransformer):
         if not left_out(node.test, self._kinds, self._options):
             return node
         option = _option(node.test)
-        if option is None or not any(isinstance(one, ast.ImportFrom) for part in node.body for one in ast.walk(part)):
+        if option is None or not any(isinstance(one, ast.ImportFrom) for part in node.body for one in walk(part)):
             return node.orelse
         node.body = ast.parse(f"raise ImportError({option!r})").body
         return node
@@ -89,7 +94,7 @@ class _Branches(ast.NodeTransformer):
         return None if isinstance(target, ast.Name) and target.id in ("TYPE_CHECKING", "__all__") else node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        return ast.Assign([node.target], node.value) if node.value else None
+        return ast.copy_location(ast.Assign([node.target], node.value), node) if node.value else None
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.returns = None
@@ -122,7 +127,7 @@ def _is_to_run_it(statement: ast.stmt) -> bool:
 
 def _whole(tree: ast.Module) -> ast.Module:
     """With `pass` where nothing is left."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, _WITH_BODY):
             node.body = node.body or [ast.Pass()]
-    return ast.fix_missing_locations(tree)
+    return tree

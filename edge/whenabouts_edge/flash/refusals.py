@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash.nodes import Nodes, walk
 
 _BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
 _BLIND = ("__import__", "eval", "exec", "globals", "locals", "vars", "dir")
 _BLIND_ATTRIBUTES = ("__dict__", "attrgetter", "methodcaller", "import_module")
 _NUMBER = re.compile(r"_\d+")
 _OPTIONS = "options"
-
-Nodes = list[ast.AST]  # all of a module
 
 
 class ProgramError(FlashError):
@@ -31,7 +30,7 @@ class ProgramError(FlashError):
 
 def refuse(trees: Mapping[str, ast.Module]) -> None:
     """Raise ProgramError for a program that breaks a rule."""
-    nodes_of = {name: list(ast.walk(tree)) for name, tree in trees.items()}
+    nodes_of = {name: walk(tree) for name, tree in trees.items()}
     lists = {name: _lists_of_texts(nodes) for name, nodes in nodes_of.items()}
     for name, nodes in nodes_of.items():
         by_text = _by_text(nodes, lists[name] | _imported(nodes, lists))
@@ -44,6 +43,8 @@ def refuse(trees: Mapping[str, ast.Module]) -> None:
 
 def _fault(node: ast.AST, by_text: set[int], called: set[int]) -> str:
     """What is wrong with one node, "" for nothing."""
+    if isinstance(node, ast.Constant):
+        return ""
     if any(_NUMBER.fullmatch(name) for name in _own_names(node)):
         return f"`{ast.unparse(node)[:40]}`, expected no name that is a number"
     if isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names):
@@ -82,7 +83,7 @@ def _by_text(nodes: Nodes, lists: set[str]) -> set[int]:
         for loop in getattr(node, "generators", ()):
             source = loop.iter.attr if isinstance(loop.iter, ast.Attribute) else getattr(loop.iter, "id", "")
             if isinstance(loop.target, ast.Name) and source in lists:
-                uses = (one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == loop.target.id)
+                uses = (one for one in walk(node) if isinstance(one, ast.Name) and one.id == loop.target.id)
                 found |= set(map(id, uses))
     return found
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from whenabouts_edge.flash.nodes import Nodes, parts, walk
 from whenabouts_edge.flash.refusals import ProgramError
 
 PARAMETERS_MAX = 16  # of a function and those around it; names of modules are numbered from here on
@@ -22,12 +23,13 @@ Trees = Mapping[str, ast.Module]
 
 def shorten_attributes(trees: Trees, kept: Collection[str]) -> None:
     """Number parameters and private attributes in place; kept: names that somebody else looks up."""
-    named = {"self", *kept}.union(*map(texts, trees.values()))
-    places = _short_attributes(trees, named)
-    for tree in trees.values():
-        _Parameters(named | set(bound_otherwise(tree))).visit(tree)
-        methods = set(map(id, _methods(tree)))
-        for node in ast.walk(tree):
+    nodes_of = {name: walk(tree) for name, tree in trees.items()}
+    named = {"self", *kept}.union(*map(texts, nodes_of.values()))
+    places = _short_attributes(nodes_of, named)
+    for name, tree in trees.items():
+        _Parameters(named | set(bound_otherwise(nodes_of[name]))).visit(tree)
+        methods = set(map(id, _methods(nodes_of[name])))
+        for node in nodes_of[name]:
             if isinstance(node, ast.Attribute):
                 node.attr = places.get(node.attr, node.attr)
             elif id(node) in methods:
@@ -43,9 +45,9 @@ def numbered(names: Collection[str], groups: Collection[Collection[str]], first:
     return {name: f"_{place}" for name, place in places.items()}
 
 
-def bound_otherwise(tree: ast.Module) -> Iterator[str]:
+def bound_otherwise(nodes: Nodes) -> Iterator[str]:
     """Names that something else than an assignment or a parameter binds, and those that a class may hide."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
             if isinstance(node, ast.ClassDef):
@@ -59,10 +61,10 @@ def bound_otherwise(tree: ast.Module) -> Iterator[str]:
 def within_class(node: ast.ClassDef) -> Iterator[str]:
     """Names that are looked up while the class is made, where its methods hide others."""
     for statement in node.body:
-        parts: list[ast.AST | None] = [statement]
+        outside: list[ast.AST | None] = [statement]
         if isinstance(statement, ast.FunctionDef):
-            parts = [*statement.decorator_list, *statement.args.defaults, *statement.args.kw_defaults]
-        yield from (one.id for part in parts if part for one in ast.walk(part) if isinstance(one, ast.Name))
+            outside = [*statement.decorator_list, *statement.args.defaults, *statement.args.kw_defaults]
+        yield from (one.id for part in outside if part for one in walk(part) if isinstance(one, ast.Name))
 
 
 def bound_by_text(node: ast.AST) -> Iterator[str]:
@@ -75,16 +77,17 @@ def bound_by_text(node: ast.AST) -> Iterator[str]:
         yield from (one.arg for one in (*node.kwonlyargs, node.vararg, node.kwarg) if one)
 
 
-def _short_attributes(trees: Trees, left: Collection[str]) -> dict[str, str]:
+def _short_attributes(nodes_of: Mapping[str, Nodes], left: Collection[str]) -> dict[str, str]:
     """Private methods, and attributes that are set on objects; the same number for those that no object has both of."""
     defined = set[str]()
-    for tree in trees.values():
-        defined |= {node.name for node in _methods(tree)} | set(_set_on_objects(tree))
+    for nodes in nodes_of.values():
+        defined |= {node.name for node in _methods(nodes)} | {node.attr for node in _set_attributes(nodes)}
     defined = {name for name in defined if name.startswith("_") and not name.startswith("__") and name not in left}
-    defined -= set[str]().union(*map(_of_classes, trees.values()), *_asked_of_modules(trees))
-    from_outside = set[str]().union(*map(_set_from_outside, trees.values()))
-    within = {name: _attributes(tree) | from_outside for name, tree in trees.items()}
-    groups = [_with_bases(name, trees, within) & defined for name in trees]
+    defined -= set[str]().union(*map(_of_classes, nodes_of.values()), *_asked_of_modules(nodes_of))
+    from_outside = set[str]().union(*map(_set_from_outside, nodes_of.values()))
+    within = {name: _attributes(nodes) | from_outside for name, nodes in nodes_of.items()}
+    bases = {name: set(_modules_of_bases(nodes, nodes_of)) for name, nodes in nodes_of.items()}
+    groups = [_with_bases(name, bases, within) & defined for name in nodes_of]
     return numbered(defined, groups, 0)
 
 
@@ -126,85 +129,81 @@ class _Parameters(ast.NodeTransformer):
         return node
 
 
-def _methods(tree: ast.Module) -> list[ast.FunctionDef]:
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    return [one for node in classes for one in ast.walk(node) if isinstance(one, ast.FunctionDef) and one in node.body]
+def _classes(nodes: Nodes) -> list[ast.ClassDef]:
+    return [node for node in nodes if isinstance(node, ast.ClassDef)]
 
 
-def _asked_of_modules(trees: Trees) -> Iterator[set[str]]:
+def _methods(nodes: Nodes) -> list[ast.FunctionDef]:
+    return [one for node in _classes(nodes) for one in node.body if isinstance(one, ast.FunctionDef)]
+
+
+def _asked_of_modules(nodes_of: Mapping[str, Nodes]) -> Iterator[set[str]]:
     """The names of those modules of ours that another imports as a whole."""
-    for tree in trees.values():
-        for node in ast.walk(tree):
+    for nodes in nodes_of.values():
+        for node in nodes:
             if isinstance(node, ast.Import):
                 whole = [one.name for one in node.names]
             elif isinstance(node, ast.ImportFrom):
                 whole = [f"{node.module}.{one.name}" for one in node.names]
             else:
                 continue
-            for name in set(whole) & set(trees):
-                body = trees[name].body
+            for name in nodes_of.keys() & whole:
+                body = parts(nodes_of[name][0])
                 functions = {one.name for one in body if isinstance(one, ast.FunctionDef | ast.ClassDef)}
                 yield functions.union(*map(stored, body), *map(_bound_by_import, body))
 
 
-def _bound_by_import(statement: ast.stmt) -> set[str]:
+def _bound_by_import(statement: ast.AST) -> set[str]:
     if not isinstance(statement, ast.Import | ast.ImportFrom):
         return set()
     return {one.asname or one.name for one in statement.names}
 
 
-def _set_from_outside(tree: ast.Module) -> Iterator[str]:
+def _set_attributes(nodes: Nodes) -> list[ast.Attribute]:
+    return [node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+
+
+def _set_from_outside(nodes: Nodes) -> set[str]:
     """Attributes that are set on another object than the one whose method it is: nobody knows which has them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) != "self":
-            yield node.attr
+    return {node.attr for node in _set_attributes(nodes) if getattr(node.value, "id", "") != "self"}
 
 
-def _of_classes(tree: ast.Module) -> set[str]:
+def _of_classes(nodes: Nodes) -> set[str]:
     """What classes give their objects without a method."""
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    kept = [one for node in classes for one in node.body if not isinstance(one, ast.FunctionDef)]
+    kept = [one for node in _classes(nodes) for one in node.body if not isinstance(one, ast.FunctionDef)]
     return set[str]().union(*map(stored, kept))
-
-
-def _set_on_objects(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
 
 
 def stored(tree: ast.AST) -> set[str]:
     """Names that get a value."""
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _attributes(tree: ast.Module) -> set[str]:
+def _attributes(nodes: Nodes) -> set[str]:
     """Attributes that a module uses, and its methods."""
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    return used | {node.name for node in _methods(tree)}
+    used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return used | {node.name for node in _methods(nodes)}
 
 
-def texts(tree: ast.Module) -> set[str]:
+def texts(nodes: Nodes) -> set[str]:
     """Names in calls, and texts."""
-    keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg}
-    return keywords | {
-        str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    keywords = {node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg}
+    return keywords | {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
-def _with_bases(name: str, trees: Trees, within: Mapping[str, set[str]]) -> set[str]:
+def _modules_of_bases(nodes: Nodes, modules: Collection[str]) -> Iterator[str]:
+    """Those of these modules that bases of its classes are imported from."""
+    bases = {base.id for node in _classes(nodes) for base in node.bases if isinstance(base, ast.Name)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module in modules and bases & {alias.name for alias in node.names}:
+            yield node.module
+
+
+def _with_bases(name: str, bases: Mapping[str, set[str]], within: Mapping[str, set[str]]) -> set[str]:
     """The attributes of a module, and of those that its classes' bases come from."""
     found, waiting = set[str](), [name]
     while waiting:
         module = waiting.pop()
         found |= within[module]
-        bases = {base.id for node in ast.walk(trees[module]) if isinstance(node, ast.ClassDef) for base in node.bases
-                 if isinstance(base, ast.Name)}  # fmt: skip
-        waiting += [
-            node.module or ""
-            for node in ast.walk(trees[module])
-            if isinstance(node, ast.ImportFrom)
-            and node.module in trees
-            and bases & {alias.name for alias in node.names}
-        ]
+        waiting += bases[module]
     return found
