@@ -18,10 +18,11 @@ from support.paths import REPOSITORY
 from whenabouts_edge.flash import device as device_module
 from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.boards import board as kind
-from whenabouts_edge.flash.command import flash_command
+from whenabouts_edge.flash.command import flash_command, provision_command
 from whenabouts_edge.flash.device import Device
 from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.job import Job
+from whenabouts_edge.flash.modules import needed, place
 from whenabouts_edge.flash.provision import Provisioned, provision
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.broker import running_broker
@@ -70,10 +71,24 @@ def once_flashed(tmp_path_factory):
 
 
 @pytest.fixture
-def board(tmp_path, once_flashed):
+def flash(tmp_path, once_flashed, broker):
+    """A flash that was flashed before, as for this broker."""
+    folder = tmp_path / "flash"
+    shutil.copytree(once_flashed, folder)
+    configured(folder, broker={**json.loads((folder / "board.json").read_text())["broker"], "port": broker.port})
+    return folder
+
+
+def configured(flash, **more):
+    """Let its configuration have these keys, and no other difference."""
+    path = flash / "board.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **more}, sort_keys=True))
+
+
+@pytest.fixture
+def board(flash):
     """A board that runs what was flashed before."""
-    shutil.copytree(once_flashed, tmp_path / "flash")
-    with NodeBoard(tmp_path / "flash") as made:
+    with NodeBoard(flash) as made:
         yield made
 
 
@@ -152,12 +167,13 @@ def test_a_flash_that_is_killed_goes_on_and_the_board_reads_and_publishes(tmp_pa
 @pytest.mark.deep
 def test_flashing_again_copies_nothing_and_a_change_only_itself(board, config):
     """The second time the board only restarts; then the configuration differs, and a source lies before its module."""
+    config.write_text(config.read_text().replace("every_ms = 300", "every_ms = 250"))
     first = flashed(board, config)
     assert [step["path"] for step in first["steps"] if step["verb"] == "copy"] == ["/board.json", "/main.py"]
     second = flashed(board, config)
     assert (second["copied"], second["build"]) == (0, first["build"])
     assert second["beat"]["boot"] != first["beat"]["boot"]
-    config.write_text(config.read_text().replace("every_ms = 300", "every_ms = 200"))
+    config.write_text(config.read_text().replace("every_ms = 250", "every_ms = 200"))
     stale = board.flash / "lib/whenabouts_edge/board/run.py"
     stale.write_text("raise SystemExit\n")
     third = flashed(board, config)
@@ -172,13 +188,14 @@ def test_flashing_again_copies_nothing_and_a_change_only_itself(board, config):
 
 def test_a_dry_run_changes_nothing_and_lets_the_board_run_on(board, config, broker):
     """It names what would be copied, and a board that ran beats again after it, as another boot."""
-    before = flashed(board, config)
     files = contents(board)
     config.write_text(config.read_text().replace("every_ms = 300", "every_ms = 400"))
     with witness(broker.port) as seen:
+        seen.wait("a beat", seen.beats)
+        before = seen.beats()[0].boot
         told = flashed(board, config, "--dry-run")
         assert [step["path"] for step in told["steps"] if step["verb"] == "copy"] == ["/board.json", "/main.py"]
-        seen.wait("another boot", lambda: any(beat.boot != before["beat"]["boot"] for beat in seen.beats()))
+        seen.wait("another boot", lambda: any(beat.boot != before for beat in seen.beats()))
     assert contents(board) == files
 
 
@@ -190,16 +207,14 @@ def contents(board):
 SLOW_S = 4
 
 
-def test_no_watchdog_bites_while_a_board_is_flashed(tmp_path, board, config, broker, monkeypatch):
+def test_no_watchdog_bites_while_a_board_is_flashed(flash, config, broker, monkeypatch):
     """Its agent runs with a watchdog of 2 s; to look at the board takes twice as long.
 
     agent     runs, feeds |          nobody feeds           | runs again
     watchdog  2 s ........| a reset ends it, none begins it | 2 s .....
     """
+    configured(flash, watchdog_s=2)
     values = provision(config.read_text(), kind("simulated"), {}, lambda path: b"").config
-    config = tmp_path / "board.json"
-    config.write_text(json.dumps({**values, "watchdog_s": 2}))
-    first = flashed(board, config)
     look = Device.look
 
     def slowly(self):
@@ -208,10 +223,13 @@ def test_no_watchdog_bites_while_a_board_is_flashed(tmp_path, board, config, bro
 
     monkeypatch.setattr(Device, "look", slowly)
     made = Provisioned({**values, "watchdog_s": 2, "beat_ms": 500})
-    told = Job(board.port, kind("simulated"), made, int(WAIT_S), print).flash()
+    with NodeBoard(flash) as board, witness(broker.port) as seen:
+        seen.wait("a beat", seen.beats)
+        first = seen.beats()[0].boot
+        told = Job(board.port, kind("simulated"), made, int(WAIT_S), print).flash()
     assert told["copied"] == 2
-    assert told["beat"]["boot"] > first["beat"]["boot"]
-    assert not (board.flash / "hold").exists()
+    assert told["beat"]["boot"] > first
+    assert not (flash / "hold").exists()
 
 
 @pytest.mark.deep
@@ -251,11 +269,8 @@ def test_a_file_that_the_flash_holds_otherwise_is_found(board, config, monkeypat
 def test_a_main_program_that_ends_says_why(board, config, tmp_path):
     """A folder for readings that cannot be made: what the board printed is what is told."""
     provisioned = tmp_path / "board.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "whenabouts_edge.cli", "provision", "--config", str(config), "--board", "simulated",
-         "--out", str(provisioned)],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+    words_given = ["--config", str(config), "--board", "simulated", "--out", str(provisioned)]
+    done = CliRunner().invoke(provision_command, words_given, catch_exceptions=False)
     assert "bench/gw" in done.stdout
     values = json.loads(provisioned.read_text())
     values["ring"]["folder"] = "/no/such/folder"
@@ -294,16 +309,28 @@ def test_a_beat_that_does_not_come_is_told_with_what_to_look_at(board, broker):
         arrival.wait(board.port, arrival.before(), 1)
 
 
-def test_the_package_for_mip_installs_and_loads(tmp_path):
+def needed_by_one_reader():
+    """The package of this checkout without modules that this reader does without."""
+    package = json.loads((REPOSITORY / "package.json").read_text())
+    places = {place(name, path, ".py") for name, path in needed(["whenabouts_edge.reader"], ["pn532"], []).items()}
+    return {**package, "urls": [url for url in package["urls"] if url[0] in places]}
+
+
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["one reader", "whole"])
+def test_the_package_for_mip_installs_and_loads(tmp_path, whole):
     """MicroPython's own installer, from this checkout: the modules are found and imported on the board."""
+    for name in ("edge", "hardware", "protocol"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    package = json.loads((REPOSITORY / "package.json").read_text()) if whole else needed_by_one_reader()
+    (tmp_path / "package.json").write_text(json.dumps(package))
     with NodeBoard(tmp_path / "flash") as board:
-        install_by_mip(board)
+        install_by_mip(board, tmp_path)
 
 
-def install_by_mip(board):
+def install_by_mip(board, folder):
     mpremote = [sys.executable, "-m", "mpremote", "connect", board.port]
     subprocess.run(
-        [*mpremote, "mip", "install", "./package.json"], cwd=REPOSITORY, check=True, timeout=180, capture_output=True
+        [*mpremote, "mip", "install", "./package.json"], cwd=folder, check=True, timeout=180, capture_output=True
     )
     code = "from whenabouts_edge.reader import ReaderSession as R; print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
     done = subprocess.run([*mpremote, "exec", code], capture_output=True, text=True, check=False, timeout=60)

@@ -1,9 +1,10 @@
 """Batches that a board writes straight from drafts: the bytes that readings made of them would give, or none."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
 from whenabouts_edge.board.batch import Batches, Buffer
 from whenabouts_edge.draft import Draft
 from whenabouts_protocol import Reading, WireError, decode_batch, encode_batch
@@ -52,6 +53,7 @@ def reference(batch, first_seq):
     return message if len(message) <= BYTES_MAX else None
 
 
+@settings(max_examples=examples(200))
 @given(st.lists(drafts(), min_size=1, max_size=12), st.sampled_from([0, 5, 1 << 33]))
 def test_the_bytes_are_those_of_the_readings(batch, first_seq):
     """At every prefix, and one by one, with one buffer for all of them."""

@@ -1,10 +1,11 @@
 """The ring of a board, cut at every byte of every write: nothing durable is lost, nothing invented, no boot comes twice."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.board_flash import TORN, CutFlash, PowerCut
+from support.search import examples
 from whenabouts_edge.board import ring as ring_module
 from whenabouts_edge.board.ring import Ring
 
@@ -110,6 +111,7 @@ def test_without_cuts_all_that_waits_is_there(script):
     life.check()
 
 
+@settings(max_examples=examples(150))
 @given(scripts, st.sampled_from(TORN), st.data())
 def test_a_cut_at_every_byte_of_every_write_loses_nothing(script, torn, data):
     """

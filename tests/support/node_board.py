@@ -42,7 +42,7 @@ class Console:
             left = until - time.monotonic()
             if left <= 0:
                 raise AssertionError(f"{what}: not within {timeout_s} s\n{self.text}\n{self._board.complaint}")
-            if select.select([self._file], [], [], min(left, 1.0))[0]:
+            if select.select([self._file], [], [], min(left, 0.1))[0]:
                 self.text += os.read(self._file, 65536).decode(errors="replace")
             elif not self._board.pid or self._board.wait(0):
                 raise AssertionError(f"{what}: the board ended\n{self.text}\n{self._board.complaint}")

@@ -226,7 +226,7 @@ def test_the_same_sources_give_the_same_bytes():
             [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
             capture_output=True, text=True, timeout=120, check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }  # fmt: skip
     assert len(told) == 1
     assert "whenabouts_edge.board.run" in told.pop()

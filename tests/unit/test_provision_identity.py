@@ -9,6 +9,7 @@ import pytest
 
 from support.tls_broker import make_certificates, tls_broker
 from unit.test_provision import FINE, made, mistakes
+from whenabouts_edge.flash import arrival as arrival_module
 from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.identity import show
@@ -64,8 +65,9 @@ def test_of_several_certificates_the_first_goes_along(certified):
     )
 
 
-def test_who_waits_for_the_beat_shows_what_the_board_shows(tmp_path):
+def test_who_waits_for_the_beat_shows_what_the_board_shows(tmp_path, monkeypatch):
     """A broker that lets in nobody else; without a certificate it hangs up."""
+    monkeypatch.setattr(arrival_module, "CONNECT_S", 3)
     with tls_broker(tmp_path) as broker:
         values = {"site": "s", "gateway": "g", "build": "b", "broker": {"host": "localhost", "port": broker.mutual}}
         ca, identity = broker.ca.read_bytes(), broker.cert.read_bytes() + broker.key.read_bytes()
