@@ -10,6 +10,7 @@ from support.micropython import run_on_board
 
 SCRIPT = Path(__file__).parent / "board_agent.py"
 SEEDS = range(1, 13)
+ON_THE_VM = range(1, 5)
 LEARNED_US = 20_000  # above twice the bound of the simulated time server
 
 
@@ -30,9 +31,8 @@ def lives():
 
 def test_the_vm_says_the_same(lives):
     """Every reading, every beat, every status of four lives."""
-    seeds = [1, 2, 3, 4]
-    found = run_on_board(SCRIPT, *[str(seed) for seed in seeds], heap="272k").splitlines()
-    assert [json.loads(line) for line in found] == [row for seed in seeds for row in lives[seed]]
+    found = run_on_board(SCRIPT, *map(str, ON_THE_VM), heap="272k").splitlines()
+    assert [json.loads(line) for line in found] == [row for seed in ON_THE_VM for row in lives[seed]]
 
 
 def readings(rows):

@@ -7,8 +7,10 @@ import importlib.util
 import json
 from pathlib import Path
 
+import pytest
+
 from support.node_board import run_on_node
-from support.search import seeds
+from support.search import SEED, seeds
 
 HERE = Path(__file__).parent
 
@@ -36,6 +38,7 @@ def decoded(cases, folder):
 
 
 hardware._on_board = decoded
+agent.SEEDS = agent.ON_THE_VM = range(1, 5 if SEED else 3)  # of the twelve lives, those that run on the VM
 lives = agent.lives
 test_the_agent_says_the_same = agent.test_the_vm_says_the_same
 test_the_clock_counts_the_same = cores.test_the_clock_of_a_board_counts_there_as_here
@@ -44,7 +47,7 @@ test_rules_derive_the_same = eager.test_the_rules_of_a_gateway_derive_the_same_o
 test_golden_rules_are_the_same = eager.test_golden_rules_are_the_same_on_the_board
 test_a_busy_rule_fits = eager.test_a_busy_rule_fits_a_board
 test_groups_make_the_same_states = group.test_what_a_gateway_is_given_makes_the_same_states_on_the_board
-test_a_large_group_fits = group.test_a_large_group_fits_a_board
+test_a_large_group_fits = pytest.mark.deep(group.test_a_large_group_fits_a_board)  # nine members are below
 test_a_group_of_nine_fits = group.test_a_group_of_nine_takes_a_tenth_of_a_boards_heap
 test_probabilities_are_equal = protocol.test_probabilities_are_equal
 test_messages_round_trip = protocol.test_readings_and_messages_round_trip
