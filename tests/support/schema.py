@@ -2,7 +2,7 @@
 
 pycddl runs in the process. It counts the elements of an array wrongly when one of several may repeat, so the one rule that
 needs that, `attr_row`, is unrolled into one alternative for each number of attributes before pycddl sees it.
-zcbor reads the file as it is, in a virtual environment of its own (protocol/zcbor-requirements.txt).
+zcbor reads the file as it is, in a process of a virtual environment of its own (protocol/zcbor-requirements.txt).
 """
 
 import os
@@ -42,31 +42,37 @@ def pycddl_accepts(rule: str, data: bytes) -> bool:
     return True
 
 
-def zcbor_command() -> str:
-    """The program zcbor: WHENABOUTS_ZCBOR, else the one in `.venv-zcbor` of the checkout.
+def zcbor_python() -> str:
+    """The Python beside the program zcbor: that of WHENABOUTS_ZCBOR, else that in `.venv-zcbor` of the checkout.
 
     Raises:
         FileNotFoundError: it is not there; a test that needs it must fail, not pass unseen.
     """
-    command = os.environ.get("WHENABOUTS_ZCBOR") or str(REPOSITORY / ".venv-zcbor" / "bin" / "zcbor")
-    if not Path(command).exists():
+    command = Path(os.environ.get("WHENABOUTS_ZCBOR") or REPOSITORY / ".venv-zcbor" / "bin" / "zcbor")
+    if not command.exists():
         raise FileNotFoundError(
             f"zcbor: found nothing at {command}, expected the program; install protocol/zcbor-requirements.txt into a "
-            "virtual environment .venv-zcbor of the checkout or name the program with WHENABOUTS_ZCBOR"
+            "virtual environment .venv-zcbor of the checkout or name the program of another with WHENABOUTS_ZCBOR"
         )
-    return command
+    return str(command.with_name("python"))
+
+
+@cache
+def _zcbor() -> "subprocess.Popen[str]":
+    """One process for all questions: it ends with its input, which ends with this process."""
+    answers = Path(__file__).with_name("zcbor_answers.py")
+    return subprocess.Popen(
+        [zcbor_python(), str(answers), str(SCHEMA)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def zcbor_accepts(rule: str, data: bytes) -> bool:
     """Whether zcbor finds data to be of the rule. A failure of another kind is an AssertionError."""
-    done = subprocess.run(
-        [zcbor_command(), "validate", "-c", str(SCHEMA), "-t", rule, "-i", "-", "--input-as", "cbor"],
-        input=data,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    report = done.stderr.decode(errors="replace")
-    refused = "CddlValidationError" in report
-    assert done.returncode == 0 or refused, f"zcbor failed on {data.hex()}:\n{report}"
-    return done.returncode == 0
+    process = _zcbor()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{rule} {data.hex()}\n")
+    process.stdin.flush()
+    answer = process.stdout.readline().strip()
+    assert answer in ("accepted", "refused"), f"zcbor failed on {data.hex()}: {answer or 'it ended'}"
+    return answer == "accepted"
