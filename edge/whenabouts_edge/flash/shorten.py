@@ -194,8 +194,8 @@ def texts(nodes: Nodes) -> set[str]:
 def _modules_of_bases(nodes: Nodes, modules: Collection[str]) -> Iterator[str]:
     """Those of these modules that bases of its classes are imported from."""
     bases = {base.id for node in _classes(nodes) for base in node.bases if isinstance(base, ast.Name)}
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module in modules and bases & {alias.name for alias in node.names}:
+    for node in (one for one in nodes if isinstance(one, ast.ImportFrom)):
+        if node.module and node.module in modules and bases & {alias.name for alias in node.names}:
             yield node.module
 
 
