@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from whenabouts_cloud.cep.expressions import FIELDS, split_column
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
     from whenabouts_cloud.cep.causal import Clocks
     from whenabouts_cloud.cep.explanation import Explanation, Seen
 
@@ -83,6 +83,8 @@ def read_rows(landing: Path, rule: CepRule, key: str, time_us: int) -> tuple[lis
     Raises:
         click.ClickException: a file of the landing cannot be read.
     """
+    import pyarrow.dataset as ds  # loads pandas, which no other command needs to start
+
     reach = 2 * rule.pattern.window_us + rule.longest_us + max(abs(s.offset_us) for s in rule.streams)
     first, last = max(time_us - reach, -INT64_MAX), min(time_us + reach, INT64_MAX)
     wanted = (ds.field("t_max") >= first) & (ds.field("t_min") <= last)
@@ -94,7 +96,9 @@ def read_rows(landing: Path, rule: CepRule, key: str, time_us: int) -> tuple[lis
     return kept, len(rows[:MAX_ROWS]) - len(once), len(rows) > MAX_ROWS
 
 
-def _read(landing: Path, wanted: ds.Expression, limit: int) -> pa.Table:
+def _read(landing: Path, wanted: "ds.Expression", limit: int) -> pa.Table:
+    import pyarrow.dataset as ds
+
     try:
         # Names that begin with "_" or "." are passed over: promises, dead letters, files that are being written.
         return ds.dataset(landing, schema=READ, format="parquet").scanner(filter=wanted).head(limit)
@@ -110,6 +114,9 @@ def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
     Raises:
         click.ClickException: a file of the landing cannot be read, or more than MAX_ROWS readings tell views.
     """
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
     from whenabouts_cloud.cep.views import MARK, Views, runs_of
 
     boots = sorted({row["boot"] for row in rows})

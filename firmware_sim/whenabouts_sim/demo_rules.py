@@ -6,7 +6,6 @@
 from fractions import Fraction
 
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_cloud.warm import warm_rules
 from whenabouts_sim.posts import Post, rule_text
 from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF
 from whenabouts_sim.thefts import TheftRule
@@ -47,4 +46,6 @@ def more_rules() -> str:
 
 
 if __name__ == "__main__":
+    from whenabouts_cloud.warm import warm_rules  # loads numba, which the demonstration does not need
+
     warm_rules(parse_rules(more_rules()))

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import pyarrow.dataset as ds
-
 from whenabouts_protocol.group_state import EVIDENCE
 from whenabouts_sim.broker import RunningBroker
 from whenabouts_sim.clocks import GatewayClock, SimClock
@@ -239,6 +237,8 @@ class Stack:
 
     def landed_count(self) -> int:
         """Rows of the landing that are sightings, repeats included."""
+        import pyarrow.dataset as ds
+
         sightings = ds.field("kind") == "tag"
         return int(_dataset(self.landing).count_rows(filter=sightings)) if self._files(self.landing) else 0
 
@@ -286,6 +286,8 @@ class Stack:
 
 
 def _dataset(folder: Path) -> Any:
+    import pyarrow.dataset as ds  # loads pandas: half a second, and only some runs look at what has landed
+
     return ds.dataset(folder, format="parquet")
 
 
