@@ -4,7 +4,9 @@ Tests in real time mostly wait: one worker runs them, one after the other, and t
 runs the tests that share a Spark session, one begins with those that share what is compiled for virtual machines of boards.
 """
 
+import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -49,6 +51,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
     """Called by xdist."""
     config.option.loadscopereorder = False  # the order is that of the tests
     return Grouped(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is loaded and collected stays to the end: no search for garbage goes through it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

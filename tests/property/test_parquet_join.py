@@ -2,7 +2,6 @@
 
 import io
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -43,6 +42,8 @@ def joined(paths):
 @given(files=FILES, options=st.fixed_dictionaries(WRITING))
 def test_a_join_is_its_parts_one_after_the_other(tmp_path_factory, files, options):
     """Rows, row groups and their statistics, with and without dictionaries; another reader finds the same rows."""
+    import duckdb  # not loaded by those who only collect tests
+
     paths = written(tmp_path_factory.mktemp("join"), files, **options)
     found, parts = pq.ParquetFile(joined(paths)), [pq.ParquetFile(path) for path in paths]
     assert found.read().equals(pa.concat_tables(part.read() for part in parts))
