@@ -214,7 +214,7 @@ def test_names_of_the_package_are_those_of_its_modules():
 
 
 def test_the_command_line_starts_without_numba():
-    """Help, rule checks and the ingest need none, and no pandas; loading one of them takes half a second and more."""
+    """Help and rule checks need none, and no pandas; loading one of them takes half a second and more."""
     code = "import sys, whenabouts_cloud.cli; print({'numba', 'pandas'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "set()"
