@@ -199,7 +199,7 @@ def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monk
     monkeypatch.setattr(bridge_module, "MAX_RECENT", 100)
 
     def traffic(start: int) -> None:
-        for number in range(start, start + 300):
+        for number in range(start, start + 120):
             bridge.take(at("g1"), batch("g1", 0, 10 * number, 20), number)
             bridge.take(at("g1"), encode_batch([reading("g1", 0, 10 * number, value="other")]), number)
             bridge.take(at("g1"), bytes(3000), number)
@@ -212,9 +212,9 @@ def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monk
 
     traffic(0)
     tracemalloc.start()
-    traffic(300)
+    traffic(120)
     before, _ = tracemalloc.get_traced_memory()
-    traffic(600)
+    traffic(240)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 100_000
