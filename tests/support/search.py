@@ -1,6 +1,6 @@
 """How far searches go: a share of their examples in `make test`, all of them and more in `make test-deep`.
 
-A test states the number that finds what it is for with good odds. The quick run draws a fifth of it, the deep run three
+A test states the number that finds what it is for with good odds. The quick run draws an eighth of it, the deep run three
 times the number, from the seed that it prints. Tests under the marker `deep` run in the deep run alone.
 """
 
@@ -8,7 +8,7 @@ import os
 from random import Random
 
 SEED = os.environ.get("WHENABOUTS_DEEP", "")  # the seed of a deep run; empty in a quick one
-QUICK_SHARE = 5
+QUICK_SHARE = 8
 QUICK_MIN = 5
 DEEP_TIMES = 3
 
