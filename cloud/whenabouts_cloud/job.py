@@ -38,13 +38,20 @@ class _Seconds(click.ParamType[float]):
         return seconds
 
 
+def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
+    """Spark's processes need not have the working folder of this one."""
+    return value.absolute()
+
+
 def job_options(unit: str) -> Callable[[Command], Command]:
     """The options of a command whose results are called so, as parameters of `Options` and rule_file."""
     path = click.Path(path_type=Path)
     options = [
-        click.option("--landing", required=True, type=path, help="Folder the ingest lands readings in."),
+        click.option(
+            "--landing", required=True, type=path, callback=_absolute, help="Folder the ingest lands readings in."
+        ),
         click.option("--rule", "rule_file", required=True, type=path, help="File with streams and rules."),
-        click.option("--out", required=True, type=path, help=f"Folder for the {unit}, as Parquet."),
+        click.option("--out", required=True, type=path, callback=_absolute, help=f"Folder for the {unit}, as Parquet."),
         click.option(
             "--once", is_flag=True, help="Work on what has landed and end, replacing an earlier result of the rule."
         ),

@@ -1,19 +1,37 @@
-"""Runs the commands of lessons in docs/examples as a reader would type them: in one shell, from the checkout on."""
+"""Runs the commands of lessons in docs/examples as a reader would type them: in one shell, from the checkout on.
 
+The shell finds a `whenabouts-cloud` that hands its words to this process: there the command runs, with the Spark session
+that is already here if there is one. A Python and a Spark for each would cost more than what they do.
+"""
+
+import contextlib
+import json
 import os
 import re
+import select
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.paths import REPOSITORY
+from click.testing import CliRunner
 
-EXAMPLES = REPOSITORY / "docs" / "examples"
-COMMAND = """#!{python}
+from support.paths import REPOSITORY
 from whenabouts_cloud.cli import main
 
-main()
+EXAMPLES = REPOSITORY / "docs" / "examples"
+COMMAND = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as here:
+    here.connect({address!r})
+    here.sendall(json.dumps([os.getcwd(), sys.argv[1:]]).encode())
+    here.shutdown(socket.SHUT_WR)
+    code, printed, told = json.load(here.makefile())
+sys.stderr.write(told)
+sys.stdout.write(printed)
+sys.exit(code)
 """
 DONE = "-- this step is done:"
 
@@ -49,29 +67,56 @@ def repeat(folder: Path, lesson: str, **places: Path) -> int:
     """
     typed = list(steps(lesson))
     script = "".join(f"{command}\nstep=$?; echo '{DONE}' $step; test $step = 0 || exit 1\n" for command, _ in typed)
-    ran = subprocess.run(
-        ["bash", "-c", script],
-        cwd=REPOSITORY,
-        env=_environment(folder) | {name: str(place) for name, place in places.items()},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    told = re.split(rf"{DONE} (\d+)\n", ran.stdout)
-    for (command, shown), printed, status in zip(typed, told[::2], told[1::2], strict=False):
-        assert printed == shown, f"{command}\nfound:\n{printed}expected:\n{shown}{ran.stderr}"
-        assert status == "0", f"{command}\n{ran.stderr}"
-    assert ran.returncode == 0, ran.stderr
+    with socket.socket(socket.AF_UNIX) as commands:
+        commands.bind(str(folder / "commands"))
+        commands.listen()
+        code, printed, complaint = _serve(
+            script, _environment(folder) | {n: str(at) for n, at in places.items()}, commands
+        )
+    told = re.split(rf"{DONE} (\d+)\n", printed)
+    for (command, shown), found, status in zip(typed, told[::2], told[1::2], strict=False):
+        assert found == shown, f"{command}\nfound:\n{found}expected:\n{shown}{complaint}"
+        assert status == "0", f"{command}\n{complaint}"
+    assert code == 0, complaint
     return len(typed)
+
+
+def _serve(script: str, environment: dict[str, str], commands: socket.socket) -> tuple[int, str, str]:
+    """Exit code and output of a shell, whose commands are run here as they come in."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        shell = subprocess.Popen(["bash", "-c", script], cwd=REPOSITORY, env=environment, stdout=out, stderr=err)
+        ended = os.pidfd_open(shell.pid)
+        while ended not in (ready := select.select([commands, ended], [], [])[0]):
+            assert ready
+            _run(commands.accept()[0])
+        os.close(ended)
+        code = shell.wait()
+        printed = []
+        for file in (out, err):
+            file.seek(0)
+            printed.append(file.read().decode())
+    return code, *printed
+
+
+def _run(asked: socket.socket) -> None:
+    """One command in the folder of the shell."""
+    with asked, asked.makefile("r") as words:
+        folder, given = json.load(words)
+        with contextlib.chdir(folder):
+            done = CliRunner().invoke(main, given)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        asked.sendall(json.dumps([done.exit_code, done.stdout, done.stderr]).encode())
 
 
 def _environment(folder: Path) -> dict[str, str]:
     """With the command on the path; temporary folders lie in `folder`."""
     program = folder / "bin" / "whenabouts-cloud"
     program.parent.mkdir()
-    program.write_text(COMMAND.format(python=sys.executable))
+    program.write_text(COMMAND.format(python=sys.executable, address=str(folder / "commands")))
     program.chmod(0o755)
     path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
-    modules = os.pathsep.join(p for p in sys.path if p)
-    return dict(os.environ, PATH=path, PYTHONPATH=modules, LC_ALL="C", TMPDIR=str(folder))
+    return dict(os.environ, PATH=path, LC_ALL="C", TMPDIR=str(folder))
 
 
 def table(lesson: str) -> dict[str, tuple[int, ...]]:

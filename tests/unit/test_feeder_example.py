@@ -1,4 +1,4 @@
-"""The lesson on birds at four feeders: its commands print what it shows, and its numbers are true of logs and truth."""
+"""The lesson on birds at four feeders: its numbers are true of logs and truth."""
 
 import csv
 from collections import Counter
@@ -7,20 +7,12 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-import pytest
-
 from support import lessons
 from support.feeder_logs import DAY_S, HOUR_S, Read, moves, moves_by_the_engine, reads, visits
 
 LESSON = lessons.text("feeder")
 DATA = lessons.EXAMPLES / "data" / "feeders"
 READS = reads(DATA)
-
-
-@pytest.mark.timeout(900)
-def test_the_commands_of_the_lesson_print_what_it_shows(tmp_path):
-    """Every line, in order; Spark runs once."""
-    assert lessons.repeat(tmp_path, LESSON) == 11
 
 
 def test_the_rules_that_the_lesson_shows_are_those_of_its_file():
