@@ -37,7 +37,7 @@ demo: $(VENV)/.demo-ready  ## Run two simulated sites through agents, broker, in
 	@$(BIN)/whenabouts-sim demo $(if $(SEED),--seed $(SEED)) $(if $(SPEED),--speed $(SPEED)) $(if $(TRACE),--trace "$(TRACE)")
 
 TESTED := setup test-programs $(ZCBOR)/.ready $(NODE)/.ready $(PORTS:%=$(TYPINGS)/%/.ready)
-TEST := $(BIN)/python -m pytest -n 3 --dist loadscope
+TEST := $(BIN)/python -m pytest -n 4 --dist loadscope
 
 test: $(TESTED)  ## Run every test; installs mosquitto and systemd by apt when they are missing and this is root.
 	$(TEST)

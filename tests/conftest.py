@@ -1,7 +1,8 @@
-"""How tests are spread over three workers, how hypothesis draws examples, and which tests wait for a deep run.
+"""How tests are spread over four workers, how hypothesis draws examples, and which tests wait for a deep run.
 
-Tests in real time mostly wait: one worker runs them, one after the other, and the others step back behind it. One of these
-runs the tests that share a Spark session, one begins with those that share what is compiled for virtual machines of boards.
+Tests in real time mostly wait: half of the workers begin with these, a file at a time, and the others step back behind them.
+Of the others one runs the tests that share a Spark session, one begins with those that share what is compiled for virtual
+machines of boards.
 """
 
 import gc
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from support import search
 
@@ -24,26 +26,37 @@ settings.load_profile("build server" if os.environ.get("CI") and not search.SEED
 # Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-REAL_TIME, SPARK, MACHINES = "real time", "Spark", "virtual machines"
-LONGEST_FIRST = (SPARK, REAL_TIME, MACHINES)
-GROUPS = {"e2e": REAL_TIME, "simulation": REAL_TIME, "spark": SPARK, "micropython": MACHINES}  # by folder
+REAL_TIME = ("e2e", "simulation")  # folders
+TOGETHER = ("spark", "micropython")  # folders whose files are for one worker; the longest first
 STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
 
 
+def in_real_time(nodeid: str) -> bool:
+    """Whether a test waits for clocks, and is late on a machine that has no time for it."""
+    return not set(REAL_TIME).isdisjoint(nodeid.partition("::")[0].split("/"))
+
+
 def group(nodeid: str) -> str:
-    """The group of a test; its file if it is in none."""
+    """What one worker runs, one test after the other: all of a folder, or the file of the test."""
     path = nodeid.partition("::")[0]
-    return next((GROUPS[folder] for folder in path.split("/") if folder in GROUPS), path)
+    return next((folder for folder in TOGETHER if folder in path.split("/")), path)
 
 
 class Grouped(LoadScopeScheduling):
-    """Tests of one group or file run in one worker, one after the other; files go wherever there is room.
+    """Tests of one group run in one worker; half of the workers take groups in real time first, the others those last.
 
     xdist's own groups come to nothing under pytest 9.2, which forbids the names that it gives to tests.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        first = self.nodes.index(node) < max(1, len(self.nodes) // 2)
+        fits = (name for name, tests in self.workqueue.items() if in_real_time(next(iter(tests))) == first)
+        if (name := next(fits, None)) is not None:
+            self.workqueue.move_to_end(name, last=False)
+        super()._assign_work_unit(node)
 
 
 @pytest.hookimpl(optionalhook=True)  # for a run without workers
@@ -66,7 +79,7 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Groups come first, so that no worker is left with one of them in the end; a quick run has no tests of deep runs."""
-    rank = {name: n for n, name in enumerate(LONGEST_FIRST)}
+    rank = {name: n for n, name in enumerate(TOGETHER)}
     items.sort(key=lambda item: rank.get(group(item.nodeid), len(rank)))
     deep = [] if search.SEED else [item for item in items if item.get_closest_marker("deep")]
     if deep:
@@ -83,5 +96,5 @@ def pytest_report_header() -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A worker steps back for good with its first test that is not in real time; those come first where they come."""
-    if "PYTEST_XDIST_WORKER" in os.environ and group(item.nodeid) != REAL_TIME and os.nice(0) == 0:
+    if "PYTEST_XDIST_WORKER" in os.environ and not in_real_time(item.nodeid) and os.nice(0) == 0:
         os.nice(STEP_BACK)

@@ -38,7 +38,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
     with Stack(tmp_path) as stack:
         stack.broker.start()
         stack.start_ingest()
-        stack.start_job(rule)
+        stack.start_job(rule, "--shards", "2", "--trigger", "3")
         source.plug()
         for gateway, site in gateways.items():
             stack.configure_agent(site, gateway, source.tables(gateway), world.clocks[gateway], clock)
@@ -63,7 +63,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
         stack.start_ingest()
         stack.wait("pairs before the kill", lambda: bool(stack.found_pairs()), 240)
         stack.parts["job"].kill()
-        stack.start_job(rule)
+        stack.start_job(rule, "--shards", "2", "--trigger", "3")
         until(DURATION_S + 1)
 
         def unobservable(entry) -> bool:
