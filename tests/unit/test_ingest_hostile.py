@@ -22,7 +22,7 @@ from support.ingest import (
     quick_folder,
     reading,
 )
-from support.search import examples
+from support.search import SEED, examples
 from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead as dead_module
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -198,8 +198,10 @@ def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monk
     """Repeats, dead letters, conflicts, beats and new readings: after a flush next to nothing more is held."""
     monkeypatch.setattr(bridge_module, "MAX_RECENT", 100)
 
+    messages = 300 if SEED else 120
+
     def traffic(start: int) -> None:
-        for number in range(start, start + 120):
+        for number in range(start, start + messages):
             bridge.take(at("g1"), batch("g1", 0, 10 * number, 20), number)
             bridge.take(at("g1"), encode_batch([reading("g1", 0, 10 * number, value="other")]), number)
             bridge.take(at("g1"), bytes(3000), number)
@@ -212,9 +214,9 @@ def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monk
 
     traffic(0)
     tracemalloc.start()
-    traffic(120)
+    traffic(messages)
     before, _ = tracemalloc.get_traced_memory()
-    traffic(240)
+    traffic(2 * messages)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 100_000
