@@ -36,7 +36,12 @@ def published(folder, job, landing, **options):
     return ResultSink(MATCHES, folder / "out").replace(lambda tell: detect_packed(job, landing, tell=tell, **options))
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
+DEEP = ("arrival", "leading, strict")  # cut as "inner" is, with the same kind of window
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.deep] if x in DEEP else []) for x in sorted(RULES)]
+)
 def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_path, name):
     """Two shards, slabs of a few dozen events wherever a window bounds the rule; attributes read by Spark from JSON."""
     job, rows = rule(name), random_readings(seed=len(name), count=160, span_ms=3000)

@@ -19,9 +19,12 @@ from support.latwin_states import (
     states_of,
     told,
 )
+from support.search import SEED
 from whenabouts_cloud.latwin.shard import LatwinShard
 from whenabouts_cloud.spark.latwin_streaming import start_query
 from whenabouts_cloud.spark.sink import total
+
+ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last promise
 
 
 class Run:
@@ -74,7 +77,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(ma
         if n == 1:
             run.query.stop()
             run.start()
-    for n in range(2):
+    for n in range(ENDS):
         run.promise(promises_of([], 3, FOREVER_US + n))
         run.step()
     batch = LatwinShard(job).step(reports(job, rows), [(f"hall/g{p}", FOREVER_US) for p in range(3)], everything=True)
@@ -91,12 +94,12 @@ def test_a_run_that_goes_on_is_told_by_a_heartbeat(make_run):
     run = make_run(definitely(2), shards=1)
     run.start()
     land(run.landing, [state(p, 0, (0, 0), EPOCH_US + p, EPOCH_US + p, True) for p in range(2)], 0)
-    run.promise([(f"hall/g{p}", EPOCH_US) for p in range(2)])
-    run.step()
-    run.promise([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
-    run.step()
-    run.promise([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
-    run.step()
+    if SEED:
+        run.promise([(f"hall/g{p}", EPOCH_US) for p in range(2)])
+        run.step()
+    for _ in range(2):
+        run.promise([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
+        run.step()
     assert run.rows() == [], "g1 may have gone off since"
     for n in range(2):
         run.promise([(f"hall/g{p}", EPOCH_US + 9 * MS + n) for p in range(2)])
@@ -104,6 +107,8 @@ def test_a_run_that_goes_on_is_told_by_a_heartbeat(make_run):
     assert told(run.rows()) == {(0, 0)}
 
 
+# The sink that prevents it is one for all jobs: test_spark_streaming shows it in every run.
+@pytest.mark.deep
 def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
     """The checkpoint has lost a commit whose verdicts are out already, as after kill -9 between the two."""
     rows = states_of(simulate(random.Random(5), 2, 40))

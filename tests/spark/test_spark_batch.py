@@ -40,7 +40,12 @@ def by_definition(rows, job):
     return {(a[i]["gateway"], a[i]["seq"], b[j]["gateway"], b[j]["seq"]): float(p) for (i, j), p in found.items()}
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
+DEEP = ("short", "sure")  # as "keyed" with other limits
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.deep] if x in DEEP else []) for x in sorted(RULES)]
+)
 def test_the_batch_job_is_the_kernel_is_the_definition(spark, tmp_path, name):
     """Slabs so small that pairs straddle their borders; same rows as the kernel at once, same pairs as the definition."""
     job, rows = rule(name), random_readings(seed=len(name), count=240)
