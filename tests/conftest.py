@@ -19,8 +19,10 @@ from support import search
 
 # No deadlines: how fast something is belongs into a benchmark. The build server tries the same examples every time, so that
 # a red build is the change's doing; everywhere else new examples are drawn, in deep runs from the seed that is printed.
-settings.register_profile("anywhere", deadline=None, print_blob=True)
-settings.register_profile("build server", deadline=None, derandomize=True)
+# A search that states no number wants as many as hypothesis draws by itself.
+UNSTATED = search.examples(100)
+settings.register_profile("anywhere", max_examples=UNSTATED, deadline=None, print_blob=True)
+settings.register_profile("build server", max_examples=UNSTATED, deadline=None, derandomize=True)
 settings.load_profile("build server" if os.environ.get("CI") and not search.SEED else "anywhere")
 
 # Java optimises for runs of hours; the tests start dozens of Sparks that live for seconds.
