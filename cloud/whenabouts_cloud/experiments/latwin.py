@@ -47,7 +47,7 @@ class Size:
 
 
 FULL = Size()
-QUICK = Size(5, 2, (2, 3), (1, 4), (0, 0.5), (3,), 5, (3,), 15)
+QUICK = Size(5, 2, (2, 3), (1, 4), (0, 0.5), (3,), 5, (3,), 6)
 
 
 def figures(size: Size, seed: int, say: Say) -> list[Figure]:

@@ -59,13 +59,12 @@ def plot(figure: Figure, folder: Path) -> Path:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    import matplotlib
+    from matplotlib import figure as drawings  # not pyplot, which looks for screens and keeps what it has drawn
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    axes_of = pyplot.subplots(figsize=(6.4, 4.2), dpi=110)
-    drawing, axes = axes_of
+    drawing = drawings.Figure(figsize=(6.4, 4.2), dpi=110)
+    canvas = FigureCanvasAgg(drawing)
+    axes = drawing.subplots()
     places = range(len(figure.x))
     for name, values in figure.series.items():
         axes.plot(places, values, marker="o", label=name)
@@ -79,8 +78,7 @@ def plot(figure: Figure, folder: Path) -> Path:
     axes.legend(fontsize=8)
     drawing.tight_layout()
     path = folder / f"{figure.key}.png"
-    drawing.savefig(path)
-    pyplot.close(drawing)
+    canvas.print_png(path)  # type: ignore[no-untyped-call]  # savefig would draw everything twice
     return path
 
 
