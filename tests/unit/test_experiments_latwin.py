@@ -30,13 +30,13 @@ TABLE_II = {2: 9, 3: 25, 4: 78, 5: 221}
 def mean_size(office, window=4):
     """Average number of consistent global states over the last states of each process, after each arrival, by definition."""
     n = office.workload.processes
-    held, sizes = [[] for _ in range(n)], []
+    held, sizes = [np.zeros(0, int) for _ in range(n)], []  # rows
     for row in np.flatnonzero(office.kind == STATE):
         p = office.process[row]
-        held[p] = [*held[p], (int(office.state[row]), office.clock[row])][-window:]
+        held[p] = np.append(held[p], row)[-window:]
         box = np.ones([len(states) for states in held], bool)
         for i, j in itertools.permutations(range(n), 2):
-            unaware = np.array([[clock[i] <= number for _, clock in held[j]] for number, _ in held[i]], bool)
+            unaware = office.clock[held[j], i] <= office.state[held[i]][:, None]
             shape = [len(states) if p in (i, j) else 1 for p, states in enumerate(held)]
             box &= (unaware if i < j else unaware.T).reshape(shape)
         sizes.append(box.sum())
