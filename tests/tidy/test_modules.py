@@ -1,6 +1,7 @@
 """Housekeeping: who may import whom, and that every module says what it is and is tested."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,18 +31,27 @@ def forbidden(package, names):
     return (ours - MAY_IMPORT[package] - {package}) | (roots & MUST_NOT_IMPORT.get(package, set())) | tests
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_go_one_way(name):
+def by_module(fault, names=MODULES):
+    """What `fault` finds in each module in which it finds something: one test looks at all of them."""
+    return {name: found for name in names if (found := fault(name))}
+
+
+def test_imports_go_one_way():
     """Nothing imports upward, and the edge stays small."""
-    assert forbidden(name.split(".")[0], imports(tree(MODULES[name]))) == set()
+    assert len(MODULES) > 300
+    assert by_module(lambda name: forbidden(name.split(".")[0], imports(tree(MODULES[name])))) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("whenabouts_edge.")])
-def test_only_what_makes_boards_knows_their_agent(name):
+def test_only_what_makes_boards_knows_their_agent():
     """What gateways and boards share lies beside both."""
-    makes_boards = name.startswith(("whenabouts_edge.board", "whenabouts_edge.flash"))
-    found = {other for other in imports(tree(MODULES[name])) if other.startswith("whenabouts_edge.board")}
-    assert makes_boards or not found
+    edge = [name for name in MODULES if name.startswith("whenabouts_edge.")]
+    others = [name for name in edge if not name.startswith(("whenabouts_edge.board", "whenabouts_edge.flash"))]
+    assert (
+        by_module(
+            lambda name: [x for x in imports(tree(MODULES[name])) if x.startswith("whenabouts_edge.board")], others
+        )
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,10 +70,10 @@ def test_the_check_of_imports_sees_what_it_is_for(package, source, found):
     assert forbidden(package, imports(ast.parse(source))) == found
 
 
-@pytest.mark.parametrize("name", [name for name, path in MODULES.items() if path.stat().st_size])
-def test_every_module_says_what_it_is(name):
+def test_every_module_says_what_it_is():
     """A module begins with a docstring; an empty file that only marks a package has nothing to say."""
-    assert ast.get_docstring(tree(MODULES[name])), f"{MODULES[name]}: found no docstring at the top"
+    silent = [str(path) for path in MODULES.values() if path.stat().st_size and not ast.get_docstring(tree(path))]
+    assert silent == []
 
 
 def reached(names):
@@ -74,9 +84,17 @@ def reached(names):
             found.add(name)
         package, _, member = name.rpartition(".")
         if package in MODULES and MODULES[package].name == "__init__.py":
-            for node in ast.walk(tree(MODULES[package])):
-                if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == member for a in node.names):
-                    found.add(node.module)
+            found |= taken(package).get(member, set())
+    return found
+
+
+@cache
+def taken(package):
+    """The modules from which a package takes each of its names."""
+    found = {}
+    for node in ast.walk(tree(MODULES[package])):
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            found.setdefault(alias.asname or alias.name, set()).add(node.module)
     return found
 
 
