@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import tracemalloc
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -170,6 +171,14 @@ def test_both_engines_find_the_same_in_thousands_of_rows(how, d, ct):
         assert np.array_equal(x, y)
 
 
+@cache
+def tied(lengths, ct):
+    """Stamps in ms of each length, and the pairs by definition of every so many of them with all."""
+    stamps = [(t, t + w) for w in lengths for t in range(0, 300, 5)]
+    scaled = [(0, (x * 1000, y * 1000)) for x, y in stamps]
+    return stamps, pairs(scaled[:: len(lengths)], scaled, -100_000, 100_000, Fraction(ct))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("lengths", "ct"),
@@ -177,10 +186,8 @@ def test_both_engines_find_the_same_in_thousands_of_rows(how, d, ct):
 )
 def test_ties_on_a_millisecond_grid_are_decided_as_by_definition(engine, lengths, ct):
     """Equal lengths, points and mixtures around d = 100 ms: every tie is in, and the one beyond is out."""
-    stamps = [(t, t + w) for w in lengths for t in range(0, 300, 5)]
+    stamps, expected = tied(lengths, ct)
     ms = np.array(stamps, dtype=np.int64).reshape(-1, 2) * 1000 + EPOCH_US
-    scaled = [(0, (x * 1000, y * 1000)) for x, y in stamps]
-    expected = pairs(scaled[:: len(lengths)], scaled, -100_000, 100_000, Fraction(ct))
     a = ms[:: len(lengths)]
     condition = Condition("within", d=100_000, confidence=ct)
     assert listed(*correlate(a[:, 0], a[:, 1], ms[:, 0], ms[:, 1], condition, engine=engine)) == sorted(expected)

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement
 
 import pytest
@@ -177,10 +178,16 @@ def test_exactly_one_of_the_thirteen_relations_holds():
         assert relates(relation, a, b)
 
 
+@cache
+def related(relation):
+    """The plan of two events in a relation."""
+    words = relation.upper().replace("_", " ")
+    return Pattern.parse(f"AND(A a, B b) WITHIN 9 WHERE a {words} b").plan(["A", "B"])
+
+
 def relates(relation, a, b):
     """Whether the relation holds, by the steps that it is compiled to."""
-    words = relation.upper().replace("_", " ")
-    plan = Pattern.parse(f"AND(A a, B b) WITHIN 9 WHERE a {words} b").plan(["A", "B"])
+    plan = related(relation)
     [steps] = plan.variants[0].conditions
     stack = []
     for step in steps:

@@ -96,6 +96,12 @@ def simpson(y):
     return (y[0] + y[-1] + 4 * y[1::2].sum() + 2 * y[2:-1:2].sum()) / 3 / (len(y) - 1)
 
 
+@functools.cache
+def ends(shape):
+    """The error function where a normal is cut off, at 0 and at 1."""
+    return [math.erf((x - shape.mean) / shape.sigma / math.sqrt(2)) for x in (0, 1)]
+
+
 def reference(a_shape, a, b_shape, b, lo, hi):
     """P(lo <= Y - X <= hi) by Simpson's rule with math.erf, extrapolated, between all kinks of both sides; no points."""
     v, w = a[1] - a[0], b[1] - b[0]
@@ -103,15 +109,14 @@ def reference(a_shape, a, b_shape, b, lo, hi):
     def cdf(shape, u):
         u = min(max(u, 0.0), 1.0)
         if isinstance(shape, TruncatedNormal):
-            below = [math.erf((x - shape.mean) / shape.sigma / math.sqrt(2)) for x in (0, u, 1)]
-            return (below[1] - below[0]) / (below[2] - below[0])
+            least, most = ends(shape)
+            return (math.erf((u - shape.mean) / shape.sigma / math.sqrt(2)) - least) / (most - least)
         return float(shape.exact_cdf(Fraction(u)))
 
     def density(shape, u):
         if isinstance(shape, TruncatedNormal):
-            z = [(x - shape.mean) / shape.sigma for x in (0, u, 1)]
-            mass = (math.erf(z[2] / math.sqrt(2)) - math.erf(z[0] / math.sqrt(2))) / 2
-            return math.exp(-z[1] * z[1] / 2) / math.sqrt(2 * math.pi) / shape.sigma / mass
+            z, (least, most) = (u - shape.mean) / shape.sigma, ends(shape)
+            return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) / shape.sigma / ((most - least) / 2)
         return float(shape.exact_density(Fraction(u)))
 
     def inner(x):

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 import serial
+from click.testing import CliRunner
 
 from support.own_captures import TRACE
+from whenabouts_edge.cli import main
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import open_port
@@ -225,14 +227,14 @@ def test_the_command_ends_clean_at_ctrl_c(tmp_path):
         (["--help"], 0, "dock.trace --pty /tmp/dock"),
     ],
 )
-def test_wrong_use_is_told(tmp_path, args, code, says):
+def test_wrong_use_is_told(tmp_path, monkeypatch, args, code, says):
     """With its exit code; and the help has examples."""
     (tmp_path / "there").touch()
     tables = [f'[[reader]]\nname="{name}"\nkind="m6e"\nport="{name}"\n' for name in ("one", "two")]
     (tmp_path / "edge.toml").write_text('site="s"\ngateway="g"\n' + "".join(tables))
-    child = edge(TRACE, *args, cwd=tmp_path)
-    out, err = child.communicate(timeout=60)
-    assert (child.returncode, says in out + err) == (code, True), out + err
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["replay", str(TRACE), *args])
+    assert (done.exit_code, says in done.output) == (code, True), done.output
 
 
 def test_every_option_says_what_it_does():
