@@ -40,7 +40,7 @@ def child(code: str, *arguments: object, before: Sequence[str] = ()) -> subproce
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.deep)])
 def test_a_writer_killed_again_and_again_leaves_only_whole_files_that_the_ledger_knows(tmp_path, seed):
     """SIGKILL at 25 random moments: every file reads, no row twice, all acknowledged there, recovery equals the rows."""
     done = subprocess.run(
