@@ -20,6 +20,7 @@ DURATION_S = 26
 LOSS_WINDOW_US = 2_000_000
 
 
+@pytest.mark.deep  # each of these kills alone, also that of a job with rules of every kind, is in tests of a quick run
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_turn(tmp_path):
     """Every reading that reached a living agent lands once, and the pairs are exactly the rule's, each once.

@@ -196,7 +196,7 @@ def quick():
         yield Path(folder)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6))])
 def test_a_power_cut_at_any_write_takes_nothing_that_was_stored(tmp_path, quick, seed):
     """Behind every write, sync, truncation and deletion of three boots, four ways in which a disk may have kept the rest."""
     lines = written(tmp_path, seed, "whole")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from whenabouts_cloud.spark import forked_workers
 from whenabouts_cloud.spark.java import java_home
 from whenabouts_cloud.spark.shared_classes import archive_path, java_options
 from whenabouts_cloud.spark.shared_classes_training import train
@@ -44,6 +45,7 @@ def test_workers_are_forked_from_a_process_of_one_thread_that_has_imported_what_
         row = {"threads": threads, "frozen": gc.get_freeze_count(), "numba": "numba" in sys.modules}
         yield from pa.Table.from_pylist([row for _ in batches]).to_batches()
 
+    assert spark.sparkContext.getConf().get("spark.python.daemon.module") == forked_workers.__name__
     frame = spark.range(1).coalesce(1).mapInArrow(look, "threads long, frozen long, numba boolean")
     [row] = frame.collect()
     assert row.threads == 1
