@@ -88,7 +88,7 @@ class Demo:
         if self._world.cut:
             rule += more_rules()
             self._uplinks[self._world.cut.gateway] = SlowUplink(stack.broker.port)
-        job = stack.start_job(rule, "--shards", "2")
+        job = stack.start_job(rule, "--shards", "1")
         threading.Thread(target=self._print_results, args=(job,), daemon=True).start()
         self.say("spark", "starting; results are printed as it finds them")
         stack.start_ingest()
