@@ -41,7 +41,7 @@ LAZILY = {"demo": ("--no-compile",), "all": ()}
 # Spark comes as source. Its jars are compressed as they are: packing them into a wheel again would take 20 s.
 BUILD = ("--no-build-isolation", "--config-settings=--build-option=--compression=stored")
 EXPERIMENT = (PYTHON, "-m", "whenabouts_cloud.cli", "experiments")
-COMPARED: dict[str, tuple[str, ...]] = {"demo": (), "all": ("correlation", "cep", "latwin")}
+COMPARED = ("correlation", "cep", "latwin")
 TAIL = 30  # lines of the log that are shown when a stage fails
 HINTS = (
     ("No space left on device", "the disk is full; about 2 GB are needed"),
@@ -90,8 +90,9 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
         "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo_rules")),
         "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.warm", "engines")),
     }
-    compared = [  # they run the published methods, which nothing else compiles
-        Stage(f"compile what {name} is compared with", (*EXPERIMENT, name, "--quick")) for name in COMPARED[what]
+    tested = [  # what only tests run: the published methods, and the tests as every worker of pytest imports them
+        *(Stage(f"compile what {name} is compared with", (*EXPERIMENT, name, "--quick")) for name in COMPARED),
+        Stage("compile the tests", (PYTHON, "-m", "pytest", "--collect-only", "-qq")),
     ]
     # The archive pays back when Spark starts more often than once.
     starting = {
@@ -105,7 +106,7 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
             install("other packages", "others"),
             install("Spark, 430 MB", "spark", *BUILD),
             project,
-            *compared,
+            *(tested if what == "all" else ()),
             starting[what],
         ],
     ]
