@@ -90,9 +90,9 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
         "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo_rules")),
         "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.warm", "engines")),
     }
-    tested = [  # what only tests run: the published methods, and the tests as every worker of pytest imports them
+    tested = [  # what only tests run, and the tests themselves, which else every worker of pytest would compile
         *(Stage(f"compile what {name} is compared with", (*EXPERIMENT, name, "--quick")) for name in COMPARED),
-        Stage("compile the tests", (PYTHON, "-m", "pytest", "--collect-only", "-qq")),
+        Stage("compile the tests", (PYTHON, "-m", "pytest", "-qq", "-m", "compiles")),
     ]
     # The archive pays back when Spark starts more often than once.
     starting = {

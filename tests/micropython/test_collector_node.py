@@ -101,7 +101,10 @@ print("bad", bad)
 """
 
 
-@pytest.mark.parametrize("kind", ["constructor", "names", "super", "new", "closure"])
+OTHERS = [pytest.param(kind, marks=pytest.mark.deep) for kind in ("names", "super", "new")]  # ways to a constructor
+
+
+@pytest.mark.parametrize("kind", ["constructor", "closure", *OTHERS])
 def test_what_is_handed_to_a_call_is_not_freed_twice(tmp_path, kind):
     """Constructors and closures that collect, with up to twelve arguments and holes of many sizes in the heap."""
     for heap_kb in (64, 96, 192):

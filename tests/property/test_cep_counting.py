@@ -117,6 +117,7 @@ def check(case, cuts, through_snapshots=False):
     assert found.counters["keys"] == found.counters["live_starts"] == found.counters["held_events"] == 0
 
 
+@pytest.mark.compiles
 @COUNTED
 @given(cases(points=True))
 def test_any_plan_is_counted_as_the_definition_lists_it(case):

@@ -102,6 +102,7 @@ def courses(draw):
     return {"emit": emit, "order": order, "k": draw(st.integers(0, 8)), "first": first, "steps": steps, "reached": {}}
 
 
+@pytest.mark.compiles
 @given(courses())
 @settings(max_examples=examples(200), deadline=None)
 def test_a_pattern_is_told_as_if_an_engine_for_it_alone_had_been_started_when_it_was_added(course):

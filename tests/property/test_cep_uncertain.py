@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def test_probability_equals_the_exact_rational(case):
     assert abs(probability(downsets(case.variant), a[0], b[0], *args) - reference.probability(case)) < 1e-13
 
 
+@pytest.mark.compiles
 @given(cases())
 @settings(max_examples=examples(300), deadline=None)
 def test_bounds_hold_the_probability_between_them(case):

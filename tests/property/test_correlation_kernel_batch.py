@@ -68,6 +68,7 @@ def expected_pairs(a, b, keyed, limit, ct):
     return pairs(*rows, *limit, ct)
 
 
+@pytest.mark.compiles
 @given(
     sides(),
     sides(),
@@ -107,6 +108,7 @@ def test_all_four_forms_of_the_result_are_the_definition(a, b, predicate, grid, 
     assert runs == sorted(runs)
 
 
+@pytest.mark.compiles
 @given(sides(40), sides(40), st.integers(0, 70), thresholds, st.booleans(), engines, st.sampled_from([1, 2, 5]))
 @settings(max_examples=examples(200), deadline=None)
 def test_slabs_of_any_size_give_the_same_pairs(a, b, d, ct, keyed, engine, zone):
@@ -146,6 +148,7 @@ THRESHOLDS = ("0.000001", "0.5", "0.8", "1", "0.1", "0.3", "0.95")
 QUICK = {(0, "0.000001"), (7, "1"), (1_000, "0.5"), (50_000, "0.8")}
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("d", "ct"),
     [

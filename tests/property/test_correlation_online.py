@@ -171,6 +171,7 @@ def run(job, events, rng):
     return found, shard, met, counts + shard.online.counts
 
 
+@pytest.mark.compiles
 @given(landings(), jobs())
 @settings(max_examples=examples(35), deadline=None)
 def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
@@ -189,6 +190,7 @@ def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
     assert shard.online.snapshot()[1] == CorrelationShard(job).online.snapshot()[1], "no best pair is left behind"
 
 
+@pytest.mark.compiles
 @given(landings(), jobs(), st.sampled_from([0, 20 * MS, 100 * MS]))
 @settings(max_examples=examples(35), deadline=None)
 def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_twice(landing, job, delay_us):

@@ -133,6 +133,7 @@ def assert_forgets(op, events, found):
         assert counts.purged_a + counts.purged_b + counts.hopeless == counts.tuples == len(events)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", NAMES)
 @given(streams(), st.integers(1, 6))
 @settings(max_examples=examples(60), deadline=None)

@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def trees(draw, processes, depth=3):
     return (All if kind == "all" else Any)(*parts)
 
 
+@pytest.mark.compiles
 @given(cases(any_order=True), st.data())
 @settings(max_examples=examples(150), deadline=None)
 def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
@@ -76,6 +78,7 @@ def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
             assert lattice.definitely_in_window(form) == definitely(states, predicate)
 
 
+@pytest.mark.compiles
 @given(cases(any_order=True), st.booleans(), st.data())
 @settings(max_examples=examples(75), deadline=None)
 def test_a_lattice_that_is_not_stored_tells_the_same(case, hybrid, data):
@@ -186,6 +189,7 @@ def test_a_patient_group_lets_all_in_once_all_times_are_known(case):
     assert states_of(lattice) == states_of(eager)
 
 
+@pytest.mark.compiles
 @given(cases(any_order=True), st.sampled_from([("causal", False), ("hybrid", False), ("hybrid", True)]), st.data())
 @settings(max_examples=examples(75), deadline=None)
 def test_a_snapshot_goes_on_as_if_nothing_had_happened(case, mode, data):
@@ -208,6 +212,7 @@ def test_a_snapshot_goes_on_as_if_nothing_had_happened(case, mode, data):
     assert lattice.snapshot() == whole.snapshot()
 
 
+@pytest.mark.compiles
 @given(cases(any_order=True, evidence=False), st.booleans(), st.data())
 @settings(max_examples=examples(75), deadline=None)
 def test_a_process_begun_anew_has_only_what_comes_from_there_on(case, hybrid, data):

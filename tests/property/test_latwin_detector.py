@@ -184,6 +184,7 @@ def test_patient_withdraws_nothing_and_what_it_calls_possible_stays_so(case):
             assert all_hold(everything)(one.witness)
 
 
+@pytest.mark.compiles
 @given(cases(any_order=True), ORDERS, st.data())
 @settings(max_examples=examples(100))
 def test_batches_and_restarts_change_nothing(case, order, data):

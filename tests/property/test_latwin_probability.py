@@ -37,6 +37,7 @@ def stamped(draw):
     return window, lows, highs, ways
 
 
+@pytest.mark.compiles
 @settings(max_examples=examples(150), deadline=None)
 @given(stamped(), st.integers(0, 3))
 def test_exact_probabilities_are_those_of_all_ways(case, residue):
@@ -57,6 +58,7 @@ def test_exact_probabilities_are_those_of_all_ways(case, residue):
     assert held.probability == pytest.approx(float(value), rel=1e-12, abs=0)
 
 
+@pytest.mark.compiles
 @settings(max_examples=examples(40), deadline=None)
 @given(stamped())
 def test_sampled_probabilities_are_near_by_the_error_they_tell(case):

@@ -155,6 +155,7 @@ def test_a_report_that_closes_a_gap_is_judged_for_all_windows_it_makes():
     assert not one.push(B, 1, (0, 1), True).possibly  # the windows as they stand
 
 
+@pytest.mark.compiles
 def test_after_a_gap_a_run_begins_with_the_first_state_that_came():
     """States 2 and 3 of b are lost; b4 is true, and so may the lost ones have been: only from b4 on it is known."""
     one = pair()
@@ -300,6 +301,7 @@ def test_true_states_are_found_across_the_end_of_the_ring():
     assert runs.tolist() == [-1, 4, 0]  # of states 3, 4 and 2: the run of state 2 began with state 0
 
 
+@pytest.mark.compiles
 def test_the_least_and_the_greatest_choice_meet_in_the_middle():
     """A choice of states moves up past what another is known to have left, and down before it.
 
