@@ -79,6 +79,11 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """As Python ends it lets go of everything; of what is frozen it would not, and libraries complain of leaks."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Groups come first, so that no worker is left with one of them in the end; a quick run has no tests of deep runs."""
     rank = {name: n for n, name in enumerate(TOGETHER)}
