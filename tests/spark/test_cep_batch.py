@@ -36,7 +36,7 @@ def published(folder, job, landing, **options):
     return ResultSink(MATCHES, folder / "out").replace(lambda tell: detect_packed(job, landing, tell=tell, **options))
 
 
-DEEP = ("arrival", "leading, strict")  # cut as "inner" is, with the same kind of window
+DEEP = ("leading, strict",)  # cut as "inner" is, with the same kind of window
 
 
 @pytest.mark.parametrize(
