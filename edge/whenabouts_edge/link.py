@@ -14,7 +14,7 @@ from whenabouts_edge.draft import Draft
 from whenabouts_edge.port import Chunk
 from whenabouts_edge.reader import ReaderSession
 from whenabouts_edge.settings import ReaderConfig
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
 from whenabouts_protocol import Interval, Reading
 
 log = logging.getLogger("whenabouts.edge")

@@ -1,6 +1,6 @@
 """Readers that other packages bring: entry points of the group `whenabouts.readers`.
 
-The entry point's name is the kind as a configuration writes it, its object a `whenabouts_hardware.readers.Reader` with
+The entry point's name is the kind as a configuration writes it, its object a `whenabouts_hardware.catalogue.Reader` with
 `make` and `sightings`. In a package's pyproject.toml:
 
     [project.entry-points."whenabouts.readers"]
@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from whenabouts_hardware import Decoder
-from whenabouts_hardware.readers import READERS, Reader
+from whenabouts_hardware.catalogue import READERS, Reader
 from whenabouts_protocol.reading import is_text
 
 GROUP = "whenabouts.readers"
@@ -56,7 +56,7 @@ def _register(kind: str, points: list[EntryPoint]) -> str:
 def _problem(reader: Any) -> str:
     """What an agent lacks in a reader, empty if nothing."""
     if not isinstance(reader, Reader):
-        return f"found {type(reader).__name__}, expected whenabouts_hardware.readers.Reader"
+        return f"found {type(reader).__name__}, expected whenabouts_hardware.catalogue.Reader"
     if reader.make is None or reader.sightings is None:
         return "found a Reader without make and sightings, expected both"
     if not is_text(reader.latency_source) or type(reader.latency_us) is not int or reader.latency_us < 0:

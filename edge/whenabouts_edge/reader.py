@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from whenabouts_hardware import Frame
-    from whenabouts_hardware.readers import Reader
+    from whenabouts_hardware.catalogue import Reader
 
 # Tags that a reader kept until it was asked are as old as the search that found them, which no frame tells: a timed search
 # lasts about a second by convention, and fetching follows it.
@@ -35,7 +35,7 @@ class ReaderSession:
     """
 
     def __init__(self, config: "dict[str, Any]", opened_us: int, reader: "Reader | None" = None) -> None:
-        from whenabouts_hardware.readers import facts  # needed here alone
+        from whenabouts_hardware.catalogue import facts  # needed here alone
 
         self.kind, self.stream = config["kind"], config["stream"]
         reader = reader or facts(self.kind)
@@ -147,7 +147,7 @@ class ReaderSession:
 
 def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
     """What starts a reader: region and power, where configured, behind the first command of its kind."""
-    from whenabouts_hardware.m6e_frames import set_read_power, set_region
+    from whenabouts_hardware.readers.m6e_frames import set_read_power, set_region
 
     settings: tuple[bytes, ...] = ()
     if "region" in config:

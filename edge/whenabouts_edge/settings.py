@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whenabouts_edge.group.conditions import MAX_READS
-from whenabouts_hardware.line import COLUMNS_MAX, FORMS
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware.readers.line import COLUMNS_MAX, FORMS
 from whenabouts_protocol.group_state import VALUE
 from whenabouts_protocol.reading import is_text
 from whenabouts_protocol.topics import is_name

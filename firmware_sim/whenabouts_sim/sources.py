@@ -16,8 +16,8 @@ from pathlib import Path
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
 from whenabouts_edge.trace.reader import open_trace
 from whenabouts_hardware import Frame, decoder
-from whenabouts_hardware.readers import READERS as KINDS
-from whenabouts_hardware.readers import is_anchor, sightings
+from whenabouts_hardware.catalogue import READERS as KINDS
+from whenabouts_hardware.catalogue import is_anchor, sightings
 from whenabouts_sim.clocks import SimClock
 from whenabouts_sim.emitted import Emitted
 from whenabouts_sim.pty_link import PtyLink

@@ -33,26 +33,26 @@ def decoder(name: str, **options: "Any") -> Decoder:
 def _maker(name: str) -> "type[Any]":
     """The decoder's class; only what is asked for is loaded, as a board has one kind of reader and little memory."""
     if name == "m6e":
-        from whenabouts_hardware.m6e import M6eDecoder
+        from whenabouts_hardware.readers.m6e import M6eDecoder
 
         return M6eDecoder
     if name == "pn532":
-        from whenabouts_hardware.pn532 import Pn532Decoder
+        from whenabouts_hardware.readers.pn532 import Pn532Decoder
 
         return Pn532Decoder
     if name == "uhfreader18":
-        from whenabouts_hardware.uhfreader18 import UhfReader18Decoder
+        from whenabouts_hardware.readers.uhfreader18 import UhfReader18Decoder
 
         return UhfReader18Decoder
     if name == "yrm100":
-        from whenabouts_hardware.yrm100 import Yrm100Decoder
+        from whenabouts_hardware.readers.yrm100 import Yrm100Decoder
 
         return Yrm100Decoder
     if name == "line":
-        from whenabouts_hardware.line import LineDecoder
+        from whenabouts_hardware.readers.line import LineDecoder
 
         return LineDecoder
-    from whenabouts_hardware.em4100 import Em4100Decoder
+    from whenabouts_hardware.readers.em4100 import Em4100Decoder
 
     return Em4100Decoder
 

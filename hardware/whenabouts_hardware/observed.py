@@ -6,7 +6,7 @@ Which field is which only the operator knows; without being told, a text is the 
 from collections import namedtuple
 
 from whenabouts_hardware.frame import Frame
-from whenabouts_hardware.line import number_or_text
+from whenabouts_hardware.readers.line import number_or_text
 
 # key: text or None. value: number, text, truth value or None. attrs: the other fields by name.
 Observation = namedtuple("Observation", ("key", "value", "attrs"))

@@ -48,7 +48,7 @@ def sightings(kind: str, frame: "Frame") -> "list[Sighting]":
 
 
 def _of_package(kind: str, frame: "Frame") -> "list[Sighting]":
-    from whenabouts_hardware.readers import READERS, unknown  # loaded by who registered the package's
+    from whenabouts_hardware.catalogue import READERS, unknown  # loaded by who registered the package's
 
     reader = READERS.get(kind)
     if reader is None or reader.sightings is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
-from whenabouts_hardware.m6e_frames import tag_notice
+from whenabouts_hardware.readers.m6e_frames import tag_notice
 from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
 from whenabouts_sim.stack import Stack
 

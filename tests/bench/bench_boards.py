@@ -22,7 +22,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 from support.board_site import TimeServer  # noqa: E402
 from support.edge_agent import Witness, highest, witness  # noqa: E402
 from support.node_board import Console, install  # noqa: E402
-from whenabouts_hardware.em4100 import encode  # noqa: E402
+from whenabouts_hardware.readers.em4100 import encode  # noqa: E402
 from whenabouts_sim.boards.node_board import NodeBoard  # noqa: E402
 from whenabouts_sim.broker import running_broker  # noqa: E402
 from whenabouts_sim.clocks import SimClock  # noqa: E402

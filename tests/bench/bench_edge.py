@@ -20,9 +20,10 @@ import paho.mqtt.client as mqtt
 import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
-from whenabouts_hardware import decoder, em4100, pn532_frames, uhfreader18, yrm100
-from whenabouts_hardware.m6e_frames import tag_notice
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware import decoder
+from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware.readers import em4100, pn532_frames, uhfreader18, yrm100
+from whenabouts_hardware.readers.m6e_frames import tag_notice
 from whenabouts_protocol import decode_batch
 from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
 from whenabouts_sim.pty_link import PtyLink

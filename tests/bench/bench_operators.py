@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 
 from whenabouts_cloud.correlation.condition import Condition  # noqa: E402
 from whenabouts_cloud.correlation.operators import operator  # noqa: E402
-from whenabouts_protocol.eager import Eager  # noqa: E402
+from whenabouts_protocol.streaming_join import Eager  # noqa: E402
 
 MS = 1000
 PI, RHO, JITTER = 300 * MS, 20 * MS, 50 * MS

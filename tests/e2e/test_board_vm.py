@@ -16,7 +16,7 @@ from support.node_board import Console, install
 from support.waiting import until
 from whenabouts_edge.board.flash import Flash
 from whenabouts_edge.board.ring import Ring
-from whenabouts_hardware.readers import READERS as KINDS
+from whenabouts_hardware.catalogue import READERS as KINDS
 from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.world import Sighting

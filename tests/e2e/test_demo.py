@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from support.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, run_demo
 from support.own_captures import FOLDER
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
 from whenabouts_sim.cli import main
 from whenabouts_sim.clocks import EPOCH_US, SimClock
 from whenabouts_sim.sources import SimulatedReaders

@@ -15,8 +15,8 @@ import pytest
 import serial
 
 from whenabouts_hardware import decoder
+from whenabouts_hardware.catalogue import READERS, sightings
 from whenabouts_hardware.observed import observed
-from whenabouts_hardware.readers import READERS, sightings
 from whenabouts_sim.clocks import EPOCH_US, SimClock
 from whenabouts_sim.emitted import read_emitted
 from whenabouts_sim.reader_run import KINDS, Mishaps, Passage, ReaderRun

@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-from whenabouts_protocol.eager import Eager
+from whenabouts_protocol.streaming_join import Eager
 
 # Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
 NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "rho_us", "pi_us")

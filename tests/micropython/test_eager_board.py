@@ -17,7 +17,7 @@ from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rul
 SCRIPT = Path(__file__).parent / "board_eager.py"
 BASE_US = 1_790_000_000_000_000
 MODULES = [
-    REPOSITORY / "protocol/whenabouts_protocol/eager.py",
+    REPOSITORY / "protocol/whenabouts_protocol/streaming_join.py",
     REPOSITORY / "protocol/whenabouts_protocol/compiled_rule.py",
     REPOSITORY / "edge/whenabouts_edge/eager/rules.py",
 ]

@@ -12,11 +12,11 @@ from support.micropython import run_on_board, tool
 from support.paths import REPOSITORY
 from support.reader_frames import published
 from whenabouts_hardware import DECODERS
-from whenabouts_hardware.em4100 import encode
-from whenabouts_hardware.m6e_frames import KEEPALIVE, START_CONTINUOUS, VERSION, answer, tag_notice
-from whenabouts_hardware.pn532_frames import ACK, TO_HOST, framed, target_106a
-from whenabouts_hardware.uhfreader18 import inventory_answer
-from whenabouts_hardware.yrm100 import tag_notice as yrm100_notice
+from whenabouts_hardware.readers.em4100 import encode
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS, VERSION, answer, tag_notice
+from whenabouts_hardware.readers.pn532_frames import ACK, TO_HOST, framed, target_106a
+from whenabouts_hardware.readers.uhfreader18 import inventory_answer
+from whenabouts_hardware.readers.yrm100 import tag_notice as yrm100_notice
 
 SCRIPT = Path(__file__).parent / "hardware_decode.py"
 MODULES = sorted((REPOSITORY / "hardware" / "whenabouts_hardware").glob("*.py"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from property.strategies import EPOCH_US
 from reference.within import probability
 from support.search import examples
-from whenabouts_protocol.eager import Eager, isqrt, quantile
+from whenabouts_protocol.streaming_join import Eager, isqrt, quantile
 
 THRESHOLDS = [(1, 20), (3, 10), (1, 2), (4, 5), (99, 100), (1, 1)]
 

@@ -8,8 +8,8 @@ from property import strategies as some
 from support.search import examples
 from support.vectors import rows
 from whenabouts_protocol.compiled_rule import decode_rules, encode_rules
-from whenabouts_protocol.eager import Eager
 from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.streaming_join import Eager
 
 GOLDEN = [bytes.fromhex(row["hex"]) for row in rows("rules.json")]
 

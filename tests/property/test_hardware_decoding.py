@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_hardware import Frame, decoder
+from whenabouts_hardware.catalogue import sightings
 from whenabouts_hardware.crc16 import epc_crc
-from whenabouts_hardware.em4100 import encode
-from whenabouts_hardware.m6e_frames import (
+from whenabouts_hardware.readers.em4100 import encode
+from whenabouts_hardware.readers.m6e_frames import (
     KEEPALIVE,
     START_ACK,
     START_CONTINUOUS,
@@ -21,7 +22,6 @@ from whenabouts_hardware.m6e_frames import (
     crc,
     tag_notice,
 )
-from whenabouts_hardware.readers import sightings
 
 EM4100 = ("rdm6300", "id12la")
 # (protocol, mode) of every decoder there is.

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_hardware import crc16, decoder, m6e_frames, m6e_records
-from whenabouts_hardware.m6e_frames import META_ANTENNA, META_BRAND, META_DATA, META_KNOWN, META_PROTOCOL
-from whenabouts_hardware.m6e_records import ContentError, Cursor, tag_record
+from whenabouts_hardware import crc16, decoder
+from whenabouts_hardware.readers import m6e_frames, m6e_records
+from whenabouts_hardware.readers.m6e_frames import META_ANTENNA, META_BRAND, META_DATA, META_KNOWN, META_PROTOCOL
+from whenabouts_hardware.readers.m6e_records import ContentError, Cursor, tag_record
 
 
 @given(st.binary(max_size=300), st.integers(0, 0xFFFF))

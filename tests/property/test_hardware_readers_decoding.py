@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_hardware import decoder, yrm100
-from whenabouts_hardware import pn532_frames as pn532
-from whenabouts_hardware import uhfreader18 as uhf18
-from whenabouts_hardware.line import LINE_BYTES_MAX
+from whenabouts_hardware import decoder
+from whenabouts_hardware.catalogue import READERS, sightings
 from whenabouts_hardware.observed import observed
-from whenabouts_hardware.readers import READERS, sightings
+from whenabouts_hardware.readers import pn532_frames as pn532
+from whenabouts_hardware.readers import uhfreader18 as uhf18
+from whenabouts_hardware.readers import yrm100
+from whenabouts_hardware.readers.line import LINE_BYTES_MAX
 
 often = settings(max_examples=examples(120), deadline=None)
 words = st.integers(0, 31).flatmap(lambda n: st.binary(min_size=2 * n, max_size=2 * n))

@@ -11,7 +11,7 @@ import pytest
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.settings import LineConfig, ReaderConfig
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
 from whenabouts_sim.clocks import EPOCH_US, SimClock
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.cards import Id12La, Pn532

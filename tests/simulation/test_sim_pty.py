@@ -11,8 +11,8 @@ import serial
 
 from support.waiting import until
 from whenabouts_hardware import decoder
-from whenabouts_hardware.m6e_frames import START_CONTINUOUS, VERSION
-from whenabouts_hardware.readers import sightings
+from whenabouts_hardware.catalogue import sightings
+from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, VERSION
 from whenabouts_sim.clocks import EPOCH_US, SimClock
 from whenabouts_sim.emitted import read_emitted
 from whenabouts_sim.pty_link import HOST_BUFFER_BYTES, PtyLink

@@ -32,7 +32,7 @@ DRIVERS = {"whenabouts_edge.board"} | {
 }
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.
-REPLACED = {"whenabouts_protocol.eager": {"bisect"}}
+REPLACED = {"whenabouts_protocol.streaming_join": {"bisect"}}
 # Drivers and tables of the hardware package that only CPython imports.
 CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
 CORES = ("whenabouts_edge.presence.visits",)  # no board's agent loads them yet, but they run there
@@ -46,7 +46,7 @@ SHARED = ON_BOARDS | {
 MAY_USE_FLOATS = {
     "whenabouts_protocol.probability": "a probability is a float in the end; the ratio it comes from is of integers",
     "whenabouts_protocol.cbor": "values may be floats; half precision is put together by hand",
-    "whenabouts_hardware.line": "a number in the text of a sensor may be one",
+    "whenabouts_hardware.readers.line": "a number in the text of a sensor may be one",
 }
 # (module, what): why it does no harm there.
 ALLOWED = {
@@ -56,7 +56,7 @@ ALLOWED = {
         "a sort by a key: equal ones change places on boards",
     ): "no two keys of a map are equal",
     (
-        "whenabouts_protocol.eager",
+        "whenabouts_protocol.streaming_join",
         "a loop in the order of a map or set",
     ): "counts and drops come out the same in any order",
     ("whenabouts_protocol.reading", "recursion"): "once: attributes hold no maps",

@@ -10,7 +10,7 @@ from whenabouts_edge.link import Link
 from whenabouts_edge.port import Chunk
 from whenabouts_edge.reader import ReaderSession
 from whenabouts_edge.settings import LineConfig, ReaderConfig
-from whenabouts_hardware.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
+from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
 
 S = 1_000_000
 KINDS = ["rdm6300", "id12la", "m6e", "pn532", "uhfreader18", "yrm100", "line"]

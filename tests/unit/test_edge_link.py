@@ -13,7 +13,7 @@ from whenabouts_edge.link_thread import LinkThread
 from whenabouts_edge.port import Chunk
 from whenabouts_edge.settings import LineConfig, ReaderConfig
 from whenabouts_edge.uplink import _password
-from whenabouts_hardware.m6e_frames import KEEPALIVE, answer, tag_notice
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, answer, tag_notice
 
 CLOCK = ClockSample(0, 0, 0, "bounded")
 EPC = bytes.fromhex("30" + "11" * 11)

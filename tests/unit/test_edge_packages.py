@@ -13,7 +13,7 @@ from whenabouts_edge.trace import Head, Record, encode_head, encode_record
 MODULE = '''
 """A reader that sends A5, four bytes of a tag, and their sum."""
 from whenabouts_hardware import Decoder, Frame
-from whenabouts_hardware.readers import Reader, Sighting
+from whenabouts_hardware.catalogue import Reader, Sighting
 
 
 class AcmeDecoder(Decoder):
@@ -98,7 +98,7 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
         ([], "found 'acme', expected one of id12la, line,"),
         (["acme = acme_reader:MISSING"], "acme-0 1.0 cannot be used (acme_reader:MISSING: AttributeError: module"),
         (["acme = no_such_module:READER"], "cannot be used (no_such_module:READER: ModuleNotFoundError"),
-        (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.readers.Reader"),
+        (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.catalogue.Reader"),
         (["acme = acme_reader:WITHOUT"], "found a Reader without make and sightings, expected both"),
         (["acme = acme_reader:WRONG_MAKE"], "make gave dict, expected a whenabouts_hardware.Decoder"),
         (

@@ -13,8 +13,8 @@ from whenabouts_edge.port import Chunk
 from whenabouts_edge.presence.host import PresenceHost
 from whenabouts_edge.presence.visits import Visits
 from whenabouts_edge.settings import PresenceConfig, ReaderConfig
-from whenabouts_hardware.m6e_frames import KEEPALIVE
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE
 
 S = 1_000_000
 CLOCK = ClockSample(0, 5 * S, 1000, "bounded")

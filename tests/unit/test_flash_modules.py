@@ -36,14 +36,14 @@ def test_a_board_gets_every_module_that_its_reader_loads(kind):
 def test_a_board_gets_no_decoder_of_other_readers():
     """Nor anything of the agent for Linux, or tables that only the type checker loads."""
     found = needed(ROOTS, ["rdm6300"])
-    assert "whenabouts_hardware.em4100" in found
+    assert "whenabouts_hardware.readers.em4100" in found
     assert not {
-        "whenabouts_hardware.m6e",
-        "whenabouts_hardware.pn532",
+        "whenabouts_hardware.readers.m6e",
+        "whenabouts_hardware.readers.pn532",
         "whenabouts_edge.agent",
         "whenabouts_edge.cli",
     } & set(found)
-    assert "whenabouts_hardware.m6e" in needed(ROOTS, ["rdm6300", "m6e"])
+    assert "whenabouts_hardware.readers.m6e" in needed(ROOTS, ["rdm6300", "m6e"])
     assert list(found) == sorted(found)
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from whenabouts_hardware import decoder
+from whenabouts_hardware.catalogue import READERS
 from whenabouts_hardware.dialogue import Start
-from whenabouts_hardware.m6e_frames import KEEPALIVE, OP_BOOT, answer
-from whenabouts_hardware.pn532_frames import ACK, LIST_ONE_106A, SAM_NORMAL, WAKEUP, target_106a
-from whenabouts_hardware.pn532_frames import answer as pn532_answer
 from whenabouts_hardware.polling import UNANSWERED_MAX, Poll, Question
-from whenabouts_hardware.readers import READERS
-from whenabouts_hardware.uhfreader18 import HEARTBEAT, INVENTORY, inventory_answer
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, OP_BOOT, answer
+from whenabouts_hardware.readers.pn532_frames import ACK, LIST_ONE_106A, SAM_NORMAL, WAKEUP, target_106a
+from whenabouts_hardware.readers.pn532_frames import answer as pn532_answer
+from whenabouts_hardware.readers.uhfreader18 import HEARTBEAT, INVENTORY, inventory_answer
 
 S = 1_000_000
 

@@ -3,7 +3,7 @@
 import pytest
 
 from whenabouts_hardware import decoder
-from whenabouts_hardware.em4100 import encode
+from whenabouts_hardware.readers.em4100 import encode
 
 CARD = encode(0x10, 8844356)
 

@@ -4,7 +4,7 @@ import pytest
 
 from whenabouts_hardware import Frame, decoder
 from whenabouts_hardware.crc16 import epc_crc
-from whenabouts_hardware.m6e_frames import (
+from whenabouts_hardware.readers.m6e_frames import (
     KEEPALIVE,
     META_BRAND,
     START_ACK,
@@ -16,7 +16,7 @@ from whenabouts_hardware.m6e_frames import (
     start_continuous,
     tag_notice,
 )
-from whenabouts_hardware.m6e_status import status_text
+from whenabouts_hardware.readers.m6e_status import status_text
 
 EPC = bytes.fromhex("000000000000000000001545")
 NOTICE = tag_notice(EPC, rssi=-60, antenna="1/1", freq_khz=923200, ts_ms=295, gpio=15)

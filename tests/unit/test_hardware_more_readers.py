@@ -3,12 +3,12 @@
 import pytest
 
 from whenabouts_hardware import decoder
-from whenabouts_hardware import pn532_frames as pn532
-from whenabouts_hardware import uhfreader18 as uhf18
+from whenabouts_hardware.catalogue import sightings
 from whenabouts_hardware.observed import observed
-from whenabouts_hardware.pn532_targets import TargetError, listed, polled
-from whenabouts_hardware.readers import sightings
-from whenabouts_hardware.yrm100 import NOTICE, framed
+from whenabouts_hardware.readers import pn532_frames as pn532
+from whenabouts_hardware.readers import uhfreader18 as uhf18
+from whenabouts_hardware.readers.pn532_targets import TargetError, listed, polled
+from whenabouts_hardware.readers.yrm100 import NOTICE, framed
 
 UID = bytes.fromhex("04c63a63110189")
 

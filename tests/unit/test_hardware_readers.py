@@ -3,9 +3,9 @@
 import pytest
 
 from whenabouts_hardware import DECODERS, Frame, decoder
-from whenabouts_hardware.em4100 import encode
-from whenabouts_hardware.m6e_frames import KEEPALIVE, START_CONTINUOUS, STOP, answer, tag_notice
-from whenabouts_hardware.readers import READERS, is_anchor, sightings
+from whenabouts_hardware.catalogue import READERS, is_anchor, sightings
+from whenabouts_hardware.readers.em4100 import encode
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS, STOP, answer, tag_notice
 
 EPC = bytes.fromhex("e2000015860e018010 80afcf".replace(" ", ""))
 NOTICE = tag_notice(EPC, rssi=-44, antenna="2/3", freq_khz=922600, ts_ms=820, read_count=3, phase=174, gpio=1)

@@ -6,7 +6,7 @@ import pytest
 
 from support.reader_frames import VECTORS
 from whenabouts_hardware import DECODERS
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
 
 FILES = sorted(VECTORS.iterdir())
 

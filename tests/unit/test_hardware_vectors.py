@@ -4,7 +4,7 @@ import pytest
 
 from support.reader_frames import published
 from whenabouts_hardware import DECODERS, Decoder, Frame, decoder
-from whenabouts_hardware.m6e_frames import ANSWER_OVERHEAD_BYTES, COMMAND_OVERHEAD_BYTES
+from whenabouts_hardware.readers.m6e_frames import ANSWER_OVERHEAD_BYTES, COMMAND_OVERHEAD_BYTES
 
 VECTORS = published()
 WITHOUT_START = ("uhfreader18", "line")  # any byte may begin a frame

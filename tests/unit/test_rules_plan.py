@@ -10,7 +10,7 @@ from whenabouts_cloud.rules.explain import explain
 from whenabouts_cloud.rules.plan import GatewayStream, PlanError, announced, compile_rules, place
 from whenabouts_protocol import Birth
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
-from whenabouts_protocol.eager import Eager
+from whenabouts_protocol.streaming_join import Eager
 
 STREAMS = """
 STREAM dock  FROM "dock/tags" DELAY 2 s LENGTH 20 ms .. 300 ms

@@ -6,8 +6,8 @@ import pytest
 
 from whenabouts_edge.stamp import Stamper, after_question
 from whenabouts_hardware import decoder
-from whenabouts_hardware.readers import GAP_US, READERS, sightings
-from whenabouts_hardware.yrm100 import ROUNDS_MAX, inventory
+from whenabouts_hardware.catalogue import GAP_US, READERS, sightings
+from whenabouts_hardware.readers.yrm100 import ROUNDS_MAX, inventory
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100

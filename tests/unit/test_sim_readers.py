@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_hardware import decoder
-from whenabouts_hardware.m6e_frames import (
-    READ_FILTER_OFF,
-    START_ACK,
-    START_CONTINUOUS,
-    STOP,
-    VERSION,
-    command,
-)
-from whenabouts_hardware.readers import sightings
+from whenabouts_hardware.catalogue import sightings
+from whenabouts_hardware.readers.m6e_frames import READ_FILTER_OFF, START_ACK, START_CONTINUOUS, STOP, VERSION, command
 from whenabouts_sim.clocks import EPOCH_US
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults

@@ -12,8 +12,8 @@ from support.own_captures import FOLDER, TRACE
 from whenabouts_edge.cli import main as edge
 from whenabouts_edge.trace import open_trace
 from whenabouts_hardware import decoder
-from whenabouts_hardware.m6e_frames import START_CONTINUOUS
-from whenabouts_hardware.readers import READERS, sightings
+from whenabouts_hardware.catalogue import READERS, sightings
+from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS
 from whenabouts_sim.cli import main as sim
 from whenabouts_sim.reader_run import KINDS
 from whenabouts_sim.recording import record_reader

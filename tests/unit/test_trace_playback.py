@@ -26,7 +26,7 @@ from whenabouts_edge.trace.playback import PortEnd, PtyEnd, play
 from whenabouts_edge.trace.player import Player
 from whenabouts_edge.trace.replay_command import replay
 from whenabouts_hardware import decoder
-from whenabouts_hardware.readers import sightings
+from whenabouts_hardware.catalogue import sightings
 
 MS = 1_000_000
 

@@ -12,7 +12,7 @@ from support.own_captures import TRANSPORT
 from support.trace_checks import check_transport, check_written_again
 from whenabouts_edge.trace import Record, TraceError, open_trace, to_spy
 from whenabouts_edge.trace.transport import to_transport
-from whenabouts_hardware.m6e_frames import KEEPALIVE, START_CONTINUOUS
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS
 
 
 def test_a_transport_capture_parses_whole(tmp_path):

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from whenabouts_cloud.rules.model import CorrelateRule, decimal_text
 from whenabouts_cloud.rules.plan import Placement, lengths_us
-from whenabouts_protocol.eager import Eager, quantile
+from whenabouts_protocol.streaming_join import Eager, quantile
 
 SAMPLES = 64  # base lengths over which the probe share is averaged
 # For each reading kept, measured with keys of 24 letters: an agent's buffers on CPython 3.11, and rows of the cloud's state.

@@ -9,9 +9,9 @@ What is kept lives in memory: after a restart a pair is found when both of its r
 """
 
 from whenabouts_protocol.compiled_rule import CompiledRule
-from whenabouts_protocol.eager import Eager
 from whenabouts_protocol.probability import ratio_between
 from whenabouts_protocol.reading import CLOCK_STATES
+from whenabouts_protocol.streaming_join import Eager
 
 PPM = 1_000_000
 UNIT = "[ppm]"  # UCUM

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from whenabouts_hardware import DECODERS
-from whenabouts_hardware.readers import READERS
+from whenabouts_hardware.catalogue import READERS
 
 SHARED = ("whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge")
 ALL_KINDS = tuple(sorted(READERS))

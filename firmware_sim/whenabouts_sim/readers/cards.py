@@ -2,16 +2,17 @@
 
 A PN532 sleeps until woken, acknowledges every command it understands, asks for a repeat of nothing, and answers
 InListPassiveTarget when a card comes into its field, however long that takes; the host's acknowledgement breaks it off.
-Frames: built by `whenabouts_hardware.em4100` and `whenabouts_hardware.pn532_frames`.
+Frames: built by `whenabouts_hardware.readers.em4100` and `whenabouts_hardware.readers.pn532_frames`.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-from whenabouts_hardware import decoder, em4100
-from whenabouts_hardware import pn532_frames as pn532
+from whenabouts_hardware import decoder
 from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.readers import em4100
+from whenabouts_hardware.readers import pn532_frames as pn532
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.world import Sighting

@@ -4,7 +4,7 @@ Silent until the host starts it. Then it searches in cycles of the length asked 
 first byte of its keep-alive leaves, and every record carries the milliseconds since. Records leave before the next
 keep-alive, which waits some milliseconds for them where it must: the host refers records to the last one it saw.
 A brown-out boots the module: boot message, then silence until started again.
-Frames: built by `whenabouts_hardware.m6e_frames`; answers without data are
+Frames: built by `whenabouts_hardware.readers.m6e_frames`; answers without data are
 plain success, an unknown opcode gets status 0101.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from random import Random
 
-from whenabouts_hardware import m6e_frames as frames
+from whenabouts_hardware.readers import m6e_frames as frames
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.world import Sighting

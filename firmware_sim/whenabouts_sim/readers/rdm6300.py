@@ -1,14 +1,14 @@
 """RDM6300: a 125 kHz badge reader that sends 14 characters per sighting at 9600 baud and listens to nobody.
 
 The world has a badge repeat every 65 ms while it is in the field; each repeat is a sighting and a frame.
-Frame: built by `whenabouts_hardware.em4100.encode`.
+Frame: built by `whenabouts_hardware.readers.em4100.encode`.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-from whenabouts_hardware import em4100
+from whenabouts_hardware.readers import em4100
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.world import Sighting

@@ -3,15 +3,16 @@
 A UHFReader18 takes one command at a time: what comes while it searches is lost without an answer, what comes within its
 pause is too. At the end of its scan time it answers with what it saw, one frame a tag. A YRM100 answers every round
 without a tag with an error and sends a notice for each tag; after the rounds it was told it stops by itself.
-Frames: built by `whenabouts_hardware.uhfreader18` and `whenabouts_hardware.yrm100`.
+Frames: built by `whenabouts_hardware.readers.uhfreader18` and `whenabouts_hardware.readers.yrm100`.
 """
 
 from __future__ import annotations
 
 from random import Random
 
-from whenabouts_hardware import decoder, uhfreader18, yrm100
-from whenabouts_hardware.readers import UHF18_GAP_US
+from whenabouts_hardware import decoder
+from whenabouts_hardware.catalogue import UHF18_GAP_US
+from whenabouts_hardware.readers import uhfreader18, yrm100
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults, treat
 from whenabouts_sim.world import Sighting

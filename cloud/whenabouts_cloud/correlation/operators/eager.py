@@ -12,7 +12,7 @@ Left of a sure range that is not empty only the left tail can fail, since the ta
 of it only the right one. So a probe there compares the distance without its sign; the whole range is probed by its size.
 
 Cost: tests/bench/bench_operators.py measures it. The one long function is the hot path: a call costs as much as its work.
-The order by middles (`whenabouts_protocol.eager`, for gateways) probes a third as much at ct 0.8; this one is the papers'.
+The order by middles (`whenabouts_protocol.streaming_join`, for gateways) probes a third as much at ct 0.8.
 """
 
 from bisect import bisect_left, bisect_right

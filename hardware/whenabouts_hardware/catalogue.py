@@ -125,7 +125,7 @@ def facts(kind: str) -> Reader:
         ValueError: unknown kind.
     """
     if kind == "m6e":
-        import whenabouts_hardware.m6e_frames as m6e
+        import whenabouts_hardware.readers.m6e_frames as m6e
 
         cycle_us = 1000 * m6e.CYCLE_MS  # of START_CONTINUOUS
         return Reader(
@@ -140,7 +140,7 @@ def facts(kind: str) -> Reader:
             cycle_us=cycle_us,
         )
     if kind == "pn532":
-        import whenabouts_hardware.pn532_frames as pn532
+        import whenabouts_hardware.readers.pn532_frames as pn532
         from whenabouts_hardware.polling import Question
 
         return Reader(
@@ -154,7 +154,7 @@ def facts(kind: str) -> Reader:
         )
     if kind == "uhfreader18":
         from whenabouts_hardware.polling import Question
-        from whenabouts_hardware.uhfreader18 import INVENTORY
+        from whenabouts_hardware.readers.uhfreader18 import INVENTORY
 
         return Reader(
             57600,
@@ -165,7 +165,7 @@ def facts(kind: str) -> Reader:
             question=Question(INVENTORY, ("tags", "no_tag"), UHF18_LATENCY_US, UHF18_GAP_US, parts=("more_tags",)),
         )
     if kind == "yrm100":
-        import whenabouts_hardware.yrm100 as yrm100
+        import whenabouts_hardware.readers.yrm100 as yrm100
 
         start = (yrm100.STOP, yrm100.INVENTORY_ENDLESS)
         return Reader(115200, "yrm100", {}, FIELD_SCAN_US, _FIELD_SCAN_SOURCE, start, YRM100_SILENCE_US)

@@ -10,7 +10,7 @@ from struct import calcsize, unpack_from
 
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.frame import as_hex
-from whenabouts_hardware.m6e_frames import (
+from whenabouts_hardware.readers.m6e_frames import (
     META_ANTENNA,
     META_BRAND,
     META_DATA,

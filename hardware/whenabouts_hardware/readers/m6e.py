@@ -10,7 +10,7 @@ from struct import unpack_from
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame, as_hex
-from whenabouts_hardware.m6e_frames import (
+from whenabouts_hardware.readers.m6e_frames import (
     ANSWER_DATA_BYTES_MAX,
     ANSWER_OVERHEAD_BYTES,
     COMMAND_DATA_BYTES_MAX,
@@ -32,15 +32,8 @@ from whenabouts_hardware.m6e_frames import (
     STATUS_OK,
     crc,
 )
-from whenabouts_hardware.m6e_records import (
-    ContentError,
-    Cursor,
-    statistics,
-    tag_record,
-    temperature,
-    version,
-)
-from whenabouts_hardware.m6e_status import status_text
+from whenabouts_hardware.readers.m6e_records import ContentError, Cursor, statistics, tag_record, temperature, version
+from whenabouts_hardware.readers.m6e_status import status_text
 
 MODES = ("reader", "host", "both")
 

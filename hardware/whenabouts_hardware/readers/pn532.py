@@ -6,7 +6,7 @@ found by its start code `00 FF`, its length by a checksum of its own, so a flipp
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame, as_hex
-from whenabouts_hardware.pn532_frames import (
+from whenabouts_hardware.readers.pn532_frames import (
     BODY_BYTES_MAX,
     OP_AUTO_POLL,
     OP_FIRMWARE,
@@ -16,7 +16,7 @@ from whenabouts_hardware.pn532_frames import (
     TO_HOST,
     WAKEUP,
 )
-from whenabouts_hardware.pn532_targets import TargetError, listed, polled
+from whenabouts_hardware.readers.pn532_targets import TargetError, listed, polled
 
 _EXTENDED_BYTES_MAX = 1 + 2 + 5 + BODY_BYTES_MAX + 2  # preamble, start code, lengths, body, checksum and postamble
 

@@ -1,0 +1,1 @@
+"""The readers: one module each, beside the modules of their frames."""
