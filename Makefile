@@ -8,7 +8,7 @@ FLINK := .venv-flink
 TYPINGS := .typings
 PORTS := rp2 esp32
 BOARD_CODE := $(addprefix -p ,whenabouts_edge.board whenabouts_hardware whenabouts_protocol) \
-  $(addprefix -m whenabouts_edge.,eager.rules group.detection group.membership group.peers group.process)
+  $(addprefix -m whenabouts_edge.,rules.evaluate group.detection group.membership group.peers group.process)
 NODE := .node
 BOARDS := firmware_sim/whenabouts_sim/boards
 SEED ?=

@@ -19,21 +19,21 @@ from typing import Any
 
 import click
 
-from whenabouts_edge import config as configuration
-from whenabouts_edge.agent import Agent
+from whenabouts_edge.agent.agent import Agent
+from whenabouts_edge.capture.command import capture, trace
+from whenabouts_edge.capture.replay_command import replay
 from whenabouts_edge.clock.choose import host_clock
-from whenabouts_edge.doctor.command import doctor, examine_files, is_installed
-from whenabouts_edge.doctor.findings import needs_a_look
-from whenabouts_edge.eager.host import RulesFileError
+from whenabouts_edge.config import load as configuration
+from whenabouts_edge.config.options import config_option, json_option, load
+from whenabouts_edge.config.settings import Config
+from whenabouts_edge.config.settings import sample as sample_text
 from whenabouts_edge.flash.command import flash_command, provision_command
+from whenabouts_edge.health.doctor import doctor, examine_files, is_installed
+from whenabouts_edge.health.findings import needs_a_look
+from whenabouts_edge.health.notify import Notifier
 from whenabouts_edge.install.command import install
-from whenabouts_edge.notify import Notifier
-from whenabouts_edge.options import config_option, json_option, load
-from whenabouts_edge.settings import Config
-from whenabouts_edge.settings import sample as sample_text
-from whenabouts_edge.spool import SpoolError
-from whenabouts_edge.trace.command import capture, trace
-from whenabouts_edge.trace.replay_command import replay
+from whenabouts_edge.rules.host import RulesFileError
+from whenabouts_edge.store.spool import SpoolError
 
 END_S = 25.0  # the unit gives 30 before it kills in silence
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed

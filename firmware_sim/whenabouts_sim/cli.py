@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 try:
-    from whenabouts_edge.trace.capture import SizeLimitError
+    from whenabouts_edge.capture.capture import SizeLimitError
     from whenabouts_edge.trace.format import TraceError
     from whenabouts_sim.boards.command import board
     from whenabouts_sim.broker import BrokerError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from whenabouts_edge.port import Chunk, Sent
-from whenabouts_edge.trace.capture import Recorder, Sink
+from whenabouts_edge.capture.capture import Recorder, Sink
+from whenabouts_edge.readers.port import Chunk, Sent
 from whenabouts_edge.trace.format import Head
 from whenabouts_hardware.catalogue import READERS
 from whenabouts_sim.reader_run import AHEAD_US, KINDS, Passage

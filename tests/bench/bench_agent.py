@@ -24,7 +24,7 @@ SCRIPT = """
 import json, sys, time
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
-from whenabouts_edge.port import open_port
+from whenabouts_edge.readers.port import open_port
 from whenabouts_hardware import decoder
 url, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 client = mqtt.Client(CallbackAPIVersion.VERSION2)

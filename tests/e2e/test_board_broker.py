@@ -11,7 +11,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from support.micropython import run_on_board
 from support.paths import REPOSITORY
-from whenabouts_edge.board.net import Tcp
+from whenabouts_edge.board.machine.net import Tcp
 from whenabouts_sim.broker import running_broker
 
 SCRIPT = REPOSITORY / "tests/micropython/board_mqtt.py"

@@ -11,7 +11,7 @@ from support.edge_agent import Bench, badges, passed, witness
 from support.micropython import run_on_board
 from support.paths import REPOSITORY
 from support.tls_broker import tls_broker
-from whenabouts_edge.board.tls import certificates
+from whenabouts_edge.board.machine.tls import certificates
 from whenabouts_edge.flash.identity import der
 from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300

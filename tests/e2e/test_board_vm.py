@@ -14,8 +14,8 @@ from support.board_site import check_landed
 from support.edge_agent import badges, passed, witness
 from support.node_board import Console, install
 from support.waiting import until
-from whenabouts_edge.board.flash import Flash
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.machine.flash import Flash
 from whenabouts_hardware.catalogue import READERS as KINDS
 from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
@@ -172,8 +172,8 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
 # Appends messages of drawn sizes for ever, confirms some, and says what is durable as soon as it is.
 LIFE = """
 import gc, random, sys
-from whenabouts_edge.board.flash import Flash
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board.machine.flash import Flash
+from whenabouts_edge.board.flash_log import Ring
 try:
     import os
     os.mkdir("/spool")

@@ -312,7 +312,9 @@ def test_a_beat_that_does_not_come_is_told_with_what_to_look_at(board, broker):
 def needed_by_one_reader():
     """The package of this checkout without modules that this reader does without."""
     package = json.loads((REPOSITORY / "package.json").read_text())
-    places = {place(name, path, ".py") for name, path in needed(["whenabouts_edge.reader"], ["pn532"], []).items()}
+    places = {
+        place(name, path, ".py") for name, path in needed(["whenabouts_edge.readers.session"], ["pn532"], []).items()
+    }
     return {**package, "urls": [url for url in package["urls"] if url[0] in places]}
 
 
@@ -332,6 +334,7 @@ def install_by_mip(board, folder):
     subprocess.run(
         [*mpremote, "mip", "install", "./package.json"], cwd=folder, check=True, timeout=180, capture_output=True
     )
-    code = "from whenabouts_edge.reader import ReaderSession as R; print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
+    code = "from whenabouts_edge.readers.session import ReaderSession as R\n"
+    code += "print(R({'kind': 'pn532', 'stream': 's'}, 0).baud)"
     done = subprocess.run([*mpremote, "exec", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout.strip() == "115200", done.stderr

@@ -100,6 +100,6 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_every_part_is_killed_in_tu
 
 def test_a_kill_of_the_agent_takes_no_more_than_the_window_it_states():
     """The window that the test above forgives is that of one group commit, with room for a loaded machine."""
-    from whenabouts_edge.settings import SPOOL
+    from whenabouts_edge.config.settings import SPOOL
 
     assert SPOOL["commit_ms"].default * 1000 * 10 <= LOSS_WINDOW_US

@@ -12,11 +12,11 @@ import json
 import struct
 import sys
 
-from whenabouts_edge.board import ring as ring_module
+from whenabouts_edge.board import flash_log as ring_module
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board.flash_log import Ring
 from whenabouts_hardware.readers.em4100 import encode
 from whenabouts_protocol.messages import Ack, decode_beat, decode_status, encode_ack
 from whenabouts_protocol.wire import decode_batch

@@ -6,8 +6,8 @@ A line of the file: ["ticks", period, [raw, ...]] or ["sntp", [[packet, cookie, 
 import json
 import sys
 
+from whenabouts_edge.board.machine.ticks import Ticks
 from whenabouts_edge.board.sntp import Clock, SntpError, parse
-from whenabouts_edge.board.ticks import Ticks
 
 
 def replay(case):

@@ -30,7 +30,7 @@ def replay(case):
 
 def derive(run):
     """What a gateway's rules derive of readings that are numbered as they come, one by one, then the counters."""
-    from whenabouts_edge.eager.rules import EdgeRules, Source
+    from whenabouts_edge.rules.evaluate import EdgeRules, Source
     from whenabouts_protocol.compiled_rule import decode_rules
 
     rules = EdgeRules(decode_rules(bytes.fromhex(run["rules"]))[2], limit=run["limit"])

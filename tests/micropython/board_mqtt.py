@@ -7,9 +7,9 @@ idle beyond the keep-alive, and ends in order.
 import sys
 import time
 
+from whenabouts_edge.board.machine.net import Tcp
+from whenabouts_edge.board.machine.ticks import Ticks
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.net import Tcp
-from whenabouts_edge.board.ticks import Ticks
 
 LIMIT_US = 60_000_000
 _ticks = Ticks(time.ticks_add(0, -1) + 1) if hasattr(time, "ticks_us") else None

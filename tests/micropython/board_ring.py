@@ -7,9 +7,9 @@ collector closes a file that was open at the cut.)
 import gc
 import os
 
-from whenabouts_edge.board import ring as ring_module
-from whenabouts_edge.board.flash import Flash
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board import flash_log as ring_module
+from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.machine.flash import Flash
 
 BLOCK, BLOCKS = 512, 48
 IMAGE = bytearray(BLOCK * BLOCKS)  # of whichever device is alive

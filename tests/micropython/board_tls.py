@@ -8,9 +8,9 @@ whether it can go on, more than once, for nothing waits in it.
 import sys
 import time
 
+from whenabouts_edge.board.machine.ticks import Ticks
+from whenabouts_edge.board.machine.tls import Tls
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.ticks import Ticks
-from whenabouts_edge.board.tls import Tls
 
 LIMIT_US = 20_000_000
 PAYLOAD = bytes(range(256)) * 8  # more than one read takes

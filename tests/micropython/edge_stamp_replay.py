@@ -6,7 +6,7 @@ A line of the file: {"args": of the Stamper, "calls": [[method, arguments], ...]
 import json
 import sys
 
-from whenabouts_edge.stamp import Stamper
+from whenabouts_edge.readers.stamp import Stamper
 
 
 def replay(case):

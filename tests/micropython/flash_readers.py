@@ -3,7 +3,7 @@
 import sys
 
 import whenabouts_edge.board.run  # noqa: F401  # what the main program imports
-from whenabouts_edge.reader import ReaderSession
+from whenabouts_edge.readers.session import ReaderSession
 
 config = {"kind": sys.argv[1], "stream": "s"}
 if config["kind"] == "m6e":

@@ -19,7 +19,7 @@ BASE_US = 1_790_000_000_000_000
 MODULES = [
     REPOSITORY / "protocol/whenabouts_protocol/streaming_join.py",
     REPOSITORY / "protocol/whenabouts_protocol/compiled_rule.py",
-    REPOSITORY / "edge/whenabouts_edge/eager/rules.py",
+    REPOSITORY / "edge/whenabouts_edge/rules/evaluate.py",
 ]
 
 

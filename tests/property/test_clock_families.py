@@ -13,7 +13,7 @@ from whenabouts_edge.clock import ANCHOR_US, UNBOUNDED_US, ClockSample, Pace
 from whenabouts_edge.clock.choose import host_clock
 from whenabouts_edge.clock.pace import OLDER, OLDER_EVERY_US, RECENT, PacedClock, read_pace
 from whenabouts_edge.clock.system import USELESS_US, sampled
-from whenabouts_edge.stamp import DRIFT_PPM, Stamper, wire_us
+from whenabouts_edge.readers.stamp import DRIFT_PPM, Stamper, wire_us
 
 S = 1_000_000
 PULLED = 40  # seeds, of which some hold what the test is about

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples, seeds
-from whenabouts_edge.presence.visits import ABSENT, ENTER, LEAVE, MAX_WAITING, Visits
+from whenabouts_edge.readers.visits import ABSENT, ENTER, LEAVE, MAX_WAITING, Visits
 
 S = 1_000_000
 LEAVE_US = 100

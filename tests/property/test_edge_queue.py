@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from support.edge_drafts import drafts
 from support.search import examples
-from whenabouts_edge.outbox import MAX_IN_FLIGHT, MAX_UNLANDED, Outbox
-from whenabouts_edge.spool import Message, Spool, SpoolFull
+from whenabouts_edge.store.spool import Message, Spool, SpoolFull
+from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, MAX_UNLANDED, Outbox
 
 
 class SpoolMachine(RuleBasedStateMachine):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support.edge_wire import Frame, arrivals, begins, reads
 from support.search import examples
-from whenabouts_edge.stamp import CYCLE_SLIP_US, DRIFT_PPM, MAX_CHUNKS, Stamper, host_us_max, wire_us
+from whenabouts_edge.readers.stamp import CYCLE_SLIP_US, DRIFT_PPM, MAX_CHUNKS, Stamper, host_us_max, wire_us
 
 CYCLE_US = 1_000_000
 KEEPALIVE_BYTES, RECORD_BYTES = 7, 47

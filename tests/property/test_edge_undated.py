@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
-from whenabouts_edge.link import Kept, Observed
-from whenabouts_edge.undated import AT_ONCE, KEPT_US, LIMIT, Undated
+from whenabouts_edge.readers.host import Kept, Observed
+from whenabouts_edge.store.undated import AT_ONCE, KEPT_US, LIMIT, Undated
 
 UNKNOWN = ClockSample(0, 0, None, "unbounded")
 

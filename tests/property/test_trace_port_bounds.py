@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_edge.port import CHUNK_BYTES_MAX, Port
+from whenabouts_edge.readers.port import CHUNK_BYTES_MAX, Port
 
 POLL_MS = 20
 POLL_NS = POLL_MS * 1_000_000

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whenabouts_edge import serial_handlers
-from whenabouts_edge.port import Chunk, PortError
+from whenabouts_edge.capture.capture import capture
+from whenabouts_edge.readers.port import Chunk, PortError
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace, to_spy
-from whenabouts_edge.trace.capture import capture
 from whenabouts_edge.trace.player import Player
 
 data = st.binary(max_size=40)

@@ -8,11 +8,11 @@ import pytest
 
 from support.edge_agent import Bench, witness
 from support.waiting import until
-from whenabouts_edge import link_thread as link_module
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link_thread import LinkThread
-from whenabouts_edge.port import device_of
-from whenabouts_edge.settings import LineConfig, ReaderConfig
+from whenabouts_edge.config.settings import LineConfig, ReaderConfig
+from whenabouts_edge.readers import thread as link_module
+from whenabouts_edge.readers.port import device_of
+from whenabouts_edge.readers.thread import LinkThread
 
 CLOCK = ClockSample(0, 0, 0, "bounded")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.edge_drafts import drafts
-from whenabouts_edge.spool import BOOT_RANDOM_BITS, Spool
+from whenabouts_edge.store.spool import BOOT_RANDOM_BITS, Spool
 from whenabouts_protocol import decode_batch
 
 SECTOR = 512

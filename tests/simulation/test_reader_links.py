@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link_thread import LinkThread
-from whenabouts_edge.settings import LineConfig, ReaderConfig
+from whenabouts_edge.config.settings import LineConfig, ReaderConfig
+from whenabouts_edge.readers.thread import LinkThread
 from whenabouts_hardware.catalogue import READERS
 from whenabouts_sim.clocks import EPOCH_US, SimClock
 from whenabouts_sim.pty_link import PtyLink

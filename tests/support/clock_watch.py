@@ -11,9 +11,9 @@ from whenabouts_edge.clock.kernel import MARGIN_US, KernelClock
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock
 from whenabouts_edge.clock.timesyncd import TimesyncdClock
-from whenabouts_edge.link import Observed
-from whenabouts_edge.stamp import Stamper
-from whenabouts_edge.undated import Undated
+from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.readers.stamp import Stamper
+from whenabouts_edge.store.undated import Undated
 
 SOURCES = ("chrony", "timesyncd", "adjtimex", "clockbound", "fixed")
 BAUD, FRAME_BYTES, KEEPALIVE_BYTES, CYCLE_US = 115_200, 47, 7, 1_000_000

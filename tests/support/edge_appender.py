@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from support.edge_drafts import drafts
-from whenabouts_edge.spool import Spool, SpoolFull
+from whenabouts_edge.store.spool import Spool, SpoolFull
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from whenabouts_edge.spool import Draft
+from whenabouts_edge.store.spool import Draft
 from whenabouts_protocol import Reading
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.waiting import until
 from whenabouts_edge import cli
-from whenabouts_edge.spool import Draft, Message, Spool
+from whenabouts_edge.store.spool import Draft, Message, Spool
 
 LOOP_STANDS_S = 4.0
 STANDS_S_MAX = 600.0

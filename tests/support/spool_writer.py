@@ -10,8 +10,8 @@ from pathlib import Path
 
 from support.edge_drafts import drafts
 from support.watched_disk import SQLITE_FULL, SQLITE_OK, WatchedDisk
-from whenabouts_edge.link import Observed
-from whenabouts_edge.spool import Spool, SpoolError, SpoolFull
+from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.store.spool import Spool, SpoolError, SpoolFull
 from whenabouts_protocol import Interval
 
 IO_ERRORS = (SQLITE_FULL, 10 | 3 << 8, 10 | 4 << 8)  # full; SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC

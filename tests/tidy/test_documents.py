@@ -10,7 +10,7 @@ from support.paths import REPOSITORY
 from whenabouts_cloud.cli import main as cloud
 from whenabouts_cloud.rules import load_rules
 from whenabouts_edge.cli import main as edge
-from whenabouts_edge.config import parse
+from whenabouts_edge.config.load import parse
 from whenabouts_sim.cli import main as sim
 from whenabouts_sim.demo_rules import RULE
 from whenabouts_sim.world import DOCK, DOOR

@@ -27,15 +27,15 @@ BOARDS_HAVE = STANDARD | {
     "errno", "gc", "io", "machine", "micropython", "network", "ntptime", "os", "random", "re", "select", "socket", "ssl",
     "sys", "time", "uctypes", "vfs",
 }  # fmt: skip
-DRIVERS = {"whenabouts_edge.board"} | {
-    f"whenabouts_edge.board.{name}" for name in ("device", "flash", "net", "run", "terminal", "tls")
+DRIVERS = {"whenabouts_edge.board", "whenabouts_edge.board.run"} | {
+    f"whenabouts_edge.board.machine.{name}" for name in ("device", "flash", "net", "terminal", "tls")
 }
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.
 REPLACED = {"whenabouts_protocol.streaming_join": {"bisect"}}
 # Drivers and tables of the hardware package that only CPython imports.
 CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
-CORES = ("whenabouts_edge.presence.visits",)  # no board's agent loads them yet, but they run there
+CORES = ("whenabouts_edge.readers.visits",)  # no board's agent loads them yet, but they run there
 ROOTS = sorted({root for name in known() for root in board(name).modules})
 ON_BOARDS = needed(ROOTS, ALL_KINDS)
 SHARED = ON_BOARDS | {
@@ -60,7 +60,7 @@ ALLOWED = {
         "a loop in the order of a map or set",
     ): "counts and drops come out the same in any order",
     ("whenabouts_protocol.reading", "recursion"): "once: attributes hold no maps",
-    ("whenabouts_edge.board.flash", "fsync(), absent on boards"): "where there is one",
+    ("whenabouts_edge.board.machine.flash", "fsync(), absent on boards"): "where there is one",
     ("whenabouts_edge.board.run", "monotonic_ns(), absent on boards"): "where there are no ticks",
     ("whenabouts_edge.board.run", "true division"): "for CPython's sleep",
 }
@@ -110,7 +110,9 @@ def test_shared_modules_compile_for_boards(tmp_path):
 
 def test_everything_that_a_board_loads_is_looked_at():
     """Board code, rules and groups too."""
-    assert {"whenabouts_edge.board.run", "whenabouts_edge.eager.rules", "whenabouts_edge.group.process"} <= set(SHARED)
+    assert {"whenabouts_edge.board.run", "whenabouts_edge.rules.evaluate", "whenabouts_edge.group.process"} <= set(
+        SHARED
+    )
 
 
 REFUSED = [

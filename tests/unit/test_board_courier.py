@@ -7,9 +7,9 @@ from support.board_config import config
 from support.board_flash import CutFlash
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.board.courier import RESEND_US_MAX, WINDOW, Courier
+from whenabouts_edge.board.flash_log import Ring
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board.publisher import RESEND_US_MAX, WINDOW, Courier
 from whenabouts_protocol import Ack, encode_ack
 
 S = 1_000_000

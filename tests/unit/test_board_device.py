@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.board_flash import CutFlash
-from whenabouts_edge.board import device, lamp
-from whenabouts_edge.board.ring import Ring
+from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.machine import device, lamp
+from whenabouts_edge.board.machine.watch import STUCK_US, Watch
+from whenabouts_edge.board.machine.wifi import JOIN_US, PAUSE_US_MAX, PAUSE_US_MIN, STABLE_US, Wifi
 from whenabouts_edge.board.run import opened
 from whenabouts_edge.board.sntp import Clock, Sample
 from whenabouts_edge.board.store import Store
-from whenabouts_edge.board.watch import STUCK_US, Watch
-from whenabouts_edge.board.wifi import JOIN_US, PAUSE_US_MAX, PAUSE_US_MIN, STABLE_US, Wifi
-from whenabouts_edge.draft import Draft
+from whenabouts_edge.readers.draft import Draft
 
 S = 1_000_000
 

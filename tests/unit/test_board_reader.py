@@ -6,10 +6,10 @@ import pytest
 
 from support.reader_frames import published
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import Link
-from whenabouts_edge.port import Chunk
-from whenabouts_edge.reader import ReaderSession
-from whenabouts_edge.settings import LineConfig, ReaderConfig
+from whenabouts_edge.config.settings import LineConfig, ReaderConfig
+from whenabouts_edge.readers.host import Link
+from whenabouts_edge.readers.port import Chunk
+from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
 
 S = 1_000_000

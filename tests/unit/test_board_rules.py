@@ -5,13 +5,13 @@ import pytest
 from support.board_flash import CutFlash
 from whenabouts_edge.board.agent import UNTOLD_MAX, Agent
 from whenabouts_edge.board.config import checked
+from whenabouts_edge.board.flash_log import Ring
 from whenabouts_edge.board.group import BoardGroup
-from whenabouts_edge.board.ring import Ring
 from whenabouts_edge.board.rules import MAX_RULES, TOLD, BoardRules
 from whenabouts_edge.board.sntp import Sample
 from whenabouts_edge.board.store import Store
-from whenabouts_edge.draft import Draft
 from whenabouts_edge.group.process import SETTLE_US
+from whenabouts_edge.readers.draft import Draft
 from whenabouts_protocol import (
     Birth,
     Reading,

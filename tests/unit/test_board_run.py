@@ -9,11 +9,11 @@ import pytest
 from support.board_config import config
 from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.board.flash import Flash
+from whenabouts_edge.board.machine.flash import Flash
+from whenabouts_edge.board.machine.terminal import READ_BYTES, Terminal
 from whenabouts_edge.board.run import opened
 from whenabouts_edge.board.sntp import Sample
 from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
-from whenabouts_edge.board.terminal import READ_BYTES, Terminal
 
 S = 1_000_000
 

@@ -5,10 +5,10 @@ import pytest
 from support.board_flash import CutFlash
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.batch import Batches
-from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX, Ring
+from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX, Ring
 from whenabouts_edge.board.sntp import Clock, Sample
 from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
-from whenabouts_edge.draft import Draft
+from whenabouts_edge.readers.draft import Draft
 from whenabouts_protocol import decode_batch
 
 S = 1_000_000

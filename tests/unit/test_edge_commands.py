@@ -67,7 +67,7 @@ def test_check_tells_of_files_that_the_agent_could_not_read(named, installed, tm
     """In the words of `doctor`; a problem on the gateway only, as elsewhere they need not be there."""
     config, told = named
     unit = tmp_path / "unit"
-    monkeypatch.setattr("whenabouts_edge.doctor.command.UNIT", str(unit))
+    monkeypatch.setattr("whenabouts_edge.health.doctor.UNIT", str(unit))
     if installed:
         unit.write_text(f"[Service]\nUser={getpass.getuser()}\n")
     done = CliRunner().invoke(main, ["check", "--config", str(config)])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.edge_config import FINE, GROUP_LINES
 from support.paths import REPOSITORY
 from support.search import examples
-from whenabouts_edge.config import MAX_READERS, ConfigError, load, parse
-from whenabouts_edge.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
+from whenabouts_edge.config.load import MAX_READERS, ConfigError, load, parse
+from whenabouts_edge.config.settings import CLOCK, GENERAL, READER, REQUIRED, STATE, TABLES, Config, sample
 
 
 def mistakes(text: str) -> list[str]:

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 from support.edge_drafts import drafts
-from whenabouts_edge.config import parse
-from whenabouts_edge.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
-from whenabouts_edge.spool import Spool
+from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
+from whenabouts_edge.config.load import parse
+from whenabouts_edge.store.spool import Spool
 
 CONFIG = parse("""
 site = "hall"

@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from whenabouts_edge.cli import main
-from whenabouts_edge.config import parse
-from whenabouts_edge.doctor import collect
-from whenabouts_edge.doctor.command import doctor
-from whenabouts_edge.doctor.findings import (
+from whenabouts_edge.config.load import parse
+from whenabouts_edge.config.options import load
+from whenabouts_edge.health import facts
+from whenabouts_edge.health.doctor import doctor
+from whenabouts_edge.health.findings import (
     BEGIN_US,
     RESERVE_BYTES,
     BrokerFacts,
@@ -36,8 +37,7 @@ from whenabouts_edge.doctor.findings import (
     of_port,
     of_user,
 )
-from whenabouts_edge.options import load
-from whenabouts_edge.spool import Spool
+from whenabouts_edge.store.spool import Spool
 from whenabouts_sim.broker import free_port
 
 DIALOUT = 20
@@ -224,7 +224,7 @@ def test_files_are_those_of_the_configuration(tmp_path):
     """One that is there with all folders above it, one that is not; what is not configured is not asked for."""
     (tmp_path / "rules").write_text("")
     text = f'rules_file = "{tmp_path}/rules"\n' + reader_lines("p") + f'[broker]\nca_file = "{tmp_path}/no/ca.pem"\n'
-    ca, rules = collect.files(parse(text))
+    ca, rules = facts.files(parse(text))
     assert (ca.key, ca.path, ca.above[0][0], ca.above[-1][0]) == ("ca_file", None, "/", str(tmp_path))
     assert (rules.key, rules.path.uid, rules.above[-1][0]) == ("rules_file", os.geteuid(), str(tmp_path))
     assert (rules.path.kind, rules.above[-1][1].kind) == ("file", "folder")
@@ -247,33 +247,33 @@ def test_a_real_port_and_the_process_that_has_it_open(tmp_path):
     )  # fmt: skip
     try:
         holder.stdout.readline()
-        [port] = collect.ports(readers, None)
+        [port] = facts.ports(readers, None)
         assert [(pid, ours) for pid, _, ours in port.holders] == [(holder.pid, False)]
         assert f"({holder.pid})" in looks(of_port(port, UserFacts("root", 0, frozenset())))[0][0]
-        [port] = collect.ports(readers, holder.pid)
+        [port] = facts.ports(readers, holder.pid)
         assert [(pid, ours) for pid, _, ours in port.holders] == [(holder.pid, True)]
     finally:
         holder.communicate(b"\n")
         os.close(master)
-    [port] = collect.ports(readers, None)
+    [port] = facts.ports(readers, None)
     assert port.path is None
-    [port] = collect.ports(parse(reader_lines("replay://tape")).readers, None)
+    [port] = facts.ports(parse(reader_lines("replay://tape")).readers, None)
     assert (port.is_device, port.holders) == (False, ())
 
 
 def test_users_and_groups_of_this_machine():
     """A name in the tables, the one that runs this, and one that is not there."""
-    me = collect.user(None)
+    me = facts.user(None)
     assert me.uid == os.geteuid()
     assert set(os.getgroups()) <= me.group_ids
-    assert collect.user("no-such-user-here").uid == me.uid
+    assert facts.user("no-such-user-here").uid == me.uid
     other = next(entry for entry in pwd.getpwall() if entry.pw_uid != os.geteuid())
-    found = collect.user(other.pw_name)
+    found = facts.user(other.pw_name)
     assert (found.uid, found.session_ids) == (other.pw_uid, None)
     assert other.pw_gid in found.group_ids
     group = grp.getgrall()[0]
-    assert collect.group_id(group.gr_name) == group.gr_gid
-    assert collect.group_id("no-such-group-here") is None
+    assert facts.group_id(group.gr_name) == group.gr_gid
+    assert facts.group_id("no-such-group-here") is None
 
 
 @pytest.mark.parametrize(
@@ -285,41 +285,41 @@ def test_users_and_groups_of_this_machine():
 )  # fmt: skip
 def test_chrony_s_assumed_drift_is_read_from_its_configuration(texts, ppm):
     """The last one counts; comments and what is no number do not."""
-    assert collect.max_clock_error_ppm(texts) == ppm
+    assert facts.max_clock_error_ppm(texts) == ppm
 
 
 def test_the_clock_is_the_one_that_the_agent_would_use():
     """A fixed bound comes through with its source."""
     table = parse(reader_lines("p") + '[clock]\nsource = "fixed"\nbound_us = 700\n').clock
-    facts = collect.clock(table)
-    assert (facts.configured, facts.source, facts.state) == ("fixed", "fixed", "bounded")
-    assert facts.bound_us >= 700
-    assert abs(facts.now_us - time.time_ns() // 1000) < 60_000_000
+    found = facts.clock(table)
+    assert (found.configured, found.source, found.state) == ("fixed", "fixed", "bounded")
+    assert found.bound_us >= 700
+    assert abs(found.now_us - time.time_ns() // 1000) < 60_000_000
 
 
 def test_spools_whole_damaged_in_use_and_missing(tmp_path):
     """A real one, closed and open; one with bytes turned over; those set aside earlier are named without their journals."""
     config = parse(f'state_dir = "{tmp_path}"\n' + reader_lines("p"))
-    assert collect.disk(config, None).spool == "none"
+    assert facts.disk(config, None).spool == "none"
     spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
-    assert collect.disk(config, None).spool == "in use"
+    assert facts.disk(config, None).spool == "in use"
     spool.close()
-    facts = collect.disk(config, None)
-    assert (facts.spool, facts.folder, facts.set_aside) == ("fine", str(tmp_path), ())
-    assert facts.spool_bytes == (tmp_path / "spool.sqlite").stat().st_size
-    assert collect.disk(config, os.getpid()).spool == "in use"
+    found = facts.disk(config, None)
+    assert (found.spool, found.folder, found.set_aside) == ("fine", str(tmp_path), ())
+    assert found.spool_bytes == (tmp_path / "spool.sqlite").stat().st_size
+    assert facts.disk(config, os.getpid()).spool == "in use"
     content = bytearray((tmp_path / "spool.sqlite").read_bytes())
     content[4096:4200] = b"\xff" * 104
     (tmp_path / "spool.sqlite").write_bytes(content)
     for name in ("spool.sqlite.damaged-1", "spool.sqlite.damaged-1-wal"):
         (tmp_path / name).write_bytes(b"")
-    facts = collect.disk(config, None)
-    assert (facts.spool, facts.set_aside) == ("damaged", ("spool.sqlite.damaged-1",))
-    assert facts.problem
-    below = collect.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
+    found = facts.disk(config, None)
+    assert (found.spool, found.set_aside) == ("damaged", ("spool.sqlite.damaged-1",))
+    assert found.problem
+    below = facts.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
     assert (below.folder, below.spool) == (str(tmp_path), "none")
     (tmp_path / "a" / "spool.sqlite").mkdir(parents=True)
-    assert collect.disk(replace(config, state_dir=str(tmp_path / "a")), None).spool == "folder"
+    assert facts.disk(replace(config, state_dir=str(tmp_path / "a")), None).spool == "folder"
 
 
 def run(*arguments: object):
@@ -353,7 +353,7 @@ def test_the_command_says_everything_with_a_fix_beside_it_and_changes_nothing(tm
 
 def test_the_command_ends_well_when_nothing_needs_a_look(tmp_path, monkeypatch):
     """Exit code 0."""
-    monkeypatch.setattr("whenabouts_edge.doctor.command.examine", lambda config: [Finding("disk", "fine")])
+    monkeypatch.setattr("whenabouts_edge.health.doctor.examine", lambda config: [Finding("disk", "fine")])
     config = tmp_path / "edge.toml"
     config.write_text(reader_lines("p"))
     result = CliRunner().invoke(doctor, ["--config", str(config)])

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from whenabouts_edge.eager.host import RuleHost, RulesFileError
-from whenabouts_edge.eager.rules import MAX_TOLD, EdgeRules, Source, merged
-from whenabouts_edge.intake import MAX_WAITING, Intake
-from whenabouts_edge.spool import Spool, SpoolFull
+from whenabouts_edge.rules.evaluate import MAX_TOLD, EdgeRules, Source, merged
+from whenabouts_edge.rules.host import RuleHost, RulesFileError
+from whenabouts_edge.store.intake import MAX_WAITING, Intake
+from whenabouts_edge.store.spool import Spool, SpoolFull
 from whenabouts_protocol import Reading, decode_batch
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 

@@ -4,8 +4,8 @@ import pytest
 
 from support.child import ran
 from support.edge_drafts import drafts
-from whenabouts_edge.gaps import Gap
-from whenabouts_edge.spool import Spool, SpoolFull
+from whenabouts_edge.store.gaps import Gap
+from whenabouts_edge.store.spool import Spool, SpoolFull
 from whenabouts_protocol import decode_batch
 
 DOCK = Gap("bench", "gw", "dock/tags", 3, 10, 20, "bounded", (4, 2))
@@ -50,8 +50,8 @@ def test_counts_survive_a_kill(tmp_path):
     """The process dies at once after the write; the next one reads the count."""
     program = (
         "import os, pathlib, sys\n"
-        "from whenabouts_edge.gaps import Gap\n"
-        "from whenabouts_edge.spool import Spool\n"
+        "from whenabouts_edge.store.gaps import Gap\n"
+        "from whenabouts_edge.store.spool import Spool\n"
         "spool = Spool(pathlib.Path(sys.argv[1]), 1 << 20)\n"
         "spool.gaps.write([Gap('bench', 'gw', 'dock/tags', 9, 1, 2, 'bounded')])\n"
         "os.kill(os.getpid(), 9)\n"

@@ -2,11 +2,11 @@
 
 import pytest
 
+from whenabouts_edge.agent.group_host import GroupHost, to_tell
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.group.host import GroupHost, to_tell
+from whenabouts_edge.config.settings import GroupConfig, StateConfig
 from whenabouts_edge.group.process import SETTLE_US
-from whenabouts_edge.link import Observed
-from whenabouts_edge.settings import GroupConfig, StateConfig
+from whenabouts_edge.readers.host import Observed
 from whenabouts_protocol import Birth, Interval, Status, decode_batch, encode_batch, encode_birth, encode_status, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number
 

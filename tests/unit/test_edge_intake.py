@@ -5,10 +5,10 @@ import threading
 from collections.abc import Sequence
 
 from support.edge_drafts import draft
-from whenabouts_edge import intake as intake_module
-from whenabouts_edge.gaps import Gap
-from whenabouts_edge.intake import MAX_BATCH, MAX_WAITING, Intake
-from whenabouts_edge.spool import SpoolFull
+from whenabouts_edge.store import intake as intake_module
+from whenabouts_edge.store.gaps import Gap
+from whenabouts_edge.store.intake import MAX_BATCH, MAX_WAITING, Intake
+from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import Reading, encode_batch
 from whenabouts_protocol.reading import MAX_VALUE_BYTES
 

@@ -6,13 +6,13 @@ import time
 import pytest
 
 from support.own_captures import TRANSPORT
-from whenabouts_edge import link_thread as link_module
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import Batch, Link
-from whenabouts_edge.link_thread import LinkThread
-from whenabouts_edge.port import Chunk
-from whenabouts_edge.settings import LineConfig, ReaderConfig
-from whenabouts_edge.uplink import _password
+from whenabouts_edge.config.settings import LineConfig, ReaderConfig
+from whenabouts_edge.readers import thread as link_module
+from whenabouts_edge.readers.host import Batch, Link
+from whenabouts_edge.readers.port import Chunk
+from whenabouts_edge.readers.thread import LinkThread
+from whenabouts_edge.uplink.uplink import _password
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, answer, tag_notice
 
 CLOCK = ClockSample(0, 0, 0, "bounded")

@@ -3,8 +3,8 @@
 import json
 import re
 
-from whenabouts_edge.metrics import exposition
-from whenabouts_edge.report import Report
+from whenabouts_edge.health.metrics import exposition
+from whenabouts_edge.health.status import Report
 
 STATUS = {
     "running": True,

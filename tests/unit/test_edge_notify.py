@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from whenabouts_edge.notify import STUCK_S, Flow, Notifier, summary
-from whenabouts_edge.spool import Spool
+from whenabouts_edge.health.notify import STUCK_S, Flow, Notifier, summary
+from whenabouts_edge.store.spool import Spool
 
 
 @pytest.mark.parametrize("abstract", [False, True])

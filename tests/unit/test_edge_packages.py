@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from whenabouts_edge.packages import GROUP
+from whenabouts_edge.config.packages import GROUP
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record
 
 MODULE = '''
@@ -126,9 +126,8 @@ def test_a_broken_package_takes_nothing_else_with_it(tmp_path):
     install(tmp_path / "site", "broken", "broken = broken:READER")
     done = edge(tmp_path, "check", "--config", "edge.toml")
     assert done.returncode == 0, done.stderr
-    program = (
-        "from whenabouts_edge.packages import register_readers; import json; print(json.dumps(register_readers()))"
-    )
+    program = "import json; from whenabouts_edge.config.packages import register_readers\n"
+    program += "print(json.dumps(register_readers()))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(tmp_path / "site"), *sys.path]))},

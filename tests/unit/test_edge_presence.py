@@ -7,12 +7,12 @@ import pytest
 
 from support.micropython import run_on_board
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.config import parse
-from whenabouts_edge.link import Batch, Link, Observed
-from whenabouts_edge.port import Chunk
-from whenabouts_edge.presence.host import PresenceHost
-from whenabouts_edge.presence.visits import Visits
-from whenabouts_edge.settings import PresenceConfig, ReaderConfig
+from whenabouts_edge.config.load import parse
+from whenabouts_edge.config.settings import PresenceConfig, ReaderConfig
+from whenabouts_edge.readers.host import Batch, Link, Observed
+from whenabouts_edge.readers.port import Chunk
+from whenabouts_edge.readers.presence import PresenceHost
+from whenabouts_edge.readers.visits import Visits
 from whenabouts_hardware.catalogue import READERS
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE
 
@@ -121,7 +121,7 @@ def test_nothing_to_count_is_refused():
 def test_visits_are_the_same_on_a_board(tmp_path):
     """A real MicroPython VM with a board's heap tells what this machine tells, with times of ten years of uptime."""
     program = """
-from whenabouts_edge.presence.visits import Visits
+from whenabouts_edge.readers.visits import Visits
 visits, at = Visits(70, ("x", "k1"), 9), 10**15
 visits.advance(at, at, at)
 state = 1

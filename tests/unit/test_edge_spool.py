@@ -10,7 +10,7 @@ import pytest
 
 from support.child import environment, ran
 from support.edge_drafts import draft, drafts
-from whenabouts_edge.spool import APPLICATION_ID, BOOT_RANDOM_BITS, Message, Spool, SpoolError, SpoolFull
+from whenabouts_edge.store.spool import APPLICATION_ID, BOOT_RANDOM_BITS, Message, Spool, SpoolError, SpoolFull
 from whenabouts_protocol import Reading, WireError, decode_batch
 
 LIMIT = 1 << 24
@@ -192,7 +192,7 @@ def test_full_disk_lets_go_of_what_has_landed(tmp_path):
         "import resource, signal, sys, os\n"
         "from pathlib import Path\n"
         "from support.edge_drafts import drafts\n"
-        "from whenabouts_edge.spool import Spool, SpoolFull\n"
+        "from whenabouts_edge.store.spool import Spool, SpoolFull\n"
         "spool = Spool(Path(sys.argv[1]), 1 << 30)\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "for i in range(100): spool.append(drafts(['k'], 3000))\n"

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from whenabouts_edge import timekeeping as timekeeping_module
+from whenabouts_edge.agent import timekeeping as timekeeping_module
+from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link import Observed
-from whenabouts_edge.timekeeping import Timekeeper
-from whenabouts_edge.waiting import WaitingRows
+from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.store.waiting import WaitingRows
 from whenabouts_protocol import Interval
 
 S = 1_000_000

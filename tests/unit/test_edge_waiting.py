@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
-from whenabouts_edge.link import Observed
-from whenabouts_edge.waiting import WaitingRows, this_run
+from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.store.waiting import WaitingRows, this_run
 from whenabouts_protocol import Interval
 
 

@@ -16,7 +16,7 @@ from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
 ROOTS = board("pico_w").modules
 LOADED = """
 import sys
-from whenabouts_edge.reader import ReaderSession
+from whenabouts_edge.readers.session import ReaderSession
 import whenabouts_edge.board.run
 for kind in sys.argv[1:]:
     ReaderSession({"kind": kind, "stream": "s", **({"read_power_cdbm": 2000} if kind == "m6e" else {})}, 0)
@@ -40,7 +40,7 @@ def test_a_board_gets_no_decoder_of_other_readers():
     assert not {
         "whenabouts_hardware.readers.m6e",
         "whenabouts_hardware.readers.pn532",
-        "whenabouts_edge.agent",
+        "whenabouts_edge.agent.agent",
         "whenabouts_edge.cli",
     } & set(found)
     assert "whenabouts_hardware.readers.m6e" in needed(ROOTS, ["rdm6300", "m6e"])
@@ -49,7 +49,7 @@ def test_a_board_gets_no_decoder_of_other_readers():
 
 @pytest.mark.parametrize(
     ("option", "module"),
-    [("group", "board.group"), ("rules", "eager.rules"), ("wifi", "board.wifi"), ("led", "board.device")],
+    [("group", "board.group"), ("rules", "rules.evaluate"), ("wifi", "board.machine.wifi"), ("led", "board.machine.device")],
 )
 def test_a_board_gets_what_its_options_load(option, module):
     """And without the option not; a rule without a group brings no group."""

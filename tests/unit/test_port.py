@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from whenabouts_edge.port import EARLY_READS_MAX, Port, PortError, open_port
+from whenabouts_edge.readers.port import EARLY_READS_MAX, Port, PortError, open_port
 
 
 @pytest.fixture

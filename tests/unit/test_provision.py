@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.cli import main
-from whenabouts_edge.config import ConfigError
+from whenabouts_edge.config.load import ConfigError
 from whenabouts_edge.flash.boards import UnknownBoard, board, known
 from whenabouts_edge.flash.ports import Ports
 from whenabouts_edge.flash.provision import provision, redacted

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from whenabouts_edge.stamp import Stamper, after_question
+from whenabouts_edge.readers.stamp import Stamper, after_question
 from whenabouts_hardware import decoder
 from whenabouts_hardware.catalogue import GAP_US, READERS, sightings
 from whenabouts_hardware.readers.yrm100 import ROUNDS_MAX, inventory

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_edge.config import parse
+from whenabouts_edge.config.load import parse
 from whenabouts_sim.cli import main
 from whenabouts_sim.clocks import EPOCH_US
 from whenabouts_sim.demo import DURATION_S

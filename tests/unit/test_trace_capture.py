@@ -15,14 +15,14 @@ from click.testing import CliRunner
 
 from support.own_captures import TRANSPORT
 from support.paths import REPOSITORY
-from whenabouts_edge.port import Sent, open_port
+from whenabouts_edge.capture.capture import Recorder, capture, clock_pair
+from whenabouts_edge.capture.command import capture as capture_command
+from whenabouts_edge.capture.command import trace as trace_command
+from whenabouts_edge.readers.port import Sent, open_port
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
-from whenabouts_edge.trace.capture import Recorder, capture, clock_pair
-from whenabouts_edge.trace.command import capture as capture_command
-from whenabouts_edge.trace.command import trace as trace_command
 
 MS = 1_000_000
-PROGRAM = "from whenabouts_edge.trace.command import capture; capture()"
+PROGRAM = "from whenabouts_edge.capture.command import capture; capture()"
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ import serial
 from click.testing import CliRunner
 
 from support.own_captures import TRACE
+from whenabouts_edge.capture.playback import PortEnd, PtyEnd, play
+from whenabouts_edge.capture.replay_command import replay
 from whenabouts_edge.cli import main
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.link_thread import LinkThread
-from whenabouts_edge.port import open_port
-from whenabouts_edge.settings import ReaderConfig
+from whenabouts_edge.config.settings import ReaderConfig
+from whenabouts_edge.readers.port import open_port
+from whenabouts_edge.readers.thread import LinkThread
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
-from whenabouts_edge.trace.playback import PortEnd, PtyEnd, play
 from whenabouts_edge.trace.player import Player
-from whenabouts_edge.trace.replay_command import replay
 from whenabouts_hardware import decoder
 from whenabouts_hardware.catalogue import sightings
 

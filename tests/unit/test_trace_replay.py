@@ -13,7 +13,7 @@ from support.own_captures import TRANSPORT
 from support.paths import REPOSITORY
 from support.trace_checks import check_dialogue
 from whenabouts_edge import serial_handlers
-from whenabouts_edge.port import PortError, open_port
+from whenabouts_edge.readers.port import PortError, open_port
 from whenabouts_edge.serial_handlers.protocol_replay import parse_url
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 

@@ -1,9 +1,9 @@
 """The agent for boards: a gateway's work in one cooperative step, the same on CPython and MicroPython.
 
-`agent` joins the cores (`ticks`, `sntp`, `ring`, `mqtt`, `whenabouts_edge.reader`, `store`, `courier`), which hold no port,
-socket, file or clock; `run` is their driver, with `flash` and `net`. Nothing is loaded here: memory is short, and from here
-on it is collected often, so that what is free stays in one piece. Work that leaves kilobytes behind calls `tidy` on its way:
-a collection alone where the firmware thinks of one may come too late.
+`agent` joins the cores (`sntp`, `flash_log`, `mqtt`, `readers.session`, `store`, `publisher`), which hold no port,
+socket, file or clock; `run` is their driver, with what `machine` holds. Nothing is loaded here: memory is short, and from
+here on it is collected often, so that what is free stays in one piece. Work that leaves kilobytes behind calls `tidy` on
+its way: a collection alone where the firmware thinks of one may come too late.
 """
 
 import gc

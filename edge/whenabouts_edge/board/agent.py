@@ -8,11 +8,11 @@ broker; only then say it.
 A driver (`run`) moves the bytes: it hands over what ports and sockets gave, calls `step`, and writes what waits in `mqtt`.
 """
 
-from whenabouts_edge.board.courier import Courier
 from whenabouts_edge.board.mqtt import Mqtt
+from whenabouts_edge.board.publisher import Courier
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
-from whenabouts_edge.reader import ReaderSession
+from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
@@ -38,10 +38,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from whenabouts_edge.board.flash_log import Ring
     from whenabouts_edge.board.group import BoardGroup
-    from whenabouts_edge.board.ring import Ring
     from whenabouts_edge.board.rules import BoardRules
-    from whenabouts_edge.draft import Draft
+    from whenabouts_edge.readers.draft import Draft
 
 SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
 PROMISE_US = 250_000

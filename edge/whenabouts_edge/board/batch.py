@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.draft import Draft
+    from whenabouts_edge.readers.draft import Draft
 
 _FIELDS = 11  # of the head, with the rows as its last
 _ROW_FIXED = 8

@@ -5,7 +5,7 @@
                           "key_file"}; with ca_file, the path of certificates in PEM, the line is TLS, and the server must
                           be `host` by one of them; cert_file and key_file, of what the board shows: DER (on a PC PEM)
     ntp                   {"host", "port": 123}
-    readers               [{"port", "kind", "stream", ...}]; the rest is of `whenabouts_edge.reader.ReaderSession`
+    readers               [{"port", "kind", "stream", ...}]; the rest is of `whenabouts_edge.readers.session.ReaderSession`
     ring                  {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     beat_ms, commit_ms, resend_s       5000, 5000, 30
     build                 text for the birth message

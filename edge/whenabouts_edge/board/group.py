@@ -4,10 +4,10 @@ The same process as on a PC, with limits that a board has memory for. A state is
 what others build on is never lost with a power cut. Loaded only when configured.
 """
 
-from whenabouts_edge.draft import Draft
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess
+from whenabouts_edge.readers.draft import Draft
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.topics import parse_topic, topic

@@ -5,8 +5,8 @@ rules, and TOLD pairs that one reading makes derived readings of; what goes beyo
 derives nothing here. Loaded only when configured.
 """
 
-from whenabouts_edge.draft import Draft
-from whenabouts_edge.eager.rules import KIND, UNIT, EdgeRules, Source
+from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.rules.evaluate import KIND, UNIT, EdgeRules, Source
 from whenabouts_protocol.compiled_rule import decode_rules
 from whenabouts_protocol.errors import WireError
 

@@ -11,10 +11,10 @@ import time
 
 from whenabouts_edge.board import tidy
 from whenabouts_edge.board.agent import Agent
-from whenabouts_edge.board.flash import Flash
-from whenabouts_edge.board.net import Tcp, Udp
-from whenabouts_edge.board.ring import Ring
-from whenabouts_edge.board.ticks import Ticks
+from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.machine.flash import Flash
+from whenabouts_edge.board.machine.net import Tcp, Udp
+from whenabouts_edge.board.machine.ticks import Ticks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,18 +98,18 @@ class Board:
     def _add_devices(self, bits: int, now_us: int) -> None:
         config = self._config
         if "wifi" in config:
-            from whenabouts_edge.board.device import Radio
-            from whenabouts_edge.board.wifi import Wifi
+            from whenabouts_edge.board.machine.device import Radio
+            from whenabouts_edge.board.machine.wifi import Wifi
 
             self._wifi = Wifi(bits, now_us)
             self._radio = Radio(config["wifi"]["ssid"], config["wifi"]["password"])
         if "led" in config:
-            from whenabouts_edge.board.device import Lamp
+            from whenabouts_edge.board.machine.device import Lamp
 
             self._lamp = Lamp(config["led"])
         if config["watchdog_s"]:
-            from whenabouts_edge.board.device import Watchdog
-            from whenabouts_edge.board.watch import Watch
+            from whenabouts_edge.board.machine.device import Watchdog
+            from whenabouts_edge.board.machine.watch import Watch
 
             self._watch = Watch(now_us)
             self._watchdog = Watchdog(config["watchdog_s"])
@@ -179,7 +179,7 @@ class Board:
             if self._watch.feeds(now_us, works, store.is_due(now_us), store.settled):
                 self._watchdog.feed()
         if "led" in self._config:
-            from whenabouts_edge.board import lamp
+            from whenabouts_edge.board.machine import lamp
 
             if not self._works or store.fails or store.refused != self._refused:
                 self._refused, self._fault_us = store.refused, now_us
@@ -258,7 +258,7 @@ class Board:
         if ca_file is None:
             self._tcp = Tcp(broker["host"], broker["port"])
         else:
-            from whenabouts_edge.board.tls import Tls
+            from whenabouts_edge.board.machine.tls import Tls
 
             sample, now_us = self.agent.clock.sample, self.now_us()
             if sample is None:  # certificates have dates
@@ -304,10 +304,10 @@ def _make_folder(path: str) -> None:
 
 def _open(port: "Any", baud: int) -> "Any":
     if type(port) is not dict:
-        from whenabouts_edge.board.terminal import Terminal
+        from whenabouts_edge.board.machine.terminal import Terminal
 
         return Terminal(port)
-    from whenabouts_edge.board.device import Uart
+    from whenabouts_edge.board.machine.device import Uart
 
     return Uart(port, baud)
 
@@ -320,7 +320,7 @@ def _content(path: str) -> bytes:
 
 def _date(utc_us: int) -> None:
     try:
-        from whenabouts_edge.board.device import set_real_time_clock
+        from whenabouts_edge.board.machine.device import set_real_time_clock
 
         set_real_time_clock(utc_us)
     except ImportError:

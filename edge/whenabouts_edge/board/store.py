@@ -7,14 +7,14 @@ clock; so the first readings after a start wait for the first answer of a time s
 
 from whenabouts_edge.board import tidy
 from whenabouts_edge.board.batch import Batches
-from whenabouts_edge.board.ring import MESSAGE_BYTES_MAX
-from whenabouts_edge.draft import Draft
+from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX
+from whenabouts_edge.readers.draft import Draft
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.board.ring import Ring
+    from whenabouts_edge.board.flash_log import Ring
     from whenabouts_edge.board.sntp import Clock
     from whenabouts_protocol.reading import Reading
 

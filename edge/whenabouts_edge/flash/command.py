@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 import click
 
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.config import ConfigError, read
+from whenabouts_edge.config.load import ConfigError, read
+from whenabouts_edge.config.options import config_option, json_option
 from whenabouts_edge.flash import boards
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.job import Job
 from whenabouts_edge.flash.provision import Provisioned, provision
-from whenabouts_edge.options import config_option, json_option
 
 WAIT_S = 90
 

@@ -14,11 +14,11 @@ from importlib.metadata import version
 from typing import Any
 
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.config import ConfigError, key_lines, parse
+from whenabouts_edge.config.load import ConfigError, key_lines, parse
+from whenabouts_edge.config.settings import Config, GroupConfig, ReaderConfig
 from whenabouts_edge.flash import identity
 from whenabouts_edge.flash.boards import BoardFacts
 from whenabouts_edge.flash.ports import Ports
-from whenabouts_edge.settings import Config, GroupConfig, ReaderConfig
 
 SEGMENT_BYTES = 32768  # of the ring: eight blocks of flash
 _WIFI_ENVIRONMENT, _BROKER_ENVIRONMENT = "WHENABOUTS_WIFI_PASSWORD", "WHENABOUTS_BROKER_PASSWORD"

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from whenabouts_edge.config.settings import Config
+from whenabouts_edge.config.settings import sample as sample_text
 from whenabouts_edge.install.files import (
     MARK,
     PORT_GROUP,
@@ -22,8 +24,6 @@ from whenabouts_edge.install.files import (
     unit,
     user_of,
 )
-from whenabouts_edge.settings import Config
-from whenabouts_edge.settings import sample as sample_text
 
 UNIT = f"/etc/systemd/system/{UNIT_NAME}"
 RULE = "/etc/udev/rules.d/70-whenabouts.rules"

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from whenabouts_edge import config as configuration
+from whenabouts_edge.config import load as configuration
+from whenabouts_edge.config.settings import Config
 from whenabouts_edge.install.files import PORT_GROUP
 from whenabouts_edge.install.plan import USER, WRITTEN, Action, Facts
-from whenabouts_edge.settings import Config
 
 RUNNING_SYSTEMD = Path("/run/systemd/system")
 COMMAND_TIMEOUT_S = 120.0

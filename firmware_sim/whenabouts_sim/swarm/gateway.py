@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Callable
 
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.outbox import Outbox, Position
-from whenabouts_edge.spool import Message
+from whenabouts_edge.store.spool import Message
+from whenabouts_edge.uplink.outbox import Outbox, Position
 from whenabouts_protocol import (
     Beat,
     Birth,

@@ -1,0 +1,285 @@
+"""The agent of one gateway: readers -> stamps -> group, rules -> spool -> broker, and the promise that goes with each beat.
+
+One event loop; reader threads hand batches to it, one worker thread owns the spool. Here is what joins the parts, and the
+way of a batch from its reader to the spool; time is of `timekeeping`, the way from the spool to the cloud of `delivery`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from whenabouts_edge.agent.delivery import Delivery, birth
+from whenabouts_edge.agent.group_host import GroupHost, to_tell
+from whenabouts_edge.agent.timekeeping import Timekeeper
+from whenabouts_edge.clock import HostClock
+from whenabouts_edge.config.settings import Config
+from whenabouts_edge.health.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
+from whenabouts_edge.health.status import Report
+from whenabouts_edge.readers.host import Batch, Observed
+from whenabouts_edge.readers.presence import PresenceHost
+from whenabouts_edge.readers.thread import LinkState, LinkThread
+from whenabouts_edge.rules.host import RuleHost
+from whenabouts_edge.store.gaps import Gap
+from whenabouts_edge.store.intake import MAX_WAITING, Intake
+from whenabouts_edge.store.spool import Draft, Message, Spool, SpoolState
+from whenabouts_protocol import Birth
+from whenabouts_protocol.reading import NO_EVENT_KINDS
+
+CLOCK_EVERY_S = 1.0
+STATUS_EVERY_S = 1.0
+PROMISE_EVERY_S = 0.25
+DATE_EVERY_S = 0.1
+DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
+
+log = logging.getLogger("whenabouts.edge")
+
+
+class Agent:
+    """Runs one configuration until `stop` is called. To be made inside a running event loop.
+
+    notifier: whom to tell that it runs; without one nobody.
+
+    Raises:
+        SpoolError: the spool cannot be used.
+        RulesFileError: the file of rules cannot be used.
+    """
+
+    def __init__(self, config: Config, clock: HostClock, notifier: Notifier | None = None) -> None:
+        self.config = config
+        self._notifier = notifier or Notifier({})
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._db = ThreadPoolExecutor(1, "spool")
+        site, gateway = config.site, config.gateway
+        self._rules = RuleHost(site, gateway, config.rules_file)
+        self._spool = spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
+        if spool.quarantined:
+            log.error("spool was damaged, set aside as %s; began a new one", spool.quarantined)
+        self._time = Timekeeper(clock, self._db, spool.waiting, spool.waiting.read(site, gateway))
+        self._group: GroupHost | None = None
+        if config.group is not None:
+            evidence_us = config.commit_ms * 1000
+            self._group = GroupHost(config.group, site, gateway, spool.boot, evidence_us, self._time.now_us)
+        self._delivery = Delivery(config, self._birth(), spool, self._db, self._on_rules, self._group)
+        before = spool.gaps.read(site, gateway)
+        self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
+        self._report = Report(config.state_dir, config.metrics_file)
+        self._clear_us: dict[str, int] = {}
+        self._links = [
+            LinkThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
+            for r in config.readers
+        ]
+        self._presence = {
+            link.reader.name: PresenceHost(link.reader.presence, site, gateway, link.reach_us)
+            for link in self._links
+            if link.reader.presence
+        }
+
+    def stop(self) -> None:
+        """Begin an orderly end."""
+        self._stopping.set()
+
+    @property
+    def readers(self) -> dict[str, LinkState]:
+        """Health of each reader by its name."""
+        return {link.reader.name: link.link_state for link in self._links}
+
+    @property
+    def spool_state(self) -> SpoolState:
+        """How much is stored, also after the end."""
+        return self._spool.state
+
+    async def run(self) -> None:
+        """Run until stopped, then drain: store all that was read, publish for up to DRAIN_S, say `stopped`."""
+        log.info("gateway %s/%s: boot %d", self.config.site, self.config.gateway, self._spool.boot)
+        for link in self._links:
+            link.start()
+        jobs = [
+            self._every(CLOCK_EVERY_S, self._time.take_sample),
+            self._intake.run(),
+            self._delivery.uplink.run(),
+            self._delivery.publish(),
+            self._delivery.forget_landed(),
+            self._every(DATE_EVERY_S, self._date),
+            self._every(self.config.commit_ms / 1000, self._time.write),
+            self._every(PROMISE_EVERY_S, self._promise),
+            self._every(self.config.beat_ms / 1000, self._beat),
+            self._every(STATUS_EVERY_S, self._write_status),
+            *([self._feed(self._notifier.watchdog_s / FEEDS_A_PERIOD)] if self._notifier.watchdog_s else []),
+        ]
+        self._notifier.ready()
+        tasks = [asyncio.create_task(job) for job in [self._stopping.wait(), *jobs]]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # a job that ended by itself has failed: show why, and let the last will speak
+            self._notifier.stopping()
+            await self._drain()
+            await self._delivery.uplink.close()
+        finally:
+            for link in self._links:
+                link.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._write_status(running=False)
+            await self._loop.run_in_executor(self._db, self._spool.close)
+            self._db.shutdown()
+
+    async def _drain(self) -> None:
+        for link in self._links:
+            link.stop()
+        for link in self._links:
+            await asyncio.to_thread(link.join, 1.0)
+        await asyncio.sleep(0)  # what the threads handed over last is accepted now
+        for presence in self._presence.values():
+            self._time.keep([draft for drafts in presence.finish(self._time.current()) for draft in drafts])
+        await self._date()
+        with contextlib.suppress(TimeoutError):  # what waits for the clock is dated by the next agent
+            await asyncio.wait_for(self._time.write_all(), DRAIN_S)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._promise(), DRAIN_S)
+        await self._beat()
+        state = self._spool.state
+        log.info("stopped: %d readings this boot, %d wait in the spool", state.next_seq, state.readings)
+
+    # Ports and spool.
+
+    def _deliverer(self, name: str) -> Callable[[Batch], None]:
+        def deliver(batch: Batch) -> None:
+            self._intake.reserve(len(batch.drafts))
+            self._loop.call_soon_threadsafe(self._accept, name, batch)
+
+        return deliver
+
+    def _accept(self, name: str, batch: Batch) -> None:
+        if self._group:
+            self._group.stamp(batch.drafts)
+            self._rules.view = self._group.views
+        presence = self._presence.get(name)
+        entered, gone = presence.through(batch, self._time.current()) if presence else ([], [])
+        drafts = batch.drafts
+        if not self._time.known:
+            self._time.keep([*drafts, *entered, *gone])
+            self._intake.release(len(drafts))
+            drafts, entered, gone = [], [], []
+        passed, derived = self._rules.through(drafts)
+        self._intake.accept(passed)
+        self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
+        self._tell(entered, gone)
+        self._clear_us[name] = batch.clear_us
+        self._detect()
+
+    def _tell(self, entered: list[Observed], gone: list[Observed]) -> None:
+        """Store what became known of presence; rules see tags that enter, and no event in a tag that is not there."""
+        for drafts in self._rules.through(entered):
+            self._intake.offer(drafts)
+        self._intake.offer(gone)
+
+    async def _date(self) -> None:
+        """Let readings go on that waited for the clock to be known."""
+        while self._time.waits and self._intake.waiting < MAX_WAITING // 2:
+            ready = self._time.released()
+            if not ready:
+                break
+            events = [draft for draft in ready if draft.kind not in NO_EVENT_KINDS]
+            self._tell(events, [draft for draft in ready if draft.kind in NO_EVENT_KINDS])
+
+    def _detect(self) -> None:
+        """Take up the states that are certain by now, before anything is promised for a later time."""
+        clear_us = self._clear_host_us()
+        if self._group is None or clear_us is None:
+            return
+        self._intake.offer(self._group.advance(clear_us, self._time.current()))
+        if self._group.view_changed():
+            self._delivery.uplink.announce(self._birth())
+        if self._group.peer_came:
+            self._group.peer_came = False
+            self._delivery.uplink.tell_again()
+
+    async def _append(self, drafts: Sequence[Draft]) -> Message:
+        message = await self._loop.run_in_executor(self._db, self._spool.append, drafts)
+        for state in to_tell(drafts):
+            self._delivery.uplink.tell(state)
+        return message
+
+    def _on_rules(self, payload: bytes) -> None:
+        if self._rules.received(payload):
+            self._delivery.uplink.announce(self._birth())
+
+    async def _keep_gaps(self, gaps: Sequence[Gap]) -> None:
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk; what could be done about it is told already
+            await asyncio.get_running_loop().run_in_executor(self._db, self._spool.gaps.write, gaps)
+
+    async def _promise(self) -> None:
+        """Renew what the beat may promise, up to the moment before which ports and clock leave nothing open."""
+        self._detect()
+        clear_us = self._clear_host_us()
+        frontier_us = None if clear_us is None else self._time.utc_us(clear_us)
+        self._rules.running.advance(frontier_us)
+        await self._delivery.promise(frontier_us, self._intake)
+
+    def _clear_host_us(self) -> int | None:
+        """Every reading that is accepted later has a stamp that begins then or later; None if a port is not known yet."""
+        if len(self._clear_us) < len(self._links):
+            return None
+        return min(self._clear_us[link.reader.name] - link.reach_us for link in self._links)
+
+    async def _beat(self) -> None:
+        self._delivery.beat(self._time.sample, self._time.now_us(), self._intake.refused, self._unfit)
+
+    @property
+    def _unfit(self) -> int:
+        return sum(link.link_state.unfit for link in self._links)
+
+    def _birth(self) -> Birth:
+        return birth(self.config, self._spool.boot, self._rules.streams, self._group)
+
+    # Health.
+
+    async def _feed(self, period_s: float) -> None:
+        """Feed the watchdog from this loop, behind what the spool has to do, while what was accepted gets settled."""
+        flow = Flow()
+        while True:
+            ready = await self._loop.run_in_executor(self._db, self._spool.can_commit)
+            if flow.moves(time.monotonic(), self._intake.accepted, self._intake.settled) and ready:
+                self._notifier.feed()
+            await asyncio.sleep(period_s)
+
+    async def _write_status(self, running: bool = True) -> None:
+        status = self._status(running)
+        self._notifier.say(summary(status))
+        await asyncio.to_thread(self._report.write, status)
+
+    def _status(self, running: bool) -> dict[str, Any]:
+        state = self._spool.state
+        return {
+            "site": self.config.site,
+            "gateway": self.config.gateway,
+            "running": running,
+            "pid": os.getpid(),
+            "written_us": time.time_ns() // 1000,
+            "boot": state.boot,
+            "readings": state.next_seq,
+            "refused": self._intake.refused,
+            "unfit": self._unfit,
+            "spool": {"readings": state.readings, "bytes": state.payload_bytes, "limit_bytes": self._spool.limit_bytes},
+            "broker": self._delivery.status(),
+            "clock": {**self._time.status(), "frontier_us": self._delivery.frontier_us},
+            "rules": {"refused": self._rules.refused, "running": self._rules.running.counters()},
+            "group": self._group.status() if self._group else None,
+            "presence": {name: presence.status() for name, presence in self._presence.items()},
+            "readers": {name: health.status() for name, health in self.readers.items()},
+        }
+
+    async def _every(self, period_s: float, job: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await job()
+            await asyncio.sleep(period_s)

@@ -1,0 +1,183 @@
+"""What the cloud is told: the readings of the spool until they have landed, and beats with what they promise.
+
+The promise of a beat, "everything with t_max < f has been published", is made like this: at one moment take the frontier f
+that every port and clock allows; wait until all that was accepted by then is in the spool and taken by the broker; only
+then say it.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from whenabouts_edge.agent.group_host import GroupHost
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.config.settings import Config
+from whenabouts_edge.rules.evaluate import KIND, UNIT
+from whenabouts_edge.store.intake import Intake
+from whenabouts_edge.store.spool import Spool, SpoolError
+from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Position
+from whenabouts_edge.uplink.uplink import Uplink
+from whenabouts_protocol import Ack, Beat, Birth, encode_beat
+from whenabouts_protocol.group_state import KIND as STATE_KIND
+from whenabouts_protocol.messages import MAX_BOOTS
+
+OVERDUE_EVERY_S = 1.0
+DELAY_US = 5_000_000  # told in the birth: readings arrive at most this late while the connection holds
+LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
+
+log = logging.getLogger("whenabouts.edge")
+
+
+class Delivery:
+    """Publishes one spool. db is its thread; on_rules and group hear what comes from the broker, as `Uplink` says.
+
+    frontier_us: what the beat promises now, UTC, or None. work: set when there is more to publish.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        birth: Birth,
+        spool: Spool,
+        db: Executor,
+        on_rules: Callable[[bytes], None],
+        group: GroupHost | None,
+    ) -> None:
+        self._config, self._spool, self._db = config, spool, db
+        self._loop = asyncio.get_running_loop()
+        self.work = asyncio.Event()
+        self.frontier_us: int | None = None
+        self._published: dict[int, tuple[int, int]] = {}
+        self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
+        self._acked_numbers = asyncio.Event()
+        heard = (group.topics, group.heard) if group else ()
+        self.uplink = Uplink(config.broker, birth, self._on_ack, self.work.set, on_rules, *heard)
+
+    async def publish(self) -> None:
+        """Hand the spool's messages to the connection, in order and again where nobody confirms them, until cancelled."""
+        outbox = self.uplink.outbox
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.work.wait(), OVERDUE_EVERY_S)
+            self.work.clear()
+            if outbox.overdue(time.monotonic()):
+                log.warning("the cloud has not confirmed what was sent; sending it again")
+            while self.uplink.connected and (room := outbox.room()):
+                messages = await self._loop.run_in_executor(
+                    self._db, self._spool.after, outbox.cursor, min(room, MAX_IN_FLIGHT)
+                )
+                if not messages or not all(self.uplink.send(message) for message in messages):
+                    break
+
+    async def forget_landed(self) -> None:
+        """Take out of the spool what the cloud confirmed, until cancelled."""
+        while True:
+            await self._acked_numbers.wait()
+            self._acked_numbers.clear()
+            acked, self._acked = self._acked, {}
+            for boot, seq in acked.items():
+                try:
+                    await self._loop.run_in_executor(self._db, self._spool.landed, boot, seq)
+                except SpoolError as error:  # they stay, are sent again, and confirmed again
+                    log.error("%s", error)
+                    continue
+                self.uplink.outbox.landed(boot, seq, time.monotonic())
+            self.work.set()
+
+    async def promise(self, frontier_us: int | None, intake: Intake) -> None:
+        """Promise that all before frontier_us was published, once what was accepted by now is.
+
+        Keeps the last promise while it cannot be renewed.
+        """
+        accepted = intake.accepted
+        while intake.settled < accepted:
+            await asyncio.sleep(0.01)
+        gap_open = intake.gap_open  # asked before the numbers: a gap told after them is not among them
+        numbers = await self._loop.run_in_executor(self._db, self._spool.numbers)
+        newest = await self._loop.run_in_executor(self._db, self._spool.last_position)
+        while not await self._is_published(newest):
+            if not self.uplink.connected:
+                return
+            await asyncio.sleep(0.02)
+        if frontier_us is None or gap_open or len(numbers) > MAX_BOOTS:
+            return
+        if self.frontier_us is None or frontier_us > self.frontier_us:
+            self.frontier_us, self._published = frontier_us, numbers
+
+    def beat(self, sample: ClockSample, host_us: int, refused: int, unfit: int) -> None:
+        """Tell that the gateway is there, with the promise, what is known of the clock at this moment, and what was lost."""
+        state = self._spool.state
+        beat = Beat(
+            self._config.site,
+            self._config.gateway,
+            self._spool.boot,
+            self.frontier_us,
+            self._published,
+            sample.state,
+            None if sample.bound_us is None else sample.bound_at(host_us),
+            state.readings,
+            state.payload_bytes,
+            refused,
+            unfit,
+        )
+        self.uplink.beat(encode_beat(beat))
+
+    def status(self) -> dict[str, Any]:
+        """For the status file."""
+        uplink = self.uplink
+        return {
+            "connected": uplink.connected,
+            "problem": uplink.problem,
+            "connections": uplink.connections,
+            "resends": uplink.outbox.resends,
+            "acks_refused": uplink.acks_refused,
+        }
+
+    def _on_ack(self, ack: Ack) -> None:
+        state = self._spool.state
+        if ack.landed.get(state.boot, -1) >= state.next_seq:
+            self.uplink.acks_refused += 1
+            log.warning("ack refused: found number %d of this boot, given are 0 to %d; do two gateways share this name?",
+                        ack.landed[state.boot], state.next_seq - 1)  # fmt: skip
+            return
+        for boot, seq in ack.landed.items():
+            self._acked[boot] = max(seq, self._acked.get(boot, -1))
+        self._acked_numbers.set()
+
+    async def _is_published(self, position: Position | None) -> bool:
+        """Whether every message up to this position was taken by the broker, or has even landed."""
+        if position is None or (self.uplink.outbox.published or (-1, -1)) >= position:
+            return True
+        oldest = await self._loop.run_in_executor(self._db, self._spool.after, None, 1)
+        return not oldest or oldest[0].position > position
+
+
+def birth(config: Config, boot: int, derived: Sequence[str], group: GroupHost | None) -> Birth:
+    """What a gateway tells of itself; derived: streams of its rules."""
+    read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
+    streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
+    present = [r.presence for r in config.readers if r.presence]
+    streams += [(p.stream, "tag", None, DELAY_US, LENGTH_US_MAX + p.leave_ms * 1000) for p in present]
+    streams += [(name, KIND, UNIT, DELAY_US, LENGTH_US_MAX) for name in derived]
+    streams += [(group.stream, STATE_KIND, None, DELAY_US, LENGTH_US_MAX)] if group else []
+    return Birth(
+        config.site,
+        config.gateway,
+        boot,
+        streams,
+        group.group if group else None,
+        group.members if group else [config.gateway],
+        f"whenabouts {_version()}",
+    )
+
+
+def _version() -> str:
+    try:
+        return version("whenabouts")
+    except PackageNotFoundError:
+        return "from a checkout"

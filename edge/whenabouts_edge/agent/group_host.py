@@ -1,0 +1,174 @@
+"""The agent's side of the group: what it subscribes to, and states as drafts of readings that peers are told once stored.
+
+A state is told to the peers only when the spool has it: what others build on is never lost with a power cut.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.config.settings import GroupConfig, StateConfig
+from whenabouts_edge.group.conditions import Presence, Threshold
+from whenabouts_edge.group.detection import Detection
+from whenabouts_edge.group.process import GroupProcess, Report
+from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.store.spool import Draft
+from whenabouts_protocol import Interval, Reading, WireError, encode_batch, parse_topic, topic
+from whenabouts_protocol.group_state import KIND, attrs_of
+from whenabouts_protocol.messages import decode_birth, decode_status
+
+LEAVES = ("birth", "status", "state")
+
+log = logging.getLogger("whenabouts.edge")
+
+
+@dataclass(slots=True)
+class StateDraft:
+    """A report that waits for its number; `stored` is the reading that it became, for the peers."""
+
+    host: "GroupHost"
+    report: Report
+    stamp: Interval
+    clock_state: str
+    stored: Reading | None = None
+
+    def __call__(self, boot: int, seq: int) -> Reading:
+        report, values = self.report, self.report.values
+        reading = Reading(
+            site=self.host.site,
+            gateway=self.host.gateway,
+            boot=boot,
+            seq=seq,
+            stream=self.host.stream,
+            kind=KIND,
+            value=values.get(self.host.single) if self.host.single else None,
+            attrs=attrs_of(self.host.group, report.view, report.process, dict(values), report.evidence),
+            t_min=self.stamp.t_min,
+            t_max=self.stamp.t_max,
+            clock_state=self.clock_state,
+            vclock=report.clock,
+        )
+        if boot:  # boot 0, which no spool has, is a look at a reading that is refused
+            self.stored = reading
+        return reading
+
+
+class GroupHost:
+    """One gateway in its group. host_us gives the present of the host's clock; evidence_us as in GroupProcess."""
+
+    def __init__(
+        self, config: GroupConfig, site: str, gateway: str, boot: int, evidence_us: int, host_us: Callable[[], int]
+    ) -> None:
+        self.site, self.gateway, self.group, self.stream = site, gateway, config.name, config.stream
+        self.single = config.states[0].name if len(config.states) == 1 else None
+        self._sites = {name: peer_site for peer_site, name in config.peers}
+        self._host_us = host_us
+        self._detection = Detection([_condition(state) for state in config.states])
+        self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, evidence_us)
+        self._complained: set[tuple[str, str]] = set()
+        self._announced = 0
+        self.peer_came = False  # a birth came since this was last looked at: that peer may have missed states
+        self.refused = 0  # births and ends of peers that cannot be read
+
+    @property
+    def topics(self) -> list[str]:
+        """What to subscribe to: three topics of each peer, by name."""
+        return [topic(site, gateway, leaf) for gateway, site in sorted(self._sites.items()) for leaf in LEAVES]
+
+    @property
+    def members(self) -> list[str]:
+        """Names in the order of the clock; this gateway alone before the first view."""
+        view = self._process.view
+        return [self.gateway] if view is None else [gateway for gateway, _ in view.members]
+
+    @property
+    def views(self) -> int:
+        """How many there were."""
+        return self._process.views
+
+    def heard(self, name: str, payload: bytes) -> None:
+        """A message on one of the topics."""
+        place = parse_topic(name)
+        if place is None or self._sites.get(place[1]) != place[0]:
+            return
+        site, gateway, leaf = place
+        if leaf == "state":
+            error = self._process.receive(site, gateway, payload, self._host_us())
+            if error is not None and (gateway, error.reason) not in self._complained:
+                self._complained.add((gateway, error.reason))
+                log.warning(
+                    "group %s: state of %s/%s not believed, %s: %s", self.group, site, gateway, error.reason, error
+                )
+            return
+        try:
+            self._learn(site, gateway, leaf, payload)
+        except WireError as error:
+            self.refused += 1
+            log.warning("group %s: %s of %s/%s refused: %s", self.group, leaf, site, gateway, error)
+
+    def stamp(self, drafts: Sequence[Observed]) -> None:
+        """Let the detection see these readings, and give them the clock that they carry."""
+        for draft in drafts:
+            draft.vclock = self._process.observe(draft.stream, draft.key, draft.value, draft.attrs, *draft.window_us)
+
+    def advance(self, clear_us: int, sample: ClockSample) -> list[StateDraft]:
+        """The states and clock-only reports that are certain when all ports are known up to clear_us."""
+        return [
+            StateDraft(self, report, sample.to_utc(report.earliest_us, report.latest_us), sample.state)
+            for report in self._process.advance(clear_us, self._host_us())
+        ]
+
+    def view_changed(self) -> bool:
+        """Whether there is another view than when this was last asked."""
+        before, self._announced = self._announced, self._process.views
+        if before != self._announced:
+            log.info("group %s: view %s", self.group, ", ".join(self.members))
+        return before != self._announced
+
+    def status(self) -> dict[str, Any]:
+        """For the status file."""
+        process, view = self._process, self._process.view
+        return {
+            "name": self.group,
+            "view": None if view is None else view.number,
+            "members": [] if view is None else [gateway for gateway, _ in view.members],
+            "absent": sorted(set(self._sites) - {gateway for gateway, _ in (view.members if view else [])}),
+            "clock": list(process.clock.newest) if view else [],
+            "state": process.clock.number if view else None,
+            "values": self._detection.values,
+            "views": process.views,
+            "merged": process.merged,
+            "hurried": self._detection.hurried,
+            "late": self._detection.late,
+            "unsure": self._detection.unsure,
+            "refused": {**process.counters, "messages": self.refused},
+        }
+
+    def _learn(self, site: str, gateway: str, leaf: str, payload: bytes) -> None:
+        now_us = self._host_us()
+        if leaf == "birth" and not payload:
+            self._process.removed(gateway, now_us)
+        elif leaf == "birth":
+            birth = decode_birth(payload)
+            if (birth.site, birth.gateway) != (site, gateway):
+                raise WireError(f"found a birth of {birth.site}/{birth.gateway}")
+            self._process.born(gateway, birth.boot, birth.group, now_us)
+            self.peer_came = True
+        elif payload:
+            status = decode_status(payload)
+            if (status.site, status.gateway) == (site, gateway) and status.condition == "stopped":
+                self._process.stopped(gateway, status.boot, now_us)
+
+
+def to_tell(drafts: Sequence[Draft]) -> list[bytes]:
+    """The messages for the peers: those of the drafts that are states, and are stored now."""
+    states = [draft for draft in drafts if isinstance(draft, StateDraft) and not draft.report.evidence]
+    return [encode_batch([draft.stored]) for draft in states if draft.stored is not None]
+
+
+def _condition(state: StateConfig) -> Presence | Threshold:
+    if state.on_at is None or state.off_at is None:
+        return Presence(state.name, state.stream, state.key, state.reads, state.leave_ms * 1000)
+    return Threshold(state.name, state.stream, state.key, state.attr, state.on_at, state.off_at, state.hold_ms * 1000)

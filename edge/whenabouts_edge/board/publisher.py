@@ -1,0 +1,77 @@
+"""From the ring to the broker: what to publish next, what the broker took, and when all is sent again.
+
+A message is *published* when the broker took it, *landed* when the cloud says so; only then the ring forgets it. What was
+published but does not land is published again after a time that doubles, and on every new connection: the broker may have
+lost it.
+"""
+
+from whenabouts_edge.board import tidy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from whenabouts_edge.board.flash_log import Ring
+    from whenabouts_edge.board.mqtt import Mqtt
+
+WINDOW = 4  # messages on their way
+WAITING_BYTES_MAX = 512  # that the line has not taken, then no further message is read: each is a block of memory
+RESEND_US_MAX = 600_000_000
+
+
+class Courier:
+    """resend_us: patience with the cloud. published: everything before this position was taken by a broker once."""
+
+    def __init__(self, ring: "Ring", resend_us: int) -> None:
+        self._ring = ring
+        self._resend_us_min = self._resend_us = resend_us
+        self._cursor: tuple[int, int] | None = None
+        self._on_way: list[list[object]] = []  # packet id (0 when taken), position behind the message
+        self._quiet_since_us: int | None = None
+        self.published = (0, 0)
+        self.resends = 0
+
+    def restart(self) -> None:
+        """A connection began: what was on its way is unknown, start with the oldest again."""
+        self._cursor, self._on_way, self._quiet_since_us = None, [], None
+
+    def step(self, mqtt: "Mqtt", topic: str, now_us: int) -> None:
+        """Hand over what there is room for."""
+        if self._is_overdue(now_us):
+            self.restart()
+            self._resend_us = min(RESEND_US_MAX, 2 * self._resend_us)
+            self.resends += 1
+        while len(self._on_way) < WINDOW and mqtt.room and mqtt.waiting_bytes < WAITING_BYTES_MAX:
+            tidy()
+            message = self._ring.after(self._cursor)
+            if message is None:
+                break
+            packet_id = mqtt.publish(topic, message.payload, now_us)
+            self._on_way.append([packet_id, message.next])
+            self._cursor = message.next
+            if self._quiet_since_us is None:
+                self._quiet_since_us = now_us
+
+    def taken(self, packet_id: int) -> None:
+        """The broker took a message, maybe one of these."""
+        for entry in self._on_way:
+            if entry[0] == packet_id:
+                entry[0] = 0
+        while self._on_way and self._on_way[0][0] == 0:
+            behind: tuple[int, int] = self._on_way.pop(0)[1]  # type: ignore[assignment]
+            self.published = max(self.published, behind)
+
+    def landed(self, now_us: int) -> None:
+        """The cloud confirmed more than before."""
+        self._resend_us = self._resend_us_min
+        self._quiet_since_us = now_us if self._ring.readings else None
+
+    def is_published(self, end: "tuple[int, int]") -> bool:
+        """Whether every message before this position was taken by a broker, or has even landed."""
+        if self.published >= end:
+            return True
+        oldest = self._ring.after(None)
+        return oldest is None or oldest.position >= end
+
+    def _is_overdue(self, now_us: int) -> bool:
+        if self._on_way or not self._ring.readings or self._quiet_since_us is None:
+            return False
+        return now_us - self._quiet_since_us >= self._resend_us

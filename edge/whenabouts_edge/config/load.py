@@ -1,0 +1,370 @@
+"""Reads the agent's TOML file and says everything that is wrong with it at once, each mistake with its line.
+
+Unknown keys are refused with the nearest known one: a misspelt option that is silently ignored is found months later.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from whenabouts_edge.config.packages import register_readers
+from whenabouts_edge.config.settings import (  # fmt: skip
+    BEAT,
+    BOARD,
+    BROKER,
+    CLOCK,
+    GENERAL,
+    GROUP,
+    NUMBER,
+    READER,
+    REQUIRED,
+    SPOOL,
+    STATE,
+    TABLES,
+    BoardConfig,
+    BrokerConfig,
+    Config,
+    GroupConfig,
+    LineConfig,
+    Option,
+    PresenceConfig,
+    ReaderConfig,
+    StateConfig,
+)
+from whenabouts_hardware.catalogue import READERS, Reader
+from whenabouts_protocol.reading import MAX_ATTRS, MAX_PROCESSES
+from whenabouts_protocol.topics import is_name
+
+_TYPE_NAMES = {int: "a whole number", str: "text in quotes", bool: "true or false", list: "a list", NUMBER: "a number"}
+_CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
+_SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
+_CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
+_OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
+_TELL_ONCE = ("id12la",)
+_OF_TAGS = ("leave_ms", "presence_stream", "expected")
+_OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
+SHOWN_CHARS = 80  # of a wrong value in a message
+MAX_BYTES = 1 << 20  # of a file: whatever is larger is another one
+MAX_READERS = 32  # one gateway: each is a port and a thread
+MAX_STATES = MAX_ATTRS - 4  # values of one gateway's state: they are attributes, beside the reserved ones
+_OF_PRESENCE, _OF_MEASURE = ("reads", "leave_ms"), ("attr", "on_at", "off_at", "hold_ms")
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; `mistakes` holds one line for each."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file.
+
+    Raises:
+        ConfigError: it cannot be read, is no TOML, or has mistakes.
+    """
+    return parse(read(path), str(path))
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file.
+
+    Raises:
+        ConfigError: it cannot be read, or is no text.
+    """
+    advice = "expected a TOML file in UTF-8; `whenabouts-edge sample-config` prints one"
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except PermissionError:
+        raise ConfigError([f"{path}: cannot read it, found no permission; run it with sudo"]) from None
+    except OSError as error:
+        raise ConfigError([f"{path}: cannot read it, found {error.strerror or error}; {advice}"]) from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError([f"{path}: found more than {MAX_BYTES} bytes; {advice}"])
+    try:
+        return data.decode("utf-8-sig")  # some editors begin a file with a mark
+    except UnicodeError as error:
+        raise ConfigError([f"{path}: found bytes that are no text ({error}); {advice}"]) from None
+
+
+def parse(text: str, source: str = "config") -> Config:
+    """The configuration in a TOML text; source names it in messages. Raises ConfigError as `load` does."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # beside its own ValueError: thousands of digits, of brackets
+        found = f"{source}: found no TOML: {error}"
+        raise ConfigError(
+            [f"{found}; mend that place, `whenabouts-edge sample-config` shows how it is written"]
+        ) from None
+    checker = _Checker(source, text)
+    config = checker.check(document)
+    if checker.mistakes:
+        raise ConfigError([m for _, m in sorted(checker.mistakes)])
+    return config
+
+
+class _Checker:
+    def __init__(self, source: str, text: str) -> None:
+        self.mistakes: list[tuple[int, str]] = []
+        self._source = source
+        self._lines = dict(key_lines(text))
+
+    def check(self, document: dict[str, Any]) -> Config:
+        tables = {name: document.pop(name, {}) for name in TABLES}
+        readers = document.pop("reader", [])
+        states = document.pop("state", [])
+        known_at_top = [*GENERAL, *TABLES, "reader", "state"]
+        general = self._table("", 0, document, GENERAL, known_at_top)
+        broker = self._table("broker", 0, tables["broker"], BROKER)
+        clock = self._table("clock", 0, tables["clock"], CLOCK)
+        spool = self._table("spool", 0, tables["spool"], SPOOL)
+        beat = self._table("beat", 0, tables["beat"], BEAT)
+        board = self._table("board", 0, tables["board"], BOARD)
+        given = tables["clock"] if isinstance(tables["clock"], dict) else {}
+        right = given.get("source", clock["source"]) == clock["source"]  # else that is told, and no key of another one
+        for key in sorted(set(given) - {"source", *_CLOCK_KEYS.get(clock["source"], ())}) if right else ():
+            self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
+        for needed in _CLOCK_NEEDS.get(clock["source"], ()):
+            if needed not in tables["clock"] and clock[needed] is None:
+                self._mistake(("clock", 0, "source"), f'source "{clock["source"]}" needs {needed}, found none')
+        if bool(broker["cert_file"]) != bool(broker["key_file"]):
+            self._mistake(("broker", 0, "cert_file"), "found one of cert_file and key_file, expected both or none")
+        if board["wifi_password_file"] and not board["wifi_ssid"]:
+            self._mistake(
+                ("board", 0, "wifi_password_file"), "found wifi_password_file without wifi_ssid, expected both"
+            )
+        if broker["password_file"] and not broker["username"]:
+            self._mistake(("broker", 0, "password_file"), "found password_file without username, expected both")
+        group = self._table("group", 0, tables["group"], GROUP)
+        read = self._readers(readers)
+        return Config(
+            site=general["site"],
+            gateway=general["gateway"],
+            state_dir=general["state_dir"],
+            rules_file=general["rules_file"],
+            metrics_file=general["metrics_file"],
+            broker=BrokerConfig(**broker),
+            clock=clock,
+            spool_limit_bytes=(spool["limit_mib"] or 0) << 20,
+            commit_ms=spool["commit_ms"],
+            beat_ms=beat["every_ms"],
+            board=BoardConfig(**board),
+            readers=read,
+            group=self._group(tables["group"], group, self._states(states, read), general),
+        )
+
+    def _readers(self, tables: Any) -> tuple[ReaderConfig, ...]:
+        if not isinstance(tables, list) or not 0 < len(tables) <= MAX_READERS:
+            found = f"{len(tables)} readers" if isinstance(tables, list) else _shown(tables)
+            self._mistake(
+                ("reader", 0, ""),
+                f"found {found}, expected 1 to {MAX_READERS} tables that begin with [[reader]] in double brackets",
+            )
+            return ()
+        readers = []
+        seen: dict[tuple[str, Any], int] = {}
+        for number, table in enumerate(tables):
+            values = self._table("reader", number, table, READER)
+            for key in ("name", "port"):
+                first = seen.setdefault((key, values[key]), number)
+                if values[key] is not None and first != number:
+                    self._mistake(
+                        ("reader", number, key), f"{key} {values[key]!r} is already that of reader number {first + 1}"
+                    )
+            facts = self._facts(number, values["kind"])
+            if facts is None or values["name"] is None or values["port"] is None:
+                continue
+            for key, kind in _OF_KIND.items():
+                if values[key] != READER[key].default and values["kind"] != kind:
+                    self._mistake(
+                        ("reader", number, key), f"{key} belongs to readers of kind {kind}, found {values['kind']}"
+                    )
+            values["line"] = self._line(number, values)
+            values["stream"] = values["stream"] or f"{values['name']}/{'tags' if values['line'] is None else 'values'}"
+            values["presence"] = self._presence(number, values)
+            values["baud"] = facts.baud if values["baud"] is None else values["baud"]
+            values["latency_us"] = facts.latency_us if values["latency_us"] is None else values["latency_us"]
+            readers.append(ReaderConfig(**values))
+        self._check_presence_streams(readers)
+        return tuple(readers)
+
+    def _facts(self, number: int, kind: str | None) -> Reader | None:
+        """What is known of readers of this kind, built in or of an installed package."""
+        if kind is None or kind in READERS:
+            return READERS.get(kind or "")
+        problems = register_readers()
+        if kind not in READERS:
+            known = f"expected one of {', '.join(sorted(READERS))}"
+            found = f"{problems[kind]}; {known}" if kind in problems else known
+            self._mistake(("reader", number, "kind"), f"kind: found {_shown(kind)}, {found}")
+        return READERS.get(kind)
+
+    def _presence(self, number: int, values: dict[str, Any]) -> PresenceConfig | None:
+        """What is set about presence, taken out of the values; None without leave_ms."""
+        leave_ms, stream, expected = (values.pop(key) for key in _OF_TAGS)
+        if leave_ms is None:
+            for key, value in (("presence_stream", stream), ("expected", expected)):
+                if value is not None:
+                    self._mistake(("reader", number, key), f"found {key} without leave_ms, expected both")
+            return None
+        if values["kind"] in _TELL_ONCE:
+            found = f"leave_ms: found a reader of kind {values['kind']}, which tells a tag once as it comes"
+            self._mistake(("reader", number, "leave_ms"), f"{found}; expected one that repeats it while it stays")
+        if values["line"] is not None and values["line"].key_field is None:
+            self._mistake(("reader", number, "leave_ms"), "leave_ms needs a key: lines have one with key_field")
+        return PresenceConfig(stream or f"{values['name']}/presence", leave_ms, tuple(expected or ()))
+
+    def _check_presence_streams(self, readers: list[ReaderConfig]) -> None:
+        """Visits are numbered for each reader, so no two readers tell theirs in one stream."""
+        taken = {reader.stream for reader in readers}
+        for number, reader in enumerate(readers):
+            if reader.presence is None:
+                continue
+            if reader.presence.stream in taken:
+                found = f"stream {_shown(reader.presence.stream)} is already that of another reader or of readings"
+                self._mistake(("reader", number, "presence_stream"), found)
+            taken.add(reader.presence.stream)
+
+    def _line(self, number: int, values: dict[str, Any]) -> LineConfig | None:
+        """What is set about lines, taken out of the values; None for another kind of reader."""
+        line = {key: values.pop(key) for key in _OF_LINE}
+        line["columns"] = tuple(line["columns"] or ())
+        if values["kind"] != "line":
+            return None
+        for key in ("key_field", "value_field"):
+            if line["columns"] and line[key] is not None and line[key] not in line["columns"]:
+                found = (
+                    f"found {key} {line[key]!r}, expected one of the columns {', '.join(filter(None, line['columns']))}"
+                )
+                self._mistake(("reader", number, key), found)
+        if line["form"] == "csv" and not line["columns"]:
+            self._mistake(("reader", number, "columns"), "columns is missing: names of the values of a line")
+        return LineConfig(**line)
+
+    def _group(
+        self, given: Any, group: dict[str, Any], states: tuple[StateConfig, ...], general: dict[str, Any]
+    ) -> GroupConfig | None:
+        if group["name"] is None:
+            if states:
+                self._mistake(("state", 0, ""), "found states but no group; set name and members in [group]")
+            if group["members"] or group["stream"]:
+                self._mistake(("group", 0, ""), "name is missing: the group that this gateway is a member of")
+            return None
+        unusable = group["members"] is None and "members" in given  # a mistake that is told already
+        own = general["site"], general["gateway"]
+        peers: dict[str, tuple[str, str]] = {}
+        for member in group["members"] or ():
+            site, _, gateway = member.rpartition("/")
+            place = site or own[0], gateway
+            if not all(is_name(part) for part in place if part is not None):
+                self._mistake(
+                    ("group", 0, "members"), f"found member {_shown(member)}, expected gateway or site/gateway"
+                )
+            elif place == own:
+                continue
+            elif gateway == own[1] or gateway in peers:
+                self._mistake(("group", 0, "members"), f"found two members named {gateway}, expected unique names")
+            else:
+                peers[gateway] = place
+        if not 0 < len(peers) < MAX_PROCESSES and not unusable:
+            self._mistake(
+                ("group", 0, "members"), f"found {len(peers)} other members, expected 1 to {MAX_PROCESSES - 1} of them"
+            )
+        return GroupConfig(group["name"], tuple(peers.values()), group["stream"] or f"{own[1]}/state", states)
+
+    def _states(self, tables: Any, readers: tuple[ReaderConfig, ...]) -> tuple[StateConfig, ...]:
+        if not isinstance(tables, list) or len(tables) > MAX_STATES:
+            found = f"{len(tables)} states" if isinstance(tables, list) else _shown(tables)
+            self._mistake(
+                ("state", 0, ""),
+                f"found {found}, expected at most {MAX_STATES} tables that begin with [[state]] in double brackets",
+            )
+            return ()
+        streams = sorted({reader.stream for reader in readers})
+        states, seen = [], set()
+        for number, table in enumerate(tables):
+            values = self._table("state", number, table, STATE)
+            name, stream = values["name"], values["stream"]
+            if name in seen:
+                self._mistake(("state", number, "name"), f"name {name!r} is already that of another state")
+            if stream is not None and streams and stream not in streams:
+                known = ", ".join(streams)
+                self._mistake(("state", number, "stream"), f"found stream {_shown(stream)}, expected one of {known}")
+            if isinstance(table, dict):
+                self._check_kind(number, table, values)
+            if name is not None:
+                seen.add(name)
+                states.append(StateConfig(**values))
+        return tuple(states)
+
+    def _check_kind(self, number: int, table: dict[str, Any], values: dict[str, Any]) -> None:
+        """A state is a presence or a measure, not both, and a measure has two thresholds."""
+        if not any(key in table for key in _OF_MEASURE):
+            return
+        for key in _OF_PRESENCE:
+            if key in table:
+                self._mistake(("state", number, key), f"{key} belongs to a presence, found thresholds of a measure")
+        for key in ("on_at", "off_at"):
+            if key not in table:
+                self._mistake(("state", number, ""), f"{key} is missing: a measure has two thresholds")
+        if values["on_at"] is not None and values["on_at"] == values["off_at"]:
+            self._mistake(("state", number, "off_at"), "found on_at equal to off_at, expected different thresholds")
+
+    def _table(
+        self, name: str, number: int, table: Any, options: dict[str, Option], known: list[str] | None = None
+    ) -> dict[str, Any]:
+        values = {key: None if o.default is REQUIRED else o.default for key, o in options.items()}
+        if not isinstance(table, dict):
+            self._mistake((name, number, ""), f"found {_shown(table)}, expected a table")
+            return values
+        for key, value in table.items():
+            option = options.get(key)
+            if option is None:
+                near = difflib.get_close_matches(key, known or list(options), 1)
+                hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known or options)}"
+                self._mistake((name, number, key), f"unknown key {_shown(key)[1:-1]}{hint}")
+            elif type(value) not in (option.kind if isinstance(option.kind, tuple) else (option.kind,)):
+                self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {_TYPE_NAMES[option.kind]}")
+            elif option.test and not option.test(value):
+                self._mistake((name, number, key), f"{key}: found {_shown(value)}, expected {option.expected}")
+            else:
+                values[key] = value
+        for key, option in options.items():
+            if option.default is REQUIRED and key not in table:
+                self._mistake((name, number, ""), f"{key} is missing: {option.about}")
+        return values
+
+    def _mistake(self, place: tuple[str, int, str], text: str) -> None:
+        table, number, _ = place
+        places = place, (table, number, ""), ("", 0, table)  # the last for a table written as `table = {...}`
+        line = next((self._lines[p] for p in places if p in self._lines), 1)
+        where = f"[{table}] " if table else ""
+        self.mistakes.append((line, f"{self._source}:{line}: {where}{text}"))
+
+
+def key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
+    """((table, number of that table, key), line) for each table head and key, as far as they begin a line."""
+    table, counts = "", {"": 0}
+    for line, content in enumerate(text.split("\n"), 1):
+        head = re.match(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?", content)
+        key = re.match(r"\s*([A-Za-z0-9_-]+)\s*=", content)
+        if head:
+            table = head[1]
+            counts[table] = counts.get(table, -1) + 1
+            yield (table, counts[table], ""), line
+        elif key:
+            yield (table, counts[table], key[1]), line
+
+
+def _shown(value: object) -> str:
+    """The value as a message shows it, cut to a readable length."""
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, nesting without end
+        return type(value).__name__
+    return shown if len(shown) <= SHOWN_CHARS else shown[: SHOWN_CHARS - 3] + "..."

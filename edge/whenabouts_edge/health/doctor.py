@@ -1,0 +1,83 @@
+"""The command `doctor` of whenabouts-edge: looks at what the agent needs and says what to do about what is missing."""
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from whenabouts_edge.config.options import config_option, json_option, load
+from whenabouts_edge.config.settings import Config
+from whenabouts_edge.health import facts, findings
+from whenabouts_edge.health.findings import Finding
+from whenabouts_edge.install.files import PORT_GROUP, user_of
+from whenabouts_edge.install.plan import UNIT
+
+
+@click.command()
+@config_option
+@json_option
+def doctor(config_file: Path, as_json: bool) -> None:
+    """Look at ports, user, clock, broker and disk; a fix beside each finding.
+
+    Changes nothing, opens no port and leaves a running agent alone. As an ordinary user it sees less than with sudo. Exit
+    code 1 if something needs a look.
+
+    \b
+    Example:  sudo whenabouts-edge doctor --config /etc/whenabouts/edge.toml
+    """
+    found = examine(load(config_file))
+    if as_json:
+        told = [{**asdict(finding), "fine": finding.fine} for finding in found]
+        click.echo(json.dumps({"ok": not findings.needs_a_look(found), "findings": told}))
+    else:
+        for finding in found:
+            click.echo(f"{'fine' if finding.fine else 'LOOK'}  {finding.area}: {finding.found}")
+            if finding.fix:
+                click.echo(f"      -> {finding.fix}")
+    sys.exit(1 if findings.needs_a_look(found) else 0)
+
+
+def examine(config: Config) -> list[Finding]:
+    """Everything that there is to find on this machine; takes up to the broker's time-out."""
+    user = facts.user(_service_user())
+    agent_pid = _agent_pid(Path(config.state_dir))
+    found = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
+    for port in facts.ports(config.readers, agent_pid):
+        found += findings.of_port(port, user)
+    found += examine_files(config)
+    found += findings.of_clock(facts.clock(config.clock))
+    found.append(findings.of_broker(facts.broker(config.broker, config.gateway)))
+    found += findings.of_disk(facts.disk(config, agent_pid), user)
+    return found
+
+
+def examine_files(config: Config) -> list[Finding]:
+    """What there is to find about the files that the agent reads, for whom it runs as on this machine."""
+    user = facts.user(_service_user())
+    return [findings.of_file(file, user) for file in facts.files(config)]
+
+
+def is_installed() -> bool:
+    """Whether this machine is a gateway: the agent's service is installed."""
+    return _service_user() is not None
+
+
+def _service_user() -> str | None:
+    """Whom the installed service runs as, None when it is not installed."""
+    try:
+        return user_of(Path(UNIT).read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+
+
+def _agent_pid(state_dir: Path) -> int | None:
+    """The process of the agent that writes this status, None when it does not run or cannot be seen."""
+    try:
+        status = json.loads((state_dir / "status.json").read_text())
+        pid = int(status["pid"]) if status["running"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return pid if pid is not None and os.path.exists(f"/proc/{pid}") else None

@@ -1,0 +1,84 @@
+"""The agent's side of presence: what one reader's readings say about who is there, as drafts of a stream of its own.
+
+An enter is a reading of kind `tag`, a leave and the absence of an expected tag are readings of kind `absent`; `value` says
+which of the three. Enter and leave of a visit carry its number in `visit`; a leave tells the `reads` of the visit and the
+bounds of its length on the gateway's own clock, which are narrower than two stamps can tell: no step of UTC is in them.
+"""
+
+from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
+from whenabouts_edge.config.settings import PresenceConfig
+from whenabouts_edge.readers.host import Batch, Observed
+from whenabouts_edge.readers.visits import ENTER, Change, Visits
+
+
+class PresenceHost:
+    """Presence at one reader. reach_us: how much earlier than its first byte a frame of it can be stamped at most."""
+
+    def __init__(self, config: PresenceConfig, site: str, gateway: str, reach_us: int) -> None:
+        self._config, self._site, self._gateway, self._reach_us = config, site, gateway, reach_us
+        self._visits = Visits(config.leave_ms * 1000, config.expected)
+        self.entered = 0
+        self.left = 0
+        self.absent = 0
+
+    def through(self, batch: Batch, clock: ClockSample) -> tuple[list[Observed], list[Observed]]:
+        """What this batch makes sure: tags that entered, and tags that left or are absent."""
+        for draft in batch.drafts:
+            if draft.key is not None:
+                self._visits.read(draft.key, *draft.window_us, draft.vclock)
+        return self._drafts(
+            self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock
+        )
+
+    def finish(self, clock: ClockSample) -> tuple[list[Observed], list[Observed]]:
+        """The same when the agent ends; tags that are there by then have no leave."""
+        return self._drafts(self._visits.finish(), clock)
+
+    def status(self) -> dict[str, int]:
+        """For the status file."""
+        visits = self._visits
+        return {
+            "present": visits.present,
+            "entered": self.entered,
+            "left": self.left,
+            "absent": self.absent,
+            "untracked": visits.untracked,
+            "hurried": visits.hurried,
+            "late": visits.late,
+        }
+
+    def _drafts(self, changes: list[Change], clock: ClockSample) -> tuple[list[Observed], list[Observed]]:
+        entered = [self._observed(change, clock) for change in changes if change.event == ENTER]
+        gone = [self._observed(change, clock) for change in changes if change.event != ENTER]
+        self.entered += len(entered)
+        self.left += sum(change.stay_us is not None for change in changes)
+        self.absent += sum(change.visit is None for change in changes)
+        return entered, gone
+
+    def _observed(self, change: Change, clock: ClockSample) -> Observed:
+        attrs: dict[str, int | float | str | bool] = {}
+        if change.visit is not None:
+            attrs["visit"] = change.visit
+        if change.stay_us is not None:
+            least_us, most_us = change.stay_us
+            attrs |= {"reads": change.reads, "stay_min_us": least_us - _drift_us(least_us)}
+            attrs["stay_max_us"] = most_us + _drift_us(most_us)
+        window_us = change.earliest_us, change.latest_us
+        return Observed(
+            self._site,
+            self._gateway,
+            self._config.stream,
+            change.key,
+            attrs,
+            clock.to_utc(*window_us),
+            clock.state,
+            window_us,
+            vclock=() if change.mark is None else change.mark,
+            kind="tag" if change.event == ENTER else "absent",
+            value=change.event,
+        )
+
+
+def _drift_us(length_us: int) -> int:
+    """How wrong the gateway's clock can be about so long a time, rounded up."""
+    return -(-length_us * ASSUMED_DRIFT_PPM // 1_000_000)

@@ -1,0 +1,157 @@
+"""One reader on a serial line: bytes and when they came in, drafts of readings out. The same on PCs and boards.
+
+Windows are of the host's clock, which on a board are its ticks. Drafts carry no stamp: who has a clock dates them.
+"""
+
+from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.stamp import Stamper, after_question, host_us_max, wire_us
+from whenabouts_hardware.dialogue import Start
+from whenabouts_hardware.sightings import GAP_US, is_anchor, sightings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from whenabouts_hardware import Frame
+    from whenabouts_hardware.catalogue import Reader
+
+# Tags that a reader kept until it was asked are as old as the search that found them, which no frame tells: a timed search
+# lasts about a second by convention, and fetching follows it.
+BUFFERED_US = 2_000_000
+# On a board a byte is seen when the UART hands over what it gathered: after 32 bit times of silence (PL011 of the RP2040),
+# and the board is busy with something else for a while.
+_GATHER_BITS, _BUSY_US = 32, 1000
+
+
+class ReaderSession:
+    """Decodes, drives and stamps one reader since its port was opened; opened_us: nothing was read before.
+
+    config: kind and stream; baud, latency_us, adapter_us where the defaults of the kind do not hold; listen_only when
+    something else drives the reader; region and read_power_cdbm of an M6e; of a sensor that sends lines form, columns, key,
+    value and unit. reader: the facts of its kind, which the caller must know of one that is not built in.
+
+    Raises:
+        ValueError: an unknown kind, or options that its decoder refuses.
+    """
+
+    def __init__(self, config: "dict[str, Any]", opened_us: int, reader: "Reader | None" = None) -> None:
+        from whenabouts_hardware.catalogue import facts  # needed here alone
+
+        self.kind, self.stream = config["kind"], config["stream"]
+        reader = reader or facts(self.kind)
+        self.baud: int = config.get("baud", reader.baud)
+        gather_us = _BUSY_US + (_GATHER_BITS * 1_000_000 // self.baud if self.baud else 0)
+        latency_us = config.get("latency_us", reader.latency_us)
+        adapter_us = config.get("adapter_us", gather_us)
+        self._names = config.get("key"), config.get("value")
+        self.unit = config.get("unit")
+        options: dict[str, Any] = {}
+        if self.kind == "line":
+            options = {"form": config.get("form", "auto"), "columns": tuple(config.get("columns", ()))}
+        self._decoder = reader.new_decoder(**options)
+        listen_only = bool(config.get("listen_only"))
+        commands = reader.start
+        if self.kind == "m6e":
+            commands = _start_commands(commands, config)
+        self.dialogue = Start((), None) if listen_only else reader.dialogue(commands)
+        self._stamper = Stamper(self.baud, latency_us, adapter_us, reader.cycle_us)
+        self._fed = 0
+        self._last_byte_us: int | None = None
+        self.clear_us = opened_us  # no later frame can have begun to arrive before
+        self.complaint = ""  # what the reader last refused or complained of
+        self.good = 0  # frames that say that the reader works, tags or none
+        self.readings = 0
+        # How much earlier than its first byte's arrival the event of a frame can be stamped at most. A timed search is
+        # never started from here.
+        self.reach_us = host_us_max(latency_us + adapter_us + wire_us(self._decoder.FRAME_BYTES_MAX, self.baud) + 2)
+        self.reach_us += BUFFERED_US if listen_only else 0
+
+    @property
+    def counters(self) -> "dict[str, int]":
+        """Frames, damage by reason and reader times that were not believed."""
+        found = dict(self._decoder.counters)
+        found["reader_time_refused"] = self._stamper.reader_time_refused
+        return found
+
+    def took(self, data: bytes, after_us: int, before_us: int) -> "list[Draft]":
+        """What these bytes complete: the first came not before after_us, all by before_us."""
+        self._stamper.arrived(len(data), after_us, before_us)
+        self._fed += len(data)
+        self._last_byte_us = before_us
+        return self._drafts(self._decoder.feed(data), before_us, after_us)
+
+    def silent(self, empty_us: int) -> "list[Draft]":
+        """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
+        frames: list[Frame] = []
+        if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
+            self._last_byte_us = None
+            frames = self._decoder.flush()
+        return self._drafts(frames, empty_us, empty_us)
+
+    def clear(self, empty_us: int) -> int:
+        """clear_us, when nothing more had come by empty_us."""
+        pending_since = self._stamper.pending_since()
+        self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
+        return self.clear_us
+
+    def _drafts(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[Draft]":
+        drafts: list[Draft] = []
+        for frame in frames:
+            asked_us = self.dialogue.asked_us
+            self.dialogue.heard(frame, heard_us)
+            if not frame.ok:
+                continue
+            if frame.kind == "status":  # the reader refuses or complains: it speaks, but it does not read
+                self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
+                continue
+            self.good += 1
+            if is_anchor(frame):
+                self._stamper.cycle_started(frame.start, frame.end)
+            if self.kind == "line":
+                drafts += self._measured(frame)
+            else:
+                drafts += self._seen(frame, asked_us)
+        self._stamper.forget(self._fed - len(self._decoder.pending))
+        self.clear(empty_us)
+        self.readings += len(drafts)
+        return drafts
+
+    def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[Draft]":
+        seen = sightings(self.kind, frame)
+        if not seen:
+            return []
+        whole = self._stamper.window(frame.start, frame.end)
+        if asked_us is not None:
+            whole = after_question(whole, asked_us)
+        buffered = frame.kind == "tags" and self.kind == "m6e"  # counted from a search that no keep-alive announced
+        if buffered:
+            whole = whole[0] - BUFFERED_US, whole[1]
+        drafts = []
+        for key, attrs, ts_ms, read_count in seen:
+            window = whole
+            if not buffered and ts_ms is not None and read_count == 1:
+                window = self._stamper.narrowed(whole, ts_ms)
+            drafts.append(Draft(self.stream, "tag", window[0], window[1], key, None, None, attrs))
+        return drafts
+
+    def _measured(self, frame: "Frame") -> "list[Draft]":
+        from whenabouts_hardware.observed import observed  # with all that reads lines: of no use to other kinds
+
+        found = observed(frame, self._names[0], self._names[1])
+        if found is None:
+            self.complaint = f"a line without {self._names[1] or self._names[0]}"
+            return []
+        earliest_us, latest_us = self._stamper.window(frame.start, frame.end)
+        return [Draft(self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, found.attrs)]
+
+
+def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
+    """What starts a reader: region and power, where configured, behind the first command of its kind."""
+    from whenabouts_hardware.readers.m6e_frames import set_read_power, set_region
+
+    settings: tuple[bytes, ...] = ()
+    if "region" in config:
+        settings += (set_region(config["region"]),)
+    if "read_power_cdbm" in config:
+        settings += (set_read_power(config["read_power_cdbm"]),)
+    return start[:1] + settings + start[1:]

@@ -1,0 +1,174 @@
+"""The thread that drives one reader's port: opens it, starts the reader, reads, and after a fault opens again with growing
+pauses. One dead reader stops nothing.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.config.settings import ReaderConfig
+from whenabouts_edge.readers.host import Batch, Link
+from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
+from whenabouts_hardware.catalogue import READERS
+
+REOPEN_S_MIN, REOPEN_S_MAX = 0.5, 30.0  # pauses between attempts to open a port, doubled and jittered
+CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
+CLOSED_CLEAR_NS = 500_000_000  # the same while the port is closed
+STEADY_NS = 10_000_000_000  # a port that was open for so long begins with the shortest pause when it is lost
+MOVED_EVERY_NS = 1_000_000_000  # how often is looked whether the path of an open port leads to another device now
+
+log = logging.getLogger("whenabouts.edge")
+
+
+@dataclass(slots=True)
+class LinkState:
+    """Health of one reader, for status and beat."""
+
+    state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
+    problem: str = ""
+    device: str = ""  # what the port's path led to when it was opened last
+    opened: int = 0
+    failed: int = 0  # attempts to open it, and losses, in a row
+    opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
+    readings: int = 0
+    restarts: int = 0
+    unfit: int = 0  # what was seen and makes no reading
+    counters: dict[str, int] = field(default_factory=dict)
+
+    def status(self) -> dict[str, Any]:
+        """For the status file."""
+        found = asdict(self)
+        counters: dict[str, int] = found.pop("counters")
+        return found | counters
+
+
+class LinkThread(threading.Thread):
+    """Keeps one port open and read; hands over what it gives, in order, through `deliver`.
+
+    reach_us: how much earlier than its first byte's arrival the event of a frame can be stamped at most.
+
+    deliver(batch) blocks while the agent cannot take more: then the port is not read, and what the kernel cannot hold is
+    lost where it would be anyway. clock() gives the newest sample.
+    """
+
+    def __init__(
+        self,
+        reader: ReaderConfig,
+        site: str,
+        gateway: str,
+        host_us: Callable[[int], int],
+        clock: Callable[[], ClockSample],
+        deliver: Callable[[Batch], None],
+    ) -> None:
+        super().__init__(name=f"reader-{reader.name}", daemon=True)
+        self.reader = reader
+        self.link_state = LinkState()
+        self._place = site, gateway
+        self._host_us, self._clock, self._deliver = host_us, clock, deliver
+        self.reach_us = Link(reader, site, gateway, host_us).session.reach_us
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Ask the thread to end; it does within a poll period."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        pause_s = REOPEN_S_MIN
+        while not self._stopping.is_set():
+            opening_ns = time.monotonic_ns()
+            device = device_of(self.reader.port)
+            try:
+                with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
+                    device = device or device_of(self.reader.port)  # it came in between
+                    self._say("reading", "")
+                    self.link_state.opened += 1
+                    self.link_state.device = device[1] if device else self.reader.port
+                    self.link_state.opened_ns = port.replay_start_ns or opening_ns
+                    self._read(port, device)
+                    return
+            except PortError as error:
+                self._say("lost", str(error))
+            except Exception as error:  # a fault of ours with one port's bytes must not silence the reader for good
+                log.exception(
+                    "reader %s: fault in the agent, opening the port again; please report this", self.reader.name
+                )
+                self._say("lost", f"fault in the agent: {error!r}")
+            if time.monotonic_ns() - opening_ns > STEADY_NS:
+                pause_s = REOPEN_S_MIN
+            self.link_state.failed += 1
+            came = self._pause(pause_s * random.uniform(0.5, 1.0), device)
+            pause_s = REOPEN_S_MIN if came else min(REOPEN_S_MAX, pause_s * 2)
+
+    def _pause(self, pause_s: float, device: tuple[int, str] | None) -> bool:
+        """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back.
+
+        Ends before its time, with True, when the path leads to another device than the one that failed: one was plugged in.
+        """
+        until_ns = time.monotonic_ns() + int(pause_s * 1e9)
+        while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
+            now = device_of(self.reader.port)
+            if now is not None and (device is None or now[0] != device[0]):
+                return True
+            device = now
+            now_us = self._host_us(now_ns)
+            self._deliver(Batch([], now_us, now_us, now_us))
+            self._stopping.wait(min(CLOSED_CLEAR_NS, until_ns - now_ns) / 1e9)
+        return False
+
+    def _check_moved(self, device: tuple[int, str] | None) -> None:
+        """A device that came back under another name may leave the old one open and silent for ever."""
+        now = device_of(self.reader.port)
+        if device is not None and now is not None and now != device:
+            raise PortError(
+                f"port {self.reader.port}: leads to {now[0]} now, was opened as {device[0]}; opening it again"
+            )
+
+    def _read(self, port: Port, device: tuple[int, str] | None) -> None:
+        begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
+        link = Link(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
+        restarts, unfit = self.link_state.restarts, self.link_state.unfit
+        told_ns, opened_ns = 0, time.monotonic_ns()
+        moved_ns = opened_ns
+        while not self._stopping.is_set():
+            if (now_ns := time.monotonic_ns()) - moved_ns >= MOVED_EVERY_NS:
+                moved_ns = now_ns
+                self._check_moved(device)
+                if now_ns - opened_ns > STEADY_NS:
+                    self.link_state.failed = 0
+            while command := link.session.dialogue.due(self._host_us(time.monotonic_ns())):
+                port.write(command)
+            chunk = port.read()
+            now_ns = time.monotonic_ns()
+            empty_us = self._host_us(port.empty_ns)
+            if chunk is None:
+                drafts, good = link.silent(empty_us, self._clock())
+            else:
+                drafts, good = link.take(chunk, self._clock())
+            if good and self.link_state.problem and self.link_state.state == "reading":
+                self._say("reading", "")
+            if restarts + link.session.dialogue.restarts > self.link_state.restarts:
+                self.link_state.restarts = restarts + link.session.dialogue.restarts
+                link.since_us = max(link.since_us, self._host_us(now_ns))
+                self._say(
+                    "reading", f"started again, it sent nothing good; it says: {link.session.complaint or 'nothing'}"
+                )
+            if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
+                told_ns = now_ns
+                self.link_state.readings += len(drafts)
+                self.link_state.unfit = unfit + link.unfit
+                self.link_state.counters = link.session.counters
+                clear_us = link.session.clear(empty_us)
+                self._deliver(Batch(drafts, clear_us, link.since_us, link.looked_us(clear_us)))
+            if port.replay_finished and chunk is None and self.link_state.state == "reading":
+                self._say("finished", "the replay is at its end")
+
+    def _say(self, state: str, problem: str) -> None:
+        if (state, problem) != (self.link_state.state, self.link_state.problem):
+            level = logging.WARNING if state == "lost" or (problem and state == "reading") else logging.INFO
+            log.log(level, "reader %s: %s%s", self.reader.name, state, f": {problem}" if problem else "")
+        self.link_state.state, self.link_state.problem = state, problem

@@ -1,0 +1,1 @@
+"""What a gateway keeps on disk until the cloud has landed it."""

@@ -1,0 +1,175 @@
+"""From the readers' threads into the spool, in group commits; what the spool refuses is told by a `gap` reading.
+
+Readers hand over drafts in order. They wait when MAX_WAITING are on their way, so a slow disk slows the reading of ports
+and not the growth of memory. A commit takes what has gathered for commit_ms, or MAX_BATCH readings at once.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+
+from whenabouts_edge.store.gaps import Gap
+from whenabouts_edge.store.spool import Draft, SpoolFull
+from whenabouts_protocol import WireError
+
+MAX_BATCH = 100  # readings of one commit and one message
+MAX_WAITING = 2000  # readings between the ports and the spool
+RETRY_S = 1.0  # between attempts while the spool is full
+# Without a refusal until readings count as flowing again: near its limit a spool takes some and refuses some.
+CALM_S = 30.0
+
+log = logging.getLogger("whenabouts.edge")
+
+
+class Intake:
+    """Buffers drafts and stores them. append stores a batch or raises SpoolFull; stored is called after each commit.
+
+    keep: writes down what was refused, as far as the disk lets it; before: what earlier agents refused and did not
+    tell.
+    """
+
+    def __init__(
+        self,
+        append: Callable[[Sequence[Draft]], Awaitable[object]],
+        stored: Callable[[], None],
+        commit_ms: int,
+        keep: Callable[[Sequence[Gap]], Awaitable[None]],
+        before: Sequence[Gap] = (),
+    ) -> None:
+        self._append, self._on_stored, self._commit_s = append, stored, commit_ms / 1000
+        self._keep = keep
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Semaphore(MAX_WAITING)
+        self._one_reserves = threading.Lock()  # or several readers could each hold a part of the room and wait for ever
+        self._buffer: list[Draft] = []
+        self._filled = asyncio.Event()
+        self._batch_full = asyncio.Event()
+        self._gaps = {gap.stream: gap for gap in before}
+        self._telling: dict[str, Gap] = {}  # of these the readings are being stored
+        self.accepted = 0
+        self.settled = 0  # stored, or refused and counted
+        self.refused = 0
+        self._refused_before: int | None = None  # this spell of refusing, None while readings flow
+        self._refused_s = 0.0  # the moment of the last refusal
+
+    def reserve(self, count: int) -> None:
+        """Called by a reader's thread before it hands over count drafts: waits until there is room."""
+        with self._one_reserves:
+            for _ in range(count):
+                self._room.acquire()
+
+    def release(self, count: int) -> None:
+        """Give back room that was reserved for drafts which are not handed over now."""
+        self._room.release(count)
+
+    @property
+    def waiting(self) -> int:
+        """Drafts accepted and not yet settled."""
+        return self.accepted - self.settled
+
+    def accept(self, drafts: Sequence[Draft]) -> None:
+        """Take drafts for which room was reserved; belongs to the event loop's thread."""
+        if drafts:
+            self._buffer.extend(drafts)
+            self.accepted += len(drafts)
+            self._filled.set()
+            if len(self._buffer) >= MAX_BATCH:
+                self._batch_full.set()
+
+    def offer(self, drafts: Sequence[Draft]) -> None:
+        """Take drafts for which no room was reserved, as far as there is some; the others are refused, and told by a gap."""
+        taken = 0
+        while taken < len(drafts) and self._room.acquire(blocking=False):
+            taken += 1
+        self.accept(drafts[:taken])
+        if taken < len(drafts):
+            self._refuse(list(drafts[taken:]), f"found {MAX_WAITING} readings that wait to be stored")
+            self._filled.set()
+
+    @property
+    def gap_open(self) -> bool:
+        """Whether readings were refused of which no gap reading tells yet."""
+        return bool(self._gaps or self._telling)
+
+    async def run(self) -> None:
+        """Store what comes until cancelled."""
+        while True:
+            if self._gaps and not self._buffer:
+                await self._tell_gaps()
+            if len(self._buffer) < MAX_BATCH:
+                await self._gather()
+            await self._store(self._buffer[:MAX_BATCH])
+            self._tell_calm()
+
+    async def _gather(self) -> None:
+        self._batch_full.clear()
+        if not self._buffer:
+            self._filled.clear()
+            timeout_s = RETRY_S if self._gaps or self._refused_before is not None else None
+            try:
+                await asyncio.wait_for(self._filled.wait(), timeout_s)
+            except TimeoutError:
+                return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._batch_full.wait(), self._commit_s)
+
+    async def _store(self, drafts: list[Draft]) -> None:
+        if not drafts:
+            return
+        try:
+            await self._append_with_gaps(drafts)
+        except WireError:
+            if len(drafts) == 1:
+                raise
+            half = len(drafts) // 2  # together they make a message that is too long
+            await self._store(drafts[:half])
+            await self._store(drafts[half:])
+            return
+        except SpoolFull as error:
+            self._refuse(drafts, str(error))
+            await self._keep(list(self._gaps.values()))
+        del self._buffer[: len(drafts)]
+        self.settled += len(drafts)
+        self._room.release(len(drafts))
+        self._on_stored()
+
+    async def _tell_gaps(self) -> None:
+        try:
+            await self._append_with_gaps([])
+        except SpoolFull:
+            await self._keep(list(self._gaps.values()))
+        else:
+            self._on_stored()
+
+    async def _append_with_gaps(self, drafts: list[Draft]) -> None:
+        """Store these behind the gaps so far; what is refused meanwhile is a gap of its own."""
+        self._telling, self._gaps = self._gaps, {}
+        try:
+            await self._append([*self._telling.values(), *drafts])
+        except BaseException:
+            for gap in self._telling.values():
+                later = self._gaps.get(gap.stream)
+                self._gaps[gap.stream] = gap if later is None else gap.joined(later)
+            raise
+        finally:
+            self._telling = {}
+
+    def _refuse(self, drafts: list[Draft], why: str) -> None:
+        if self._refused_before is None:
+            self._refused_before = self.refused
+            log.error("%s; refusing new readings until there is room", why)
+        self._refused_s = self._loop.time()
+        self.refused += len(drafts)
+        for draft in drafts:
+            one = Gap.of(draft(0, 0))
+            known = self._gaps.get(one.stream)
+            self._gaps[one.stream] = one if known is None else known.joined(one)
+
+    def _tell_calm(self) -> None:
+        """Say that readings flow again, once all that was refused is told and nothing more was for a while."""
+        before = self._refused_before
+        if before is not None and not self.gap_open and self._loop.time() - self._refused_s >= CALM_S:
+            self._refused_before = None
+            log.warning("there is room again: readings are stored; %d were refused meanwhile", self.refused - before)

@@ -1,0 +1,93 @@
+"""Readings from before the clock was known, kept until it is.
+
+A gateway without a battery clock reads tags before its first synchronisation. Its monotonic clock runs all the same, so the
+first sample with a bound dates them too: UTC = host time + offset, with the bound grown by the assumed drift for the time in
+between. Beyond LIMIT, or when nobody synchronises the clock for KEPT_US, the oldest go on with stamps that say that nothing
+is known.
+
+They are kept on disk as well (`waiting`), so the end of the agent, by order or by a power cut, takes none that was written.
+While the machine runs on its monotonic clock does, and the next agent dates them as this one would have. When the machine
+was started again that clock has begun anew. Then a reading lies between the two starts, and within them by what was known of
+that time:
+
+    known UTC     start   |<- window ->|        last known moment   start again
+        |           |------------------|----------------|---------------|
+        since_us             not before since_us + window          not after the new start - (last - window)
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from whenabouts_edge.clock import SLEW_PPM_MAX, UNBOUNDED_US, ClockSample
+from whenabouts_edge.readers.host import Kept, Observed
+from whenabouts_protocol import Interval
+
+LIMIT = 10_000  # readings, some 5 MB
+KEPT_US = 3_600_000_000
+AT_ONCE = 100  # released by one call, so that what follows need not wait for all of them
+
+
+class Undated:
+    """`dated` counts readings that got a stamp afterwards, `given_up` those that did not.
+
+    start_us: the moment of the host's clock at which the machine was started.
+    """
+
+    def __init__(self, start_us: int = 0) -> None:
+        self._start_us = start_us
+        self._kept: deque[Observed] = deque()
+        self.dated = 0
+        self.given_up = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, observed: Sequence[Observed]) -> None:
+        """Keep these behind those that are kept already: readings go on in the order in which they were read."""
+        self._kept += observed
+
+    def released(self, sample: ClockSample, now_us: int) -> list[Observed]:
+        """Up to AT_ONCE readings that may go on by now, oldest first: dated if the sample has a bound, else as they are
+        when there are too many or they are too old.
+        """
+        found: list[Observed] = []
+        while self._kept and len(found) < AT_ONCE:
+            if sample.bound_us is not None:
+                one = self._dated(self._kept.popleft(), sample)
+                found.append(one)
+                known = one.clock_state != "unbounded"
+                self.dated += known
+                self.given_up += not known
+            elif len(self._kept) > LIMIT or self._waited_us(self._kept[0], now_us) > KEPT_US:
+                found.append(self._kept.popleft())
+                self.given_up += 1
+            else:
+                break
+        return found
+
+    def _waited_us(self, one: Observed, now_us: int) -> int:
+        """For how long it has waited; of one from before the start since then."""
+        before = one.kept is not None and one.kept.last_us is not None
+        return now_us - (self._start_us if before else one.window_us[1])
+
+    def _dated(self, one: Observed, sample: ClockSample) -> Observed:
+        if one.kept is None or one.kept.last_us is None:
+            known = sample.bound_at(one.window_us[0]) < UNBOUNDED_US  # not across a sleep of the host
+            return replace(one, stamp=sample.to_utc(*one.window_us), clock_state=sample.state if known else "unbounded")
+        stamp = _between_starts(one, one.kept, one.kept.last_us, sample.to_utc(self._start_us, self._start_us).t_max)
+        return replace(one, stamp=stamp, clock_state="unbounded" if one.kept.since_us is None else sample.state)
+
+
+def _between_starts(one: Observed, kept: Kept, last_us: int, started_us: int) -> Interval:
+    """Its stamp when the machine was started again at started_us or earlier."""
+    earliest_us, latest_us = one.window_us
+    t_max = started_us - _least_us(max(0, last_us - latest_us))
+    if kept.since_us is None:
+        return Interval(t_max - 2 * UNBOUNDED_US, t_max)
+    return Interval(min(kept.since_us + _least_us(max(0, earliest_us)), t_max), t_max)
+
+
+def _least_us(length_us: int) -> int:
+    """How long it was at least when the host's clock counted so much; how it was slewed then is not known."""
+    return length_us - -(-length_us * SLEW_PPM_MAX // 1_000_000)

@@ -1,0 +1,1 @@
+"""The connection to the broker, and what is on its way."""
