@@ -13,7 +13,7 @@ from whenabouts_cloud.job import Options, Work, choose_rule, job_options, rule_n
 from whenabouts_cloud.job_run import run
 from whenabouts_cloud.rule_file import RuleFile, rules_of
 from whenabouts_cloud.rules import CepRule
-from whenabouts_cloud.rules.running import RunningRules
+from whenabouts_cloud.rules.current import RunningRules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

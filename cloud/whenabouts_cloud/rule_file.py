@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
-from whenabouts_cloud.rules.running import RunningRules
+from whenabouts_cloud.rules.current import RunningRules
 
 LOOK_S, STEP_S = 0.5, 0.01  # between two micro-batches Spark lists files, some hundredths of a second
 TOGETHER = "rules with COUNT and without are told in different files: choose with --rule-name"

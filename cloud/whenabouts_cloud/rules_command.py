@@ -18,7 +18,7 @@ from whenabouts_cloud.rules.explain import explain as explanation
 from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events, picture
 from whenabouts_cloud.rules.explain_states import StatesExplained, explain_states
 from whenabouts_cloud.rules.explain_states import lines as states_lines
-from whenabouts_cloud.rules.plan import GatewayStream, Placement, PlanError, compile_rules, place
+from whenabouts_cloud.rules.placement import GatewayStream, Placement, PlanError, compile_rules, place
 from whenabouts_protocol import WireError
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.topics import is_name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
-from whenabouts_cloud.cep.expressions import FIELDS, split_column
+from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 

@@ -11,7 +11,7 @@ from e2e.test_edge_rules import DERIVED, RULE, births, derived, distinct, expect
 from support.board_site import TimeServer, board_config, start_board
 from support.edge_agent import Bench, witness
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_cloud.rules.plan import announced, compile_rules, place
+from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import decode_batch, topic
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.group_state import state_of

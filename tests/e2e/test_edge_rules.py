@@ -8,7 +8,7 @@ from e2e.test_agent_delivery import check_promises
 from support.edge_agent import Bench, Witness, witness
 from whenabouts_cloud.publish_command import publish
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
-from whenabouts_cloud.rules.plan import announced, compile_rules, place
+from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import Reading, decode_birth, topic
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_sim.pty_link import PtyLink

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reference.cep import Case, Event
 from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.plan import NEGATED, EventClass, Negation, Plan, Program, Step, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, EventClass, Negation, Plan, Program, Step, Variant
 
 ATTRIBUTES = ("v", "u")
 WINDOWS = st.sampled_from([8, 12, 5, 20, 3, 2, 1, 0])

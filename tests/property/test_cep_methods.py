@@ -13,7 +13,7 @@ from whenabouts_cloud.cep.aggressive import Aggressive
 from whenabouts_cloud.cep.conservative import Conservative
 from whenabouts_cloud.cep.held import empty_held, hold, take
 from whenabouts_cloud.cep.kslack import KSlack
-from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Step, Variant
+from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Step, Variant
 
 METHODS = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
 points = {"chain": True, "points": True}

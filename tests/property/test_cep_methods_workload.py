@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from whenabouts_cloud.cep.aggressive import Aggressive
 from whenabouts_cloud.cep.conservative import Conservative
 from whenabouts_cloud.cep.kslack import KSlack
-from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Variant
 from whenabouts_cloud.experiments.cep_workload import (
     HARD_LONG,
     HARD_SHORT,
@@ -21,6 +20,7 @@ from whenabouts_cloud.experiments.cep_workload import (
     by_source,
     table_1,
 )
+from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
 
 COLUMNS = ("type_code", "key", "t", "source", "arrival", "heartbeats")
 

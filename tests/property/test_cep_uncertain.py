@@ -15,8 +15,8 @@ from whenabouts_cloud.cep.bounds import bounds
 from whenabouts_cloud.cep.chain_probability import ERROR, probability
 from whenabouts_cloud.cep.downsets import downsets
 from whenabouts_cloud.cep.obstacles import obstacles
-from whenabouts_cloud.cep.plan import Mode, Negation, Plan, Variant
 from whenabouts_cloud.cep.uncertain import refine
+from whenabouts_cloud.pattern.plan import Mode, Negation, Plan, Variant
 
 UNCERTAIN_MAX = 4  # stamps that are no points: the reference tries all orders of them
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference.within import pairs
 from support.search import examples
 from whenabouts_cloud.correlation import kernel
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 
 EPOCH_US = 1_795_000_000_000_000
 

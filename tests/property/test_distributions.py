@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_cloud.correlation import kernel
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions import (
     PROBABILITY_ERROR,
     Bounds,
@@ -22,6 +21,7 @@ from whenabouts_cloud.correlation.distributions import (
     triangular,
     uniform,
 )
+from whenabouts_cloud.pattern.condition import Condition
 
 EPOCH_US = 1_795_000_000_000_000
 

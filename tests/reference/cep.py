@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.plan import NEGATED, Negation, Plan, Program, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Variant
 
 Row = tuple[int, ...]
 

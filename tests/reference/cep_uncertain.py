@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from whenabouts_cloud.cep.plan import Variant
+from whenabouts_cloud.pattern.plan import Variant
 
 Stamp = tuple[int, int]
 

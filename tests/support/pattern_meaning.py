@@ -9,9 +9,9 @@ import operator
 from itertools import combinations, pairwise, product
 
 from support.patterns import element_of
-from whenabouts_cloud.cep.expressions import Attribute, Constant, Related, TextIs, references
-from whenabouts_cloud.cep.pattern import And, Event, Negated, Or, Seq, leaves
-from whenabouts_cloud.cep.plan import NEGATED
+from whenabouts_cloud.pattern.expressions import Attribute, Constant, Related, TextIs, references
+from whenabouts_cloud.pattern.pattern import And, Event, Negated, Or, Seq, leaves
+from whenabouts_cloud.pattern.plan import NEGATED
 
 COMPARE = {
     "=": operator.eq,

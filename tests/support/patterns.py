@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from whenabouts_cloud.cep.expressions import (
+from whenabouts_cloud.pattern.expressions import (
     ALLEN,
     Attribute,
     Constant,
@@ -14,7 +14,7 @@ from whenabouts_cloud.cep.expressions import (
     TextIs,
     conjuncts,
 )
-from whenabouts_cloud.cep.pattern import And, Event, Negated, Or, Pattern, Seq, labelled, leaves
+from whenabouts_cloud.pattern.pattern import And, Event, Negated, Or, Pattern, Seq, labelled, leaves
 
 TYPES = "ABC"
 

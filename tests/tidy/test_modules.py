@@ -102,7 +102,7 @@ def taken(package):
 WITHOUT_OWN_TEST = {
     "whenabouts_edge.trace.lines",
     "whenabouts_cloud.cep.chain_walk",
-    "whenabouts_cloud.correlation.frontier",
+    "whenabouts_cloud.frontier.stream",
     "whenabouts_cloud.correlation.nearest",
     "whenabouts_cloud.job_run",
     "whenabouts_cloud.rules.checks",

@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.cep.automaton import automaton
-from whenabouts_cloud.cep.automaton_svg import MAX_DRAWN, svg
+from whenabouts_cloud.pattern.automaton import automaton
+from whenabouts_cloud.pattern.automaton_svg import MAX_DRAWN, svg
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.explain_events import explain_events, gaps, picture
 

@@ -12,15 +12,23 @@ from hypothesis import strategies as st
 from support.patterns import patterns
 from support.search import examples
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.cep.expressions import ALLEN, Attribute, Operation, Reference, conjuncts, program, split_column
-from whenabouts_cloud.cep.pattern import And, Event, Negated, Or, Seq
-from whenabouts_cloud.cep.plan import NEGATED, EventClass, Negation, Step
-from whenabouts_cloud.cep.unfold import orders, shapes
+from whenabouts_cloud.language.event_conditions import Conditions
+from whenabouts_cloud.language.grammar import tree_of
+from whenabouts_cloud.language.sequences import read_pattern
+from whenabouts_cloud.language.timing import Notes
+from whenabouts_cloud.pattern.expressions import (
+    ALLEN,
+    Attribute,
+    Operation,
+    Reference,
+    conjuncts,
+    program,
+    split_column,
+)
+from whenabouts_cloud.pattern.pattern import And, Event, Negated, Or, Seq
+from whenabouts_cloud.pattern.plan import NEGATED, EventClass, Negation, Step
+from whenabouts_cloud.pattern.unfold import orders, shapes
 from whenabouts_cloud.rules import CepRule, RuleError, parse_rules
-from whenabouts_cloud.rules.conditions import Conditions
-from whenabouts_cloud.rules.grammar import tree_of
-from whenabouts_cloud.rules.sequences import read_pattern
-from whenabouts_cloud.rules.timing import Notes
 
 NAMES = ("A", "B", "C", "D")
 STREAMS = 'STREAM s FROM "s" DELAY 2 s LENGTH 0 s .. 3 s\nSTREAM t FROM "t" DELAY 1 s OFFSET -4 s\n'

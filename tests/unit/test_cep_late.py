@@ -6,8 +6,8 @@ import numpy as np
 
 from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.emit import negates
-from whenabouts_cloud.cep.plan import plan_of
 from whenabouts_cloud.cep.program import compile_plans
+from whenabouts_cloud.pattern.plan import plan_of
 
 A, B, C, D = range(4)
 

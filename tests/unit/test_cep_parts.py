@@ -19,7 +19,6 @@ from whenabouts_cloud.cep.held_clocks import HeldClocks
 from whenabouts_cloud.cep.hts import insert, sweep
 from whenabouts_cloud.cep.infa import chain_completes
 from whenabouts_cloud.cep.offered import Offered
-from whenabouts_cloud.cep.plan import EventClass, Plan, Variant
 from whenabouts_cloud.cep.program import compile_plans
 from whenabouts_cloud.cep.row_order import sort_rows
 from whenabouts_cloud.cep.sealing import take_pending
@@ -30,6 +29,7 @@ from whenabouts_cloud.cep.staged import begin_stage, undo
 from whenabouts_cloud.cep.store import new_results, new_scratch, new_state
 from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
 from whenabouts_cloud.experiments.cep_workload import UNIT, table_1
+from whenabouts_cloud.pattern.plan import EventClass, Plan, Variant
 
 times = st.lists(st.integers(0, 12), max_size=4)
 

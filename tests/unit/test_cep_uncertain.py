@@ -15,11 +15,11 @@ from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.chain_probability import STATES, probability
 from whenabouts_cloud.cep.downsets import downsets, extensions
 from whenabouts_cloud.cep.obstacles import Obstacles
-from whenabouts_cloud.cep.plan import Negation, Plan, Variant
 from whenabouts_cloud.cep.possible import possible
 from whenabouts_cloud.cep.quadrature import NODES_MAX, rules
 from whenabouts_cloud.cep.uncertain import OBSTACLES, Counters, refine
 from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.pattern.plan import Negation, Plan, Variant
 
 ENDLESS = 10**12
 

@@ -5,7 +5,6 @@ import random
 import numpy as np
 import pytest
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.operators import OPERATORS, Counters, operator
 from whenabouts_cloud.correlation.operators.banded import Banded
 from whenabouts_cloud.correlation.operators.base import StreamBounds
@@ -19,6 +18,7 @@ from whenabouts_cloud.correlation.operators.lazy import Lazy
 from whenabouts_cloud.correlation.operators.lookup import Lookup
 from whenabouts_cloud.correlation.operators.simple import Simple
 from whenabouts_cloud.correlation.operators.simple_sort import SimpleSort
+from whenabouts_cloud.pattern.condition import Condition
 
 NAMES = list(OPERATORS)
 LAZY = ("lazy", "lookup")

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions import (
     PROBABILITY_ERROR,
     TruncatedNormal,
@@ -27,6 +26,7 @@ from whenabouts_cloud.correlation.distributions.lookup import Stamp
 from whenabouts_cloud.correlation.distributions.normal import SIGMA_MAX, SIGMA_MIN, normal_cdf
 from whenabouts_cloud.correlation.distributions.probability import STAMP_LIMIT
 from whenabouts_cloud.correlation.distributions.shapes import MAX_BINS, PiecewiseLinear
+from whenabouts_cloud.pattern.condition import Condition
 
 EPOCH_US = 1_795_000_000_000_000
 SHAPES = {

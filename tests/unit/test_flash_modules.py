@@ -49,7 +49,12 @@ def test_a_board_gets_no_decoder_of_other_readers():
 
 @pytest.mark.parametrize(
     ("option", "module"),
-    [("group", "board.group"), ("rules", "rules.evaluate"), ("wifi", "board.machine.wifi"), ("led", "board.machine.device")],
+    [
+        ("group", "board.group"),
+        ("rules", "rules.evaluate"),
+        ("wifi", "board.machine.wifi"),
+        ("led", "board.machine.device"),
+    ],
 )
 def test_a_board_gets_what_its_options_load(option, module):
     """And without the option not; a rule without a group brings no group."""

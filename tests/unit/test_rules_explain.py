@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import pytest
 
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.explain import explain, probe_share
-from whenabouts_cloud.rules.plan import GatewayStream, place
+from whenabouts_cloud.rules.placement import GatewayStream, place
 
 MS = 1000
 TEXT = """

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.language.timing import MAX_DURATION_US
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, RuleError, Stream, load_rules, parse_rules
 from whenabouts_cloud.rules.model import name_regex
-from whenabouts_cloud.rules.timing import MAX_DURATION_US
 
 STREAMS = 'STREAM d FROM "a" DELAY 1 s\n'
 RIGHT = STREAMS + "RULE r CORRELATE d AS a, d AS b WHERE |@a - @b| <= 3 s OVER 80 %"

@@ -7,7 +7,7 @@ import pytest
 
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.explain import explain
-from whenabouts_cloud.rules.plan import GatewayStream, PlanError, announced, compile_rules, place
+from whenabouts_cloud.rules.placement import GatewayStream, PlanError, announced, compile_rules, place
 from whenabouts_protocol import Birth
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
 from whenabouts_protocol.streaming_join import Eager

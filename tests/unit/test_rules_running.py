@@ -6,11 +6,11 @@ import click
 import pytest
 
 from whenabouts_cloud.cep.events import schema_of
-from whenabouts_cloud.cep.rule_frontier import RuleFrontier
+from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.rule_file import RuleFile, rules_of
 from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.rules.current import GONE, RunningRules
 from whenabouts_cloud.rules.model import Count
-from whenabouts_cloud.rules.running import GONE, RunningRules
 from whenabouts_cloud.spark.sink import MARKER, WrongOutputError, claim
 
 STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from whenabouts_cloud.cep.downsets import Ints, downsets
 from whenabouts_cloud.cep.obstacles import Bools, Negated, outside_window
-from whenabouts_cloud.cep.plan import Plan, Variant
+from whenabouts_cloud.pattern.plan import Plan, Variant
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import numpy as np
 
 from whenabouts_cloud.cep import columns
 from whenabouts_cloud.cep.out import Out
-from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
 from whenabouts_cloud.cep.sealed import opened, sealed
 from whenabouts_cloud.cep.sequence import Chain, chain_of
 from whenabouts_cloud.cep.stacks import HIGHEST
 from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.plan import Plan
 
 ADVANCED = -1  # as the type and the index of what is no event but a new frontier
 VERSION = 2

@@ -24,8 +24,8 @@ from whenabouts_cloud.cep.events import FURTHEST_US, Floats, Ints, beyond_time, 
 from whenabouts_cloud.cep.identities import Identities
 from whenabouts_cloud.cep.parts import joined, parted
 from whenabouts_cloud.cep.results import COUNT, RESULT, count_rows
-from whenabouts_cloud.cep.rule_frontier import Promise, RuleFrontier
 from whenabouts_cloud.cep.shard import NO_BOUND_US, Step, with_reason
+from whenabouts_cloud.frontier.rule import Promise, RuleFrontier
 from whenabouts_cloud.rules.model import CepRule, Count
 
 

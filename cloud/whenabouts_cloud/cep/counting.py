@@ -60,12 +60,12 @@ from whenabouts_cloud.cep.counting_state import (
     new_state,
 )
 from whenabouts_cloud.cep.counting_step import new_step
-from whenabouts_cloud.cep.pattern import Pattern
-from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.promise import Order, Promise
 from whenabouts_cloud.cep.sealed import opened, sealed
 from whenabouts_cloud.cep.stacks import HIGHEST
 from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.pattern import Pattern
+from whenabouts_cloud.pattern.plan import Plan
 
 __all__ = ["MOST", "Counter", "CountLimitError", "Counts", "NotCountableError", "counter"]
 

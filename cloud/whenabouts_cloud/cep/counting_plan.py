@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.conditions import Resolved
-from whenabouts_cloud.cep.expressions import both
 from whenabouts_cloud.cep.layout import TIME_LIMIT
-from whenabouts_cloud.cep.plan import NEGATED, Negation, Plan, Program, Step, Variant
 from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.expressions import both
+from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Step, Variant
 
 Function = Literal["sum", "min", "max", "avg"]
 Aggregate = tuple[Function, str]  # of a column of an element: ("sum", "d.value")

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.cep.plan import Variant
+from whenabouts_cloud.pattern.plan import Variant
 
 DOWNSETS = 1024  # AND of 10; more is refused: the exact probability would take seconds a candidate
 EXTENSIONS = 40_320  # AND of 8; more is refused where linear extensions are gone through one by one

@@ -17,10 +17,10 @@ from whenabouts_cloud.cep.kslack import KSlack
 from whenabouts_cloud.cep.layout import TIME_LIMIT
 from whenabouts_cloud.cep.out import Floats
 from whenabouts_cloud.cep.out import Out as Out
-from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
 from whenabouts_cloud.cep.running import Running
 from whenabouts_cloud.cep.sealed import opened
 from whenabouts_cloud.cep.snapshot import load
+from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
 
 COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
 ZIP = b"PK"  # how the snapshots of the compared methods begin

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.cep.expressions import FIELDS, split_column
-from whenabouts_cloud.cep.plan import Plan
+from whenabouts_cloud.pattern.expressions import FIELDS, split_column
+from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.rules.model import CepRule, Count
 
 Ints = npt.NDArray[np.int64]

@@ -30,11 +30,11 @@ from whenabouts_cloud.cep.kernel import advance, feed_block
 from whenabouts_cloud.cep.layout import FOREVER, NEVER, Block, Results
 from whenabouts_cloud.cep.offered import Offered
 from whenabouts_cloud.cep.out import Out
-from whenabouts_cloud.cep.plan import Compilable, Plan, plan_of
 from whenabouts_cloud.cep.program import V_OFFERED, compile_plans, hold_of
 from whenabouts_cloud.cep.running import Running
 from whenabouts_cloud.cep.sealing import raise_source
 from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
 
 Index = np.typing.NDArray[np.int64]
 Emit = Literal["sure", "arrival"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.cep.downsets import Downsets, Ints
-from whenabouts_cloud.cep.plan import Plan, Variant
+from whenabouts_cloud.pattern.plan import Plan, Variant
 
 Negated = list[tuple[Ints, Ints, Ints, Ints]]  # a negation's offsets (m + 1), t_min, t_max, ids
 Bools = npt.NDArray[np.bool_]

@@ -17,9 +17,9 @@ import numpy as np
 
 from whenabouts_cloud.cep.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS, Resolved
 from whenabouts_cloud.cep.layout import NEGATED_PLACE, POSITIVES, TIME_LIMIT
-from whenabouts_cloud.cep.plan import NEGATED, Plan
-from whenabouts_cloud.cep.plan import Program as Condition
 from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.plan import NEGATED, Plan
+from whenabouts_cloud.pattern.plan import Program as Condition
 
 STAMPS = {"t_min": COLUMN_T_MIN, "t_max": COLUMN_T_MAX}  # attributes that are the stamps
 CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # what the search asks of an order: certain, possible, nothing

@@ -8,7 +8,7 @@ own would hold the same as that of an older pattern, and the two become one.
 from collections.abc import Mapping, Sequence
 
 from whenabouts_cloud.cep.layout import NEVER
-from whenabouts_cloud.cep.plan import Plan
+from whenabouts_cloud.pattern.plan import Plan
 
 
 class Running:

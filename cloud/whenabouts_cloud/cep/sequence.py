@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.cep.stacks import LOWEST, Stacks, at_or_after, doubled, number_of
 from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.pattern.plan import Plan
 
 CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # of a place while sequences are constructed
 

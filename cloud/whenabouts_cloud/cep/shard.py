@@ -34,8 +34,8 @@ from whenabouts_cloud.cep.infa_hts import LimitError
 from whenabouts_cloud.cep.out import Out
 from whenabouts_cloud.cep.parts import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.results import RESULT, match_rows
-from whenabouts_cloud.cep.rule_frontier import Promise, RuleFrontier, gateways_of
 from whenabouts_cloud.cep.views import RUN, Views
+from whenabouts_cloud.frontier.rule import Promise, RuleFrontier, gateways_of
 from whenabouts_cloud.rules.model import CepRule
 
 _COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.layout import NEVER
-from whenabouts_cloud.cep.plan import Plan
 from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.pattern.plan import Plan
 
 # A match that waits: key, t_max of its last positive, (t, index) of each positive in order, its row.
 KEY, END, T, INDEX = 0, 1, 2, 3

@@ -6,8 +6,8 @@ from typing import Any
 from whenabouts_cloud.cep import store
 from whenabouts_cloud.cep.causal import Clocks
 from whenabouts_cloud.cep.infa_hts import Engine
-from whenabouts_cloud.cep.plan import EventClass, Negation, Plan, Program, Step, Variant
 from whenabouts_cloud.cep.running import Running
+from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Program, Step, Variant
 
 CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
 

@@ -23,8 +23,8 @@ from whenabouts_cloud.cep.causal import Clocks, causal
 from whenabouts_cloud.cep.chain_probability import ERROR, probabilities, probability
 from whenabouts_cloud.cep.downsets import Downsets, Ints, downsets, extensions
 from whenabouts_cloud.cep.obstacles import Bools, Negated, Obstacles, obstacles, window
-from whenabouts_cloud.cep.plan import Plan, Variant
 from whenabouts_cloud.cep.possible import possible
+from whenabouts_cloud.pattern.plan import Plan, Variant
 
 # Degrees grow with them and, in a gap that begins after the second positive, states double with each: 0.1 s a match at 8.
 OBSTACLES = 8

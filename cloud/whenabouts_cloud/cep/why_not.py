@@ -31,9 +31,9 @@ from whenabouts_cloud.cep.explanation import (
     duration,
 )
 from whenabouts_cloud.cep.obstacles import Bools, harmless, outside_window
-from whenabouts_cloud.cep.pattern import Negated, Pattern, leaves
-from whenabouts_cloud.cep.plan import NEGATED, Negation, Plan, Program, Variant
 from whenabouts_cloud.cep.uncertain import refine
+from whenabouts_cloud.pattern.pattern import Negated, Pattern, leaves
+from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Variant
 
 MAX_TIES = 64  # equally long ways that are compared in what they lack
 

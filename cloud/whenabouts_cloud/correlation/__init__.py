@@ -6,7 +6,7 @@ clocks. Importing this package loads numpy but not numba.
 """
 
 from whenabouts_cloud.correlation.batch import correlate, count_pairs
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.operators import operator
+from whenabouts_cloud.pattern.condition import Condition
 
 __all__ = ["Condition", "correlate", "count_pairs", "operator"]

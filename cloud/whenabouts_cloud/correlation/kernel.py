@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_protocol import ratio_within
 
 CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once, each in some twenty arrays of eight bytes

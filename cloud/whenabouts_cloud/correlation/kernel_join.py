@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.correlation import kernel, kernel_numpy
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.kernel_input import codes, side, spans_too_much
 from whenabouts_cloud.correlation.kernel_reach import Terms
 from whenabouts_cloud.correlation.kernel_slabs import Cutter
+from whenabouts_cloud.pattern.condition import Condition
 
 NUMBA_ROWS = 2_000_000  # both sides: numpy takes 0.2 us a row more, and numba half a second to load
 NUMBA_MODULE = "whenabouts_cloud.correlation.kernel_numba"

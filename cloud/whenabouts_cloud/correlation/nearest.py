@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 
 GUARD = 1e-9  # doubles err by less than 1e-15
 TIE_BREAK = ("b_site", "b_gateway", "b_boot", "b_seq")

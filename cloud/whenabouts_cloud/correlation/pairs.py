@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation import batch
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.kernel_join import PairsWithProbability
 from whenabouts_cloud.correlation.nearest import nearest
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
 
 READING = pa.schema(

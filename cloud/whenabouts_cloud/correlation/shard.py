@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.frontier import StreamFrontier
 from whenabouts_cloud.correlation.online import MAX_ROWS, OnlineCorrelation, Step
+from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CorrelateRule
 
 Promise = tuple[str, int]

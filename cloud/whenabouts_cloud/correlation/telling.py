@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, hopeless, pair_rows, shift_us, unmatched_rows
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1

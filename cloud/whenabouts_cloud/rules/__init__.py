@@ -73,7 +73,7 @@ One-sided predicates need WITHIN: without a second limit every older, or newer, 
 predicate is written it becomes limits of @b - @a, and rules are equal exactly if their `text()` is.
 """
 
-from whenabouts_cloud.rules.errors import Mistake, RuleError
+from whenabouts_cloud.language.errors import Mistake, RuleError
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.parse import load_rules, parse_rules
 

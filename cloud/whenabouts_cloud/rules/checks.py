@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from lark import Token, Tree
 
+from whenabouts_cloud.language.errors import Mistake
+from whenabouts_cloud.language.sequences import read_pattern
+from whenabouts_cloud.language.timing import Notes, condition, confidence, duration, either
 from whenabouts_cloud.rules.counts import read_count
-from whenabouts_cloud.rules.errors import Mistake
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream
-from whenabouts_cloud.rules.sequences import read_pattern
 from whenabouts_cloud.rules.states import read_global_state
-from whenabouts_cloud.rules.timing import Notes, condition, confidence, duration, either
 
 MAX_NAME = 64  # letters of a rule's name, which becomes a part of a stream name
 MAX_TOP = 1000  # partners of a reading that a rule can ask for

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from whenabouts_cloud.cep.expressions import FIELDS
-from whenabouts_cloud.cep.pattern import Pattern
+from whenabouts_cloud.language.timing import Notes, duration
+from whenabouts_cloud.pattern.expressions import FIELDS
+from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.rules.model import Count, Function
-from whenabouts_cloud.rules.timing import Notes, duration
 
 
 def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from whenabouts_cloud.rules.model import CorrelateRule, decimal_text
-from whenabouts_cloud.rules.plan import Placement, lengths_us
+from whenabouts_cloud.rules.placement import Placement, lengths_us
 from whenabouts_protocol.streaming_join import Eager, quantile
 
 SAMPLES = 64  # base lengths over which the probe share is averaged

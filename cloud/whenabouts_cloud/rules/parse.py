@@ -10,13 +10,13 @@ from pathlib import Path
 
 from lark import Token, Tree
 
-from whenabouts_cloud.cep.pattern import Pattern
+from whenabouts_cloud.language.errors import Mistake, RuleError
+from whenabouts_cloud.language.grammar import found_at, place_of, tree_of, without_comments
+from whenabouts_cloud.language.sequences import read_pattern
+from whenabouts_cloud.language.timing import Notes
+from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.rules.checks import Checker
-from whenabouts_cloud.rules.errors import Mistake, RuleError
-from whenabouts_cloud.rules.grammar import found_at, place_of, tree_of, without_comments
 from whenabouts_cloud.rules.model import RuleFile
-from whenabouts_cloud.rules.sequences import read_pattern
-from whenabouts_cloud.rules.timing import Notes
 
 MAX_FILE_BYTES = 1 << 20  # a rule file is written by hand; more is the wrong file
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token
 
+from whenabouts_cloud.language.timing import Notes
 from whenabouts_cloud.rules.predicate import (
     TURNED,
     All,
@@ -20,7 +21,6 @@ from whenabouts_cloud.rules.predicate import (
     alternatives,
     streams_of,
 )
-from whenabouts_cloud.rules.timing import Notes
 
 Modality = Literal["definitely", "possibly"]
 Telling = Literal["eager", "patient"]

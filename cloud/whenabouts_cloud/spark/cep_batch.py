@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 from whenabouts_cloud.cep.counted import counts_of
 from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
 from whenabouts_cloud.cep.results import COUNT, RESULT
-from whenabouts_cloud.cep.rule_frontier import gateways_of
 from whenabouts_cloud.cep.views import Views
 from whenabouts_cloud.cep.whole import matches_of
+from whenabouts_cloud.frontier.rule import gateways_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.packed import (
     LANDING,

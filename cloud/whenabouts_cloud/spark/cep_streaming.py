@@ -26,10 +26,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.cep.counted import CountShard
 from whenabouts_cloud.cep.results import aside_rows
-from whenabouts_cloud.cep.rule_frontier import Promise
 from whenabouts_cloud.cep.shard import CepShard
+from whenabouts_cloud.frontier.rule import Promise
+from whenabouts_cloud.rules.current import RunningRules
 from whenabouts_cloud.rules.model import CepRule
-from whenabouts_cloud.rules.running import RunningRules
 from whenabouts_cloud.spark.formats import COUNTS, MATCHES
 from whenabouts_cloud.spark.packed import (
     LANDING,

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F
 
-from whenabouts_cloud.correlation.condition import Condition, exact_confidence
+from whenabouts_cloud.pattern.condition import Condition, exact_confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.spark.expressions import holds, share
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation import batch
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.kernel_join import NUMBA_ROWS
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.spark.slabs import Part, Slab, middles, parts_of, plan, read_parts
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions.probability import Shape
+from whenabouts_cloud.pattern.condition import Condition
 
 MARGIN = 1e-9  # of probability: far above PROBABILITY_ERROR and the quantiles' own rounding
 SLACK_US, SLACK_SHARE = 2.0, 1e-12  # of a position: absolute, and for each unit of length

@@ -18,7 +18,6 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions.bounds import Bounds
 from whenabouts_cloud.correlation.distributions.probability import (
     PROBABILITY_ERROR,
@@ -29,6 +28,7 @@ from whenabouts_cloud.correlation.distributions.probability import (
 )
 from whenabouts_cloud.correlation.distributions.probability import probability as _probability
 from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear
+from whenabouts_cloud.pattern.condition import Condition
 
 CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once
 GUARD = 1e-9  # closer to ct than this is decided on fractions where that is possible

@@ -18,10 +18,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions.normal import TruncatedNormal
 from whenabouts_cloud.correlation.distributions.probability import Shape
 from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear
+from whenabouts_cloud.pattern.condition import Condition
 
 Stamp = tuple[int, int]
 

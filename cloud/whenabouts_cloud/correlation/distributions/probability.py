@@ -33,8 +33,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear
+from whenabouts_cloud.pattern.condition import Condition
 
 PROBABILITY_ERROR = 1e-11  # absolute; see above
 STAMP_LIMIT = 1 << 60  # |stamp| and |limit| up to here: sums of four stay inside int64

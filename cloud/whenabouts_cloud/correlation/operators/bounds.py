@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 
 STEPS = 1024  # classes of base lengths in a table
 TABLES_KEPT = 16  # tables of either kind that are remembered: equal streams, and all keys of a rule, share theirs

@@ -19,7 +19,6 @@ from bisect import bisect_left, bisect_right
 from itertools import repeat
 from typing import Any
 
-from whenabouts_cloud.correlation.condition import Condition
 from whenabouts_cloud.correlation.operators.base import (
     MAX_BUFFER,
     Column,
@@ -32,6 +31,7 @@ from whenabouts_cloud.correlation.operators.base import (
 )
 from whenabouts_cloud.correlation.operators.bounds import grid
 from whenabouts_cloud.correlation.operators.probe import Probe
+from whenabouts_cloud.pattern.condition import Condition
 
 GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little a tuple
 LOOK_EVERY = 8  # own tuples between two looks for obsolete ones; `advance` and `counters` leave none

@@ -10,7 +10,7 @@ p/q by cross-multiplication, so ties are results. For D < T both tails can be cu
 not hold: there the exact ratio of the protocol package decides. Cost: 0.25 us a pair, 2 us with both tails.
 """
 
-from whenabouts_cloud.correlation.condition import Condition
+from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_protocol import ratio_within
 
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from whenabouts_cloud.cep.pattern import Event, Pattern, leaves
-from whenabouts_cloud.cep.unfold import bits, shapes
+from whenabouts_cloud.pattern.pattern import Event, Pattern, leaves
+from whenabouts_cloud.pattern.unfold import bits, shapes
 
 MAX_STATES = 1 << 16  # that are counted one by one, those of 16 types in any order
 

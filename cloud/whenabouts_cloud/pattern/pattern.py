@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Union
 
-from whenabouts_cloud.cep.expressions import Expression, Operation
-from whenabouts_cloud.cep.plan import Mode, Plan, Skip
+from whenabouts_cloud.pattern.expressions import Expression, Operation
+from whenabouts_cloud.pattern.plan import Mode, Plan, Skip
 
 Select = Literal["any", "next", "strict"]
 Tell = Literal["sure", "arrival"]
@@ -178,7 +178,7 @@ class Pattern:
         Raises:
             ValueError: a type is not among the names, or the pattern cannot be one (limits, names in conditions).
         """
-        from whenabouts_cloud.cep.compile import compile_pattern  # which knows what a pattern is
+        from whenabouts_cloud.pattern.compile import compile_pattern  # which knows what a pattern is
 
         return compile_pattern(self, type_names, longest)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, cast
 
-from whenabouts_cloud.cep.plan import Op, Program, Step
+from whenabouts_cloud.pattern.plan import Op, Program, Step
 
 MAX_DEPTH = 32  # of operations in each other, as they are written
 MAX_STEPS = 256  # of one condition

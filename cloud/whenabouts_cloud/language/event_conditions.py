@@ -7,7 +7,8 @@ from typing import Any, Literal, cast
 
 from lark import Token
 
-from whenabouts_cloud.cep.expressions import (
+from whenabouts_cloud.language.timing import Notes, duration
+from whenabouts_cloud.pattern.expressions import (
     FIELDS,
     MAX_DEPTH,
     Attribute,
@@ -20,10 +21,9 @@ from whenabouts_cloud.cep.expressions import (
     conjuncts,
     references,
 )
-from whenabouts_cloud.cep.pattern import Event, Leaf, Negated
-from whenabouts_cloud.cep.plan import Op
-from whenabouts_cloud.cep.unfold import Shape
-from whenabouts_cloud.rules.timing import Notes, duration
+from whenabouts_cloud.pattern.pattern import Event, Leaf, Negated
+from whenabouts_cloud.pattern.plan import Op
+from whenabouts_cloud.pattern.unfold import Shape
 
 _JOINS: dict[str, Op] = {"any_holds": "or", "all_hold": "and"}
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")

@@ -7,7 +7,7 @@ more, one box for each number of types present says how many there are. Complete
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from whenabouts_cloud.cep.automaton import MAX_STATES, Automaton
+from whenabouts_cloud.pattern.automaton import MAX_STATES, Automaton
 
 MAX_DRAWN = 32  # boxes and, at most, 80 lines: what can still be followed by eye
 LETTER, LINE, PAD = 8, 18, 12  # width of a letter and height of a line of text at 13 px, space inside a box

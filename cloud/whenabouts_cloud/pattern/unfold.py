@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count, product
 
-from whenabouts_cloud.cep.pattern import (
+from whenabouts_cloud.pattern.pattern import (
     MAX_NEGATIONS,
     MAX_POSITIVES,
     MAX_VARIANTS,

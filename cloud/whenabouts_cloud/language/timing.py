@@ -9,8 +9,8 @@ from typing import Any
 
 from lark import Token
 
-from whenabouts_cloud.correlation.condition import Condition
-from whenabouts_cloud.rules.errors import Mistake
+from whenabouts_cloud.language.errors import Mistake
+from whenabouts_cloud.pattern.condition import Condition
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
 MAX_DURATION_US = 10 * 366 * 24 * UNITS_US["h"]  # ten years: far above any use, far below the limits of int64

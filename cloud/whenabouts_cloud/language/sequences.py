@@ -6,8 +6,10 @@ from typing import Any, cast
 
 from lark import Token
 
-from whenabouts_cloud.cep.compile import variant_shapes
-from whenabouts_cloud.cep.pattern import (
+from whenabouts_cloud.language.event_conditions import Conditions
+from whenabouts_cloud.language.timing import MAX_DURATION_US, Notes, confidence, duration
+from whenabouts_cloud.pattern.compile import variant_shapes
+from whenabouts_cloud.pattern.pattern import (
     MAX_NESTED,
     MAX_PLACES,
     MAX_REPEAT,
@@ -21,9 +23,7 @@ from whenabouts_cloud.cep.pattern import (
     Pattern,
     Seq,
 )
-from whenabouts_cloud.cep.plan import Mode
-from whenabouts_cloud.rules.conditions import Conditions
-from whenabouts_cloud.rules.timing import MAX_DURATION_US, Notes, confidence, duration
+from whenabouts_cloud.pattern.plan import Mode
 
 _GROUPS: dict[str, type[Seq] | type[And] | type[Or]] = {"seq": Seq, "both": And, "either": Or}
 _WORDS = {"seq": "SEQ", "both": "AND", "either": "OR"}

@@ -11,7 +11,7 @@ from typing import Literal
 
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedToken
 
-from whenabouts_cloud.rules.errors import Mistake
+from whenabouts_cloud.language.errors import Mistake
 
 Start = Literal["start", "pattern"]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.cep.events import FURTHEST_US
-from whenabouts_cloud.correlation.frontier import StreamFrontier
+from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CepRule
 
 Promise = tuple[str, int]

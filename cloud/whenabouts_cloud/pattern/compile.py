@@ -13,18 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from whenabouts_cloud.cep.expressions import (
-    MAX_STEPS,
-    Expression,
-    Reference,
-    both,
-    program,
-    references,
-    stack_of,
-)
-from whenabouts_cloud.cep.pattern import MAX_VARIANTS, Event, Leaf, Negated, Pattern, labelled, leaves
-from whenabouts_cloud.cep.plan import MAX_STACK, NEGATED, EventClass, Negation, Plan, Program, Variant
-from whenabouts_cloud.cep.unfold import Positive, Shape, bits, orders, shapes
+from whenabouts_cloud.pattern.expressions import MAX_STEPS, Expression, Reference, both, program, references, stack_of
+from whenabouts_cloud.pattern.pattern import MAX_VARIANTS, Event, Leaf, Negated, Pattern, labelled, leaves
+from whenabouts_cloud.pattern.plan import MAX_STACK, NEGATED, EventClass, Negation, Plan, Program, Variant
+from whenabouts_cloud.pattern.unfold import Positive, Shape, bits, orders, shapes
 
 MAX_VARIANT_NEGATIONS = 64  # written ones and those that NEXT and STRICT stand for
 MAX_CONDITIONS = 256  # of one variant, repetitions counted
