@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud")]
 
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs  # noqa: E402
-from whenabouts_cloud.correlation.batch import CHUNK_PAIRS, correlate_chunks, correlate_ranges  # noqa: E402
-from whenabouts_cloud.correlation.blocks import correlate_blocks  # noqa: E402
+from whenabouts_cloud.correlation.batch.api import CHUNK_PAIRS, correlate_chunks, correlate_ranges  # noqa: E402
+from whenabouts_cloud.correlation.batch.blocks import correlate_blocks  # noqa: E402
 
 PI_US, RHO_US, D_US = 300_000, 20_000, 500_000
 START_US = 1_795_000_000_000_000

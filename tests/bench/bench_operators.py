@@ -20,8 +20,8 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud")]
 
 import numpy as np  # noqa: E402
 
-from whenabouts_cloud.correlation.operators import operator  # noqa: E402
 from whenabouts_cloud.pattern.condition import Condition  # noqa: E402
+from whenabouts_cloud.research.operators import operator  # noqa: E402
 from whenabouts_protocol.streaming_join import Eager  # noqa: E402
 
 MS = 1000

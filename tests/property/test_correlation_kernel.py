@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reference.within import pairs
 from support.search import examples
-from whenabouts_cloud.correlation import kernel
+from whenabouts_cloud.correlation.batch import one_by_one
 from whenabouts_cloud.pattern.condition import Condition
 
 EPOCH_US = 1_795_000_000_000_000
@@ -46,7 +46,7 @@ def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offs
     keys = [k if keyed else [None] * len(k) for k in (a_key, b_key)]
     expected = pairs(*(list(zip(k, s, strict=True)) for k, s in zip(keys, stamps, strict=True)), d * grid, ct)
 
-    i, j, p = kernel.pairs(
+    i, j, p = one_by_one.pairs(
         a_key if keyed else None,
         a_min,
         a_max,
@@ -65,10 +65,10 @@ def test_pairs_and_probabilities_are_those_of_the_definition(a, b, d, grid, offs
 def test_chunks_of_any_size_give_the_same_pairs(a, b, d, size):
     """Cutting the candidates anywhere, inside a row of A too, changes nothing."""
     a_columns, b_columns = columns(a, 1, 0), columns(b, 1, 0)
-    whole = kernel.pairs(*a_columns, *b_columns, Condition("within", d=d, confidence=Fraction(1, 2)))
+    whole = one_by_one.pairs(*a_columns, *b_columns, Condition("within", d=d, confidence=Fraction(1, 2)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "CHUNK_CANDIDATES", size)
-        cut = kernel.pairs(*a_columns, *b_columns, Condition("within", d=d, confidence=Fraction(1, 2)))
+        patch.setattr(one_by_one, "CHUNK_CANDIDATES", size)
+        cut = one_by_one.pairs(*a_columns, *b_columns, Condition("within", d=d, confidence=Fraction(1, 2)))
     for x, y in zip(whole, cut, strict=True):
         assert np.array_equal(x, y)
 
@@ -79,9 +79,9 @@ def test_python_integers_and_int64_take_the_same_decisions(a, b, d, ct):
     """The fallback for wide stamps is the same function."""
     a_key, *a_stamps = columns(a, 1000, EPOCH_US)
     b_key, *b_stamps = columns(b, 1000, EPOCH_US)
-    narrow = kernel.pairs(a_key, *a_stamps, b_key, *b_stamps, Condition("within", d=d * 1000, confidence=ct))
+    narrow = one_by_one.pairs(a_key, *a_stamps, b_key, *b_stamps, Condition("within", d=d * 1000, confidence=ct))
     shifted = [[x.astype(object) + (1 << 70) for x in stamps] for stamps in (a_stamps, b_stamps)]
-    wide = kernel.pairs(a_key, *shifted[0], b_key, *shifted[1], Condition("within", d=d * 1000, confidence=ct))
+    wide = one_by_one.pairs(a_key, *shifted[0], b_key, *shifted[1], Condition("within", d=d * 1000, confidence=ct))
     for x, y in zip(narrow, wide, strict=True):
         assert np.array_equal(x, y)
 
@@ -102,7 +102,7 @@ def test_ties_on_a_millisecond_grid_all_belong_to_the_result():
     #   b     [100 ....... 200 ms] middle 150 = 50 + d  -> P = 1/2
     a = np.array([0]) * 1000 + EPOCH_US
     b = np.arange(95, 106) * 1000 + EPOCH_US
-    _, j, p = kernel.pairs(
+    _, j, p = one_by_one.pairs(
         None, a, a + 100_000, None, b, b + 100_000, Condition("within", d=100_000, confidence=Fraction(1, 2))
     )
     assert j.tolist() == [0, 1, 2, 3, 4, 5]
@@ -114,7 +114,7 @@ def test_the_longest_useful_interval_still_matches_a_point():
     point = np.array([EPOCH_US])
     for length, expected in ((25_000_000, 1), (25_000_001, 0)):
         start = point - 12_000_000
-        found, _, _ = kernel.pairs(
+        found, _, _ = one_by_one.pairs(
             None,
             point,
             point,
@@ -131,11 +131,11 @@ def test_conditions_without_meaning_are_refused(d, ct):
     """A negative distance and a threshold outside (0, 1] are errors, not empty results."""
     one = np.array([0])
     with pytest.raises(ValueError, match="expected"):
-        kernel.pairs(None, one, one, None, one, one, Condition("within", d=d, confidence=ct))
+        one_by_one.pairs(None, one, one, None, one, one, Condition("within", d=d, confidence=ct))
 
 
 def test_an_interval_that_ends_before_it_begins_is_refused():
     """The position and the stamp are named."""
     one = np.array([5])
     with pytest.raises(ValueError, match=r"interval 0: found \[5, 4\]"):
-        kernel.pairs(None, one, one - 1, None, one, one, Condition("within", d=1, confidence=Fraction(1)))
+        one_by_one.pairs(None, one, one - 1, None, one, one, Condition("within", d=1, confidence=Fraction(1)))

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from reference.predicates import limits, pairs
 from support.search import examples
-from whenabouts_cloud.correlation import Condition, correlate, count_pairs, kernel_input, kernel_slabs
-from whenabouts_cloud.correlation.batch import correlate_chunks, correlate_ranges
+from whenabouts_cloud.correlation import Condition, correlate, count_pairs
+from whenabouts_cloud.correlation.batch import input, slabs
+from whenabouts_cloud.correlation.batch.api import correlate_chunks, correlate_ranges
 
 EPOCH_US = 1_795_000_000_000_000
 ENGINES = ("numpy", "numba")
@@ -128,10 +129,10 @@ def test_slabs_of_any_size_give_the_same_pairs(a, b, d, ct, keyed, engine, zone)
 def small_slabs(zone):
     """Slabs of `zone` rows of A and buckets of twice as many."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (kernel_input, kernel_slabs):
+        for module in (input, slabs):
             patch.setattr(module, "ZONE", zone)
-        patch.setattr(kernel_slabs, "SLAB_ZONES", 1)
-        patch.setattr(kernel_slabs, "BUCKET_ROWS", 2 * zone)
+        patch.setattr(slabs, "SLAB_ZONES", 1)
+        patch.setattr(slabs, "BUCKET_ROWS", 2 * zone)
         yield
 
 
@@ -254,7 +255,7 @@ def test_crowds_and_stragglers_of_one_side_are_found(d, ct):
 
 
 @pytest.mark.parametrize("chunk", [50, 10_000])
-@pytest.mark.parametrize("span", [1 << 40, kernel_input.SAFE_SPAN - 1])
+@pytest.mark.parametrize("span", [1 << 40, input.SAFE_SPAN - 1])
 def test_keys_and_middles_that_do_not_fit_one_number_pair_up_all_the_same(span, chunk):
     """Thirty keys over all of time that int64 can hold, against the same with room to spare."""
     rng = np.random.default_rng(4)
@@ -285,7 +286,7 @@ def test_decisions_hold_a_tick_around_the_threshold_at_any_scale(w_a, w_b, d, as
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("span", [kernel_input.SAFE_SPAN, kernel_input.SAFE_SPAN + 1])
+@pytest.mark.parametrize("span", [input.SAFE_SPAN, input.SAFE_SPAN + 1])
 def test_stamps_at_the_limit_of_int64_and_beyond_match_exactly(engine, span):
     """Intervals as long as all of time, and limits far beyond it, are decided as by definition."""
     a = [(0, (0, span)), (0, (0, 0)), (0, (span, span)), (0, (span // 3, span // 2))]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_cloud.correlation import Condition, correlate
-from whenabouts_cloud.correlation.blocks import correlate_blocks
+from whenabouts_cloud.correlation.batch.blocks import correlate_blocks
 
 rows = st.lists(
     st.tuples(st.integers(-60, 60), st.sampled_from([0, 0, 1, 5, 30, 200]), st.sampled_from("xy")), max_size=25

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from reference.predicates import probability
 from support.search import examples
-from whenabouts_cloud.correlation import kernel_decide
-from whenabouts_cloud.correlation.kernel_numpy import exactly
-from whenabouts_cloud.correlation.kernel_reach import Terms, reach
+from whenabouts_cloud.correlation.batch import decide
+from whenabouts_cloud.correlation.batch.matches_numpy import exactly
+from whenabouts_cloud.correlation.batch.reach import Terms, reach
 
 lengths = st.lists(st.one_of(st.integers(0, 40), st.integers(0, 100_000)), min_size=1, max_size=4)
 confidences = st.one_of(
@@ -46,7 +46,7 @@ def test_exact_decisions_are_the_definition(middle, w_a, w_b, width, ct):
     apart += (apart + w_a + w_b + width) % 2  # as it is for intervals with whole ends
     expected = probability((-w_a, w_a), (apart - w_b, apart + w_b), -width, width) >= ct
     assert exactly(apart, w_a, w_b, Terms(0, width, ct.numerator, ct.denominator)) == expected
-    assert kernel_decide.exactly(apart, w_a, w_b, width, ct.numerator, ct.denominator) == expected
+    assert decide.exactly(apart, w_a, w_b, width, ct.numerator, ct.denominator) == expected
 
 
 @given(st.integers(0, 1 << 59), st.integers(0, 1 << 59), st.integers(0, 1 << 60), st.integers(0, 1 << 61), confidences)
@@ -55,4 +55,4 @@ def test_machine_integers_decide_as_pythons_do_up_to_the_limit(w_a, w_b, width, 
     """Products of 160 bits are compared without loss."""
     apart += (apart + w_a + w_b + width) % 2
     expected = exactly(apart, w_a, w_b, Terms(0, width, ct.numerator, ct.denominator))
-    assert kernel_decide.exactly(apart, w_a, w_b, width, ct.numerator, ct.denominator) == expected
+    assert decide.exactly(apart, w_a, w_b, width, ct.numerator, ct.denominator) == expected

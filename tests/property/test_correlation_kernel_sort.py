@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_cloud.correlation import kernel_numba, kernel_numpy, kernel_sort
-from whenabouts_cloud.correlation.kernel_pairs import Filler
-from whenabouts_cloud.correlation.kernel_reach import Terms
-from whenabouts_cloud.correlation.kernel_slabs import Slab
+from whenabouts_cloud.correlation.batch import matches_numba, matches_numpy, sort
+from whenabouts_cloud.correlation.batch.pairs_numba import Filler
+from whenabouts_cloud.correlation.batch.reach import Terms
+from whenabouts_cloud.correlation.batch.slabs import Slab
 
 stamps = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 40), st.integers(-1, 3)), min_size=1, max_size=40)
 places = st.sampled_from([(0, 1), (-(1 << 62), 1), (1 << 40, 1 << 20), (0, 1 << 51)])  # earliest stamp, tick
@@ -28,7 +28,7 @@ def test_rows_come_in_the_order_of_key_and_middle(rows, place, keyed, dealt, lon
     t_min, t_max, code = columns(rows, place)
     numbers = np.arange(len(rows))[::-1].copy() if dealt else None
     given_rows = t_min, t_max, code if keyed else None, numbers, 7, int(t_min.min()), longest * place[1]
-    found, base = kernel_sort.order(*given_rows), kernel_numpy.order(*given_rows)
+    found, base = sort.order(*given_rows), matches_numpy.order(*given_rows)
     for x, y in zip(found, base, strict=True):
         assert (x is None and y is None) or np.array_equal(x, y)
     expected = sum(length <= longest and (key >= 0 or not keyed) for _, length, key in rows)
@@ -42,7 +42,7 @@ def test_rows_are_dealt_out_by_time_with_their_bounds(rows, place, shift):
     t_min, t_max, _ = columns(rows, place)
     earliest, shift = int(t_min.min()), shift + place[1].bit_length()
     buckets = ((int(t_min.max()) - earliest) >> shift) + 1
-    found, base = (engine.deal(t_min, t_max, earliest, shift, buckets) for engine in (kernel_sort, kernel_numpy))
+    found, base = (engine.deal(t_min, t_max, earliest, shift, buckets) for engine in (sort, matches_numpy))
     assert all(np.array_equal(x, y) for x, y in zip(found, base, strict=True))
     assert (np.diff((t_min[found[0]] - earliest) >> shift) >= 0).all()
 
@@ -56,7 +56,7 @@ def test_pairs_of_a_slab_are_those_of_its_runs(a, b, keyed, lo, width, confidenc
     sides = []
     for rows in (a, b):
         t_min, t_max, code = columns(rows, (0, 1))
-        sides.append(kernel_numpy.order(t_min, t_max, code if keyed else None, None, 0, 0, 40))
+        sides.append(matches_numpy.order(t_min, t_max, code if keyed else None, None, 0, 0, 40))
     if not all(len(side.row) for side in sides):
         return
     slab, terms = Slab(*sides, 0), Terms(lo, lo + width, *confidence)
@@ -65,7 +65,7 @@ def test_pairs_of_a_slab_are_those_of_its_runs(a, b, keyed, lo, width, confidenc
     assert filler is not None
     filled, probes = filler.fill(i, j)
     assert filler.row == len(sides[0].row)
-    base = list(kernel_numba.runs(slab, terms))
+    base = list(matches_numba.runs(slab, terms))
     expected = [
         (slab.a.row[at], row)
         for found in base

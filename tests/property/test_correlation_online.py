@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from support.landing import EPOCH_US, reading, table
 from support.search import examples
-from whenabouts_cloud.correlation.online import OnlineCorrelation
 from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
-from whenabouts_cloud.correlation.shard import CorrelationShard
+from whenabouts_cloud.correlation.stream.online import OnlineCorrelation
+from whenabouts_cloud.correlation.stream.shard import CorrelationShard
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, Stream
 from whenabouts_protocol import ratio_between

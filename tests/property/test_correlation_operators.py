@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from property.strategies import EPOCH_US
 from reference.within import probability
 from support.search import examples
-from whenabouts_cloud.correlation.operators import OPERATORS, operator
-from whenabouts_cloud.correlation.operators.bounds import GRID_STEPS, STEPS, Lengths, grid, least_sum, limits
-from whenabouts_cloud.correlation.operators.probe import Probe
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators import OPERATORS, operator
+from whenabouts_cloud.research.operators.probe import Probe
+from whenabouts_cloud.research.operators.target_bounds import GRID_STEPS, STEPS, Lengths, grid, least_sum, limits
 
 NAMES = list(OPERATORS)
 thresholds = st.sampled_from(["0.05", "0.2", "0.3", "0.5", "0.8", "0.95", "1", Fraction(1, 3), Fraction(7, 9)])

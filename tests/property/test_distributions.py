@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_cloud.correlation import kernel
+from whenabouts_cloud.correlation.batch import one_by_one
 from whenabouts_cloud.correlation.distributions import (
     PROBABILITY_ERROR,
     Bounds,
@@ -143,7 +143,7 @@ def test_uniform_through_this_path_is_the_exact_kernel(side, keyed):
     a, b, condition = side
     keys = [np.array([k for k, _ in rows], dtype=object) for rows in (a, b)] if keyed else [None, None]
     sides_ = [[np.array(x, np.int64) for x in columns(rows)] for rows in (a, b)]
-    i, j, p = kernel.pairs(keys[0], *sides_[0], keys[1], *sides_[1], condition)
+    i, j, p = one_by_one.pairs(keys[0], *sides_[0], keys[1], *sides_[1], condition)
     i_too, j_too, p_too = correlate_distributed(
         *sides_[0], *sides_[1], condition, uniform(), uniform(), key_a=keys[0], key_b=keys[1], probability=True
     )

@@ -9,7 +9,8 @@ import pytest
 from property.test_correlation_online import as_pairs
 from spark.cases import MS, random_readings, rule, same_rows, sides
 from support.landing import EPOCH_US, land, promise, reading
-from whenabouts_cloud.correlation import Condition, batch
+from whenabouts_cloud.correlation import Condition
+from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing
 from whenabouts_cloud.spark.native import timing_join
@@ -173,7 +174,7 @@ def test_slabs_of_files_and_buckets_of_frames_give_the_pairs_of_the_kernel(spark
     condition = Condition("between", lo=-50 * MS, hi=200 * MS, confidence="0.8")
     ends = (side[name].to_numpy() for side in tables for name in ("t_min", "t_max"))
     keys = [side["key"].to_pylist() for side in tables] if keyed else [None, None]
-    i, j, p = batch.correlate(*ends, condition, *keys, probability=True)
+    i, j, p = api.correlate(*ends, condition, *keys, probability=True)
     expected = {(x, y): q for x, y, q in zip(i.tolist(), j.tolist(), p.tolist(), strict=True)}
     assert len(expected) > 100
     slabs = correlate_files(spark, a, b, condition, key="key" if keyed else None, carry=("id",), slab_rows=40)

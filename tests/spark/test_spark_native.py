@@ -5,7 +5,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from whenabouts_cloud.correlation import Condition, batch
+from whenabouts_cloud.correlation import Condition
+from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.spark.native import timing_join
 
 HOUR = 3_600_000_000
@@ -40,7 +41,7 @@ def test_buckets_give_each_pair_of_the_kernel_once_with_its_probability(spark, n
         sides.append([(n, t, t + rng.choice([0, 0, 1, 2, 6, 20]) * scale) for n, t in enumerate(starts)])
     a, b = (spark.createDataFrame(table_of(side)) for side in sides)
     ends = ([row[k] for row in side] for side in sides for k in (1, 2))
-    i, j, p = batch.correlate(*ends, condition, probability=True)
+    i, j, p = api.correlate(*ends, condition, probability=True)
     expected = {(x, y): q for x, y, q in zip(i.tolist(), j.tolist(), p.tolist(), strict=True)}
     found = [tuple(row) for row in timing_join(a, b, condition).select("a_id", "b_id", "probability").collect()]
     assert len(expected) > 5

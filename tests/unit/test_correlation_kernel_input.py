@@ -14,7 +14,7 @@ import pytest
 from support.paths import REPOSITORY
 from whenabouts_cloud.compiled import compiled
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
-from whenabouts_cloud.correlation.batch import correlate_chunks, correlate_ranges
+from whenabouts_cloud.correlation.batch.api import correlate_chunks, correlate_ranges
 
 SURE = Condition("within", d=10, confidence="0.5")
 T = np.array([0, 1, 2])
@@ -168,7 +168,7 @@ def test_many_rows_take_numba_by_themselves():
     """From NUMBA_ROWS on the loading pays."""
     code = (
         "import sys, numpy as np; from whenabouts_cloud.correlation import Condition, count_pairs\n"
-        "from whenabouts_cloud.correlation.kernel_join import NUMBA_ROWS\n"
+        "from whenabouts_cloud.correlation.batch.join import NUMBA_ROWS\n"
         "t = np.arange(NUMBA_ROWS // 2) * 10\n"
         "print(count_pairs(t, t, t, t, Condition('within', d=1, confidence=1)), 'numba' in sys.modules)"
     )

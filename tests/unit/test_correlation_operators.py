@@ -5,20 +5,20 @@ import random
 import numpy as np
 import pytest
 
-from whenabouts_cloud.correlation.operators import OPERATORS, Counters, operator
-from whenabouts_cloud.correlation.operators.banded import Banded
-from whenabouts_cloud.correlation.operators.base import StreamBounds
-from whenabouts_cloud.correlation.operators.blocks import BlockOperator
-from whenabouts_cloud.correlation.operators.columns import Columns
-from whenabouts_cloud.correlation.operators.eager import Eager
-from whenabouts_cloud.correlation.operators.held import Held
-from whenabouts_cloud.correlation.operators.kernels import compiled
-from whenabouts_cloud.correlation.operators.keyed import Keyed
-from whenabouts_cloud.correlation.operators.lazy import Lazy
-from whenabouts_cloud.correlation.operators.lookup import Lookup
-from whenabouts_cloud.correlation.operators.simple import Simple
-from whenabouts_cloud.correlation.operators.simple_sort import SimpleSort
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators import OPERATORS, Counters, operator
+from whenabouts_cloud.research.operators.banded import Banded
+from whenabouts_cloud.research.operators.base import StreamBounds
+from whenabouts_cloud.research.operators.block_buffer import Columns
+from whenabouts_cloud.research.operators.block_kernels import compiled
+from whenabouts_cloud.research.operators.block_operator import BlockOperator
+from whenabouts_cloud.research.operators.eager import Eager
+from whenabouts_cloud.research.operators.keyed import Keyed
+from whenabouts_cloud.research.operators.lazy import Lazy
+from whenabouts_cloud.research.operators.lookup import Lookup
+from whenabouts_cloud.research.operators.simple import Simple
+from whenabouts_cloud.research.operators.simple_sort import SimpleSort
+from whenabouts_cloud.research.operators.tuple_buffer import Held
 
 NAMES = list(OPERATORS)
 LAZY = ("lazy", "lookup")

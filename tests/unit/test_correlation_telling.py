@@ -5,7 +5,7 @@ import pytest
 
 from support.landing import EPOCH_US, reading, table
 from whenabouts_cloud.correlation.pairs import READING
-from whenabouts_cloud.correlation.telling import CLOSED, KEPT, MATCHED, OPEN, UNSURE, Telling
+from whenabouts_cloud.correlation.stream.outer_join import CLOSED, KEPT, MATCHED, OPEN, UNSURE, Telling
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, Stream
 

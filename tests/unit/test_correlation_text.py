@@ -4,12 +4,13 @@ import doctest
 
 import pytest
 
-from whenabouts_cloud.correlation import kernel, text
+from whenabouts_cloud.correlation import text
+from whenabouts_cloud.correlation.batch import one_by_one
 from whenabouts_cloud.correlation.text import pair_text
 from whenabouts_cloud.rules import model
 
 
-@pytest.mark.parametrize("module", [kernel, text, model], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [one_by_one, text, model], ids=lambda m: m.__name__)
 def test_documented_examples_run(module):
     """Every example in a docstring gives what it shows."""
     result = doctest.testmod(module)

@@ -5,8 +5,8 @@ pairs into result rows, `online` does the same for readings that arrive bit by b
 clocks. Importing this package loads numpy but not numba.
 """
 
-from whenabouts_cloud.correlation.batch import correlate, count_pairs
-from whenabouts_cloud.correlation.operators import operator
+from whenabouts_cloud.correlation.batch.api import correlate, count_pairs
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators import operator
 
 __all__ = ["Condition", "correlate", "count_pairs", "operator"]

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation import batch
-from whenabouts_cloud.correlation.kernel_join import PairsWithProbability
+from whenabouts_cloud.correlation.batch import api
+from whenabouts_cloud.correlation.batch.join import PairsWithProbability
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
@@ -105,7 +105,7 @@ def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbabili
         codes = _code(pa.chunked_array([*_plain(a["key"]).chunks, *_plain(b["key"]).chunks], pa.string()))
         a_key, b_key = codes[: a.num_rows], codes[a.num_rows :]
     a_min, a_max, b_min, b_max = (_ints(side, name) for side in (a, b) for name in ("t_min", "t_max"))
-    i, j, probability = batch.correlate(a_min, a_max, b_min, b_max, condition_of(rule), a_key, b_key, probability=True)
+    i, j, probability = api.correlate(a_min, a_max, b_min, b_max, condition_of(rule), a_key, b_key, probability=True)
     other = ~_same_reading(a, b, i, j)
     if not other.all():
         i, j, probability = i[other], j[other], probability[other]

@@ -8,11 +8,11 @@ papers do not say otherwise. Remarks hold measured numbers only; claims about or
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from whenabouts_cloud.correlation.operators.bounds import Lengths, limits
 from whenabouts_cloud.experiments.report import Figure, Series
 from whenabouts_cloud.experiments.simulate import Run, simulate, warm_up
 from whenabouts_cloud.experiments.workload import MS, RHO_US, arrivals
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.target_bounds import Lengths, limits
 
 PI_2009_US, PI_2010_US = 300 * MS, 200 * MS
 NAMES_2009 = ("simple", "simple_sort", "eager")

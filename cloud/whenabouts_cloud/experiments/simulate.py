@@ -9,10 +9,10 @@ import gc
 import time
 from dataclasses import dataclass
 
-from whenabouts_cloud.correlation.operators import Counters, operator
-from whenabouts_cloud.correlation.operators.blocks import BlockOperator
 from whenabouts_cloud.experiments.workload import RHO_US, Workload
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators import Counters, operator
+from whenabouts_cloud.research.operators.block_operator import BlockOperator
 
 SAMPLE_EVERY = 16  # pushes between two looks at the buffers
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation import batch
-from whenabouts_cloud.correlation.kernel_join import NUMBA_ROWS
+from whenabouts_cloud.correlation.batch import api
+from whenabouts_cloud.correlation.batch.join import NUMBA_ROWS
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.spark.slabs import Part, Slab, middles, parts_of, plan, read_parts
 
@@ -80,7 +80,7 @@ def correlate_files(
     return numbers.mapInArrow(work, schema or _schema(spark, sides, carry))
 
 
-def _engine(rows: int) -> batch.Engine:
+def _engine(rows: int) -> api.Engine:
     """Compiled where there is enough to do for all slabs together: a worker process loads the kernel once."""
     return "numba" if rows >= NUMBA_ROWS and find_spec("numba") is not None else "numpy"
 
@@ -100,7 +100,7 @@ def _slab(
     key: str | None,
     carry: tuple[str, ...],
     fold: Fold | None,
-    engine: batch.Engine,
+    engine: api.Engine,
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     columns = list(dict.fromkeys((*stamps, *([key] if key else []), *carry)))
@@ -113,12 +113,10 @@ def _slab(
         keys: tuple[Any, Any] = _codes(a[key], b[key]) if key else (None, None)
         if fold is not None:
             yield from fold(
-                a, b, batch.correlate_chunks(a_min, a_max, b_min, b_max, condition, *keys, engine=engine)
+                a, b, api.correlate_chunks(a_min, a_max, b_min, b_max, condition, *keys, engine=engine)
             ).to_batches()
             continue
-        i, j, probability = batch.correlate(
-            a_min, a_max, b_min, b_max, condition, *keys, probability=True, engine=engine
-        )
+        i, j, probability = api.correlate(a_min, a_max, b_min, b_max, condition, *keys, probability=True, engine=engine)
         made = {f"a_{name}": a[name].take(pa.array(i)) for name in carry}
         made |= {f"b_{name}": b[name].take(pa.array(j)) for name in carry}
         yield from pa.table(made | {"probability": probability}).to_batches()

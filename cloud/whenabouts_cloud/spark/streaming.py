@@ -25,9 +25,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from whenabouts_cloud.correlation.online import MAX_ROWS
 from whenabouts_cloud.correlation.pairs import READING
-from whenabouts_cloud.correlation.shard import CorrelationShard, Promise
+from whenabouts_cloud.correlation.stream.online import MAX_ROWS
+from whenabouts_cloud.correlation.stream.shard import CorrelationShard, Promise
 from whenabouts_cloud.rules.model import CorrelateRule
 from whenabouts_cloud.spark.formats import PAIRS
 from whenabouts_cloud.spark.packed import PACKED_RESULT

@@ -18,7 +18,6 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.distributions.bounds import Bounds
 from whenabouts_cloud.correlation.distributions.probability import (
     PROBABILITY_ERROR,
     Shape,
@@ -27,6 +26,7 @@ from whenabouts_cloud.correlation.distributions.probability import (
     exact_probability,
 )
 from whenabouts_cloud.correlation.distributions.probability import probability as _probability
+from whenabouts_cloud.correlation.distributions.quantile_bounds import Bounds
 from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear
 from whenabouts_cloud.pattern.condition import Condition
 

@@ -12,7 +12,7 @@ It hardly pays on today's machines: it saves a third of the evaluations, but one
 (measured: 0.9 to 1.1 of the time of `lazy`). Kept as the papers' algorithm, with its counters; use `banded`.
 """
 
-from whenabouts_cloud.correlation.operators.blocks import BlockOperator
+from whenabouts_cloud.research.operators.block_operator import BlockOperator
 
 
 class Lookup(BlockOperator):

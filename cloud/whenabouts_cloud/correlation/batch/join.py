@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation import kernel, kernel_numpy
-from whenabouts_cloud.correlation.kernel_input import codes, side, spans_too_much
-from whenabouts_cloud.correlation.kernel_reach import Terms
-from whenabouts_cloud.correlation.kernel_slabs import Cutter
+from whenabouts_cloud.correlation.batch import matches_numpy, one_by_one
+from whenabouts_cloud.correlation.batch.input import codes, side, spans_too_much
+from whenabouts_cloud.correlation.batch.reach import Terms
+from whenabouts_cloud.correlation.batch.slabs import Cutter
 from whenabouts_cloud.pattern.condition import Condition
 
 NUMBA_ROWS = 2_000_000  # both sides: numpy takes 0.2 us a row more, and numba half a second to load
-NUMBA_MODULE = "whenabouts_cloud.correlation.kernel_numba"
+NUMBA_MODULE = "whenabouts_cloud.correlation.batch.matches_numba"
 ENGINES = ("numpy", "numba")
 
 Array = npt.NDArray[Any]
@@ -89,14 +89,16 @@ def _engine(wanted: str | None, rows: int) -> Any:
         loaded = NUMBA_MODULE in sys.modules
         large = rows >= NUMBA_ROWS and importlib.util.find_spec("numba") is not None
         wanted = "numba" if loaded or large else "numpy"
-    return importlib.import_module(NUMBA_MODULE) if wanted == "numba" else kernel_numpy
+    return importlib.import_module(NUMBA_MODULE) if wanted == "numba" else matches_numpy
 
 
 def _wide(stamps: tuple[Array, ...], a_code: Any, b_code: Any, condition: Condition) -> PairsWithProbability:
     """Pairs of stamps that need Python integers."""
     a_min, a_max, b_min, b_max = (x.astype(object) for x in stamps)
     if a_code is None:
-        return kernel.pairs(None, a_min, a_max, None, b_min, b_max, condition)
+        return one_by_one.pairs(None, a_min, a_max, None, b_min, b_max, condition)
     a_at, b_at = np.flatnonzero(a_code >= 0), np.flatnonzero(b_code >= 0)
-    i, j, p = kernel.pairs(a_code[a_at], a_min[a_at], a_max[a_at], b_code[b_at], b_min[b_at], b_max[b_at], condition)
+    i, j, p = one_by_one.pairs(
+        a_code[a_at], a_min[a_at], a_max[a_at], b_code[b_at], b_min[b_at], b_max[b_at], condition
+    )
     return a_at[i], b_at[j], p

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.correlation.batch import CHUNK_PAIRS, Engine
-from whenabouts_cloud.correlation.kernel_join import Join, Pairs
+from whenabouts_cloud.correlation.batch.api import CHUNK_PAIRS, Engine
+from whenabouts_cloud.correlation.batch.join import Join, Pairs
 from whenabouts_cloud.pattern.condition import Condition
 
 Block = tuple[Any, ...]  # (t_min, t_max) or (t_min, t_max, key), arrays of one length

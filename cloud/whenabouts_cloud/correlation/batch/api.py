@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from whenabouts_cloud.correlation.kernel_join import Index, Join, Pairs, PairsWithProbability
-from whenabouts_cloud.correlation.kernel_slabs import Slab
+from whenabouts_cloud.correlation.batch.join import Index, Join, Pairs, PairsWithProbability
+from whenabouts_cloud.correlation.batch.slabs import Slab
 from whenabouts_cloud.pattern.condition import Condition
 
 CHUNK_PAIRS = 1 << 17  # 2 MiB of indices: they stay in the cache of a core while they are consumed

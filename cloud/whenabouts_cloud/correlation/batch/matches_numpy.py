@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_input import NO_KEY, survey
-from whenabouts_cloud.correlation.kernel_reach import Terms, reach
-from whenabouts_cloud.correlation.kernel_slabs import Dealt, Ordered, Slab
+from whenabouts_cloud.correlation.batch.input import NO_KEY, survey
+from whenabouts_cloud.correlation.batch.reach import Terms, reach
+from whenabouts_cloud.correlation.batch.slabs import Dealt, Ordered, Slab
 from whenabouts_protocol import ratio_within
 
 PROBES = 1 << 14  # candidates evaluated at once, each in some fifteen arrays of eight bytes

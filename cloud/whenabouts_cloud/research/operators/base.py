@@ -22,9 +22,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.operators.bounds import Lengths, Limits, Order, limits, obsolete_below
-from whenabouts_cloud.correlation.operators.counters import Counters
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.counters import Counters
+from whenabouts_cloud.research.operators.target_bounds import Lengths, Limits, Order, limits, obsolete_below
 
 MAX_BUFFER = 1_000_000  # tuples held a side; beyond, the oldest are dropped and counted as overflow
 NO_TIME = -(1 << 100)  # `now` before the first tuple: nothing is late by it and nothing obsolete

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.correlation.online import MAX_ROWS, OnlineCorrelation, Step
+from whenabouts_cloud.correlation.stream.online import MAX_ROWS, OnlineCorrelation, Step
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CorrelateRule
 

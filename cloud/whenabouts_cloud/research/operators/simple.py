@@ -6,10 +6,10 @@ interval and the other's shortest, under any lo <= Y - X <= hi (`bounds`), not t
 Cost: one evaluation for every tuple held, 0.3 us each.
 """
 
-from whenabouts_cloud.correlation.operators.base import MAX_BUFFER, Operator, Pair, StreamBounds
-from whenabouts_cloud.correlation.operators.held import Held
-from whenabouts_cloud.correlation.operators.probe import Probe
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.base import MAX_BUFFER, Operator, Pair, StreamBounds
+from whenabouts_cloud.research.operators.probe import Probe
+from whenabouts_cloud.research.operators.tuple_buffer import Held
 
 
 class Simple(Operator):

@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whenabouts_cloud.correlation.operators.base import (
+from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.base import (
     MAX_BUFFER,
     NO_TIME,
     Arrays,
@@ -31,10 +32,9 @@ from whenabouts_cloud.correlation.operators.base import (
     check_interval,
     number,
 )
-from whenabouts_cloud.correlation.operators.columns import ARRIVAL, INDEX, KEY, LENGTH, MIDDLE, Columns, Ints
-from whenabouts_cloud.correlation.operators.kernels import compiled
-from whenabouts_cloud.correlation.operators.probe import Probe
-from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.block_buffer import ARRIVAL, INDEX, KEY, LENGTH, MIDDLE, Columns, Ints
+from whenabouts_cloud.research.operators.block_kernels import compiled
+from whenabouts_cloud.research.operators.probe import Probe
 
 REACH = 1 << 58  # distance from the first stamp, and size of the limits: 2^58 + 2 * 2^60 and every sum stay under 2^62
 NO_PAIRS: Arrays = (np.empty(0, np.int64), np.empty(0, np.int64))

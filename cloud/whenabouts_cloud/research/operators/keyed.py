@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.correlation.operators.base import NO_TIME, LateTuple, Operator, Pair, Side, Whole
-from whenabouts_cloud.correlation.operators.counters import Counters
+from whenabouts_cloud.research.operators.base import NO_TIME, LateTuple, Operator, Pair, Side, Whole
+from whenabouts_cloud.research.operators.counters import Counters
 
 SWEEP_AT_LEAST = 256  # pushes between two sweeps; as many as there are keys, so that a sweep costs little a push
 

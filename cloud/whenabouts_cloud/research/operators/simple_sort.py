@@ -4,7 +4,7 @@ As `simple`, with the buffers in the order of the maxima: obsolete tuples stand 
 one that is still needed, so less is held and compared.
 """
 
-from whenabouts_cloud.correlation.operators.simple import Simple
+from whenabouts_cloud.research.operators.simple import Simple
 
 
 class SimpleSort(Simple):

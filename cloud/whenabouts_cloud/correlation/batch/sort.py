@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.compiled import compiled
-from whenabouts_cloud.correlation import kernel_input, kernel_numpy
-from whenabouts_cloud.correlation.kernel_input import NO_KEY
-from whenabouts_cloud.correlation.kernel_slabs import Dealt, Ordered
+from whenabouts_cloud.correlation.batch import input, matches_numpy
+from whenabouts_cloud.correlation.batch.input import NO_KEY
+from whenabouts_cloud.correlation.batch.slabs import Dealt, Ordered
 
 INT64 = np.iinfo(np.int64)
 
@@ -27,7 +27,7 @@ def order(
     useful, lowest, highest, most, ready = _survey(*stamps, codes, base, longest)
     row_bits, middle_bits = len(t_min).bit_length(), (highest - lowest).bit_length()
     if row_bits + middle_bits + most.bit_length() > 63:
-        return kernel_numpy.order(t_min, t_max, code, row, start, base, longest)
+        return matches_numpy.order(t_min, t_max, code, row, start, base, longest)
     packed = np.empty(useful, np.int64)
     _pack(*stamps, codes, base, longest, lowest, row_bits, middle_bits, packed)
     if not ready:
@@ -40,7 +40,7 @@ def order(
 
 def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
     """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
-    zone = kernel_input.ZONE
+    zone = input.ZONE
     zones = -(-len(t_min) // zone)
     row = np.empty(len(t_min), np.int32 if len(t_min) < 1 << 31 else np.int64)
     low, high = np.full(zones, INT64.max), np.full(zones, INT64.min)

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.compiled import compiled
-from whenabouts_cloud.correlation.kernel_decide import matches, probability
-from whenabouts_cloud.correlation.kernel_numpy import GUARD, Runs, by_runs
-from whenabouts_cloud.correlation.kernel_pairs import Filler
-from whenabouts_cloud.correlation.kernel_reach import Terms, reach
-from whenabouts_cloud.correlation.kernel_slabs import Slab
-from whenabouts_cloud.correlation.kernel_sort import deal, order
+from whenabouts_cloud.correlation.batch.decide import matches, probability
+from whenabouts_cloud.correlation.batch.matches_numpy import GUARD, Runs, by_runs
+from whenabouts_cloud.correlation.batch.pairs_numba import Filler
+from whenabouts_cloud.correlation.batch.reach import Terms, reach
+from whenabouts_cloud.correlation.batch.slabs import Slab
+from whenabouts_cloud.correlation.batch.sort import deal, order
 
 __all__ = ["counts", "deal", "expand", "order", "pair_probability", "pairs", "runs"]
 

@@ -19,7 +19,8 @@ from bisect import bisect_left, bisect_right
 from itertools import repeat
 from typing import Any
 
-from whenabouts_cloud.correlation.operators.base import (
+from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.base import (
     MAX_BUFFER,
     Column,
     Operator,
@@ -29,9 +30,8 @@ from whenabouts_cloud.correlation.operators.base import (
     Whole,
     number,
 )
-from whenabouts_cloud.correlation.operators.bounds import grid
-from whenabouts_cloud.correlation.operators.probe import Probe
-from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.probe import Probe
+from whenabouts_cloud.research.operators.target_bounds import grid
 
 GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little a tuple
 LOOK_EVERY = 8  # own tuples between two looks for obsolete ones; `advance` and `counters` leave none

@@ -4,7 +4,7 @@ Limits and order are those of `eager` (max order, L_H..R_H); the evaluation wait
 corrections). Results come later and more is held; sorting, searching and dropping are done once a block.
 """
 
-from whenabouts_cloud.correlation.operators.blocks import BlockOperator
+from whenabouts_cloud.research.operators.block_operator import BlockOperator
 
 
 class Lazy(BlockOperator):

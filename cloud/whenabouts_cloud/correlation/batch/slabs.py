@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.correlation.kernel_input import ZONE, Side
-from whenabouts_cloud.correlation.kernel_reach import Terms
+from whenabouts_cloud.correlation.batch.input import ZONE, Side
+from whenabouts_cloud.correlation.batch.reach import Terms
 
 SLAB_ZONES = 8  # zones of A in a slab: 32768 rows, with their part of B some 2 MB
 REPEATS = 3  # orderings of a row of B in slabs that are still cheaper than one of everything

@@ -6,9 +6,9 @@ target's lengths and out of question beyond the greatest (`bounds`): symmetric, 
 and with a third of the probes of the order by maxima at ct 0.8, none at 0.5, never more.
 """
 
-from whenabouts_cloud.correlation.operators.base import MAX_BUFFER, StreamBounds
-from whenabouts_cloud.correlation.operators.blocks import BlockOperator
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.operators.base import MAX_BUFFER, StreamBounds
+from whenabouts_cloud.research.operators.block_operator import BlockOperator
 
 
 class Banded(BlockOperator):

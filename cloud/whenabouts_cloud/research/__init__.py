@@ -1,0 +1,1 @@
+"""The papers' algorithms, corrected, and their experiments, to compare the product with."""
