@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.cep.text import count_text, match_text
+from whenabouts_cloud.cep.shard.text import count_text, match_text
 from whenabouts_cloud.job import Options, Work, choose_rule, job_options, rule_name_option
 from whenabouts_cloud.job_run import run
 from whenabouts_cloud.rule_file import RuleFile, rules_of

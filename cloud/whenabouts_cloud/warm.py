@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.counted import CountShard
-from whenabouts_cloud.cep.counting import counter
-from whenabouts_cloud.cep.events import EVENT, Ints, schema_of
-from whenabouts_cloud.cep.shard import CepShard
+from whenabouts_cloud.cep.count.counter import counter
+from whenabouts_cloud.cep.shard.counted import CountShard
+from whenabouts_cloud.cep.shard.events import EVENT, Ints, schema_of
+from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 from whenabouts_cloud.rules.model import CepRule, RuleFile

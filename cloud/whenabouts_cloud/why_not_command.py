@@ -20,8 +20,8 @@ from whenabouts_protocol.reading import NO_EVENT_KINDS
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
-    from whenabouts_cloud.cep.causal import Clocks
-    from whenabouts_cloud.cep.explanation import Explanation, Seen
+    from whenabouts_cloud.cep.explain.explanation import Explanation, Seen
+    from whenabouts_cloud.cep.uncertain.causal import Clocks
 
 MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
 IDENTITY = ("site", "gateway", "boot", "seq")
@@ -55,8 +55,8 @@ def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_na
     TIME is ISO 8601, UTC if it names no zone, or microseconds since 1970. The answer is about the event of KEY nearest to it
     that could play a part in the pattern.
     """
-    from whenabouts_cloud.cep.explanation import lines
-    from whenabouts_cloud.cep.why_not import why_not  # loads numba
+    from whenabouts_cloud.cep.explain.explanation import lines
+    from whenabouts_cloud.cep.explain.why_not import why_not  # loads numba
 
     rule, time_us = _rule(rule_file, rule_name), _time_us(time)
     if not landing.is_dir():
@@ -117,7 +117,7 @@ def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    from whenabouts_cloud.cep.views import MARK, Views, runs_of
+    from whenabouts_cloud.cep.shard.views import MARK, Views, runs_of
 
     boots = sorted({row["boot"] for row in rows})
     states = _read(landing, ds.field("boot").isin(boots) & pc.match_substring(ds.field("attrs"), MARK), MAX_ROWS + 1)
@@ -133,7 +133,7 @@ def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
 
 def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[tuple[Seen, dict[str, Any]]]":
     """The readings as events of the rule, one for each stream that covers a reading, each with its reading."""
-    from whenabouts_cloud.cep.explanation import Seen
+    from whenabouts_cloud.cep.explain.explanation import Seen
 
     columns = [name for name in rule.plan().attributes if name not in ("t_min", "t_max")]
     codes: dict[str, int] = {}

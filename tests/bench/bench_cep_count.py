@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud")]
 
 from whenabouts_cloud.cep import Pattern, engine  # noqa: E402
-from whenabouts_cloud.cep.counting import counter  # noqa: E402
+from whenabouts_cloud.cep.count.counter import counter  # noqa: E402
 from whenabouts_cloud.experiments.cep_workload import TYPES, UNIT, table_1  # noqa: E402
 
 WINDOWS = (40, 80, 160)

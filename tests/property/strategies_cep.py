@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from reference.cep import Case, Event
-from whenabouts_cloud.cep.causal import Clocks
+from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import NEGATED, EventClass, Negation, Plan, Program, Step, Variant
 
 ATTRIBUTES = ("v", "u")

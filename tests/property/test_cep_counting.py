@@ -10,8 +10,8 @@ from reference import cep as definition
 from support.cep_checks import columns
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, detect
-from whenabouts_cloud.cep.counting import NotCountableError, counter
-from whenabouts_cloud.cep.counting_state import KEY, enter, find, leave
+from whenabouts_cloud.cep.count.counter import NotCountableError, counter
+from whenabouts_cloud.cep.count.state import KEY, enter, find, leave
 
 NAMES = [f"T{n}" for n in range(6)]
 WEIGHTS = np.array([3.0, np.nan, -1.0, 4.0, 0.0, np.nan, 2.0, 8.0, 1.0, -5.0, 6.0, 7.0])  # by index of the event

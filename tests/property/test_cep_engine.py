@@ -14,9 +14,9 @@ from reference.cep import Case, Event
 from support.cep_checks import check_arrival, check_late, check_sure, columns, run
 from support.search import examples
 from whenabouts_cloud.cep import detect, engine
-from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.program import K_MANY, compile_plans
-from whenabouts_cloud.cep.uncertain import refine
+from whenabouts_cloud.cep.kernel.program import K_MANY, compile_plans
+from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.cep.uncertain.refine import refine
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
 
 

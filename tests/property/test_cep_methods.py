@@ -9,11 +9,11 @@ from property.strategies_cep import cases, plans
 from reference.cep import Case, Event, final, told_behind_slack, told_by_punctuation
 from support.cep_checks import check_arrival, check_final, check_told, columns
 from support.search import SEED, examples
-from whenabouts_cloud.cep.aggressive import Aggressive
-from whenabouts_cloud.cep.conservative import Conservative
-from whenabouts_cloud.cep.held import empty_held, hold, take
-from whenabouts_cloud.cep.kslack import KSlack
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Step, Variant
+from whenabouts_cloud.research.baselines.aggressive import Aggressive
+from whenabouts_cloud.research.baselines.conservative import Conservative
+from whenabouts_cloud.research.baselines.kslack import KSlack
+from whenabouts_cloud.research.baselines.timer_heap import empty_held, hold, take
 
 METHODS = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
 points = {"chain": True, "points": True}

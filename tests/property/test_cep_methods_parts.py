@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from property.strategies_cep import cases
 from reference.cep import moments
 from support.search import examples
-from whenabouts_cloud.cep.compared import Compared
-from whenabouts_cloud.cep.promise import Promise
-from whenabouts_cloud.cep.sequence import chain_of, gap, sealing_time
-from whenabouts_cloud.cep.stacks import HIGHEST, LOWEST, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.cep.engine.disorder import Promise
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.sequence import chain_of, gap, sealing_time
+from whenabouts_cloud.research.baselines.stacks import HIGHEST, LOWEST, empty_stacks, insert, number_of, renewed
 
 
 @given(cases(late=True))

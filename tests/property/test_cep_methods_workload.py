@@ -5,9 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_cloud.cep.aggressive import Aggressive
-from whenabouts_cloud.cep.conservative import Conservative
-from whenabouts_cloud.cep.kslack import KSlack
 from whenabouts_cloud.experiments.cep_workload import (
     HARD_LONG,
     HARD_SHORT,
@@ -21,6 +18,9 @@ from whenabouts_cloud.experiments.cep_workload import (
     table_1,
 )
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.research.baselines.aggressive import Aggressive
+from whenabouts_cloud.research.baselines.conservative import Conservative
+from whenabouts_cloud.research.baselines.kslack import KSlack
 
 COLUMNS = ("type_code", "key", "t", "source", "arrival", "heartbeats")
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from property.strategies_cep import ATTRIBUTES, plans, values
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep import layout as at
-from whenabouts_cloud.cep.change import changed
-from whenabouts_cloud.cep.program import compile_plans
-from whenabouts_cloud.cep.running import Running
+from whenabouts_cloud.cep.engine.active_patterns import Running
+from whenabouts_cloud.cep.engine.resize_for_patterns import changed
+from whenabouts_cloud.cep.kernel import layout as at
+from whenabouts_cloud.cep.kernel.program import compile_plans
 
 NAMES = "ABCDE"
 LONGEST, WIDEST, SOURCES = 5, 8, (0, 1)

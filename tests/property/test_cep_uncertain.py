@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from reference import cep_uncertain as reference
 from reference.cep_uncertain import Case, Obstacle
 from support.search import examples
-from whenabouts_cloud.cep.bounds import bounds
-from whenabouts_cloud.cep.chain_probability import ERROR, probability
-from whenabouts_cloud.cep.downsets import downsets
-from whenabouts_cloud.cep.obstacles import obstacles
-from whenabouts_cloud.cep.uncertain import refine
+from whenabouts_cloud.cep.uncertain.bounds import bounds
+from whenabouts_cloud.cep.uncertain.chain_probability import ERROR, probability
+from whenabouts_cloud.cep.uncertain.forbidden_events import obstacles
+from whenabouts_cloud.cep.uncertain.order_ideals import downsets
+from whenabouts_cloud.cep.uncertain.refine import refine
 from whenabouts_cloud.pattern.plan import Mode, Negation, Plan, Variant
 
 UNCERTAIN_MAX = 4  # stamps that are no points: the reference tries all orders of them

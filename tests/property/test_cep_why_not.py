@@ -8,8 +8,8 @@ from property.strategies_cep import clocks_of
 from reference.cep import Event
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, detect, engine
-from whenabouts_cloud.cep.explanation import Seen
-from whenabouts_cloud.cep.why_not import why_not
+from whenabouts_cloud.cep.explain.explanation import Seen
+from whenabouts_cloud.cep.explain.why_not import why_not
 
 PATTERNS = [
     "SEQ(A, !C, B) WITHIN 8",

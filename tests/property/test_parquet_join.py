@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_cloud.cep.results import RESULT
+from whenabouts_cloud.cep.shard.results import RESULT
 from whenabouts_cloud.spark.footer import copy, decode, encode, join
 
 TEXT = st.one_of(st.none(), st.text(max_size=5))

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from reference.cep import Case, Event, final
 from support.landing import EPOCH_US, reading, table
-from whenabouts_cloud.cep.events import PLAIN, events_of, sources_of
-from whenabouts_cloud.cep.views import STATE, runs_of
+from whenabouts_cloud.cep.shard.events import PLAIN, events_of, sources_of
+from whenabouts_cloud.cep.shard.views import STATE, runs_of
 from whenabouts_cloud.pattern.expressions import split_column
 from whenabouts_cloud.rules import parse_rules
 

@@ -11,9 +11,10 @@ import pytest
 from support.cep_landing import GATEWAYS, MS, events_table, expected, random_readings, rule
 from support.landing import EPOCH_US, reading
 from whenabouts_cloud import cep
-from whenabouts_cloud.cep import counting, engines
-from whenabouts_cloud.cep.counted import CountShard, counts_of
-from whenabouts_cloud.cep.results import COUNT
+from whenabouts_cloud.cep import methods
+from whenabouts_cloud.cep.count import counter
+from whenabouts_cloud.cep.shard.counted import CountShard, counts_of
+from whenabouts_cloud.cep.shard.results import COUNT
 from whenabouts_cloud.rules import RuleError, parse_rules
 
 FOREVER_US = EPOCH_US + 10**9
@@ -151,7 +152,7 @@ def test_a_stretch_is_told_once_nothing_can_come_into_it_and_what_comes_then_is_
 
 def test_at_the_limit_of_the_counter_events_are_set_aside(monkeypatch):
     """Nothing of the step is taken in, and all of it may come again."""
-    monkeypatch.setattr(counting, "HELD_EVENTS", 50)
+    monkeypatch.setattr(counter, "HELD_EVENTS", 50)
     job, rows = rule(MEASURED), random_readings(seed=4, count=200)
     shard = CountShard(job)
     events = events_table(job, rows)
@@ -207,8 +208,8 @@ def test_a_counting_rule_is_its_text(text):
 
 def test_names_of_the_package_are_those_of_its_modules():
     """Loaded when they are asked for; others are missing as usual."""
-    assert cep.engine is engines.engine
-    assert cep.detect is engines.detect
+    assert cep.engine is methods.engine
+    assert cep.detect is methods.detect
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         cep.nothing  # noqa: B018
 

@@ -5,10 +5,10 @@ import pytest
 
 from support.search import SEED
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.cep import counting as under_test
-from whenabouts_cloud.cep.counting import CountLimitError, counter
-from whenabouts_cloud.cep.counting_kernel import MOST
-from whenabouts_cloud.cep.counting_plan import NotCountableError
+from whenabouts_cloud.cep.count import counter as under_test
+from whenabouts_cloud.cep.count.counter import CountLimitError, counter
+from whenabouts_cloud.cep.count.sweep import MOST
+from whenabouts_cloud.cep.count.tables import NotCountableError
 
 NAMES = list("ABCD")
 

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.cep.counting_measures import clear, forget, join, take_in
-from whenabouts_cloud.cep.counting_plan import countable
-from whenabouts_cloud.cep.counting_rows import give_back, new_slot, start, width_of
-from whenabouts_cloud.cep.counting_state import (
+from whenabouts_cloud.cep.count.live_starts import give_back, new_slot, start, width_of
+from whenabouts_cloud.cep.count.measures import clear, forget, join, take_in
+from whenabouts_cloud.cep.count.state import (  # fmt: skip
     CHUNK,
     FIRST_ROOM,
     GREATEST,
@@ -23,8 +22,9 @@ from whenabouts_cloud.cep.counting_state import (
     TAIL,
     more_rows,
     new_state,
-)  # fmt: skip
-from whenabouts_cloud.cep.counting_step import look, new_step
+)
+from whenabouts_cloud.cep.count.step import look, new_step
+from whenabouts_cloud.cep.count.tables import countable
 
 NAMES = ["A", "B", "C", "D"]
 

@@ -1,12 +1,12 @@
-"""Late events (`whenabouts_cloud.cep.late`): left out, and told with what each is sure to have added and removed."""
+"""Late events (`cep.kernel.late_events`): left out, and told with what each is sure to have added and removed."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.emit import negates
-from whenabouts_cloud.cep.program import compile_plans
+from whenabouts_cloud.cep.kernel.emit import negates
+from whenabouts_cloud.cep.kernel.program import compile_plans
 from whenabouts_cloud.pattern.plan import plan_of
 
 A, B, C, D = range(4)

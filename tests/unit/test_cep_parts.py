@@ -10,23 +10,24 @@ from hypothesis import strategies as st
 
 from property.strategies_cep import plans
 from support.search import examples
-from whenabouts_cloud.cep import Pattern, engine, snapshot
-from whenabouts_cloud.cep import layout as at
-from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.conditions import of_columns
-from whenabouts_cloud.cep.hashing import home
-from whenabouts_cloud.cep.held_clocks import HeldClocks
-from whenabouts_cloud.cep.hts import insert, sweep
-from whenabouts_cloud.cep.infa import chain_completes
-from whenabouts_cloud.cep.offered import Offered
-from whenabouts_cloud.cep.program import compile_plans
-from whenabouts_cloud.cep.row_order import sort_rows
-from whenabouts_cloud.cep.sealing import take_pending
-from whenabouts_cloud.cep.search import search
-from whenabouts_cloud.cep.search_plain import search_plain
-from whenabouts_cloud.cep.skip import Skipper
-from whenabouts_cloud.cep.staged import begin_stage, undo
-from whenabouts_cloud.cep.store import new_results, new_scratch, new_state
+from whenabouts_cloud.cep import Pattern, engine
+from whenabouts_cloud.cep.engine import snapshot
+from whenabouts_cloud.cep.engine.deferred import Offered
+from whenabouts_cloud.cep.engine.held_clocks import HeldClocks
+from whenabouts_cloud.cep.engine.skip import Skipper
+from whenabouts_cloud.cep.engine.store import new_results, new_scratch, new_state
+from whenabouts_cloud.cep.kernel import layout as at
+from whenabouts_cloud.cep.kernel.conditions import of_columns
+from whenabouts_cloud.cep.kernel.finality import take_pending
+from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.hts import insert, sweep
+from whenabouts_cloud.cep.kernel.infa import chain_completes
+from whenabouts_cloud.cep.kernel.program import compile_plans
+from whenabouts_cloud.cep.kernel.row_order import sort_rows
+from whenabouts_cloud.cep.kernel.search import search
+from whenabouts_cloud.cep.kernel.search_plain import search_plain
+from whenabouts_cloud.cep.kernel.staged import begin_stage, undo
+from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
 from whenabouts_cloud.experiments.cep_workload import UNIT, table_1
 from whenabouts_cloud.pattern.plan import EventClass, Plan, Variant

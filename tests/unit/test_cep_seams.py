@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from whenabouts_cloud.cep import Pattern, detect, engine
-from whenabouts_cloud.cep.columns import moment
-from whenabouts_cloud.cep.counting import counter
-from whenabouts_cloud.cep.layout import FOREVER, NEVER
-from whenabouts_cloud.cep.sealed import opened, sealed
+from whenabouts_cloud.cep.count.counter import counter
+from whenabouts_cloud.cep.engine.checksum import opened, sealed
+from whenabouts_cloud.cep.engine.validate import moment
+from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 
 NAMES = ["A", "B", "C", "D"]
 PATTERN = Pattern.parse("SEQ(A, B, !C, D) WITHIN 40")

@@ -21,14 +21,14 @@ from support.cep_landing import (
     views_table,
 )
 from support.landing import EPOCH_US, reading
-from whenabouts_cloud.cep import infa_hts
-from whenabouts_cloud.cep.events import schema_of, text_code
-from whenabouts_cloud.cep.identities import Identities, first_of_each
-from whenabouts_cloud.cep.parts import parted
-from whenabouts_cloud.cep.results import RESULT
-from whenabouts_cloud.cep.shard import CepShard
-from whenabouts_cloud.cep.views import Views
-from whenabouts_cloud.cep.whole import matches_of
+from whenabouts_cloud.cep.engine import infa_hts
+from whenabouts_cloud.cep.shard.batch import matches_of
+from whenabouts_cloud.cep.shard.blobs import parted
+from whenabouts_cloud.cep.shard.events import schema_of, text_code
+from whenabouts_cloud.cep.shard.identities import Identities, first_of_each
+from whenabouts_cloud.cep.shard.results import RESULT
+from whenabouts_cloud.cep.shard.shard import CepShard
+from whenabouts_cloud.cep.shard.views import Views
 
 FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not speak for a gateway
 

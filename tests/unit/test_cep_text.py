@@ -3,8 +3,8 @@
 import doctest
 
 from whenabouts_cloud import times
-from whenabouts_cloud.cep import text
-from whenabouts_cloud.cep.text import match_text
+from whenabouts_cloud.cep.shard import text
+from whenabouts_cloud.cep.shard.text import match_text
 
 
 def row(**more):

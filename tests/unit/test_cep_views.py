@@ -8,9 +8,9 @@ import pytest
 
 from support.cep_landing import CAUSAL, events_table, rule
 from support.landing import EPOCH_US, reading, table
-from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.parts import joined, of_bytes, parted, to_bytes
-from whenabouts_cloud.cep.views import PER_BOOT, PER_GATEWAY, STATE, Views, runs_of
+from whenabouts_cloud.cep.shard.blobs import joined, of_bytes, parted, to_bytes
+from whenabouts_cloud.cep.shard.views import PER_BOOT, PER_GATEWAY, STATE, Views, runs_of
+from whenabouts_cloud.cep.uncertain.causal import Clocks
 
 
 def state(gateway, seq, view, process, vclock, boot=1):

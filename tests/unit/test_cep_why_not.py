@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.cep import why_not as under_test
-from whenabouts_cloud.cep.causal import Clocks
-from whenabouts_cloud.cep.explanation import Seen, lines
-from whenabouts_cloud.cep.why_not import why_not
+from whenabouts_cloud.cep.explain import why_not as under_test
+from whenabouts_cloud.cep.explain.explanation import Seen, lines
+from whenabouts_cloud.cep.explain.why_not import why_not
+from whenabouts_cloud.cep.uncertain.causal import Clocks
 
 NAMES = ["shelf", "till", "exit", "door"]
 S = 1_000_000

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from support.landing import EPOCH_US, table
 from support.latwin_states import definitely, reports, rule, state
-from whenabouts_cloud.cep.parts import to_bytes
+from whenabouts_cloud.cep.shard.blobs import to_bytes
 from whenabouts_cloud.latwin.choices import MAX_OPEN, RunChoices
 from whenabouts_cloud.latwin.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.results import RESULT, result_id, table_of, verdict_row

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from whenabouts_cloud.cep.results import RESULT
+from whenabouts_cloud.cep.shard.results import RESULT
 from whenabouts_cloud.spark.formats import LATE, MATCHES
 from whenabouts_cloud.spark.packed import output_of
 from whenabouts_cloud.spark.parts import FEW, LostRowsError, Parts

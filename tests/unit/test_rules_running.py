@@ -5,7 +5,7 @@ import json
 import click
 import pytest
 
-from whenabouts_cloud.cep.events import schema_of
+from whenabouts_cloud.cep.shard.events import schema_of
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.rule_file import RuleFile, rules_of
 from whenabouts_cloud.rules import parse_rules

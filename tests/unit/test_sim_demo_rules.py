@@ -7,7 +7,7 @@ from numba.core.dispatcher import Dispatcher
 
 from support.cep_landing import events_table
 from support.landing import EPOCH_US, reading
-from whenabouts_cloud.cep.shard import CepShard
+from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.warm import warm_rules
 from whenabouts_sim.demo_rules import THEFT, more_rules
@@ -39,7 +39,7 @@ def test_a_run_of_the_rules_compiles_nothing_more():
     """Steps of any size with late, repeated and long readings, promises, a restart before each: as Spark does it."""
     warm_rules(RULES)
     before = compiled()
-    assert before["whenabouts_cloud.cep.kernel.feed_block"] == 1
+    assert before["whenabouts_cloud.cep.kernel.block.feed_block"] == 1
     [rule] = RULES.cep_rules
     told, state = 0, None
     for step in range(12):

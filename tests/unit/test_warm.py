@@ -3,7 +3,7 @@
 import numpy as np
 
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.kernel import feed_block
+from whenabouts_cloud.cep.kernel.block import feed_block
 from whenabouts_cloud.warm import warm
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from whenabouts_cloud.pattern.pattern import Pattern
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.cep.engines import detect, engine
-    from whenabouts_cloud.cep.infa_hts import LimitError
-    from whenabouts_cloud.cep.out import Out
+    from whenabouts_cloud.cep.engine.infa_hts import LimitError
+    from whenabouts_cloud.cep.engine.output import Out
+    from whenabouts_cloud.cep.methods import detect, engine
 
 __all__ = ["LimitError", "Out", "Pattern", "detect", "engine"]
 
-_OF = {"detect": "engines", "engine": "engines", "LimitError": "infa_hts", "Out": "out"}
+_OF = {"detect": "methods", "engine": "methods", "LimitError": "engine.infa_hts", "Out": "engine.output"}
 
 
 def __getattr__(name: str) -> Any:

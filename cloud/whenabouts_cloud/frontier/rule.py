@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.cep.events import FURTHEST_US
+from whenabouts_cloud.cep.shard.events import FURTHEST_US
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CepRule
 

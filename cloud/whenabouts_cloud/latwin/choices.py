@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.cep.events import FURTHEST_US
+from whenabouts_cloud.cep.shard.events import FURTHEST_US
 from whenabouts_cloud.latwin.report import Report
 from whenabouts_cloud.latwin.verdict import Verdict, Witness
 

@@ -5,7 +5,7 @@ Of a ring (`layout`) per process the states held, with their effective clocks an
 possibly            some CGS of the windows has all predicates true. The least such choice is found by moving on each process
                     that another is known to have left (Garg, Waldecker 1994).
 definitely          some run of true states per process, each with a state in the window, so that all surely overlapped
-                    (`overlap_kernel`). Every observer then sees a moment at which all hold, and it truly was.
+                    (`overlaps`). Every observer then sees a moment at which all hold, and it truly was.
 in the window       Yang et al. (2011): every way from the least to the greatest CGS of the windows meets one with all true.
                     Runs are cut at the two. Not sound: what really happened need not pass through the windows' CGSs.
 

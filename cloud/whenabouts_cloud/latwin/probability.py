@@ -10,7 +10,7 @@ them lasts no time, and was never true.
 
 Exact: h_S(t) is the measure of all orders in which exactly the begins of a downset S have happened by t (the downsets are
 walked like a lattice, of which CGSs are those with every process in its window); between neighbouring ends of intervals it
-is a polynomial (`probability_kernel`). Cost: ends x downsets x n x begins that may happen at once. Beyond EXACT_WORK begins
+is a polynomial (`spread`). Cost: ends x downsets x n x begins that may happen at once. Beyond EXACT_WORK begins
 are sampled in a causal order with importance weights (Rubinstein & Kroese 2016, 5.7): the error told is one standard error,
 and never less than 1 / effective number of samples. The caller gives the seed.
 """

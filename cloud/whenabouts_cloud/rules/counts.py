@@ -10,7 +10,7 @@ from whenabouts_cloud.rules.model import Count, Function
 
 def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
     """What a rule counts, or None with notes."""
-    from whenabouts_cloud.cep.counting_plan import NotCountableError, countable, places_of  # which loads numba
+    from whenabouts_cloud.cep.count.tables import NotCountableError, countable, places_of  # which loads numba
 
     before = len(notes.mistakes)
     aggregates: list[tuple[Function, str, str]] = []

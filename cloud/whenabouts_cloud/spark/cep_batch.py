@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from whenabouts_cloud.cep.counted import counts_of
-from whenabouts_cloud.cep.events import FURTHEST_US, Ints, moved
-from whenabouts_cloud.cep.results import COUNT, RESULT
-from whenabouts_cloud.cep.views import Views
-from whenabouts_cloud.cep.whole import matches_of
+from whenabouts_cloud.cep.shard.batch import matches_of
+from whenabouts_cloud.cep.shard.counted import counts_of
+from whenabouts_cloud.cep.shard.events import FURTHEST_US, Ints, moved
+from whenabouts_cloud.cep.shard.results import COUNT, RESULT
+from whenabouts_cloud.cep.shard.views import Views
 from whenabouts_cloud.frontier.rule import gateways_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.packed import (

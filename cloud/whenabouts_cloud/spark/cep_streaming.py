@@ -24,9 +24,9 @@ import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from whenabouts_cloud.cep.counted import CountShard
-from whenabouts_cloud.cep.results import aside_rows
-from whenabouts_cloud.cep.shard import CepShard
+from whenabouts_cloud.cep.shard.counted import CountShard
+from whenabouts_cloud.cep.shard.results import aside_rows
+from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.frontier.rule import Promise
 from whenabouts_cloud.rules.current import RunningRules
 from whenabouts_cloud.rules.model import CepRule

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.cep.results import COUNT
-from whenabouts_cloud.cep.results import RESULT as MATCH
+from whenabouts_cloud.cep.shard.results import COUNT
+from whenabouts_cloud.cep.shard.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
 from whenabouts_cloud.latwin.results import RESULT as VERDICT

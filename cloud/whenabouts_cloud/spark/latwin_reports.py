@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from whenabouts_cloud.cep.parts import to_bytes
+from whenabouts_cloud.cep.shard.blobs import to_bytes
 from whenabouts_cloud.latwin.report import COLUMNS, REPORT, reports_of
 from whenabouts_cloud.latwin.results import RESULT
 from whenabouts_cloud.rules.model import LatwinRule

@@ -22,10 +22,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from whenabouts_cloud.cep.events import PLAIN, Ints, events_of, schema_of, sources_of
-from whenabouts_cloud.cep.parts import to_bytes
-from whenabouts_cloud.cep.results import COUNT, RESULT
-from whenabouts_cloud.cep.views import MARK, RUN, STATE, Views, runs_of
+from whenabouts_cloud.cep.shard.blobs import to_bytes
+from whenabouts_cloud.cep.shard.events import PLAIN, Ints, events_of, schema_of, sources_of
+from whenabouts_cloud.cep.shard.results import COUNT, RESULT
+from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.spark.schema import belongs_to, counts_row
 from whenabouts_protocol.reading import NO_EVENT_KINDS

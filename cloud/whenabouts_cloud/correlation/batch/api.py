@@ -5,7 +5,7 @@
     correlate_ranges   stretches of B, in an order that is returned with them, instead of single pairs
     correlate_chunks   the pairs through a buffer that is used again, for results larger than memory
 
-`kernel_join` says how, and which of two engines does the work; the result is the same.
+`join` says how, and which of two engines does the work; the result is the same.
 """
 
 from collections import Counter

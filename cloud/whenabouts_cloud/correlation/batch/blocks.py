@@ -1,6 +1,6 @@
 """The pairs of two files, or anything else that comes in blocks nearly in the order of time, in memory that does not grow.
 
-Each block of A is joined with the stretch of B that it can match (`kernel_join`): B is read on until all that
+Each block of A is joined with the stretch of B that it can match (`join`): B is read on until all that
 follows is too late for the block, and its rows are let go once all that follows of A is too late for them. With m' the
 doubled middle and the band of `condition` at the longest useful length, a row that is still to come has
 m' >= 2 (the latest minimum so far - disorder), which says both; and

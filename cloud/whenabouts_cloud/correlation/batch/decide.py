@@ -1,4 +1,4 @@
-"""Whether a pair of intervals matches, compiled with numba: what the kernels of `kernel_numba` and `kernel_pairs` share.
+"""Whether a pair of intervals matches, compiled with numba: what the kernels of `matches_numba` and `pairs_numba` share.
 
 The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; where it comes closer to the threshold than a
 guard, exact integers of 128 bits and their product with the confidence decide. Source: correlation mathematics, section 7.

@@ -1,7 +1,7 @@
 """Joins two sides of intervals slab by slab: the way from arrays as given to the matches of a slab.
 
-The work is cut into slabs that fit the cache (`kernel_slabs`), and one of two engines finds the matches of a slab, with the
-same result: `kernel_numpy`, or `kernel_numba`, some times faster, but loaded in half a second and, once after each
+The work is cut into slabs that fit the cache (`slabs`), and one of two engines finds the matches of a slab, with the
+same result: `matches_numpy`, or `matches_numba`, some times faster, but loaded in half a second and, once after each
 installation, compiled in several. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
 loaded already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
 """

@@ -1,9 +1,9 @@
-"""The matches of a slab, compiled with numba: the same functions as `kernel_numpy`, with the same results.
+"""The matches of a slab, compiled with numba: the same functions as `matches_numpy`, with the same results.
 
-Pairs come from `kernel_pairs`. Runs, and pairs where that cannot have them (a row with more candidates than the buffer, keys
+Pairs come from `pairs_numba`. Runs, and pairs where that cannot have them (a row with more candidates than the buffer, keys
 and middles too far apart for one number), are found here: both sides are gone through once, in the order of (key, middle);
 the first candidate of a row of A and the end of its sure matches are found by galloping from those of the row before, and
-the candidates left and right of the sure ones are decided one by one (`kernel_decide`).
+the candidates left and right of the sure ones are decided one by one (`decide`).
 
 Importing this module loads numba (half a second), and the first use compiles (some seconds). The machine code is kept in
 `__pycache__` or, where that cannot be written, in the user's cache folder; where neither can be, each process compiles anew.

@@ -1,7 +1,7 @@
 """The matches of a slab with numpy alone.
 
 For each row of A, four binary searches in the middles of B give the candidates and, inside them, the sure matches
-(`kernel_reach`); only the candidates left and right of the sure ones are evaluated, in chunks of bounded size. The result is
+(`reach`); only the candidates left and right of the sure ones are evaluated, in chunks of bounded size. The result is
 a list of runs, stretches of the order of B that match a row of A as a whole, which pairs are made from.
 
 The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; closer to the threshold than GUARD, exact

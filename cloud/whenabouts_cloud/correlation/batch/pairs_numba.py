@@ -11,7 +11,7 @@ That decision is made without division on areas: with N(s) = s^2 - (s - w_a)+^2 
     P >= ct   is   N(s_1) + N(s_2) - 2 w_a w_b (1 + ct) >= 0,      2 s = D + T -+ |M|
 
 In floating point the left side is off by less than T^2 2^-48 (six squares and a product, each within T^2 2^-51). Closer to 0
-than T^2 BAND, which is always so for points, `kernel_decide` decides. Source: correlation mathematics, section 7.
+than T^2 BAND, which is always so for points, `decide` decides. Source: correlation mathematics, section 7.
 
 Cost: some 30 ns a row of A, half a nanosecond a pair; 16 bytes a row of A and some four a row of B.
 """

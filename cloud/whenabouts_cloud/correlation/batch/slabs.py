@@ -53,7 +53,7 @@ Dealt = tuple[Array, Array, Array]  # row numbers, `low` and `high` of `Side` fo
 
 
 class Engine(Protocol):
-    """What the cutter leaves to `kernel_numpy` or `kernel_numba`."""
+    """What the cutter leaves to `matches_numpy` or `matches_numba`."""
 
     def deal(self, t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
         """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
@@ -65,7 +65,7 @@ class Engine(Protocol):
 
 
 class Cutter:
-    """The slabs of two sides that span little enough for int64 (`kernel_input.spans_too_much`), neither of them empty.
+    """The slabs of two sides that span little enough for int64 (`input.spans_too_much`), neither of them empty.
 
     Rows are counted from `starts`.
     """

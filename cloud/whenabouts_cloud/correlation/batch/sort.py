@@ -1,4 +1,4 @@
-"""Brings rows into the order the kernels go through, compiled with numba: the same functions as in `kernel_numpy`.
+"""Brings rows into the order the kernels go through, compiled with numba: the same functions as in `matches_numpy`.
 
 Key, middle and row number are packed into one number each, numpy's vectorized sort orders those, and what the kernels need
 is unpacked again: each stamp is read twice and each result written once. Rows that are in order already are not sorted.

@@ -20,7 +20,7 @@ A reading longer than its stream's LENGTH is joined with what is kept and counte
 with the promised length may be missing from its pairs. Late readings (t_max < F) are counted as `late`, refused ones as
 `expired` too.
 
-What is told of a reading of a that is in no pair, or of its best pairs, and when: `telling`.
+What is told of a reading of a that is in no pair, or of its best pairs, and when: `outer_join`.
 
 All of this speaks of stamps as they are: offsets of streams have moved the condition instead (`pairs`).
 

@@ -2,8 +2,8 @@
 
 P(lo <= Y - X <= hi) depends on the doubled distance |M| of the middles from the condition's centre and on the two lengths,
 and falls with |M| for every d >= 0. So targets ordered by their middles are sure up to the least K(w1, w2) over the
-target's lengths and out of question beyond the greatest (`bounds`): symmetric, without the papers' assumption on d and pi,
-and with a third of the probes of the order by maxima at ct 0.8, none at 0.5, never more.
+target's lengths and out of question beyond the greatest (`target_bounds`): symmetric, without the papers' assumption on d
+and pi, and with a third of the probes of the order by maxima at ct 0.8, none at 0.5, never more.
 """
 
 from whenabouts_cloud.pattern.condition import Condition

@@ -2,9 +2,9 @@
 
 Plain functions, compiled by numba at first use (3 s, kept in numba's cache where that can be written). All arrays are
 int64. Bases are in the order of their maxima (or middles), targets too, `keys` being the targets' maxima (or doubled
-middles). Limits of `bounds` are taken by the class of the base's length, relative to `anchor`. A probability is evaluated in
-the branch form of the trapezoid, within 1e-15; closer to ct than GUARD the pair is put in `near` and decided by the caller
-in integers. Lengths and distances stay below 2^61 (`blocks` sees to it), so every sum fits.
+middles). Limits of `target_bounds` are taken by the class of the base's length, relative to `anchor`. A probability is
+evaluated in the branch form of the trapezoid, within 1e-15; closer to ct than GUARD the pair is put in `near` and decided
+by the caller in integers. Lengths and distances stay below 2^61 (`block_operator` sees to it), so every sum fits.
 """
 
 from functools import cache

@@ -2,11 +2,11 @@
 
 Every tuple that arrives is matched at once: targets with a maximum in [L_L, R_L] are results unseen, those in [L_H, L_L)
 and (R_L, R_H] are probed. Standard library only: sorted lists and `bisect`, integers, no float decides. A probe is decided
-by the classes of the two lengths (`bounds.grid`), one in a hundred by the exact test; each counts as an evaluation.
+by the classes of the two lengths (`target_bounds.grid`), one in a hundred by the exact test; each counts as an evaluation.
 
-Corrections: the limits of `bounds` (closed form, outward rounding, each stream's own pi and rho); where 2d is smaller than
-the lengths together, Corollary 1 fails and with it the sure range, so all candidates are probed; where L_L > R_L they are
-probed once, not once a side; tuples are dropped by the base stream's delay and its longest interval.
+Corrections: the limits of `target_bounds` (closed form, outward rounding, each stream's own pi and rho); where 2d is
+smaller than the lengths together, Corollary 1 fails and with it the sure range, so all candidates are probed; where L_L >
+R_L they are probed once, not once a side; tuples are dropped by the base stream's delay and its longest interval.
 
 Left of a sure range that is not empty only the left tail can fail, since the target lies below R_L for every length; right
 of it only the right one. So a probe there compares the distance without its sign; the whole range is probed by its size.

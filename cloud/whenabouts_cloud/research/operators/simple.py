@@ -2,7 +2,7 @@
 
 Every tuple that arrives is compared with every tuple of the other buffer by its probability. Buffers stay in the order of
 arrival; obsolete tuples leave when they have come to the front. Correction: obsolete means by the stream's own longest
-interval and the other's shortest, under any lo <= Y - X <= hi (`bounds`), not the one pi of the papers.
+interval and the other's shortest, under any lo <= Y - X <= hi (`target_bounds`), not the one pi of the papers.
 Cost: one evaluation for every tuple held, 0.3 us each.
 """
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Flash:
-    """The files of one folder, as `ring` wants them. The folder must exist."""
+    """The files of one folder, as `flash_log` wants them. The folder must exist."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

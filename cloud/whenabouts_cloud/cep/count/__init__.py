@@ -1,0 +1,1 @@
+"""Counts and aggregates of matches, without making a match."""

@@ -1,0 +1,125 @@
+"""The rows of a key's live starts: where they lie, and how they get room (`state` says what stands in them)."""
+
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.cep.count.measures import cell_of
+from whenabouts_cloud.cep.count.state import (  # fmt: skip
+    CALL,
+    CHUNK,
+    FIRST_ROOM,
+    FREE_SLOT,
+    GREATEST,
+    HEAD,
+    KEY,
+    KEYS,
+    KINDS,
+    LARGEST,
+    LAST,
+    LEAST,
+    LIVE,
+    ROOM,
+    ROWS,
+    SLOTS,
+    SUM,
+    TAIL,
+    State,
+    enter,
+)
+from whenabouts_cloud.cep.count.tables import Tables
+from whenabouts_cloud.cep.kernel.layout import NEVER
+from whenabouts_cloud.compiled import Array, bare
+
+
+@bare
+def width_of(tables: Tables) -> Any:
+    """Numbers of a row."""
+    return 1 + len(tables.place_term) + tables.limits[1]
+
+
+@bare
+def give_back(s: State, chunk: int, room: int, width: int) -> None:
+    """A chunk that is used again by the next that wants one of its size."""
+    size = 0
+    while (1 << size) < room:
+        size += 1
+    s.counts[chunk * width] = s.free[size]
+    s.free[size] = chunk
+
+
+@bare
+def new_slot(s: State, key: int) -> Any:
+    """A slot for a key that has none; there is room."""
+    meta, slots = s.meta, s.slots
+    slot = meta[FREE_SLOT]
+    if slot >= 0:
+        meta[FREE_SLOT] = slots[slot, LAST]
+    else:
+        slot = meta[SLOTS]
+        meta[SLOTS] += 1
+    slots[slot, KEY], slots[slot, LAST], slots[slot, CHUNK] = key, NEVER, -1
+    slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL], slots[slot, CALL] = 0, 0, 0, 0
+    for lead in range(s.back.shape[1]):
+        s.back[slot, lead] = NEVER
+    enter(s.table, key, slot)
+    meta[KEYS] += 1
+    return slot
+
+
+@bare
+def start(tables: Tables, s: State, slot: int, now: int) -> None:
+    """A row for a start, with nothing counted yet, behind the others of its key."""
+    slots, counts, measured, width = s.slots, s.counts, s.measured, width_of(tables)
+    places, measures = len(tables.place_term), len(tables.reads)
+    if slots[slot, CHUNK] < 0 or slots[slot, TAIL] == slots[slot, ROOM]:
+        _make_room(s, slot, width, measures * KINDS * places)
+    chunk, row, room = slots[slot, CHUNK], slots[slot, TAIL], slots[slot, ROOM]
+    begin = chunk * width
+    counts[begin + row] = now
+    for p in range(places):
+        counts[begin + (1 + p) * room + row] = 0
+    for lead in range(tables.limits[1]):
+        back = s.back[slot, lead]
+        counts[begin + (1 + places + lead) * room + row] = NEVER if back == NEVER else back + tables.limits[0] + 1
+    step = room * places
+    for m in range(measures):
+        for p in range(places):
+            cell = cell_of(chunk, room, places, measures, m, p, row)
+            measured[cell], measured[cell + SUM * step] = 0.0, 0.0
+            measured[cell + LEAST * step], measured[cell + GREATEST * step] = np.inf, -np.inf
+    slots[slot, TAIL] += 1
+    s.meta[LIVE] += 1
+
+
+@bare
+def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
+    """Moves the live rows of a key to the begin of its chunk, or of one twice as large if they fill more than half."""
+    slots, meta = s.slots, s.meta
+    old, old_room, head = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD]
+    live = slots[slot, TAIL] - head
+    chunk, room = old, old_room
+    if old < 0 or 2 * live > old_room:
+        room = FIRST_ROOM if old < 0 else 2 * old_room
+        size = 0
+        while (1 << size) < room:
+            size += 1
+        chunk = s.free[size]
+        if chunk >= 0:
+            s.free[size] = s.counts[chunk * width]
+        else:
+            chunk = meta[ROWS]
+            meta[ROWS] += room
+        meta[LARGEST] = max(meta[LARGEST], room)
+    _move(s.counts, old * width + head, old_room, chunk * width, room, width, live)
+    _move(s.measured, old * measured_width + head, old_room, chunk * measured_width, room, measured_width, live)
+    if old >= 0 and old != chunk:
+        give_back(s, old, old_room, width)
+    slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL] = chunk, room, 0, live
+
+
+@bare
+def _move(array: Array, a: int, a_room: int, b: int, b_room: int, columns: int, live: int) -> None:
+    for column in range(columns):
+        for i in range(live):
+            array[b + column * b_room + i] = array[a + column * a_room + i]

@@ -1,0 +1,188 @@
+"""What a counter keeps: events that the frontier has not passed, and for each key the live starts with their counts.
+
+A *start* is a time at which a match of the key may begin; it lives for the window. Of each start and place of a chain it is
+kept how many partial matches begin there and have come so far. The starts of a key are the rows of one chunk of `counts`:
+
+    chunk of `room` rows    time of the start | count at each place | time from which it may end, by variant that looks back
+
+each column of `room` numbers in one piece, so that a step of the count is a loop over neighbours. `measured` has, for each
+row of `counts`, in columns too, number of values, sum, least and greatest for each measure and place. Chunks have a power of
+two of rows and are used again by size. A queue of (time, key's slot) says when a start ends and when nothing of a key is
+left.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.layout import NEVER
+from whenabouts_cloud.compiled import Array, bare
+
+# Columns of `slots`.
+KEY, LAST, CHUNK, ROOM, HEAD, TAIL, CALL, OUT = range(8)
+# Places of `meta`.
+HELD, SLOTS, FREE_SLOT, ROWS, QUEUE_HEAD, QUEUE_SIZE, CALLS, TOLD, AT, LIVE, KEYS, LARGEST = range(12)
+# Of a measure.
+NUMBER, SUM, LEAST, GREATEST = range(4)
+KINDS = 4
+SIZES = 48  # of chunks, as powers of two
+FIRST_ROOM = 4  # rows of a key's first chunk
+
+
+class State(NamedTuple):
+    """All of it, as arrays. `held` is a heap of (t, key, mask) by time and key, with the events' values beside it."""
+
+    held: Array
+    held_values: Array
+    table: Array  # hash of a key -> slot, -1: none
+    slots: Array
+    back: Array  # by slot and variant that looks back: the latest event that it looks for
+    counts: Array
+    measured: Array
+    free: Array  # by size: first free chunk, -1: none; each names the next in its first number
+    queue: Array  # a ring
+    meta: Array
+
+
+class Told(NamedTuple):
+    """Rows of what has become sure: key and matches, and the measures."""
+
+    rows: Array
+    measured: Array
+
+
+def new_state(values: int, leads: int, row: int, measured: int) -> State:
+    """Nothing: events have so many values, rows so many numbers, and measures."""
+    return State(
+        np.empty((64, 3), np.int64), np.empty((64, values)), np.full(64, -1, np.int64), np.empty((16, 8), np.int64),
+        np.full((16, leads), NEVER, np.int64), np.empty(64 * row, np.int64), np.empty(64 * measured),
+        np.full(SIZES, -1, np.int64), np.empty((64, 2), np.int64), _meta(),
+    )  # fmt: skip
+
+
+def _meta() -> Array:
+    meta = np.zeros(12, np.int64)
+    meta[FREE_SLOT], meta[LARGEST] = -1, FIRST_ROOM
+    return meta
+
+
+def larger(array: Array) -> Array:
+    """Twice the room, the same begin."""
+    found = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    found[: len(array)] = array
+    return found
+
+
+def more_held(state: State) -> State:
+    """Room for more events."""
+    return state._replace(held=larger(state.held), held_values=larger(state.held_values))
+
+
+def more_slots(state: State) -> State:
+    """Room for more keys."""
+    grown = state._replace(
+        slots=larger(state.slots), back=larger(state.back), table=np.full(2 * len(state.table), -1, np.int64)
+    )
+    for place in np.flatnonzero(state.table >= 0):
+        slot = state.table[place]
+        enter(grown.table, int(state.slots[slot, KEY]), int(slot))
+    return grown
+
+
+def more_rows(state: State) -> State:
+    """Room for more starts."""
+    return state._replace(counts=larger(state.counts), measured=larger(state.measured))
+
+
+def more_queue(state: State) -> State:
+    """A longer ring, laid out from its begin."""
+    head, length = int(state.meta[QUEUE_HEAD]), len(state.queue)
+    queue = larger(np.roll(state.queue, -head, axis=0))
+    assert len(queue) == 2 * length
+    state.meta[QUEUE_HEAD] = 0
+    return state._replace(queue=queue)
+
+
+@bare
+def find(table: Array, slots: Array, key: int) -> Any:
+    """The slot of a key, -1 if it has none."""
+    last = len(table) - 1
+    at = home(key, len(table))
+    while table[at] >= 0:
+        if slots[table[at], KEY] == key:
+            return table[at]
+        at = (at + 1) & last
+    return -1
+
+
+@bare
+def enter(table: Array, key: int, slot: int) -> None:
+    """A slot for a key that has none."""
+    last = len(table) - 1
+    at = home(key, len(table))
+    while table[at] >= 0:
+        at = (at + 1) & last
+    table[at] = slot
+
+
+@bare
+def leave(table: Array, slots: Array, key: int) -> None:
+    """Takes a key out and moves up those behind it that would not be found any more (Knuth, vol. 3, 6.4, algorithm R)."""
+    last = len(table) - 1
+    hole = home(key, len(table))
+    while slots[table[hole], KEY] != key:
+        hole = (hole + 1) & last
+    at = hole
+    while True:
+        at = (at + 1) & last
+        if table[at] < 0:
+            break
+        wanted = home(slots[table[at], KEY], len(table))
+        if ((at - wanted) & last) >= ((at - hole) & last):
+            table[hole] = table[at]
+            hole = at
+    table[hole] = -1
+
+
+@bare
+def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int, values: Array, row: int) -> None:
+    """An event, with a row of `values`, into the heap of `size`, which has room."""
+    at = size
+    while at > 0:
+        up = (at - 1) >> 1
+        if held[up, 0] < t or (held[up, 0] == t and held[up, 1] <= key):
+            break
+        _copy(held, held_values, up, at)
+        at = up
+    held[at, 0], held[at, 1], held[at, 2] = t, key, mask
+    for column in range(values.shape[1]):
+        held_values[at, column] = values[row, column]
+
+
+@bare
+def pop(held: Array, held_values: Array, size: int) -> None:
+    """Takes the first event out of the heap of `size`; its place size - 1 is free then."""
+    last = size - 1
+    t, key = held[last, 0], held[last, 1]
+    at = 0
+    while True:
+        down = 2 * at + 1
+        if down >= last:
+            break
+        if down + 1 < last:
+            a, b = held[down, 0], held[down + 1, 0]
+            if b < a or (b == a and held[down + 1, 1] < held[down, 1]):
+                down += 1
+        if t < held[down, 0] or (t == held[down, 0] and key <= held[down, 1]):
+            break
+        _copy(held, held_values, down, at)
+        at = down
+    _copy(held, held_values, last, at)
+
+
+@bare
+def _copy(held: Array, held_values: Array, a: int, b: int) -> None:
+    held[b, 0], held[b, 1], held[b, 2] = held[a, 0], held[a, 1], held[a, 2]
+    for column in range(held_values.shape[1]):
+        held_values[b, column] = held_values[a, column]

@@ -1,0 +1,232 @@
+"""What of a plan can be counted without its matches being listed, as the tables of `sweep`.
+
+Each variant must be a chain whose conditions are on one event each: then what a partial match may become depends on its
+first event's time and on how far it has come, on nothing else it holds, and equal ones are one number. Everything else is
+refused with its reason. What one place of a chain or one negation asks of an event is a *term*: types and a condition; equal
+terms are one, and an event is known by the bits of the terms that it satisfies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.kernel.conditions import Resolved
+from whenabouts_cloud.cep.kernel.layout import TIME_LIMIT
+from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.expressions import both
+from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Step, Variant
+
+Function = Literal["sum", "min", "max", "avg"]
+Aggregate = tuple[Function, str]  # of a column of an element: ("sum", "d.value")
+
+TERMS = 62  # bits of a mask
+MEASURES = 16  # columns of elements that are aggregated at most
+FUNCTIONS = ("sum", "min", "max", "avg")
+STAMPS = ("t_min", "t_max")
+
+
+class NotCountableError(ValueError):
+    """The matches of this plan cannot be counted without listing them; the text says why."""
+
+
+class Tables(NamedTuple):
+    """Variants one behind the other; `x_start[v] : x_start[v + 1]` are the rows of table x that belong to variant v."""
+
+    place_start: Array
+    place_term: Array
+    terms: Array  # by variant: bits of all terms it looks at
+    lead: Array  # by variant: which of those that look back before their first event it is, -1: none
+    trails: Array  # by variant: whether a negation reaches beyond its last event
+    negation_start: Array
+    negation_term: Array
+    negation_left: Array  # the place in the variant behind which the gap begins, -1: before all
+    negation_right: Array  # the place before which it ends, the number of places: beyond all
+    reads: Array  # (measures, places): column of an event's values that is read there, -1: none
+    first_read: Array  # (measures, variants): the first such place in the variant, the number of places: none
+    limits: (
+        Array  # window (border included), variants that lead, bits that start a match, bits that are looked back for
+    )
+
+
+@dataclass(frozen=True)
+class Countable:
+    """The tables, and what Python needs to make masks of events and aggregates of measures."""
+
+    tables: Tables
+    type_mask: Array  # by type code: terms without a condition
+    conditions: tuple[tuple[int, tuple[int, ...], Resolved], ...]  # bit of the term, types, condition
+    columns: tuple[str, ...]  # that feed must be given
+    values: tuple[str, ...]  # columns that are kept with the events, of those or of STAMPS
+    aggregates: tuple[tuple[Function, int], ...]  # function and measure
+    names: tuple[str, ...]  # of the aggregates, as they were asked for: sum(d.value)
+    per_key: bool
+
+
+def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: dict[str, list[int]]) -> Countable:
+    """The tables of a plan over `types` type codes; `places` are those of a match that a name stands for.
+
+    Raises:
+        NotCountableError: the matches of the plan cannot be counted so.
+        ValueError: an aggregate that is none, or of an element that is none.
+    """
+    if plan.mode != "certain":
+        raise NotCountableError(
+            f"found {plan.mode.upper()}, expected CERTAIN: only points in time can be counted; use the engine"
+        )
+    if plan.skip != "none":
+        raise NotCountableError(
+            "found an after-match SKIP, expected none: what it keeps depends on single matches; use the engine"
+        )
+    terms = _Terms(plan, types)
+    rows = [_chain(plan, variant, terms) for variant in plan.variants]
+    measures, functions = _measures(aggregates, places)
+    values = tuple(dict.fromkeys(column for _, column in measures))
+    asked = [name for name in (*plan.attributes, *values) if name not in STAMPS]
+    return Countable(
+        _tables(plan, rows, [(placed, values.index(column)) for placed, column in measures]),
+        terms.type_mask(),
+        terms.conditions(),
+        tuple(dict.fromkeys(asked)),
+        values,
+        tuple(functions),
+        tuple(f"{function}({of})" for function, of in aggregates),
+        plan.per_key,
+    )
+
+
+def places_of(names: Sequence[str]) -> dict[str, list[int]]:
+    """The places that a name stands for, of `Pattern.names`: a repeated one for all its repetitions."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places[name] = [place]
+        if name.endswith("]"):
+            places.setdefault(name.rpartition("[")[0], []).append(place)
+    return places
+
+
+class _Chain(NamedTuple):
+    columns: tuple[int, ...]
+    terms: list[int]
+    negations: list[tuple[int, int, int]]  # term, left, right
+
+
+class _Terms:
+    """Terms by what they ask for, in the order in which they are met."""
+
+    def __init__(self, plan: Plan, types: int) -> None:
+        self._plan, self._types = plan, types
+        self._found: dict[tuple[frozenset[int], Resolved], int] = {}
+
+    def of(self, event_class: int, more: list[Program]) -> int:
+        """The bit number of a class with more conditions, all of whose steps name one event."""
+        wanted = self._plan.classes[event_class]
+        beyond = [code for code in wanted.types if not 0 <= code < self._types]
+        if beyond:
+            raise ValueError(f"type code of a class: found {beyond[0]}, expected 0 .. {self._types - 1}")
+        steps = both([program for program in (wanted.condition, *more) if program])
+        term = self._found.setdefault((wanted.types, tuple(map(self._resolved, steps))), len(self._found))
+        if term >= TERMS:
+            raise NotCountableError(f"found more than {TERMS} different elements, expected no more; use the engine")
+        return term
+
+    def _resolved(self, step: Step) -> tuple[str, int, Any, float]:
+        return step.op, 0, self._plan.attributes[step.column] if step.op == "attribute" else None, step.value
+
+    def type_mask(self) -> Array:
+        mask = np.zeros(self._types, np.int64)
+        for (codes, steps), term in self._found.items():
+            if not steps:
+                mask[sorted(codes)] |= 1 << term
+        return mask
+
+    def conditions(self) -> tuple[tuple[int, tuple[int, ...], Resolved], ...]:
+        return tuple((t, tuple(sorted(codes)), steps) for (codes, steps), t in self._found.items() if steps)
+
+
+def _chain(plan: Plan, variant: Variant, terms: _Terms) -> _Chain:
+    if not variant.is_chain:
+        raise NotCountableError(
+            "found AND, expected elements one after the other: parts in any order are not counted; use the engine"
+        )
+    own: list[list[Program]] = [[] for _ in variant.classes]
+    for condition in variant.conditions:
+        named = {step.element for step in condition if step.op == "attribute"} or {0}
+        if len(named) > 1:
+            raise NotCountableError(
+                f"found a condition across {len(named)} events, expected each on one event alone; use the engine"
+            )
+        own[named.pop()].append(condition)
+    places = [terms.of(c, more) for c, more in zip(variant.classes, own, strict=True)]
+    gaps = [_gap(negation, len(places), terms) for negation in variant.negations]
+    return _Chain(variant.columns, places, [(term, left, right) for term, left, right in gaps if left < right])
+
+
+def _gap(negation: Negation, places: int, terms: _Terms) -> tuple[int, int, int]:
+    """Term and borders: behind the latest of the left ones, before the earliest of the right ones."""
+    if any(step.op == "attribute" and step.element != NEGATED for step in negation.condition):
+        raise NotCountableError(
+            "found a condition between a negated event and another one, expected each on one event alone; use the engine"
+        )
+    right = (negation.right & -negation.right).bit_length() - 1 if negation.right else places
+    return terms.of(negation.event_class, [negation.condition]), negation.left.bit_length() - 1, right
+
+
+def _measures(
+    aggregates: Sequence[Aggregate], places: dict[str, list[int]]
+) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[Function, int]]]:
+    """What is measured, (places of a match, column), and of which each aggregate is made."""
+    measures: dict[tuple[tuple[int, ...], str], int] = {}
+    functions = []
+    for function, of in aggregates:
+        name, dot, column = of.partition(".")
+        if function not in FUNCTIONS:
+            raise ValueError(f"aggregate: found {function!r}, expected one of {', '.join(FUNCTIONS)}")
+        if name not in places or not dot or not column:
+            raise ValueError(f"aggregate: found {of!r}, expected ELEMENT.COLUMN with one of {', '.join(places)}")
+        functions.append((function, measures.setdefault((tuple(places[name]), column), len(measures))))
+    if len(measures) > MEASURES:
+        raise ValueError(f"aggregates: found {len(measures)} columns of elements, expected at most {MEASURES}")
+    return list(measures), functions
+
+
+def _tables(plan: Plan, chains: list[_Chain], measures: list[tuple[tuple[int, ...], int]]) -> Tables:
+    place_start = np.cumsum([0, *(len(c.terms) for c in chains)])
+    reads = np.full((len(measures), place_start[-1]), -1, np.int64)
+    first_read = np.array([[len(c.terms) for c in chains] for _ in measures], np.int64).reshape(-1, len(chains))
+    for m, (wanted, column) in enumerate(measures):
+        for v, chain in enumerate(chains):
+            read = [p for p, place in enumerate(chain.columns) if place in wanted]
+            reads[m, [place_start[v] + p for p in read]] = column
+            first_read[m, v] = min(read, default=len(chain.terms))
+    lead = np.full(len(chains), -1, np.int64)
+    looking = [v for v, c in enumerate(chains) if any(left < 0 for _, left, _ in c.negations)]
+    lead[looking] = np.arange(len(looking))
+    negations = [gap for c in chains for gap in c.negations]
+    term, left, right = np.array(negations, np.int64).reshape(-1, 3).T
+    bits = [[*c.terms, *(term for term, _, _ in c.negations)] for c in chains]
+    starting = _bits([c.terms[0] for c in chains])
+    back = _bits([term for term, left, _ in negations if left < 0])
+    window = min(plan.window, TIME_LIMIT) - plan.strict_window
+    return Tables(
+        place_start,
+        np.array([term for c in chains for term in c.terms], np.int64),
+        np.array([_bits(found) for found in bits], np.int64),
+        lead,
+        np.array([any(right == len(c.terms) for _, _, right in c.negations) for c in chains], np.bool_),
+        np.cumsum([0, *(len(c.negations) for c in chains)]),
+        np.ascontiguousarray(term),
+        np.ascontiguousarray(left),
+        np.ascontiguousarray(right),
+        reads,
+        first_read,
+        np.array([window, len(looking), starting, back], np.int64),
+    )
+
+
+def _bits(terms: list[int]) -> int:
+    found = 0
+    for term in terms:
+        found |= 1 << term
+    return found

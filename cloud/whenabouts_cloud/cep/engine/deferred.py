@@ -1,0 +1,189 @@
+"""What the machine code leaves to be decided outside: uncertain order, and the after-match skip.
+
+A candidate is a match but for that. Uncertain ones (POSSIBLE, OVER, CAUSAL) are asked of `refine.refine`, many at once,
+with the negated events that may lie in their gaps. On arrival a candidate is asked again whenever such an event comes; it
+can only become less likely, so what was told is taken back at most once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.engine.skip import Skipper
+from whenabouts_cloud.cep.kernel.emit import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
+from whenabouts_cloud.cep.kernel.layout import CANDIDATE
+from whenabouts_cloud.cep.kernel.program import Compiled
+from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.cep.uncertain.refine import refine
+from whenabouts_cloud.compiled import Array
+
+MOMENT, VARIANT, SERIAL, KIND, NEGATED, KEY = 0, 1, 2, 3, 4, 5  # columns of a candidate
+
+
+class Rows(NamedTuple):
+    """Matches: indices, the moment of each, its pattern; and its probability."""
+
+    ids: Array
+    moment: Array
+    pattern: Array
+    probability: Array
+
+
+class Decided(NamedTuple):
+    """What has become of the candidates of a call."""
+
+    told: Rows
+    retracted: Rows
+    added: Rows
+    removed: Rows
+
+
+class Offered:
+    """Decides candidates; remembers which of those that are told may still be taken back, and what a skip holds back."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.live: set[int] = set()  # serials
+        self.skippers: dict[int, Skipper] = {}
+        self.follow(compiled)
+
+    def follow(self, compiled: Compiled) -> None:
+        """Decides for these patterns from now on; those that stay go on."""
+        self.compiled = compiled
+        self.skippers = {
+            n: self.skippers.get(n) or Skipper(plan, compiled.longest)
+            for n, plan in compiled.plans.items()
+            if plan.skip != "none"
+        }
+
+    def decide(
+        self, candidates: Array, negated: Array, stamps: dict[int, tuple[int, int]], clocks: Clocks | None, base: int
+    ) -> Decided:
+        """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
+        end = np.append(candidates[1:, NEGATED], len(negated))
+        found: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
+        for variant in np.unique(candidates[:, VARIANT]).tolist():
+            at = np.flatnonzero(candidates[:, VARIANT] == variant)
+            mine = candidates[at]
+            kind = mine[:, KIND]
+            events = _gather(negated, mine[:, NEGATED], end[at])
+            keep, probability = self._ask(variant, mine, events, clocks, base, kind == FIRST)
+            if (kind == LATE_REMOVED).any():
+                late = np.flatnonzero((kind == LATE_REMOVED) & keep)
+                events = _gather(negated, mine[late, NEGATED], end[at[late]])
+                events = _with_late(events, mine[late], stamps)
+                still, _ = self._ask(variant, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
+                keep[late[still]] = False
+            rows = self._rows(variant, mine, probability)
+            for which in (LATE_ADDED, LATE_REMOVED):
+                found[which].append(_pick(rows, keep & (kind == which)))
+            told, back = self._course(mine, keep)
+            number, _ = self.compiled.variants[variant]
+            if number in self.skippers:
+                self._hold_back(number, variant, mine[told], _pick(rows, told))
+            else:
+                found[FIRST].append(_pick(rows, told))
+            found[AGAIN].append(_pick(rows, back))
+        return Decided(*(self._joined(found[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
+
+    def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
+        """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
+        found = []
+        for number, skipper in self.skippers.items():
+            reached, rows, probability = skipper.decided(frontier)
+            place = np.searchsorted(frontiers, reached)
+            ids = np.full((len(rows), self.compiled.width), -1, np.int64)
+            ids[:, : rows.shape[1]] = rows
+            moments = np.where(place < len(frontiers), fed + place, -1)
+            found.append(Rows(ids, moments, np.full(len(rows), number, np.int64), probability))
+        return self._joined(found)
+
+    def keep_live(self, waiting: Array) -> None:
+        """Forgets what can no longer be taken back: all but these serials."""
+        self.live &= set(waiting.tolist())
+
+    def _ask(
+        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int, exact: Array
+    ) -> tuple[Array, Array]:
+        """Which are matches, and with what probability: exact where asked for, nan where the mode has none."""
+        number, place = self.compiled.variants[variant]
+        plan = self.compiled.plans[number]
+        if plan.mode == "certain" or not len(rows):
+            return np.ones(len(rows), np.bool_), np.ones(len(rows))
+        one = plan.variants[place]
+        t, t_max, ids = _stamps(rows, len(one.classes))
+        lists, owner = negated
+        gaps = []
+        for n in range(len(one.negations)):
+            of = lists[:, 0] == n
+            offsets = np.zeros(len(rows) + 1, np.int64)
+            np.cumsum(np.bincount(owner[of], minlength=len(rows)), out=offsets[1:])
+            gaps.append((offsets, *(np.ascontiguousarray(lists[of, c]) for c in (1, 2)), lists[of, 3] - base))
+        keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks, exact=exact)
+        return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
+
+    def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
+        """Which of the candidates are told, and which taken back."""
+        told, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+        told[:] = keep & (rows[:, KIND] == FIRST)
+        self.live.update(rows[told & (rows[:, SERIAL] != 0), SERIAL].tolist())
+        for n in np.flatnonzero((rows[:, KIND] == AGAIN) & ~keep).tolist():
+            serial = int(rows[n, SERIAL])
+            if serial in self.live:
+                self.live.remove(serial)
+                back[n] = True
+        return told, back
+
+    def _rows(self, variant: int, rows: Array, probability: Array) -> Rows:
+        number, place = self.compiled.variants[variant]
+        one = self.compiled.plans[number].variants[place]
+        ids = np.full((len(rows), self.compiled.width), -1, np.int64)
+        ids[:, list(one.columns)] = _stamps(rows, len(one.classes))[2]
+        return Rows(ids, rows[:, MOMENT], np.full(len(rows), number, np.int64), probability)
+
+    def _hold_back(self, number: int, variant: int, rows: Array, told: Rows) -> None:
+        """Hands matches to the skip."""
+        plan = self.compiled.plans[number]
+        one = plan.variants[self.compiled.variants[variant][1]]
+        places = np.argsort(one.columns)
+        t, t_max, index = (x[:, places] for x in _stamps(rows, len(one.classes)))
+        self.skippers[number].add(rows[:, KEY], t, t_max, index, told.ids[:, : plan.width], told.probability)
+
+    def _joined(self, parts: list[Rows]) -> Rows:
+        if parts:
+            return Rows(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        none = np.empty(0, np.int64)
+        return Rows(np.empty((0, self.compiled.width), np.int64), none, none, np.empty(0))
+
+
+def _stamps(rows: Array, count: int) -> tuple[Array, Array, Array]:
+    """t, t_max and index of the positives of candidates, (m, n) each."""
+    found = rows[:, CANDIDATE : CANDIDATE + 3 * count]
+    t, t_max, index = (np.ascontiguousarray(found[:, n::3]) for n in range(3))
+    return t, t_max, index
+
+
+def _gather(negated: Array, first: Array, last: Array) -> tuple[Array, Array]:
+    """The negated events of some candidates, and whose they are by place among these."""
+    count = last - first
+    owner = np.repeat(np.arange(len(first)), count)
+    at = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count) + first[owner]
+    return negated[at], owner
+
+
+def _with_late(events: tuple[Array, Array], rows: Array, stamps: dict[int, tuple[int, int]]) -> tuple[Array, Array]:
+    """The same with the late event of each candidate added, for the negations in its serial."""
+    lists, owner = events
+    more = [
+        (n, *stamps[int(row[MOMENT])], int(row[MOMENT]), place)
+        for place, row in enumerate(rows)
+        for n in range(62)
+        if int(row[SERIAL]) >> n & 1
+    ]
+    added = np.array(more, np.int64).reshape(-1, 5)
+    owner = np.concatenate([owner, added[:, 4]])
+    order = np.argsort(owner, kind="stable")
+    return np.concatenate([lists, added[:, :4]])[order], owner[order]
+
+
+def _pick(rows: Rows, mask: Array) -> Rows:
+    return Rows(*(column[mask] for column in rows))

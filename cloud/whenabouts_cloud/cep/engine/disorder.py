@@ -1,0 +1,111 @@
+"""What the events so far promise: the frontier f, before which everything has come, after each event of a block.
+
+K-bound: f = M - K for the largest time M of all events. Per source: f is the least of what each source has reached by an
+event or a heartbeat; a source that was named and has said nothing holds f back, one that was not named counts from its first
+word on. f never falls. Cost: a pass over the block; per source a look at all sources when the slowest moves.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from whenabouts_cloud.cep.engine.validate import moment, whole
+from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.research.baselines.stacks import HIGHEST, LOWEST
+
+Order = Literal["kbound", "source"]
+
+
+class Promise:
+    """The frontier and what it rests on; `arrays` is all of it."""
+
+    def __init__(self, order: Order, k: int | None, sources: list[int] | None) -> None:
+        """
+        Raises:
+            ValueError: an order of another name, or a K-bound without a K >= 0.
+        """
+        if order not in ("kbound", "source"):
+            raise ValueError(f"order: found {order!r}, expected 'kbound' or 'source'")
+        if order == "kbound" and (k is None or k < 0):
+            raise ValueError(f"k: found {k}, expected the largest delay >= 0, which order 'kbound' rests on")
+        self.k = -1 if order == "source" or k is None else k
+        self.frontier = LOWEST
+        self._sources = np.unique(np.array(sources if sources is not None else [], np.int64))
+        self._reached = np.full(len(self._sources), LOWEST, np.int64)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The state."""
+        head = np.array([self.k, self.frontier], np.int64)
+        return {"promise": head, "sources": self._sources, "reached": self._reached}
+
+    @classmethod
+    def of(cls, arrays: dict[str, Array]) -> "Promise":
+        """From the state."""
+        k, frontier = map(int, arrays["promise"])
+        found = cls("source" if k < 0 else "kbound", k, arrays["sources"].tolist())
+        found.frontier, found._reached = frontier, arrays["reached"].copy()
+        return found
+
+    def after(self, t: Array, source: Array | None) -> Array:
+        """The frontier after each of these events, from the one before on.
+
+        Raises:
+            ValueError: order "source" and no sources.
+        """
+        if not len(t):
+            return np.empty(0, np.int64)
+        if self.k >= 0:
+            frontier: Array = np.maximum(np.maximum.accumulate(t) - self.k, self.frontier)
+        elif source is None:
+            raise ValueError(
+                "source: found none, expected one for each event, since the order of each is what is promised"
+            )
+        else:
+            self._meet(np.unique(source))
+            frontier = np.empty(len(t), np.int64)
+            _least(t, np.searchsorted(self._sources, source), self._reached, self.frontier, frontier)
+        self.frontier = int(frontier[-1])
+        return frontier
+
+    def advance(self, frontier: Any) -> int:
+        """The frontier after a promise for all (int) or by source ({source: int}).
+
+        Raises:
+            ValueError: a number is none.
+        """
+        if isinstance(frontier, Mapping):
+            by_source = {whole("source", code): moment("frontier", value) for code, value in frontier.items()}
+            codes = np.array(sorted(by_source), np.int64)
+            self._meet(codes)
+            for place, code in zip(np.searchsorted(self._sources, codes), codes, strict=True):
+                before, told = self._reached[place], min(by_source[int(code)], HIGHEST - 1)
+                self._reached[place] = told if before == HIGHEST else max(before, told)
+            if self.k < 0 and np.any(self._reached < HIGHEST):
+                self.frontier = max(self.frontier, int(self._reached.min()))
+        else:
+            self.frontier = max(self.frontier, moment("frontier", frontier))
+        return self.frontier
+
+    def _meet(self, codes: Array) -> None:
+        """Places for sources that were not known, which count from their first word on."""
+        new = np.setdiff1d(codes, self._sources)
+        if len(new):
+            at = np.searchsorted(self._sources, new)
+            self._sources = np.insert(self._sources, at, new)
+            self._reached = np.insert(self._reached, at, HIGHEST)
+
+
+@compiled
+def _least(t: Array, place: Array, reached: Array, before: int, frontier: Array) -> None:
+    least = before
+    low = reached.min()
+    for n in range(len(t)):
+        s = place[n]
+        old = reached[s]
+        reached[s] = t[n] if old == HIGHEST else max(old, t[n])
+        if old == low or reached[s] < low:
+            low = reached.min()
+        least = max(least, low)
+        frontier[n] = least

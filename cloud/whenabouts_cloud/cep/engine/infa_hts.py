@@ -1,0 +1,405 @@
+"""The engine: events in as columns, in any order that the promise about disorder admits, matches out as indices.
+
+A pattern is compiled to tables (`program`), events are stored by key and class (`hts`), an arriving event starts a search
+only where it completes something (`infa`, `search`), and a match is told at the first moment at which nothing that may still
+come can undo it (`finality`); or at once, and taken back when it must be. The loop over the events is machine code:
+`kernel`.
+
+Promises: `kbound`, after an event with t_max = M none with t_max < M - k comes; `source`, each source's t_max does not fall
+below what it has reached, by event or heartbeat. Events that break the promise, or begin before the frontier by more than
+the longest stamp, are not taken in but reported, with the matches that they would have added or removed among what is held.
+
+Patterns can be added and removed between events. What an engine tells of a pattern is what an engine for it alone would tell
+that was started at that moment, with the frontier and the longest stamp of this one.
+
+Cost: about 0.1 us an event and core with a match to every second event; 20 to 40 bytes a stored event.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from whenabouts_cloud.cep.engine import store
+from whenabouts_cloud.cep.engine.active_patterns import Running
+from whenabouts_cloud.cep.engine.deferred import Offered
+from whenabouts_cloud.cep.engine.held_clocks import HeldClocks
+from whenabouts_cloud.cep.engine.output import Out
+from whenabouts_cloud.cep.engine.resize_for_patterns import changed
+from whenabouts_cloud.cep.engine.validate import codes, column, moment, times, whole
+from whenabouts_cloud.cep.kernel import layout as at
+from whenabouts_cloud.cep.kernel.block import advance, feed_block
+from whenabouts_cloud.cep.kernel.conditions import of_columns
+from whenabouts_cloud.cep.kernel.finality import raise_source
+from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, Block, Results
+from whenabouts_cloud.cep.kernel.program import V_OFFERED, compile_plans, hold_of
+from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
+
+Index = np.typing.NDArray[np.int64]
+Emit = Literal["sure", "arrival"]
+Order = Literal["kbound", "source"]
+
+# Limits are looked at when room runs out. feed then finishes the event it is at and stops with LimitError.
+STORED_EVENTS = 1 << 28  # entries of chains at most: 8 GB
+WAITING_MATCHES = 1 << 24  # complete matches that wait to be sealed at most: 4 GB
+BLOCK_MATCHES = 1 << 26  # matches that one feed tells at most: 4 GB
+SOURCES = 1 << 16  # sources at most
+LIVE = 1 << 10  # told matches that may be taken back, before those that no longer can are forgotten
+
+
+class LimitError(RuntimeError):
+    """A limit is reached: `out` is what the first `taken` events of the block told; they are taken in, the rest is not."""
+
+    def __init__(self, what: str, taken: int, out: Out) -> None:
+        super().__init__(
+            f"{what}; {taken} events of the block are taken in: advance the frontier or narrow the window, feed the rest"
+        )
+        self.taken, self.out = taken, out
+
+
+class Engine:
+    """Patterns over one stream of events; see the head of the module. Not for use by several threads at once."""
+
+    def __init__(
+        self, running: Running, type_names: Sequence[str], emit: Emit, order: Order, k: int,
+        sources: Sequence[int] | None, longest: int | None,
+    ) -> None:  # fmt: skip
+        if order not in ("kbound", "source"):
+            raise ValueError(f"order: found {order!r}, expected kbound or source")
+        self.type_names, self.emit, self.order, self.k = tuple(type_names), emit, order, k
+        for plan in running.plans.values():
+            self._check(plan)
+        self.running, self._fits = running, True
+        self.compiled = c = compile_plans(running.plans, len(self.type_names), longest, running.since)
+        self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
+        self.scratch = store.new_scratch(len(c.attributes), c.width)
+        self.codes: dict[int, int] = {}  # leaf of each source
+        self.offered = Offered(c)
+        self.offers = bool(c.program.variant[:, V_OFFERED].any())
+        self.clocks = HeldClocks(running.causal)
+        for source in sources or ():
+            self._leaf(source, NEVER)
+
+    @property
+    def plans(self) -> dict[int, Plan]:
+        """The plans that run, by the numbers of `Out.pattern`."""
+        return dict(self.running.plans)
+
+    @property
+    def fed(self) -> int:
+        """How many events were fed so far: the index of the next one."""
+        return int(self.state.meta[at.FED])
+
+    @property
+    def frontier(self) -> int | None:
+        """The time before which everything has arrived, None before anything is promised."""
+        found = int(self.state.meta[at.FRONTIER])
+        return None if found == NEVER else found
+
+    @property
+    def full(self) -> str:
+        """Which limit of what is held is reached, "" for none: then room for more comes only with the frontier."""
+        stored, waiting = int(self.state.meta[at.STORED]), int(self.state.meta[at.PENDING])
+        if stored >= STORED_EVENTS:
+            return f"stored events: found {stored}, expected at most {STORED_EVENTS}"
+        if waiting >= WAITING_MATCHES:
+            return f"waiting matches: found {waiting}, expected at most {WAITING_MATCHES}"
+        return ""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What is held, and how many events were late."""
+        self._fit()
+        return (
+            store.counters(self.state)
+            | {"patterns": len(self.running.plans)}
+            | {"late_events": int(self.state.meta[at.LATE_TOTAL]), "fed_events": self.fed}
+        )
+
+    def add(self, pattern: Compilable | Plan) -> int:
+        """Runs one more pattern, which sees the events that are fed from now on; its number, that no other ever had.
+
+        Rows of matches are as wide as the widest pattern that runs. Until all events that are held now are past, the pattern
+        shares no chains with those before it.
+
+        Raises:
+            ValueError: the pattern cannot run here, for what it asks or because it expects longer stamps than the engine was
+                made for; nothing is changed.
+        """
+        plan = plan_of(pattern, self.type_names)
+        self._check(plan)
+        compile_plans([plan], len(self.type_names))
+        if plan.longest > self.compiled.longest:
+            raise ValueError(
+                f"longest stamp: found {plan.longest} ticks, expected at most {self.compiled.longest}, for which the engine "
+                "was made: what is late and what is sealed goes by that; make it with `longest`"
+            )
+        nodes = self.state.nodes[: int(self.state.meta[at.NODE_TOP])]
+        latest = int(nodes[nodes[:, at.COUNT] > 0, at.MAXIMUM].max(initial=NEVER))
+        self._fits = False
+        return self.running.add(plan, self.fed, latest)
+
+    def remove(self, number: int) -> None:
+        """Runs a pattern no longer: it tells nothing more, what waits of it is dropped, what only it needs is freed.
+
+        Raises:
+            ValueError: there is no pattern of this number.
+        """
+        self.running.remove(number)
+        self._fits = False
+
+    def feed(
+        self, type_code: Any, key: Any, t: Any, source: Any = None, t_max: Any = None,
+        attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
+    ) -> Out:  # fmt: skip
+        """Takes events in the order of their arrival.
+
+        Columns of equal length: type codes, keys, t (and t_max) in ticks, sources for order `source`, attributes by name,
+        and vector clocks for mode causal.
+
+        Raises:
+            ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
+            LimitError: a limit is reached; what came before is taken in.
+        """
+        self._fit()
+        block = self._block(type_code, key, t, source, t_max, attributes)
+        self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past(self.compiled.hold))
+        return self._run(block, lambda out: feed_block(
+            self.compiled.program, self.state, block, out, self.scratch, self.emit == "arrival", self.order == "source",
+            self.k, self.compiled.hold, self.compiled.longest,
+        ))  # fmt: skip
+
+    def advance(self, frontier: int | Mapping[int, int]) -> Out:
+        """Tells what is sure once all with t_max below the frontier has come, of everyone or by source. It never falls.
+
+        Raises:
+            ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
+        """
+        self._fit()
+        meta = self.state.meta
+        if isinstance(frontier, Mapping):
+            if self.order != "source":
+                raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
+            by_source = {whole("source", source): moment("frontier", at) for source, at in frontier.items()}
+            for source, promised in by_source.items():
+                self._leaf(source, FOREVER)
+                reached = raise_source(self.state.tree, self.codes[source], min(promised, FOREVER - 1))
+                meta = self.state.meta
+            if by_source:
+                meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), reached)
+        else:
+            meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), moment("frontier", frontier))
+        return self._run(None, lambda out: advance(
+            self.compiled.program, self.state, out, self.scratch, self.emit == "arrival", self.compiled.hold,
+            self.compiled.longest,
+        ))  # fmt: skip
+
+    def finish(self) -> Out:
+        """Tells what is left: no event comes any more."""
+        return self.advance(FOREVER)
+
+    def snapshot(self) -> bytes:
+        """Everything the engine knows, as bytes that `engine.restore` takes."""
+        from whenabouts_cloud.cep.engine.snapshot import dump  # which makes engines
+
+        self._fit()
+        return dump(self)
+
+    def _check(self, plan: Plan) -> None:
+        if self.emit == "arrival" and plan.skip != "none":
+            raise ValueError(
+                "emit: found arrival with an after-match skip, expected sure: what is skipped is known only then"
+            )
+
+    def _fit(self) -> None:
+        """Tables and arrays for the patterns that run now, if others ran before; and for chains that have become equal."""
+        hold = hold_of(self.running.plans.values())
+        settled = self.running.settle(self._past(hold)) if self.running.held else set()
+        if self._fits and not settled:
+            return
+        old, running = self.compiled, self.running
+        c = compile_plans(running.plans, len(self.type_names), old.longest, running.since)
+        if c.hold > old.hold:
+            self.state.meta[at.FORGOTTEN] = max(int(self.state.meta[at.FORGOTTEN]), self._past(old.hold))
+        self.state = changed(self.state, old, c, settled)
+        self.scratch = store.new_scratch(len(c.attributes), c.width)
+        self.offered.follow(c)
+        self.offers = bool(c.program.variant[:, V_OFFERED].any())
+        if running.causal != self.clocks.wanted:
+            self.clocks = HeldClocks(running.causal, self.fed)
+        self.compiled, self._fits = c, True
+
+    def _block(
+        self, type_code: Any, key: Any, t: Any, source: Any, t_max: Any, attributes: Mapping[str, Any] | None
+    ) -> Block:
+        """The columns, checked."""
+        begin = times("t", t, None)
+        count = len(begin)
+        kinds, keys = codes(type_code, count, len(self.type_names)), column("key", key, count)
+        end = np.empty(0, np.int64) if t_max is None else times("t_max", t_max, count)
+        if len(end):
+            if (end < begin).any():
+                row = int(np.argmax(end < begin))
+                raise ValueError(f"t_max of event {row}: found {end[row]}, expected {begin[row]} or later, its t")
+            if self.state.pool.shape[1] == 2 and (end > begin).any():
+                self.state = store.more_pool(self.state, 3)
+            elif self.state.pool.shape[1] == 2:
+                end = np.empty(0, np.int64)
+        leaves = np.empty(0, np.int64)
+        if self.order == "source":
+            if source is None:
+                raise ValueError("source: found none, expected a column of sources for order source")
+            leaves = self._leaves(column("source", source, count))
+        columns = self._attributes(attributes or {}, count)
+        columns["t_min"], columns["t_max"] = begin, end if len(end) else begin
+        stored = np.empty((count, len(self.compiled.attributes)))
+        for place, name in enumerate(self.compiled.attributes):
+            stored[:, place] = columns[name]
+        true = np.zeros((len(self.compiled.conditions), count), np.bool_)
+        for row, (types, steps) in enumerate(self.compiled.conditions):
+            rows = np.flatnonzero(np.isin(kinds, types))
+            true[row, rows] = of_columns(steps, columns, rows)
+        frontiers = np.empty(count if self.offered.skippers else 0, np.int64)
+        return Block(kinds, keys, begin, end, leaves, stored, true, frontiers)
+
+    def _attributes(self, attributes: Mapping[str, Any], count: int) -> dict[str, Array]:
+        found: dict[str, Array] = {}
+        for name in self.compiled.needed:
+            if name not in attributes:
+                raise ValueError(
+                    f"attributes: found {', '.join(attributes) or 'none'}, expected {name} too, which a condition reads"
+                )
+            found[name] = np.ascontiguousarray(attributes[name], np.float64)
+            if found[name].shape != (count,):
+                raise ValueError(f"attribute {name}: found shape {found[name].shape}, expected ({count},)")
+        return found
+
+    def _leaf(self, source: int, promised: int) -> None:
+        """A place for a source in the tournament; FOREVER until it is heard of, for then it does not count."""
+        if source in self.codes:
+            return
+        if len(self.codes) >= SOURCES:
+            raise ValueError(f"source {source}: found more than {SOURCES} sources")
+        self.codes[source] = len(self.codes)
+        self.state = store.more_sources(self.state, len(self.codes))
+        if promised != FOREVER:
+            raise_source(self.state.tree, self.codes[source], promised)
+
+    def _leaves(self, source: Array) -> Array:
+        known, inverse = np.unique(source, return_inverse=True)
+        for code in known.tolist():
+            self._leaf(code, FOREVER)
+        return np.array([self.codes[code] for code in known.tolist()], np.int64)[inverse] if len(known) else source
+
+    def _run(self, block: Block | None, step: Callable[[Results], Any]) -> Out:
+        """Calls the machine code until it is through, with more room each time it asks."""
+        c, meta = self.compiled, self.state.meta
+        count = 0 if block is None else len(block.t)
+        out = store.new_results(c.width, c.most, len(c.plans), max(store.ROWS, count // 2))
+        meta[[at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED, at.CANDIDATES, at.NEGATED_EVENTS, at.AT]] = 0
+        limit = ""
+        while (wanted := step(out)) not in (at.DONE, at.STOPPED):
+            limit = limit or self._limit(wanted, out)
+            meta[at.STOP] = block is not None and limit != ""
+            out = self._grow(wanted, out)
+        taken = int(meta[at.AT])
+        told = self._out(out, block, taken)
+        meta[at.STOP] = 0
+        if limit and taken < count:
+            self.clocks.cut(self.fed)
+            raise LimitError(limit, taken, told)
+        return told
+
+    def _limit(self, wanted: int, out: Results) -> str:
+        """What is at its limit, if anything."""
+        meta = self.state.meta
+        if wanted in (at.MORE_POOL, at.MORE_PENDING) and self.full:
+            return self.full
+        rows = int(max(meta[at.TOLD], meta[at.CANDIDATES]))
+        if wanted in (at.MORE_TOLD, at.MORE_CANDIDATES) and rows >= BLOCK_MATCHES:
+            return f"matches of one block: found {rows}, expected at most {BLOCK_MATCHES}"
+        return ""
+
+    def _past(self, hold: int) -> int:
+        """What ended before can be in no match any more."""
+        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - hold
+
+    def _grow(self, wanted: int, out: Results) -> Results:
+        if wanted == at.MORE_NODES:
+            self.state = store.more_nodes(self.state)
+        elif wanted == at.MORE_POOL:
+            self.state = store.more_pool(self.state)
+        elif wanted == at.MORE_PENDING:
+            self.state = store.more_pending(self.state)
+        else:
+            names = {
+                at.MORE_TOLD: ("told", "told_at", "told_which"), at.MORE_LATE: ("late",), at.MORE_ADDED: ("added",),
+                at.MORE_RETRACTED: ("retracted", "retracted_at", "retracted_which"), at.MORE_REMOVED: ("removed",),
+                at.MORE_CANDIDATES: ("candidates",), at.MORE_NEGATED: ("negated",),
+            }[wanted]  # fmt: skip
+            grown = {name: store.larger(getattr(out, name)) for name in names}
+            if len(self.compiled.plans) == 1:
+                grown.pop("told_which", None)
+            out = out._replace(**grown)
+        return out
+
+    def _out(self, out: Results, block: Block | None, taken: int) -> Out:
+        meta = self.state.meta
+        told, back, late, added, removed = (
+            int(meta[n]) for n in (at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED)
+        )
+        plans = self.compiled.plans
+        which = _cut(out.told_which, told) if len(plans) > 1 else np.full(told, min(plans, default=0))
+        parts: list[tuple[Array, ...]] = [
+            (_cut(out.told, told), _cut(out.told_at, told), which, np.ones(told)),
+            (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back), np.ones(back)),
+            *(
+                (rows[:, 2:], rows[:, 0], rows[:, 1], np.ones(len(rows)))
+                for rows in (out.added[:added], out.removed[:removed])
+            ),
+        ]
+        late_ones = _cut(out.late, late)
+        if self.offers:
+            self._decide(out, block, taken, late_ones, parts)
+            parts[:2] = [_sorted(*part) for part in parts[:2]]
+        told_part, back_part, plus, minus = parts[0], parts[1], _sorted(*parts[2]), _sorted(*parts[3])
+        meta[at.FED] += taken
+        return Out(
+            told_part[0], back_part[0], late_ones, told_part[1], told_part[2], plus[0], minus[0], told_part[3],
+            back_part[1], back_part[2], plus[1], plus[2], minus[1], minus[2],
+        )  # fmt: skip
+
+    def _decide(
+        self, out: Results, block: Block | None, taken: int, late: Index, parts: list[tuple[Array, ...]]
+    ) -> None:
+        """Adds to told, retracted, added and removed what is decided outside of the machine code."""
+        meta, fed = self.state.meta, self.fed
+        stamps = {}
+        if block is not None:
+            end = block.t_max if len(block.t_max) else block.t
+            stamps = {i: (int(block.t[i - fed]), int(end[i - fed])) for i in late.tolist()}
+        decided = self.offered.decide(
+            out.candidates[: int(meta[at.CANDIDATES])], out.negated[: int(meta[at.NEGATED_EVENTS])], stamps,
+            self.clocks.known, self.clocks.base,
+        )  # fmt: skip
+        frontiers = np.empty(0, np.int64) if block is None else block.frontier[:taken]
+        skipped = self.offered.skipped(int(meta[at.FRONTIER]), frontiers, fed)
+        for n, more in enumerate((decided.told, decided.retracted, decided.added, decided.removed)):
+            parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more, strict=True))
+        parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped, strict=True))
+        if len(self.offered.live) > 2 * int(meta[at.PENDING]) + LIVE:
+            waiting = self.state.pending[: int(meta[at.PENDING_TOP])]
+            self.offered.keep_live(waiting[waiting[:, at.P_NODE] >= 0, at.P_SERIAL])
+
+
+def _cut(rows: Array, count: int) -> Array:
+    """The filled rows, in an array of their own unless little is behind them."""
+    return rows[:count] if count * 2 > len(rows) else rows[:count].copy()
+
+
+def _sorted(rows: Array, moment: Array, pattern: Array, probability: Array) -> tuple[Array, ...]:
+    """By moment, then lexicographic, then by pattern."""
+    order = np.lexsort((pattern, *rows.T[::-1], moment))
+    return rows[order], moment[order], pattern[order], probability[order]

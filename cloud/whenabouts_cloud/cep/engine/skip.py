@@ -1,0 +1,115 @@
+"""After-match skip: which of the matches that are sure remain, decided when no earlier one can come any more.
+
+Matches are taken by (t, index) of their positives in the order of their places; of the same events in different places,
+those in the earlier ones first. To next: the first match of each first event remains. Past last: a match remains if it
+begins after the end of the last that remained, per key. A match is decided once the frontier is past its first event's time
+plus window and longest stamp, for all that begin no later are told by then.
+
+Either way at most one match of each first event remains, the first of them: so matches are sorted by that event alone, and
+of those that share it the least is looked for. Cost: a sort of the matches of each call.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from whenabouts_cloud.cep.kernel.layout import NEVER
+from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.pattern.plan import Plan
+
+# A match that waits: key, t_max of its last positive, (t, index) of each positive in order, its row.
+KEY, END, T, INDEX = 0, 1, 2, 3
+
+
+class Skipper:
+    """Holds back the matches of one plan until they are decided.
+
+    `waiting` are rows as above and `probability` how probable each is; `past` are rows of key, ascending, and end of the
+    last match that remained.
+    """
+
+    def __init__(self, plan: Plan, longest: int) -> None:
+        self.wait = plan.window + longest
+        self.past_last = plan.skip == "past_last"
+        self.most, self.width = max(len(one.classes) for one in plan.variants), plan.width
+        self.waiting: Array = np.empty((0, T + 2 * self.most + self.width), np.int64)
+        self.probability: Array = np.empty(0, np.float64)
+        self.past: Array = np.empty((0, 2), np.int64)
+
+    def add(self, key: Array, t: Array, t_max: Array, index: Array, rows: Array, probability: Array) -> None:
+        """Matches that are sure: (m,) keys, (m, positives) stamps and indices in the order of places, (m, width) rows."""
+        more = np.full((len(key), self.waiting.shape[1]), NEVER)
+        more[:, KEY], more[:, END] = key, t_max[:, -1]
+        behind = T + 2 * t.shape[1]
+        more[:, T:behind:2], more[:, INDEX:behind:2] = t, index
+        more[:, T + 2 * self.most :] = rows
+        self.waiting = np.concatenate([self.waiting, more])
+        self.probability = np.concatenate([self.probability, probability])
+
+    def decided(self, frontier: int) -> tuple[Array, Array, Array]:
+        """(frontiers that decided them, rows, probabilities) of all that are decided at this frontier and remain."""
+        is_due = self.waiting[:, T] + self.wait < frontier
+        due, probability = self.waiting[is_due], self.probability[is_due]
+        if not len(due):
+            return np.empty(0, np.int64), due[:, T + 2 * self.most :], probability
+        self.waiting, self.probability = self.waiting[~is_due], self.probability[~is_due]
+        order = np.lexsort((due[:, INDEX], due[:, T], due[:, KEY]))
+        remains = np.zeros(len(due), np.bool_)
+        _choose(due, order, self.most, self.past_last, self.past, remains)
+        kept = due[remains]
+        if self.past_last:
+            ends = np.concatenate([self.past, kept[:, [KEY, END]]])
+            ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
+            latest = np.append(ends[1:, 0] != ends[:-1, 0], True)
+            self.past = ends[latest & (ends[:, 1] + self.wait >= frontier)]
+        return kept[:, T] + self.wait + 1, kept[:, T + 2 * self.most :], probability[remains]
+
+
+@bare
+def _choose(rows: Array, order: Array, most: int, past_last: bool, past: Array, remains: Array) -> None:
+    """Marks the rows that remain; `order` has those of one key and first event side by side, in the order of time."""
+    key, end, one = 0, NEVER, 0
+    while one < len(order):
+        first = best = order[one]
+        while one < len(order) and _same_first(rows, first, order[one]):
+            if _before(rows, order[one], best, most):
+                best = order[one]
+            one += 1
+        if past_last:
+            if rows[first, KEY] != key or end == NEVER:
+                key = rows[first, KEY]
+                end = _end_of(past, key)
+            if rows[best, T] <= end:
+                continue
+            end = rows[best, END]
+        remains[best] = True
+
+
+@bare
+def _same_first(rows: Array, a: int, b: int) -> bool:
+    return bool(rows[a, KEY] == rows[b, KEY] and rows[a, T] == rows[b, T] and rows[a, INDEX] == rows[b, INDEX])
+
+
+@bare
+def _before(rows: Array, a: int, b: int, most: int) -> bool:
+    """Whether match a comes before match b, by its events, then by its places."""
+    for column in range(T, T + 2 * most):
+        if rows[a, column] != rows[b, column]:
+            return bool(rows[a, column] < rows[b, column])
+    for column in range(T + 2 * most, rows.shape[1]):
+        if (rows[a, column] < 0) != (rows[b, column] < 0):
+            return bool(rows[b, column] < 0)
+    return False
+
+
+@bare
+def _end_of(past: Array, key: int) -> Any:
+    """The end of the last match of a key that remained, NEVER if none that matters did."""
+    begin, end = 0, len(past)
+    while begin < end:
+        middle = (begin + end) >> 1
+        if past[middle, 0] < key:
+            begin = middle + 1
+        else:
+            end = middle
+    return past[begin, 1] if begin < len(past) and past[begin, 0] == key else NEVER

@@ -1,0 +1,82 @@
+"""Snapshots of an engine: its arguments and plans as a line of JSON, its arrays as they are."""
+
+from fractions import Fraction
+from typing import Any
+
+from whenabouts_cloud.cep.engine import store
+from whenabouts_cloud.cep.engine.active_patterns import Running
+from whenabouts_cloud.cep.engine.infa_hts import Engine
+from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Program, Step, Variant
+
+CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
+
+
+def dump(engine: Engine) -> bytes:
+    """The engine as bytes."""
+    offered, clocks, running = engine.offered, engine.clocks, engine.running
+    held = clocks.known
+    arrays = {} if held is None else dict(zip(CLOCKS, held.columns, strict=True)) | {"clocks_t_max": clocks.t_max}
+    for n, skipper in offered.skippers.items():
+        arrays |= {
+            f"waiting {n}": skipper.waiting, f"past {n}": skipper.past, f"probability {n}": skipper.probability,
+        }  # fmt: skip
+    return store.dump(engine.state, arrays, {
+        "plans": [[n, running.since[n], _plan_out(plan)] for n, plan in running.plans.items()],
+        "held": list(running.held.items()), "following": running.following, "types": engine.type_names, "emit": engine.emit,
+        "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
+        "live": sorted(offered.live), "clocks_base": clocks.base,
+    })  # fmt: skip
+
+
+def load(blob: bytes) -> Engine:
+    """The engine that it was made of."""
+    header, state, more = store.load(blob)
+    plans = {n: _plan_in(plan) for n, _, plan in header["plans"]}
+    since = {n: first for n, first, _ in header["plans"]}
+    running = Running(plans, since, dict(header["held"]), header["following"])
+    found = Engine(running, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
+    found.state = state
+    found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
+    for n, skipper in found.offered.skippers.items():
+        skipper.waiting, skipper.past = more[f"waiting {n}"], more[f"past {n}"]
+        skipper.probability = more[f"probability {n}"]
+    found.offered.live = set(header["live"])
+    if "vectors" in more:
+        found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
+        found.clocks.known = Clocks(*(more[name] for name in CLOCKS))
+    return found
+
+
+def _plan_out(plan: Plan) -> dict[str, Any]:
+    def steps(program: Program) -> list[list[Any]]:
+        return [[s.op, s.element, s.column, s.value.hex()] for s in program]
+
+    return {
+        "classes": [[sorted(c.types), steps(c.condition)] for c in plan.classes],
+        "variants": [
+            [v.classes, v.columns, v.before, [[n.event_class, n.left, n.right, steps(n.condition)] for n in v.negations],
+             [steps(c) for c in v.conditions]]
+            for v in plan.variants
+        ],
+        "width": plan.width, "window": plan.window, "strict_window": plan.strict_window, "mode": plan.mode,
+        "probability": str(plan.probability), "skip": plan.skip, "per_key": plan.per_key, "longest": plan.longest,
+        "attributes": plan.attributes,
+    }  # fmt: skip
+
+
+def _plan_in(found: dict[str, Any]) -> Plan:
+    def steps(rows: list[list[Any]]) -> Program:
+        return tuple(Step(op, element, column, float.fromhex(value)) for op, element, column, value in rows)
+
+    classes = tuple(EventClass(frozenset(types), steps(condition)) for types, condition in found["classes"])
+    variants = tuple(
+        Variant(tuple(classes), tuple(columns), tuple(before),
+                tuple(Negation(c, left, right, steps(condition)) for c, left, right, condition in negations),
+                tuple(steps(c) for c in conditions))
+        for classes, columns, before, negations, conditions in found["variants"]
+    )  # fmt: skip
+    rest = {n: found[n] for n in ("width", "window", "strict_window", "mode", "skip", "per_key", "longest")}
+    return Plan(
+        classes, variants, probability=Fraction(found["probability"]), attributes=tuple(found["attributes"]), **rest
+    )

@@ -1,0 +1,1 @@
+"""Why a pattern has no match."""

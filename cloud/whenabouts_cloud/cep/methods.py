@@ -1,0 +1,142 @@
+"""Engines of event patterns by name, and all matches of a batch at once."""
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from whenabouts_cloud.cep.engine.active_patterns import Running
+from whenabouts_cloud.cep.engine.checksum import opened
+from whenabouts_cloud.cep.engine.infa_hts import Emit, Engine, Index, LimitError, Order
+from whenabouts_cloud.cep.engine.output import Floats
+from whenabouts_cloud.cep.engine.output import Out as Out
+from whenabouts_cloud.cep.engine.snapshot import load
+from whenabouts_cloud.cep.engine.validate import column, whole
+from whenabouts_cloud.cep.kernel.layout import TIME_LIMIT
+from whenabouts_cloud.cep.uncertain.causal import Clocks
+from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
+from whenabouts_cloud.research.baselines.aggressive import Aggressive
+from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.conservative import Conservative
+from whenabouts_cloud.research.baselines.kslack import KSlack
+
+COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
+ZIP = b"PK"  # how the snapshots of the compared methods begin
+
+
+class _Engines:
+    """Engines of event patterns: made by calling `engine`, or by `engine.restore` from a snapshot."""
+
+    def __call__(
+        self, pattern: Compilable | Plan | Sequence[Compilable | Plan], type_names: Sequence[str], emit: Emit = "sure",
+        method: str = "infa_hts", k: int | None = None, order: Order = "kbound", sources: Sequence[int] | None = None,
+        pog_every: int = 5, longest: int | None = None,
+    ) -> Any:  # fmt: skip
+        """An engine for a pattern, or for several at once, over type codes that are places in `type_names`.
+
+        `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect. `emit` is
+        for infa_hts: the compared methods tell when their own way of working has them tell.
+
+        Raises:
+            ValueError: an argument is none of those offered, or k is missing.
+        """
+        several = (
+            [pattern] if isinstance(pattern, Plan) or hasattr(pattern, "plan") else list(cast(Sequence[Any], pattern))
+        )
+        plans = [plan_of(one, type_names) for one in several]
+        if not plans:
+            raise ValueError("pattern: found none, expected at least one")
+        if order == "kbound" and k is None:
+            raise ValueError("k: found none, expected the greatest delay in ticks for order kbound")
+        if emit not in ("sure", "arrival"):
+            raise ValueError(f"emit: found {emit!r}, expected sure or arrival")
+        if k is not None:
+            k = whole("k", k)
+            if not 0 <= k <= TIME_LIMIT:
+                raise ValueError(f"k: found {k}, expected ticks in 0 .. 2^60")
+        names = None if sources is None else [whole("sources", source) for source in sources]
+        if method in COMPARED:
+            if len(plans) > 1:
+                raise ValueError(f"pattern: found {len(plans)}, expected one for method {method}")
+            return COMPARED[method](plans[0], len(type_names), k=k, order=order, sources=names, pog_every=pog_every)
+        if method != "infa_hts":
+            raise ValueError(f"method: found {method!r}, expected infa_hts or {', '.join(COMPARED)}")
+        return Engine(Running(plans), type_names, emit, order, k or 0, names, longest)
+
+    def restore(self, blob: bytes) -> Any:
+        """The engine that a snapshot was made of.
+
+        Raises:
+            ValueError: it is no snapshot, damaged, or one of another version.
+        """
+        if not blob.startswith(ZIP):
+            return load(blob)
+        with zipfile.ZipFile(io.BytesIO(opened(blob))) as file:
+            names = set(file.namelist())
+        found = [one for one in COMPARED.values() if _arrays(one) <= names]
+        if len(found) != 1:
+            raise ValueError(
+                "snapshot: found arrays of no method, expected those of kslack, conservative or aggressive"
+            )
+        return found[0].restore(blob)
+
+
+def _arrays(method: type[Compared]) -> set[str]:
+    """Files that a snapshot of the method has and those of the others have not all of."""
+    kinds = enumerate(cast(Sequence[Any], method.STATE), 1)
+    return {f"{n}.{part}.npy" for n, kind in kinds for part in kind._fields}
+
+
+engine = _Engines()
+
+
+def detect(
+    pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, source: Any = None,
+    t_max: Any = None, attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
+) -> Index:  # fmt: skip
+    """All matches among the events: rows of their places in the columns, in lexicographic order.
+
+    `source` is looked at no further than for its length: a whole set of events has no order of arrival.
+
+    Raises:
+        ValueError: a column is missing, of another length or kind, or holds what it must not.
+    """
+    if source is not None:
+        column("source", source, len(column("t", t, None)))
+    return detected(pattern, type_names, type_code, key, t, t_max, attributes, clocks)[0]
+
+
+def detected(
+    pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, t_max: Any = None,
+    attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
+) -> tuple[Index, Floats]:  # fmt: skip
+    """The same with the probability of each, as `Out` says."""
+    begin = column("t", t, None)
+    end = begin if t_max is None else column("t_max", t_max, len(begin))
+    longest = int((end - begin).max(initial=0))
+    order = np.argsort(end, kind="stable")
+    one = engine(pattern, type_names, k=0, longest=longest)
+    kinds, keys = column("type_code", type_code, len(begin)), column("key", key, len(begin))
+    values = {name: np.asarray(column)[order] for name, column in (attributes or {}).items()}
+    parts: list[Out] = []
+    done = 0
+    while done < len(order) or not parts:
+        rest = order[done:]
+        some = None if clocks is None else clocks.take(rest)
+        try:
+            out = one.feed(
+                kinds[rest], keys[rest], begin[rest], None, None if t_max is None else end[rest],
+                {name: value[done:] for name, value in values.items()}, some,
+            )  # fmt: skip
+            done = len(order)
+        except LimitError as met:
+            out = met.out
+            done += met.taken
+        parts.append(out)
+    parts.append(one.finish())
+    rows = np.concatenate([out.matches for out in parts])
+    found: Index = np.append(order, -1)[rows]
+    sorting = np.lexsort(found.T[::-1])
+    return found[sorting], np.concatenate([out.probability for out in parts])[sorting]

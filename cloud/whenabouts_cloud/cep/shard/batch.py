@@ -1,0 +1,42 @@
+"""A rule about events in an order for all events at once: what a stream of them ends with."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whenabouts_cloud.cep.methods import detected
+from whenabouts_cloud.cep.shard.events import Ints, beyond_time, columns_of
+from whenabouts_cloud.cep.shard.identities import Identities
+from whenabouts_cloud.cep.shard.results import match_rows
+from whenabouts_cloud.cep.shard.views import Views
+from whenabouts_cloud.rules.model import CepRule
+
+
+class Whole(NamedTuple):
+    """`matches` are rows of RESULT, `start_us` the least moved t_min in each. Of the events given, `within` are those whose
+    stamps are times, `once` the rows of those among them that are no repeats, `alone` the rows of those among these that
+    have no place in a group's clocks, where that matters."""
+
+    matches: pa.Table
+    start_us: Ints
+    within: npt.NDArray[np.bool_]
+    once: Ints
+    alone: Ints
+
+
+def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> Whole:
+    """All matches among events (`events.schema_of`), which may be there several times; CAUSAL needs the views."""
+    plan, within = rule.plan(), ~beyond_time(events)
+    at = np.flatnonzero(within)
+    rows, keys = Identities(rule).add(events if len(at) == events.num_rows else events.take(pa.array(at)))
+    once = at[rows]
+    if len(once) < events.num_rows:
+        events = events.take(pa.array(once))
+    types, t, t_max, attributes = columns_of(rule, plan, events)
+    clocks = (views or Views()).clocks_of(events) if plan.mode == "causal" else None
+    found, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
+    starts = np.where(found < 0, np.iinfo(np.int64).max, t[found]).min(axis=1) if len(found) else np.empty(0, np.int64)
+    alone = once[:0] if clocks is None else once[clocks.process < 0]
+    return Whole(match_rows(rule, found, events, "match", probability), starts, within, once, alone)

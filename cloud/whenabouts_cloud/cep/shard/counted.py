@@ -1,0 +1,191 @@
+"""Counting and aggregating the matches of a rule with COUNT, without listing them: all at once, or as a running shard.
+
+Counted are points in time: a reading is taken at the middle of its (moved) stamp, and how many stamps were none is told.
+Matches are told by the stretch of time, EVERY long from 1970 on, in which their last event lies, once no event can come into
+it: when the frontier, which is about ends of stamps, is past its end by half of the longest stamp. What comes into a
+stretch that was told is late.
+
+At the limit of the counter (held events, live starts) what comes is set aside with the reason "limit", and told.
+
+Cost: that of `counter`, and an entry for each stretch that has events.
+"""
+
+import json
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whenabouts_cloud.cep.count.counter import MOST, Counter, CountLimitError, Counts, counter
+from whenabouts_cloud.cep.shard.blobs import joined, parted
+from whenabouts_cloud.cep.shard.events import FURTHEST_US, Floats, Ints, beyond_time, columns_of, measured
+from whenabouts_cloud.cep.shard.identities import Identities
+from whenabouts_cloud.cep.shard.results import COUNT, RESULT, count_rows
+from whenabouts_cloud.cep.shard.shard import NO_BOUND_US, Step, with_reason
+from whenabouts_cloud.frontier.rule import Promise, RuleFrontier
+from whenabouts_cloud.rules.model import CepRule, Count
+
+
+class WholeCount(NamedTuple):
+    """`counts` are rows of COUNT; the rest is as in `batch.Whole`, and how many stamps were taken at their middle."""
+
+    counts: pa.Table
+    within: npt.NDArray[np.bool_]
+    once: Ints
+    middles: int
+
+
+def counts_of(rule: CepRule, events: pa.Table) -> WholeCount:
+    """All counts among events (`events.schema_of`), which may be there several times."""
+    within = ~beyond_time(events)
+    at = np.flatnonzero(within)
+    stored = Identities(rule)
+    rows, keys = stored.add(events.take(pa.array(at)))
+    once = at[rows]
+    points = _points(rule, events.take(pa.array(once)))
+    counting, told = _counter(rule), []
+    order, done = np.argsort(points.t, kind="stable"), 0
+    for begin, border in _borders(rule, points.t):
+        some = order[done : np.searchsorted(points.t, border, sorter=order)]
+        attributes = {name: column[some] for name, column in points.attributes.items()}
+        counting.feed(points.types[some], keys[some], points.t[some], attributes=attributes)
+        told.append(_rows(rule, stored, counting.advance(border), begin))
+        done += len(some)
+    return WholeCount(pa.concat_tables([COUNT.empty_table(), *told]), within, once, points.middles)
+
+
+class CountShard:
+    """The counter of one rule and key shard, whose its events are, and the frontier; as `shard.CepShard`."""
+
+    def __init__(self, rule: CepRule) -> None:
+        self._rule, self._plan = rule, rule.plan()
+        self._every_us = _count(rule).every_us or 0
+        if not self._every_us:
+            raise ValueError(
+                f"rule {rule.name}: found COUNT without EVERY, expected it: no count of all time is ever final"
+            )
+        self._counter = _counter(rule)
+        self._stored = Identities(rule)
+        self._frontier = RuleFrontier(rule)
+        self._open: set[int] = set()  # begins of stretches that have events and are not told
+        self._full = ""
+        self.counts: Tally[str] = Tally()
+
+    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]], views: pa.Table | None = None) -> Step:
+        """Takes these events in; then the promises of the step before count, of each stream. `views` are of no use here."""
+        beyond = beyond_time(events)
+        aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
+        if beyond.any():
+            events = events.filter(pa.array(~beyond))
+        self.counts["beyond_time"] += int(beyond.sum())
+        self._frontier.promised(events, promises)
+        aside.append(self._feed(events))
+        told = [COUNT.empty_table()]
+        frontier = self._frontier.value_us
+        if frontier is not None:
+            reached = _floor(frontier - (self._plan.longest + 1) // 2, self._every_us)
+            for begin in sorted(self._open):
+                if begin + self._every_us <= reached:
+                    told.append(_rows(self._rule, self._stored, self._counter.advance(begin + self._every_us), begin))
+                    self._open.remove(begin)
+            self._counter.advance(reached)
+            self._stored.keep_from(reached - self._plan.window)
+        rows = pa.concat_tables(told)
+        self.counts["counts"] += rows.num_rows
+        return Step(rows, pa.concat_tables(aside), RESULT.empty_table())
+
+    def state(self) -> dict[str, Any]:
+        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        held = self._counter.counters
+        return {
+            **self.counts,
+            "rows_kept": len(self._stored),
+            "keys_kept": held["keys"],
+            "alone_at": [],
+            "full": self._full,
+            **self._frontier.state(),
+        }
+
+    def snapshot(self) -> bytes:
+        """The whole state."""
+        stretches = json.dumps(sorted(self._open)).encode()
+        return joined([self._counter.snapshot(), self._stored.snapshot(), self._frontier.snapshot(), stretches])
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same rule.
+
+        Raises:
+            ValueError: it was written by another version.
+        """
+        counting, identities, frontier, stretches = parted(snapshot)
+        self._counter = counter.restore(counting)
+        self._stored.restore(identities)
+        self._frontier.restore(frontier)
+        self._open = set(json.loads(stretches))
+
+    def _feed(self, events: pa.Table) -> pa.Table:
+        """Takes events in; those that are set aside."""
+        rows, keys = self._stored.add(events)
+        self.counts["repeats"] += events.num_rows - len(rows)
+        self.counts["readings"] += len(rows)
+        events = events.take(pa.array(rows))
+        points = _points(self._rule, events)
+        fed = self._counter.counters["fed_events"]
+        try:
+            out = self._counter.feed(points.types, keys, points.t, attributes=points.attributes)
+        except CountLimitError as error:
+            self._full = str(error).split(";")[0]
+            self._stored.drop_last(len(rows))
+            self.counts["limit"] += len(rows)
+            return with_reason(events, "limit")
+        self.counts["middles"] += points.middles
+        self.counts["late"] += len(out.late)
+        at = np.setdiff1d(np.arange(len(rows)), out.late - fed)
+        self._open.update(np.unique(_floor(points.t[at], self._every_us)).tolist())
+        return with_reason(events.take(pa.array(out.late - fed)), "late")
+
+
+class _Points(NamedTuple):
+    types: Ints
+    t: Ints
+    attributes: dict[str, Floats]
+    middles: int
+
+
+def _points(rule: CepRule, events: pa.Table) -> _Points:
+    """Events at the middles of their stamps, with the numbers that conditions and aggregates read."""
+    types, t, t_max, attributes = columns_of(rule, rule.plan(), events)
+    lengths = np.zeros(len(t), np.int64) if t_max is None else t_max - t
+    numbers = {f"#{name}": events[f"#{name}"].to_numpy() for name in measured(rule.count)}
+    return _Points(types, t + lengths // 2, {**attributes, **numbers}, int((lengths > 0).sum()))
+
+
+def _counter(rule: CepRule) -> Counter:
+    aggregates = [(function, f"{name}.#{column}") for function, name, column in _count(rule).aggregates]
+    return counter(rule.pattern, rule.type_names, k=NO_BOUND_US, aggregates=aggregates)
+
+
+def _count(rule: CepRule) -> Count:
+    if rule.count is None:
+        raise ValueError(f"rule {rule.name}: found no COUNT, expected one")
+    return rule.count
+
+
+def _borders(rule: CepRule, t: Ints) -> list[tuple[int | None, int]]:
+    """(begin, end) of the stretches that have events; one for all of time without EVERY."""
+    every_us = _count(rule).every_us
+    if every_us is None:
+        return [(None, 4 * FURTHEST_US)]
+    return [(begin, begin + every_us) for begin in np.unique(_floor(t, every_us)).tolist()]
+
+
+def _floor(t: Any, every_us: int) -> Any:
+    return t // every_us * every_us
+
+
+def _rows(rule: CepRule, stored: Identities, out: Counts, begin: int | None) -> pa.Table:
+    keys = stored.keys(out.keys) if rule.pattern.per_key else pa.nulls(len(out.keys), pa.string())
+    return count_rows(rule, keys, begin, out.matches, out.matches < MOST, out.aggregates)

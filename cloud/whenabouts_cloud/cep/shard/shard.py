@@ -1,0 +1,200 @@
+"""One shard of a running rule about events in an order: events and promises in, results out; the unit that drivers keep.
+
+The frontier of the rule is the least of its streams', each moved by its stream's OFFSET (`StreamFrontier`: promises of the
+gateways, DELAY as a cap). It moves by promises alone, so a match that waits for the end of its window is told although no
+event comes. An event that ended before the frontier is late: it is set aside and changes nothing.
+
+When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
+that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
+promise. Therefore promises given to one step take effect in the next, after that one's readings have been taken in.
+
+In order CAUSAL an event waits for the next step, for the same reason: what tells its view (`views`) landed before it, but
+may only be listed then. And it waits on while its view is unknown, at most until the frontier is about to pass it. By then
+all that its gateway stamped before has landed, so the view will not be told: the event is taken in without a place in a
+group.
+
+At a limit of the engine (stored events, waiting matches) the events that come then are set aside with the reason "limit",
+and told: results are those without them, until the frontier makes room. More matches than one block may tell are told in
+parts.
+
+Cost: the engine's, and sorting the identities of what is stored once a step.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from whenabouts_cloud.cep.engine.infa_hts import LimitError
+from whenabouts_cloud.cep.engine.output import Out
+from whenabouts_cloud.cep.methods import engine
+from whenabouts_cloud.cep.shard.blobs import joined, of_bytes, parted, to_bytes
+from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns_of, moved, schema_of
+from whenabouts_cloud.cep.shard.identities import Identities
+from whenabouts_cloud.cep.shard.results import RESULT, match_rows
+from whenabouts_cloud.cep.shard.views import RUN, Views
+from whenabouts_cloud.frontier.rule import Promise, RuleFrontier, gateways_of
+from whenabouts_cloud.rules.model import CepRule
+
+_COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}
+NO_BOUND_US = 1 << 60  # as K: what an event's own time says about later ones is nothing
+
+
+class Step(NamedTuple):
+    """Rows of RESULT; events (EVENT) to set aside, with a column `reason`; and rows of RESULT that the late ones among them
+    would have made ("late added") or prevented ("late removed") among what was still stored."""
+
+    told: pa.Table
+    late: pa.Table
+    effects: pa.Table
+
+
+class CepShard:
+    """The engine of one rule and key shard, who its events are, and the frontiers of its streams."""
+
+    def __init__(self, rule: CepRule) -> None:
+        self._rule, self._plan = rule, rule.plan()
+        self._engine = engine(
+            self._plan, rule.type_names, emit=rule.pattern.tell, method="infa_hts", order="kbound", k=NO_BOUND_US
+        )
+        self._stored = Identities(rule)
+        self._frontier = RuleFrontier(rule)
+        self._views = Views() if self._plan.mode == "causal" else None
+        self._waiting = schema_of(self._plan).empty_table()  # for their views
+        self._alone: set[str] = set()
+        self._full = ""  # the limit that was met
+        self.counts: Counter[str] = Counter()
+
+    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]], views: pa.Table | None = None) -> Step:
+        """What these events (`events.schema_of`) complete; then the promises of the step before count, of each stream: what
+        they make sure is told, what they allow is forgotten. `views` (`views.RUN`) are what came of them, for CAUSAL."""
+        beyond = beyond_time(events)
+        aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
+        if beyond.any():
+            events = events.filter(pa.array(~beyond))
+        before = self._frontier.value_us
+        self._frontier.promised(events, promises)
+        frontier = self._frontier.value_us
+        if self._views is not None:
+            events = self._decided(self._views, events, views, frontier)
+        told, late, effects = self._feed(events, before)
+        if frontier is not None:
+            out = self._engine.advance(frontier)
+            told += self._told(out)
+            self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
+        self.counts["beyond_time"] += int(beyond.sum())
+        none = RESULT.empty_table()
+        return Step(
+            pa.concat_tables([none, *told]), pa.concat_tables([*aside, late]), pa.concat_tables([none, *effects])
+        )
+
+    def state(self) -> dict[str, Any]:
+        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        return {
+            **self.counts,
+            "rows_kept": len(self._stored) + self._waiting.num_rows,
+            "keys_kept": self._engine.counters["keys"],
+            "alone_at": sorted(self._alone),
+            "full": self._full,
+            **self._frontier.state(),
+        }
+
+    def snapshot(self) -> bytes:
+        """The whole state: the engine's arrays, identities and views as Arrow IPC, frontiers as JSON."""
+        views = [] if self._views is None else [to_bytes(self._views.table()), to_bytes(self._waiting)]
+        return joined([self._engine.snapshot(), self._stored.snapshot(), self._frontier.snapshot(), *views])
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same rule.
+
+        Raises:
+            ValueError: it was written by another version.
+        """
+        stored, identities, frontier, *views = parted(snapshot)
+        self._engine = engine.restore(stored)
+        self._stored.restore(identities)
+        self._frontier.restore(frontier)
+        if self._views is not None:
+            self._views.add(of_bytes(views[0]))
+            self._waiting = of_bytes(views[1])
+
+    def _decided(self, views: Views, events: pa.Table, more: pa.Table | None, frontier: int | None) -> pa.Table:
+        """Of these events and those that wait, the ones that need not wait for their view; the others wait on."""
+        views.add(RUN.empty_table() if more is None else more)
+        waited = self._waiting.num_rows
+        events = pa.concat_tables([self._waiting, events]).unify_dictionaries().combine_chunks()
+        known = views.known(events) & (np.arange(events.num_rows) < waited)
+        if frontier is not None:
+            known |= moved(self._rule, events["type"].to_numpy(), events["t_max"].to_numpy()) < frontier
+        self._waiting = events.filter(pa.array(~known))
+        return events if known.all() else events.filter(pa.array(known))
+
+    def _feed(self, events: pa.Table, frontier: int | None) -> tuple[list[pa.Table], pa.Table, list[pa.Table]]:
+        rows, keys = self._stored.add(events)
+        self.counts["repeats"] += events.num_rows - len(rows)
+        self.counts["readings"] += len(rows)
+        if not len(rows):
+            return [], with_reason(events.slice(0, 0), "late"), []
+        if len(rows) < events.num_rows:
+            events = events.take(pa.array(rows))
+        types, t, t_max, attributes = columns_of(self._rule, self._plan, events)
+        lengths = np.zeros(len(t), np.int64) if t_max is None else t_max - t
+        self.counts["beyond_length"] += int((lengths > self._plan.longest).sum())
+        clocks = None if self._views is None else self._views.clocks_of(events)
+        if clocks is not None and (clocks.process < 0).any():
+            alone = events.filter(pa.array(clocks.process < 0))
+            self.counts["alone"] += alone.num_rows
+            self._alone.update(gateways_of(alone))
+        told, effects = [], []
+        first, taken = self._stored.next - len(rows), 0
+        gone: list[Ints] = []
+        while taken < len(rows) and not self._engine.full:
+            part = slice(taken, None)
+            try:
+                out = self._engine.feed(
+                    types[part], keys[part], t[part], t_max=None if t_max is None else t_max[part],
+                    attributes={name: x[part] for name, x in attributes.items()},
+                    clocks=None if clocks is None else clocks.take(part),
+                )  # fmt: skip
+                taken = len(rows)
+            except LimitError as met:  # of the matches of one block: go on; or the engine is full
+                out = met.out
+                taken += met.taken
+            gone.append(out.late - first)
+            told += self._told(out)
+            effects += self._effects(out)
+        self._full = self._full or self._engine.full
+        at = np.concatenate([*gone, np.arange(taken, len(rows))])
+        in_time = np.zeros(len(at), bool) if frontier is None else (t if t_max is None else t_max)[at] >= frontier
+        reason = np.where(in_time, "beyond length", "late").astype(object)
+        reason[at >= taken] = "limit"
+        late = with_reason(events.take(pa.array(at)), reason)
+        self.counts["limit"] += len(rows) - taken
+        self.counts["late"] += len(at) - (len(rows) - taken)
+        self._stored.drop_last(len(rows) - taken)
+        return told, late, effects
+
+    def _told(self, out: Out) -> list[pa.Table]:
+        return self._rows(out.matches, "match", out.probability) + self._rows(out.retractions, "retracted")
+
+    def _effects(self, out: Out) -> list[pa.Table]:
+        """What late events would have changed among what is still stored."""
+        effects = [(out.late_added, "late added"), (out.late_removed, "late removed")]
+        known = [(rows[self._stored.holds(rows).all(axis=1)], status) for rows, status in effects]
+        return [table for rows, status in known for table in self._rows(rows, status)]
+
+    def _rows(self, matches: Ints, status: str, probability: Floats | None = None) -> list[pa.Table]:
+        """Rows of RESULT for matches of numbers of stored events."""
+        if not len(matches):
+            return []
+        self.counts[_COUNTED[status]] += len(matches)
+        used, at = np.unique(matches, return_inverse=True)
+        missing = int(used[0] == -1)
+        events = self._stored.rows(used[missing:])
+        return [match_rows(self._rule, at.reshape(matches.shape) - missing, events, status, probability)]
+
+
+def with_reason(events: pa.Table, reason: Any) -> pa.Table:
+    return events.append_column("reason", pa.array(np.full(events.num_rows, reason, object), pa.string()))

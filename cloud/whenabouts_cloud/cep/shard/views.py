@@ -1,0 +1,189 @@
+"""Whose states the vector clock of a reading counts, for order CAUSAL: the view of its group, and its gateway's place in it.
+
+A reading carries the counts alone. What they count is told by the gateway's state readings, in the attributes `$group`,
+`$view` and `$process`: of a boot, each holds for itself and the readings after it, until the next with another view. A view
+is a number for an ordered list of gateways and their boots; counts begin at 0 in every view, so clocks of different views
+say nothing about each other.
+
+A reading has no place in a group if its gateway stamps for itself alone (a clock of one count or none), if no state reading
+before it has told the view, or if its clock has another length. It is then ordered among the readings of its gateway
+only, by boot and number. Nor has one in a view that its boot was in before and left: its counts began anew and would be
+taken for those from before.
+
+A gateway's readings must land in the order of their numbers, as one ingest lands them: a reading that lands before what
+tells its view would be taken for one of the view before.
+
+Limit: PER_BOOT views of a boot and PER_GATEWAY boots of a gateway are known, the newest; readings from before have no place.
+"""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from whenabouts_cloud.cep.shard.events import Ints, codes, encode
+from whenabouts_cloud.cep.uncertain.causal import Clocks
+
+PER_BOOT = 256
+PER_GATEWAY = 16
+MARK = '"$view"'  # what the attributes of a state reading have in their JSON
+STATE = ("site", "gateway", "boot", "seq", "attrs", "vclock")  # columns of a landing that tell views
+RUN = pa.schema(
+    [
+        ("site", pa.string()),
+        ("gateway", pa.string()),
+        ("boot", pa.int64()),
+        ("seq", pa.int64()),
+        ("view", pa.int64()),
+        ("process", pa.int64()),
+        ("size", pa.int64()),
+    ]
+)
+NOWHERE = -1  # as a process
+
+
+class Run(NamedTuple):
+    """From this number on, a boot's readings are of this view, as this process of so many."""
+
+    seq: int
+    view: int
+    process: int
+    size: int
+
+
+def runs_of(states: pa.Table) -> pa.Table:
+    """Where views begin (RUN) among state readings (STATE), which may be any; each begin once."""
+    rows = []
+    columns = [states[name].to_pylist() for name in STATE]
+    for site, gateway, boot, seq, attrs, vclock in zip(*columns, strict=True):
+        told = _told(attrs)
+        if told is not None:
+            group, view, process = told
+            rows.append((site, gateway, boot, seq, code(f"{group} {view}"), process, len(vclock or ())))
+    views = Views()
+    views.add(pa.table([pa.array(x, f.type) for x, f in zip(_transposed(rows), RUN, strict=True)], schema=RUN))
+    return views.table()
+
+
+class Views:
+    """The views that are known, by boot."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str], dict[int, list[Run]]] = {}  # by gateway and boot
+
+    def add(self, runs: pa.Table) -> None:
+        """More of them (RUN), in any order, known ones too."""
+        for site, gateway, boot, *run in zip(*(column.to_pylist() for column in runs.columns), strict=True):
+            boots = self._runs.setdefault((site, gateway), {})
+            known = sorted({*boots.get(boot, ()), Run(*run)})
+            begins = [known[0], *(b for a, b in itertools.pairwise(known) if a[1:] != b[1:])]
+            boots[boot] = begins[-PER_BOOT:]
+            for old in sorted(boots)[:-PER_GATEWAY]:
+                del boots[old]
+
+    def table(self) -> pa.Table:
+        """All of them, as RUN."""
+        rows = [
+            (*names, boot, *run) for names, boots in self._runs.items() for boot, runs in boots.items() for run in runs
+        ]
+        return pa.table([pa.array(x, f.type) for x, f in zip(_transposed(rows), RUN, strict=True)], schema=RUN)
+
+    def known(self, events: pa.Table) -> npt.NDArray[np.bool_]:
+        """Of which events it is decided whether they have a place: all but those whose view may still be told."""
+        alone = _sizes(events) <= 1
+        return alone | (self._places(events)[1] >= 0)
+
+    def clocks_of(self, events: pa.Table) -> Clocks:
+        """The clocks of events with a column `vclock`."""
+        sizes, (boots, at) = _sizes(events), self._places(events)
+        runs = [run for _, some in boots for run in some]
+        view, process, size = (
+            np.array([*(run[n] for run in runs), NOWHERE], np.int64)[at] for n in range(1, len(Run._fields))
+        )
+        process = np.where((size == sizes) & (sizes > 1) & (process < size), process, NOWHERE)
+        return Clocks(
+            _dense(events["vclock"].combine_chunks(), sizes),
+            process,
+            events["seq"].to_numpy(),
+            _gateways(events),
+            events["boot"].to_numpy(),
+            view,
+        )
+
+    def _places(self, events: pa.Table) -> tuple[list[tuple[tuple[str, str, int], list[Run]]], Ints]:
+        """Boots with their runs, and of each event its place among all of those, -1 for none."""
+        gateway, boot, seq = _gateways(events), events["boot"].to_numpy(), events["seq"].to_numpy()
+        found, at, begin = [], np.full(len(seq), NOWHERE), 0
+        for names, boots in self._runs.items():
+            of_gateway = gateway == code(" ".join(names))
+            if not of_gateway.any():
+                continue
+            for number, runs in boots.items():
+                rows = np.flatnonzero(of_gateway & (boot == number))
+                place = np.searchsorted([run.seq for run in runs], seq[rows], side="right") - 1
+                at[rows] = np.where(place >= 0, begin + place, NOWHERE)
+                found.append(((*names, number), _once(runs)))
+                begin += len(runs)
+        return found, at
+
+
+def code(text: str) -> int:
+    """The number that stands for a gateway or a view: the same in every process and after a restart."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def _told(attrs: str | None) -> tuple[str, int, int] | None:
+    """Group, view and process of a state reading."""
+    try:
+        found = json.loads(attrs or "null")
+    except ValueError:  # not what the ingest writes
+        return None
+    if not isinstance(found, dict):
+        return None
+    group, view, process = (found.get(name) for name in ("$group", "$view", "$process"))
+    if not isinstance(group, str) or type(view) is not int or type(process) is not int or process < 0:
+        return None
+    return group, view, process
+
+
+def _once(runs: list[Run]) -> list[Run]:
+    """The same, without a place where a view returns."""
+    seen: set[int] = set()
+    found = []
+    for run in runs:
+        found.append(run._replace(process=NOWHERE) if run.view in seen else run)
+        seen.add(run.view)
+    return found
+
+
+def _gateways(events: pa.Table) -> Ints:
+    """A number for the gateway of each event."""
+    site, gateway = encode(events["site"]), encode(events["gateway"])
+    sites, names = site.dictionary.to_pylist(), gateway.dictionary.to_pylist()
+    pair = codes(site) * max(len(names), 1) + codes(gateway)
+    used, at = np.unique(pair, return_inverse=True)
+    numbers = [code(f"{sites[n // len(names)]} {names[n % len(names)]}") for n in used.tolist()]
+    found: Ints = np.array(numbers, np.int64)[at]
+    return found
+
+
+def _sizes(events: pa.Table) -> Ints:
+    sizes: Ints = pa.compute.list_value_length(events["vclock"]).fill_null(0).to_numpy().astype(np.int64)
+    return sizes
+
+
+def _dense(column: Any, sizes: Ints) -> Ints:
+    """Lists as rows of a matrix, filled up with zeros."""
+    rows: Ints = np.zeros((len(sizes), max(int(sizes.max(initial=1)), 1)), np.int64)
+    flat = pa.compute.list_flatten(column).to_numpy(zero_copy_only=False)
+    rows[np.arange(rows.shape[1]) < sizes[:, None]] = flat
+    return rows
+
+
+def _transposed(rows: list[tuple[Any, ...]]) -> Iterator[list[Any]]:
+    return ([row[n] for row in rows] for n in range(len(RUN)))

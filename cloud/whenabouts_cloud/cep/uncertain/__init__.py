@@ -1,0 +1,1 @@
+"""Which candidates are matches where stamps are intervals: order, probability, causality."""

@@ -1,0 +1,96 @@
+"""Order by what gateways knew, instead of by time: x -> y iff x's local state had ended in the causal past of y.
+
+Clocks are dense: the own entry of an event's vector clock is the number of its gateway's current local state. Then x -> y
+iff V_y[gateway of x] >= own entry of x + 1, and on one gateway iff (own entry, sequence number) is smaller. The window is
+asked of the stamps: some placement has all positives within it. A negated x is in a gap iff all left positives -> x -> all
+right ones, and it is not surely out of the window's reach where the gap has no left or no right. O(n^2 + n x) comparisons.
+
+Vectors of different views say nothing about each other: between them only the order on one gateway is known.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, Negated, outside_window
+from whenabouts_cloud.cep.uncertain.order_ideals import Ints, downsets
+from whenabouts_cloud.pattern.plan import Plan, Variant
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Of event i: vectors[i] (P,), its process (0..P - 1) in them, -1 if it has none, and its sequence number. All int64.
+
+    Where processes come and go: `gateway` says on which one it was (else its process does), `boot` orders those of one
+    gateway before their sequence numbers do (else the own entry does), `view` says whose counts its vector has (else all
+    are of one). Vectors shorter than P are filled up with anything.
+    """
+
+    vectors: npt.NDArray[np.int64]  # (events, P)
+    process: npt.NDArray[np.int64]
+    seq: npt.NDArray[np.int64]
+    gateway: npt.NDArray[np.int64] = None  # type: ignore[assignment]  # filled in at once
+    boot: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+    view: npt.NDArray[np.int64] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        own = self.vectors[np.arange(len(self.process)), self.process] if self.boot is None else None
+        found: dict[str, Any] = {"gateway": self.process, "boot": own, "view": np.zeros(len(self.process), np.int64)}
+        for name, column in found.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, column)
+
+    @property
+    def columns(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Everything, in the order of the arguments."""
+        return self.vectors, self.process, self.seq, self.gateway, self.boot, self.view
+
+    def take(self, rows: Any) -> "Clocks":
+        """Those of some events."""
+        return Clocks(*(column[rows] for column in self.columns))
+
+    def joined(self, more: "Clocks") -> "Clocks":
+        """These and then those, with vectors as long as the longest."""
+        longest = max(self.vectors.shape[1], more.vectors.shape[1])
+        vectors = [np.pad(x.vectors, ((0, 0), (0, longest - x.vectors.shape[1]))) for x in (self, more)]
+        rest = zip(self.columns[1:], more.columns[1:], strict=True)
+        return Clocks(np.concatenate(vectors), *(np.concatenate(pair) for pair in rest))
+
+    def before(self, x: Ints, y: Ints) -> Bools:
+        """Whether x -> y, for arrays of events of equal shape."""
+        at = self.process[x]
+        told = self.vectors[y, at] > self.vectors[x, at]
+        local = (self.boot[x] < self.boot[y]) | ((self.boot[x] == self.boot[y]) & (self.seq[x] < self.seq[y]))
+        apart = told & (at >= 0) & (self.process[y] >= 0) & (self.view[x] == self.view[y])
+        found: Bools = np.where(self.gateway[x] == self.gateway[y], local, apart)
+        return found
+
+
+def causal(
+    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints, clocks: Clocks
+) -> Bools:
+    """Which candidates (m, n) are matches in causal order; `negated` holds, a negation, offsets (m + 1), stamps and ids."""
+    apart = np.maximum(t_min.max(axis=1) - t_max.min(axis=1), 0)  # at least
+    keep: Bools = apart < plan.window if plan.strict_window else apart <= plan.window
+    for i, mask in enumerate(downsets(variant).covers):
+        for j in range(len(variant.before)):
+            if mask >> j & 1:
+                keep = keep & clocks.before(ids[:, j], ids[:, i])
+    for negation, (offsets, x_min, x_max, x_ids) in zip(variant.negations, negated, strict=True):
+        c = np.repeat(np.arange(len(t_min)), np.diff(offsets))
+        x_min, x_max, x_ids = (v[offsets[0] : offsets[-1]] for v in (x_min, x_max, x_ids))
+        inside: Bools = (ids[c] != x_ids[:, None]).all(axis=1)
+        early, late = outside_window(plan, t_min[c], t_max[c], x_min, x_max)
+        if negation.left == 0:
+            inside &= ~early
+        if negation.right == 0:
+            inside &= ~late
+        for j in range(len(variant.before)):
+            if negation.left >> j & 1:
+                inside &= clocks.before(ids[c, j], x_ids)
+            if negation.right >> j & 1:
+                inside &= clocks.before(x_ids, ids[c, j])
+        keep = keep & (np.bincount(c[inside], minlength=len(t_min)) == 0)
+    return keep

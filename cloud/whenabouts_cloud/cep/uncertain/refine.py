@@ -1,0 +1,157 @@
+"""Which candidates are matches, when stamps are intervals: CERTAIN, POSSIBLE, OVER p, or CAUSAL.
+
+The kernel finds tuples of events that may be a match and the negated events that may be in their way; here it is decided.
+
+    certain    every placement of the stamps is a match               comparisons
+    possible   some placement is                                      least placements (`possible`)
+    over       the probability is at least p, within ERROR            bounds first (`bounds`), then exact integration
+    causal     order by vector clocks (`causal`), window by stamps    comparisons
+
+OVER integrates only what the bounds leave undecided. A candidate with more than OBSTACLES undecided negated events keeps
+those that are most likely in a gap; the others lower its probability by the sum of theirs, a bound, so that a match is never
+told with less than p; counted in `Counters.limited`.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.cep.uncertain.bounds import bounds
+from whenabouts_cloud.cep.uncertain.causal import Clocks, causal
+from whenabouts_cloud.cep.uncertain.chain_probability import ERROR, probabilities, probability
+from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, Negated, Obstacles, obstacles, window
+from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Ints, downsets, extensions
+from whenabouts_cloud.cep.uncertain.possible import possible
+from whenabouts_cloud.pattern.plan import Plan, Variant
+
+# Degrees grow with them and, in a gap that begins after the second positive, states double with each: 0.1 s a match at 8.
+OBSTACLES = 8
+ROUNDING = 1e-13  # of the bounds
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass
+class Counters:
+    """What OVER did, as sums since the start."""
+
+    candidates: int = 0
+    integrated: int = 0  # the others were decided by bounds
+    limited: int = 0  # integrated with some negated events bounded only
+
+
+def refine(
+    variant: Variant,
+    plan: Plan,
+    t_min: Ints,
+    t_max: Ints,
+    negated: Negated,
+    ids: Ints,
+    clocks: Clocks | None = None,
+    *,
+    exact: bool | Bools = False,
+    counters: Counters | None = None,
+) -> tuple[Bools, Floats]:
+    """Which of m candidates, tuples of n events as the variant lists them, are matches in the plan's mode.
+
+    t_min, t_max, ids are (m, n), int64 ticks and events' numbers. `negated` has, for each negation of the variant, offsets
+    (m + 1), t_min, t_max and ids: the events offsets[c]:offsets[c + 1] may lie in the gap of candidate c. Conditions are
+    not looked at. `clocks` are needed in causal mode only.
+
+    Returns keep (m,) and probability (m,). In mode over the probability is exact where it was integrated; where bounds
+    decided it is the lower bound of a kept candidate and the upper bound of one not kept, unless `exact` is set, for all or
+    some of them: then the kept ones among these are integrated. In the other modes it is 1 for kept ones, nan for others.
+
+    Raises:
+        ValueError: causal mode without clocks, or a variant with too many orders or elements.
+    """
+    if plan.mode == "causal":
+        if clocks is None:
+            raise ValueError(
+                "found no vector clocks, expected them for CAUSAL: feed events with clocks or use another mode"
+            )
+        return _as_told(causal(variant, plan, t_min, t_max, negated, ids, clocks))
+    found = obstacles(variant, plan, t_min, t_max, negated, ids)
+    if plan.mode == "certain":
+        return _as_told(_certain(variant, plan, t_min, t_max) & (np.diff(found.offsets) == 0))
+    if plan.mode == "possible":
+        return _as_told(_possible(variant, plan, t_min, t_max, found))
+    return _over(variant, plan, t_min, t_max, found, exact, counters or Counters())
+
+
+def _as_told(keep: Bools) -> tuple[Bools, Floats]:
+    return keep, np.where(keep, 1.0, np.nan)
+
+
+def _certain(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints) -> Bools:
+    """Order and window in every placement."""
+    reach = plan.window - 1 if plan.strict_window else plan.window
+    keep: Bools = np.full(len(t_min), reach >= 0)
+    for i in range(t_min.shape[1]):  # between any two; one alone is at one moment, however long its stamp
+        others = np.delete(t_max, i, axis=1)
+        keep &= (others <= t_min[:, i, None] + reach).all(axis=1)
+    for i, mask in enumerate(downsets(variant).covers):
+        for j in range(t_min.shape[1]):
+            if mask >> j & 1:
+                keep = keep & (t_max[:, j] < t_min[:, i])
+    return keep
+
+
+def _possible(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, found: Obstacles) -> Bools:
+    """Certain ones and those with a least placement; obstacles that cannot be in the way are gone already."""
+    keep: Bools = _certain(variant, plan, t_min, t_max) & (np.diff(found.offsets) == 0)
+    rest = np.flatnonzero(~keep)
+    structure, orders = downsets(variant), extensions(variant.before)
+    keep[rest] = possible(
+        structure, orders, t_min[rest], t_max[rest], _taken(found, rest), window(plan), plan.strict_window
+    )
+    return keep
+
+
+def _taken(found: Obstacles, rows: Ints) -> Obstacles:
+    """The obstacles of some candidates."""
+    counts = np.diff(found.offsets)[rows]
+    offsets = np.r_[0, np.cumsum(counts)].astype(np.int64)
+    at = np.repeat(found.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+    return Obstacles(offsets, found.t_min[at], found.t_max[at], found.gaps[at])
+
+
+def _over(
+    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, found: Obstacles, exact: bool | Bools, counters: Counters
+) -> tuple[Bools, Floats]:
+    structure = downsets(variant)
+    threshold = float(Fraction(plan.probability))
+    lower, upper, risk = bounds(structure, t_min, t_max, found, window(plan), plan.strict_window)
+    keep: Bools = lower >= threshold
+    hopeless = upper < threshold - ERROR - ROUNDING
+    value: Floats = np.where(keep, lower, upper)
+    undecided = ~hopeless & (~keep | (exact & (lower < 1.0)))
+    undecided &= upper > 0.0  # OVER 0 keeps what is impossible too
+    keep |= ~hopeless & ~undecided
+    counters.candidates += len(keep)
+    rows = np.flatnonzero(undecided)
+    value[rows] = probabilities(structure, t_min, t_max, found, rows, window(plan), plan.strict_window, OBSTACLES)
+    for c in rows[np.isnan(value[rows])]:
+        at = np.arange(found.offsets[c], found.offsets[c + 1])
+        integral, limited = _integrated(plan, structure, t_min[c], t_max[c], found, at[np.argsort(-risk[at])], risk)
+        value[c] = max(integral, lower[c]) if limited else integral
+        counters.limited += limited
+    keep[rows] = value[rows] >= threshold - ERROR
+    counters.integrated += len(rows)
+    return keep, value
+
+
+def _integrated(
+    plan: Plan, structure: Downsets, t_min: Ints, t_max: Ints, found: Obstacles, at: Ints, risk: Floats
+) -> tuple[float, bool]:
+    """The probability with the obstacles `at`, the riskiest first; a lower bound if they are too many."""
+    taken = min(len(at), OBSTACLES)
+    while True:
+        few = at[:taken]
+        x_min, x_max, gaps = found.t_min[few], found.t_max[few], found.gaps[few]
+        value = probability(structure, t_min, t_max, x_min, x_max, gaps, window(plan), plan.strict_window)
+        if not np.isnan(value):
+            return max(value - float(risk[at[taken:]].sum()), 0.0), taken < len(at)
+        taken //= 2

@@ -1,0 +1,161 @@
+"""What K-slack, conservative and aggressive have in common: columns in, the promise, late events out, snapshots.
+
+Each method adds one kernel, which is called once for a block. They do one sequence over points, with negations between
+neighbours or at the ends; a late event is left out, counted and told, and what it would have changed is not looked for.
+"""
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from whenabouts_cloud.cep.engine import validate
+from whenabouts_cloud.cep.engine.checksum import opened, sealed
+from whenabouts_cloud.cep.engine.disorder import Order, Promise
+from whenabouts_cloud.cep.engine.output import Out
+from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.pattern.plan import Plan
+from whenabouts_cloud.research.baselines.sequence import Chain, chain_of
+from whenabouts_cloud.research.baselines.stacks import HIGHEST
+
+ADVANCED = -1  # as the type and the index of what is no event but a new frontier
+VERSION = 2
+
+
+class Compared(ABC):
+    """One method over one plan; `feed`, `advance` and `finish` give what is told, events are counted from 0."""
+
+    STATE: ClassVar[tuple[type, ...]]  # the tuples of arrays that the kernel works on
+
+    def __init__(
+        self,
+        plan: Plan,
+        type_count: int,
+        *,
+        k: int | None = None,
+        order: Order = "kbound",
+        sources: list[int] | None = None,
+        pog_every: int = 5,
+    ) -> None:
+        """
+        `pog_every`: events from one punctuation to the next, read by the conservative method alone.
+
+        Raises:
+            ValueError: the plan is more than one sequence of points, or the promise is not complete.
+        """
+        if pog_every < 1:
+            raise ValueError(f"pog_every: found {pog_every}, expected at least 1 event")
+        self._chain = chain_of(plan, type_count)
+        self._per_key = plan.per_key
+        self._pog_every = pog_every
+        self._promise = Promise(order, k, sources)
+        self._fed = 0
+        self.late_count = 0
+        self._state = self._empty(len(self._chain.place), int(self._chain.limits[1]))
+
+    def feed(
+        self,
+        type_code: Any,
+        key: Any,
+        t: Any,
+        source: Any = None,
+        t_max: Any = None,
+        attributes: Any = None,
+    ) -> Out:
+        """Take in events in the order of arrival, one number each in columns of equal length.
+
+        Raises:
+            ValueError: a column is of another length or kind, holds what it must not, or t_max is other than t. Nothing was
+                taken in then.
+        """
+        times = validate.times("t", t, None)
+        count = len(times)
+        codes, keys = validate.codes(type_code, count, len(self._chain.first) - 1), validate.column("key", key, count)
+        sources = None if source is None else validate.column("source", source, count)
+        if t_max is not None and not np.array_equal(t_max, times):
+            raise ValueError(
+                "t_max: found other than t, expected points for a compared method; infa_hts takes intervals"
+            )
+        before = self._promise.frontier
+        frontier = self._promise.after(times, sources)
+        late = times < np.concatenate([[before], frontier])[:-1]
+        index = np.arange(self._fed, self._fed + len(codes))
+        self._fed += len(codes)
+        self.late_count += int(late.sum())
+        punctuated = (index + 1) % self._pog_every == 0
+        keys = keys if self._per_key else np.zeros_like(keys)
+        return self._told(np.where(late, ADVANCED, codes), keys, times, index, frontier, punctuated, index[late])
+
+    def advance(self, frontier: int | Mapping[int, int]) -> Out:
+        """Nothing before the frontier will come any more, from anyone or from these sources.
+
+        Raises:
+            ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
+        """
+        if isinstance(frontier, Mapping) and self._promise.k >= 0:
+            raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
+        return self._at(self._promise.advance(frontier))
+
+    def finish(self) -> Out:
+        """No event comes any more."""
+        return self.advance(HIGHEST)
+
+    def snapshot(self) -> bytes:
+        """Everything, as an uncompressed file of named arrays."""
+        arrays = self._promise.arrays
+        arrays["method"] = np.array([VERSION, self._per_key, self._pog_every, self._fed, self.late_count], np.int64)
+        for n, part in enumerate((self._chain, *self._state)):
+            arrays |= {f"{n}.{name}": array for name, array in part._asdict().items()}
+        file = io.BytesIO()
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
+        return sealed([file.getvalue()])
+
+    @classmethod
+    def restore(cls, blob: bytes) -> Self:
+        """Go on from a snapshot of the same method.
+
+        Raises:
+            ValueError: it is damaged, or was written by another version.
+        """
+        with np.load(io.BytesIO(opened(blob)), allow_pickle=False) as file:
+            arrays = dict(file)
+        version, per_key, pog_every, fed, late_count = map(int, arrays["method"])
+        if version != VERSION:
+            raise ValueError(f"snapshot: found version {version}, expected {VERSION}; feed the events again")
+        self = cls.__new__(cls)
+        parts: list[Any] = [
+            kind(*(arrays[f"{n}.{name}"] for name in kind._fields))  # type: ignore[attr-defined]
+            for n, kind in enumerate((Chain, *cls.STATE))
+        ]
+        self._chain, self._state = parts[0], tuple(parts[1:])
+        self._per_key, self._pog_every, self._fed, self.late_count = bool(per_key), pog_every, fed, late_count
+        self._promise = Promise.of(arrays)
+        return self
+
+    @property
+    def state_bytes(self) -> int:
+        """What the state takes up, room for growth included."""
+        return sum(array.nbytes for part in self._state for array in part)
+
+    @abstractmethod
+    def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
+        """The state before the first event."""
+
+    @abstractmethod
+    def _run(
+        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
+    ) -> tuple[Array, Array, Array]:
+        """Call the kernel: (matches, told_at, retractions)."""
+
+    def _at(self, frontier: int) -> Out:
+        one = np.zeros(1, np.int64)
+        none = np.empty(0, np.int64)
+        return self._told(one + ADVANCED, one, one, one + ADVANCED, one + frontier, np.ones(1, bool), none)
+
+    def _told(
+        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array, late: Array
+    ) -> Out:
+        matches, told_at, retractions = self._run(code, key, t, index, frontier, punctuated)
+        return Out.of(matches, told_at, late, retractions)

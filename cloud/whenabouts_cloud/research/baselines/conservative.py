@@ -1,0 +1,90 @@
+"""The conservative method (Liu et al., ICDE 2009): construct at arrival, tell when punctuations allow it.
+
+Events are inserted into sorted stacks as they come, and sequences are constructed through each. A match without a negation
+is told at once; one with a negation is held until a punctuation (POG) says that nothing can fall into its gaps any more. A
+punctuation with the frontier comes with every pog_every-th event and with each advance; it also moves what is purged.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
+from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, doubled, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.research.baselines.timer_heap import Guarantee, Held, empty_held, hold, take
+
+
+class Conservative(Compared):
+    """Every match once, never taken back, quantised by the punctuations."""
+
+    STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Guarantee)
+
+    def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
+        return empty_stacks(classes), empty_held(2 * places + 1), Guarantee(np.full(1, LOWEST, np.int64))
+
+    def _run(
+        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
+    ) -> tuple[Array, Array, Array]:
+        stacks, pending, guarantee = self._state
+        *state, matches, told_at = _run(
+            self._chain, stacks, pending, guarantee, code, key, t, index, frontier, punctuated
+        )
+        self._state = tuple(state)
+        return matches, told_at, matches[:0]
+
+
+@compiled
+def _run(
+    chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, code: Array, key: Array, t: Array, index: Array,
+    frontier: Array, punctuated: Array,
+) -> Any:  # fmt: skip
+    n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
+    rows, count = np.empty((256, 2 * n), np.int64), 0
+    told_at = np.empty(256, np.int64)
+    work, match = np.empty((n, SCRATCH), np.int64), np.empty(2 * n + 1, np.int64)
+    done, sealed = 0, guarantee.frontier[0]
+    bound = sealed - window  # no pending match and none to come needs anything older
+    for e in range(len(code)):
+        if code[e] >= 0:
+            first, last = chain.first[code[e]], chain.first[code[e] + 1]
+            for of in range(first, last):
+                c = chain.of[of]
+                while insert(stacks, classes, key[e], c, t[e], index[e], bound) < 0:
+                    stacks = renewed(stacks, classes, bound)
+            for of in range(first, last):
+                c = chain.of[of]
+                for place in range(n):
+                    if chain.place[place] == c:
+                        found = count
+                        number = number_of(stacks, key[e])
+                        rows, count = construct(chain, stacks, number, place, t[e], index[e], rows, count, work)
+                        kept = found
+                        for m in range(found, count):
+                            due = sealing_time(chain, rows[m])
+                            if due > sealed:
+                                match[0] = key[e]
+                                match[1:] = rows[m]
+                                pending = hold(pending, due, match)
+                            else:
+                                rows[kept] = rows[m]
+                                kept += 1
+                        count = kept
+        if punctuated[e]:
+            sealed = frontier[e]
+            while pending.size[0] > 0 and pending.order[0, 0] <= sealed:
+                match[:] = pending.rows[take(pending)]
+                if not any_violated(chain, stacks, match[0], match[1:]):
+                    if count + 1 == len(rows):
+                        rows = doubled(rows)
+                    rows[count] = match[1:]
+                    count += 1
+            bound = sealed - window
+        if count > done:
+            while len(told_at) < len(rows):
+                told_at = np.concatenate((told_at, told_at))
+            told_at[done:count] = index[e]
+            done = count
+    guarantee.frontier[0] = sealed
+    return stacks, pending, guarantee, rows[:count, n:].copy(), told_at[:count].copy()

@@ -1,0 +1,101 @@
+"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until nothing earlier can come.
+
+A heap holds the events until f >= t. The in-order engine behind it only appends to its stacks and searches only when an
+event of the last place comes; a trailing negation waits until the clock has left its window. Exact as long as no event is
+late; every match waits for the whole slack. Events that can play no part are not held.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
+from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, renewed
+from whenabouts_cloud.research.baselines.timer_heap import Held, empty_held, hold, take
+
+
+class KSlack(Compared):
+    """Matches in time order, each as late as K-slack has them: when the frontier reaches the last event."""
+
+    STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Held)
+
+    def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
+        return empty_stacks(classes), empty_held(4), empty_held(2 * places + 1)
+
+    def _run(
+        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
+    ) -> tuple[Array, Array, Array]:
+        stacks, buffer, pending = self._state
+        *state, matches, told_at = _run(self._chain, stacks, buffer, pending, code, key, t, index, frontier)
+        self._state = tuple(state)
+        return matches, told_at, matches[:0]
+
+
+@compiled
+def _run(
+    chain: Chain,
+    stacks: Stacks,
+    buffer: Held,
+    pending: Held,
+    code: Array,
+    key: Array,
+    t: Array,
+    index: Array,
+    frontier: Array,
+) -> Any:
+    n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
+    rows, count = np.empty((256, 2 * n), np.int64), 0
+    told_at = np.empty(256, np.int64)
+    work, event, match = np.empty((n, SCRATCH), np.int64), np.empty(4, np.int64), np.empty(2 * n + 1, np.int64)
+    done = 0  # rows whose told_at is written
+    for e in range(len(code)):
+        if code[e] >= 0 and chain.first[code[e]] < chain.first[code[e] + 1]:
+            event[0], event[1], event[2], event[3] = code[e], key[e], t[e], index[e]
+            buffer = hold(buffer, t[e], event)
+        while buffer.size[0] > 0 and buffer.order[0, 0] <= frontier[e]:
+            event[:] = buffer.rows[take(buffer)]
+            now = event[2]
+            while pending.size[0] > 0 and pending.order[0, 0] <= now:
+                rows, count = _settled(chain, stacks, pending, rows, count)
+            for of in range(chain.first[event[0]], chain.first[event[0] + 1]):
+                c = chain.of[of]
+                number = insert(stacks, classes, event[1], c, now, event[3], now - window)
+                while number < 0:
+                    stacks = renewed(stacks, classes, now - window)
+                    number = insert(stacks, classes, event[1], c, now, event[3], now - window)
+                if c == chain.place[n - 1]:
+                    found = count
+                    rows, count = construct(chain, stacks, number, n - 1, now, event[3], rows, count, work)
+                    kept = found
+                    for m in range(found, count):
+                        due = sealing_time(chain, rows[m])
+                        if due > now:
+                            match[0] = event[1]
+                            match[1:] = rows[m]
+                            pending = hold(pending, due, match)
+                        else:
+                            rows[kept] = rows[m]
+                            kept += 1
+                    count = kept
+        while pending.size[0] > 0 and pending.order[0, 0] <= frontier[e]:
+            rows, count = _settled(chain, stacks, pending, rows, count)
+        if count > done:
+            while len(told_at) < len(rows):
+                told_at = np.concatenate((told_at, told_at))
+            told_at[done:count] = index[e]
+            done = count
+    return stacks, buffer, pending, rows[:count, n:].copy(), told_at[:count].copy()
+
+
+@compiled
+def _settled(chain: Chain, stacks: Stacks, pending: Held, rows: Array, count: int) -> tuple[Array, int]:
+    """Take the match that is due from those pending; told unless a trailing negation has been broken meanwhile."""
+    match = pending.rows[take(pending)]
+    if not any_violated(chain, stacks, match[0], match[1:]):
+        if count + 1 == len(rows):
+            rows = doubled(rows)
+        rows[count] = match[1:]
+        count += 1
+    return rows, count

@@ -1,0 +1,216 @@
+"""A sequence of event classes as arrays, and its construction from the stacks through an event that has come.
+
+Places before the event are chosen backward from it, then those after it forward. Construction starts only if every other
+place has an event on the right side of its neighbour; a negation is looked at as soon as both of its neighbours are chosen.
+Cost: proportional to the partial sequences that exist, a binary search each.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.pattern.plan import Plan
+from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, at_or_after, doubled, number_of
+
+CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # of a place while sequences are constructed
+
+SCRATCH = 6
+
+
+class Chain(NamedTuple):
+    """A sequence as arrays: the class of each place, and for each negation its class and the place to its left.
+
+    A negation before the first place has -1, one after the last the last. `when[place, negation]` is the step at which all
+    places that the negation needs are chosen, beginning from `place`. `limits` are (window, number of classes); a strict
+    window of w is an inclusive one of w - 1, since time is whole. The classes of type c are `of[first[c]:first[c + 1]]`.
+    """
+
+    place: Array
+    negated: Array
+    left: Array
+    when: Array
+    first: Array
+    of: Array
+    limits: Array
+
+
+def chain_of(plan: Plan, type_count: int) -> Chain:
+    """The arrays of a plan that is one sequence of points.
+
+    Raises:
+        ValueError: the plan is more than these methods can do; the text says what.
+    """
+    if len(plan.variants) != 1 or not plan.variants[0].is_chain:
+        raise _refused("found alternatives, repetition or parts without an order", "one SEQ of events")
+    variant = plan.variants[0]
+    n = len(variant.classes)
+    if variant.columns != tuple(range(n)) or plan.width != n:
+        raise _refused(f"found a match of {plan.width} places for {n} events", "a place for each event")
+    if variant.conditions or any(c.condition for c in plan.classes) or any(x.condition for x in variant.negations):
+        raise _refused("found a condition (WHERE)", "types alone")
+    if plan.mode != "certain" or plan.skip != "none":
+        raise _refused(f"found mode {plan.mode}, skip {plan.skip}", "mode certain without a skip")
+    used = sorted({*variant.classes, *(x.event_class for x in variant.negations)})
+    left = []
+    for negation in variant.negations:
+        after, before = negation.left.bit_length() - 1, n
+        if negation.right:
+            before = (negation.right & -negation.right).bit_length() - 1
+        if before != after + 1:
+            raise _refused("found a negation over more than one gap", "one between two neighbours or at an end")
+        left.append(after)
+    of = [[used.index(c) for c in used if code in plan.classes[c].types] for code in range(type_count)]
+    return Chain(
+        np.array([used.index(c) for c in variant.classes], np.int64),
+        np.array([used.index(x.event_class) for x in variant.negations], np.int64),
+        np.array(left, np.int64),
+        _steps(left, n),
+        np.cumsum([0, *map(len, of)]).astype(np.int64),
+        np.array([c for row in of for c in row], np.int64),
+        np.array([plan.window - plan.strict_window, len(used)], np.int64),
+    )
+
+
+def _steps(left: list[int], n: int) -> Array:
+    """From `place` down to 0, then up to the last; a negation at an end needs both the first and the last place."""
+    table = np.zeros((n, len(left)), np.int64)
+    for place in range(n):
+        for m, after in enumerate(left):
+            needed = (0, n - 1) if after in (-1, n - 1) else (after, after + 1)
+            table[place, m] = max(place - q if q <= place else q for q in needed)
+    return table
+
+
+def _refused(found: str, expected: str) -> ValueError:
+    return ValueError(f"pattern: {found}, expected {expected} for a compared method; use method infa_hts for the rest")
+
+
+@compiled
+def _limits(left: int, last: int, window: int, t_first: int, t_last: int, t_left: int, t_right: int) -> tuple[int, int]:
+    """[low, high) of a negation after place `left`, of which t_left and t_right are its neighbours' times."""
+    if left < 0:
+        return t_last - window, t_first
+    if left == last:
+        return t_last + 1, t_first + window + 1
+    return t_left + 1, t_right
+
+
+@compiled
+def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
+    """[low, high) in which the negation forbids its class, for the times of all places."""
+    left, last = chain.left[negation], len(chain.place) - 1
+    return _limits(left, last, chain.limits[0], t[0], t[last], t[max(left, 0)], t[min(left + 1, last)])
+
+
+@compiled
+def sealing_time(chain: Chain, t: Array) -> int:
+    """The least frontier at which no event that may still come can violate the match, LOWEST without a negation."""
+    when = LOWEST
+    for n in range(len(chain.left)):
+        when = max(when, gap(chain, n, t)[1])
+    return when
+
+
+@compiled
+def _within(pool: Array, first: int, last: int, low: int, high: int) -> bool:
+    """Whether pool[first:last] has a time in [low, high)."""
+    at = at_or_after(pool, first, last, low)
+    return bool(at < last and pool[at, 0] < high)
+
+
+@compiled
+def any_violated(chain: Chain, stacks: Stacks, key: int, t: Array) -> bool:
+    """Whether any negation is broken by what is in the stacks of the key."""
+    number = number_of(stacks, key)
+    if number >= 0:
+        for n in range(len(chain.left)):
+            low, high = gap(chain, n, t)
+            stack = number * chain.limits[1] + chain.negated[n]
+            if _within(stacks.pool, stacks.bounds[stack, 1], stacks.bounds[stack, 2], low, high):
+                return True
+    return False
+
+
+@compiled
+def _reachable(pool: Array, work: Array, place: int, t: int, window: int) -> bool:
+    """Whether every place can be filled within the window, negations aside. Sets END: no event beyond it leads anywhere.
+
+    For a place before the event that is the least time with room for all before it, for one after it the greatest.
+    """
+    near = t - window - 1
+    for q in range(place):
+        at = at_or_after(pool, work[q, FIRST], work[q, LAST], near + 1)
+        if at == work[q, LAST]:
+            return False
+        near = pool[at, 0]
+        if near >= t:
+            return False
+        work[q, END] = near
+    near = t + window + 1
+    for q in range(len(work) - 1, place, -1):
+        at = at_or_after(pool, work[q, FIRST], work[q, LAST], near) - 1
+        if at < work[q, FIRST]:
+            return False
+        near = pool[at, 0]
+        if near <= t:
+            return False
+        work[q, END] = near
+    return True
+
+
+@compiled
+def construct(
+    chain: Chain, stacks: Stacks, number: int, place: int, t: int, index: int, rows: Array, count: int, work: Array
+) -> tuple[Array, int]:
+    """Append to `rows` every sequence with this event in this place that no stored event violates.
+
+    A row holds the times of all places, then the indices; `work` is scratch space (places, SCRATCH). Returns the rows, which
+    may have moved, and their count. Everything that the loop reads is in locals or in `work`: taking parts of arrays costs
+    more than the search itself.
+    """
+    n, window, base, last = len(chain.place), chain.limits[0], number * chain.limits[1], len(chain.place) - 1
+    pool, bounds, left, when, negated = stacks.pool, stacks.bounds, chain.left, chain.when, chain.negated
+    for q in range(n):
+        work[q, FIRST], work[q, LAST] = bounds[base + chain.place[q], 1], bounds[base + chain.place[q], 2]
+    if window < 0 or not _reachable(pool, work, place, t, window):
+        return rows, count
+    work[place, TIME], work[place, INDEX] = t, index
+    step, q, down = 0, place, True
+    while True:
+        if down:
+            for m in range(len(left)):
+                if when[place, m] == step:
+                    low, high = _limits(
+                        left[m], last, window, work[0, TIME], work[last, TIME], work[max(left[m], 0), TIME],
+                        work[min(left[m] + 1, last), TIME],
+                    )  # fmt: skip
+                    stack = base + negated[m]
+                    down = down and not _within(pool, bounds[stack, 1], bounds[stack, 2], low, high)
+        if down and step == last:
+            if count + 1 == len(rows):
+                rows = doubled(rows)
+            for p in range(n):
+                rows[count, p], rows[count, n + p] = work[p, TIME], work[p, INDEX]
+            count += 1
+        elif down:
+            step += 1
+            q = place - step if step <= place else step
+            if q < place:
+                work[q, CURSOR] = at_or_after(pool, work[q, FIRST], work[q, LAST], work[q + 1, TIME])
+            else:
+                work[q, CURSOR] = at_or_after(pool, work[q, FIRST], work[q, LAST], work[q - 1, TIME] + 1) - 1
+        if step == 0:
+            return rows, count
+        if q < place:
+            at = work[q, CURSOR] - 1
+            down = at >= work[q, FIRST] and pool[at, 0] >= work[q, END]
+        else:
+            at = work[q, CURSOR] + 1
+            down = at < work[q, LAST] and pool[at, 0] <= min(work[q, END], work[0, TIME] + window)
+        work[q, CURSOR] = at
+        if down:
+            work[q, TIME], work[q, INDEX] = pool[at, 0], pool[at, 1]
+        else:
+            step -= 1
+            q = place - step if step <= place else step

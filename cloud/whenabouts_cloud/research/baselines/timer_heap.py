@@ -1,0 +1,71 @@
+"""Rows that wait for a time: a binary heap of (time, place) over rows that do not move; for buffers and pending matches."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.research.baselines.stacks import doubled
+
+
+class Held(NamedTuple):
+    """`order[: size[0]]` is the heap; order[size[0]:, 1] are the free places of `rows`."""
+
+    order: Array
+    rows: Array
+    size: Array
+
+
+class Guarantee(NamedTuple):
+    """The frontier that a kernel goes by when a block begins, (1,)."""
+
+    frontier: Array
+
+
+def empty_held(width: int) -> Held:
+    """Nothing held; rows of `width` numbers."""
+    order = np.stack([np.zeros(8, np.int64), np.arange(8, dtype=np.int64)], axis=1)
+    return Held(order, np.zeros((8, width), np.int64), np.zeros(1, np.int64))
+
+
+@compiled
+def hold(held: Held, time: int, row: Array) -> Held:
+    """With the row, due at the time; grown where there was no room."""
+    if held.size[0] == len(held.order):
+        order = doubled(held.order)
+        for n in range(len(held.order), len(order)):
+            order[n, 1] = n
+        held = Held(order, doubled(held.rows), held.size)
+    order = held.order
+    at = held.size[0]
+    held.size[0] += 1
+    place = order[at, 1]
+    held.rows[place] = row
+    while at > 0 and order[(at - 1) >> 1, 0] > time:
+        order[at, 0], order[at, 1] = order[(at - 1) >> 1, 0], order[(at - 1) >> 1, 1]
+        at = (at - 1) >> 1
+    order[at, 0], order[at, 1] = time, place
+    return held
+
+
+@compiled
+def take(held: Held) -> Any:
+    """Remove the row that is due first; its place, where it can be read until the next `hold`."""
+    order = held.order
+    held.size[0] -= 1
+    last = held.size[0]
+    first, time, place = order[0, 1], order[last, 0], order[last, 1]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= last:
+            break
+        if child + 1 < last and order[child + 1, 0] < order[child, 0]:
+            child += 1
+        if order[child, 0] >= time:
+            break
+        order[at, 0], order[at, 1] = order[child, 0], order[child, 1]
+        at = child
+    order[at, 0], order[at, 1] = time, place
+    order[last, 1] = first
+    return first
