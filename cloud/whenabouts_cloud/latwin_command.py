@@ -8,7 +8,7 @@ import click
 
 from whenabouts_cloud.job import Options, Work, choose_rule, job_options, rule_name_option
 from whenabouts_cloud.job_run import run
-from whenabouts_cloud.latwin.text import verdict_text
+from whenabouts_cloud.latwin.shard.text import verdict_text
 from whenabouts_cloud.rules import LatwinRule
 from whenabouts_protocol.group_state import KIND
 
@@ -57,8 +57,8 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    from whenabouts_cloud.latwin.picture import NothingToDrawError, picture
-    from whenabouts_cloud.latwin.report import COLUMNS
+    from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
+    from whenabouts_cloud.latwin.shard.report import COLUMNS
 
     landing = ds.dataset(options.landing, format="parquet", exclude_invalid_files=False)
     readings = landing.to_table(columns=[*COLUMNS], filter=pc.field("kind") == KIND)

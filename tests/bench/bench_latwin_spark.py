@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
 from whenabouts_cloud.ingest.landing import SCHEMA  # noqa: E402
-from whenabouts_cloud.latwin.report import reports_of  # noqa: E402
-from whenabouts_cloud.latwin.shard import LatwinShard  # noqa: E402
+from whenabouts_cloud.latwin.shard.report import reports_of  # noqa: E402
+from whenabouts_cloud.latwin.shard.shard import LatwinShard  # noqa: E402
 from whenabouts_cloud.rules import parse_rules  # noqa: E402
 from whenabouts_cloud.spark.formats import VERDICTS  # noqa: E402
 from whenabouts_cloud.spark.latwin_batch import detect, read_landing, read_promises  # noqa: E402

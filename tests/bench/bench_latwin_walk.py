@@ -21,8 +21,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud")]
 
-from whenabouts_cloud.latwin import walk  # noqa: E402
-from whenabouts_cloud.latwin.frame import frame, least  # noqa: E402
+from whenabouts_cloud.latwin.model.frame import frame, least  # noqa: E402
+from whenabouts_cloud.latwin.windows import walk  # noqa: E402
 
 SLOW = 60_000  # more CGSs are not given to plain Python
 BOX = 1 << 19  # larger boxes are not filtered

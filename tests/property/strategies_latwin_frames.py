@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from whenabouts_cloud.latwin.frame import Frame, frame
+from whenabouts_cloud.latwin.model.frame import Frame, frame
 
 
 class Seen(NamedTuple):

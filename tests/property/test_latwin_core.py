@@ -10,9 +10,9 @@ from property.strategies_latwin import cases
 from reference.latwin import by_brute_force, clocks_of, definitely, join, known_moves, meet, possibly
 from reference.latwin_paper import PaperLatWin
 from support.search import examples
-from whenabouts_cloud.latwin.lattice import LatWin
-from whenabouts_cloud.latwin.layout import FOREVER, ROW
-from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Local, Not, Related
+from whenabouts_cloud.latwin.model.layout import FOREVER, ROW
+from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Local, Not, Related
+from whenabouts_cloud.latwin.windows.lattice import LatWin
 
 ROOM = 64  # more than any of these computations needs
 

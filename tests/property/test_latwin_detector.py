@@ -12,7 +12,7 @@ from property.strategies_latwin import Case, cases, computations
 from reference.latwin import Checker, by_brute_force, clocks_of, consistent, definitely, possibly, simulate
 from support.latwin_checks import report, runs_overlapped, watch
 from support.search import examples, seeds
-from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
+from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
 
 ROOM = 64  # no gap of these computations is given up
 ORDERS = st.sampled_from(["causal", "hybrid"])

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from property.strategies_latwin_frames import computations
 from reference import latwin_probability as reference
 from support.search import examples
-from whenabouts_cloud.latwin import probability, walk
-from whenabouts_cloud.latwin.frame import frame
+from whenabouts_cloud.latwin.model.frame import frame
+from whenabouts_cloud.latwin.probability import probability
+from whenabouts_cloud.latwin.windows import walk
 
 
 @st.composite

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from property.strategies_latwin_frames import consistent, held, windows
 from support.search import examples
-from whenabouts_cloud.latwin import walk
-from whenabouts_cloud.latwin.frame import frame, greatest, least
+from whenabouts_cloud.latwin.model.frame import frame, greatest, least
+from whenabouts_cloud.latwin.windows import walk
 
 
 def all_paths_hold(found, good):

@@ -20,7 +20,7 @@ from support.latwin_states import (
     told,
 )
 from support.search import SEED
-from whenabouts_cloud.latwin.shard import LatwinShard
+from whenabouts_cloud.latwin.shard.shard import LatwinShard
 from whenabouts_cloud.spark.latwin_streaming import start_query
 from whenabouts_cloud.spark.sink import total
 

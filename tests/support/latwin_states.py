@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from reference.latwin import blocks
 from support.landing import EPOCH_US, table
-from whenabouts_cloud.latwin.report import reports_of
+from whenabouts_cloud.latwin.shard.report import reports_of
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_protocol.group_state import attrs_of
 

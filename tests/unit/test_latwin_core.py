@@ -7,8 +7,8 @@ import pytest
 
 from whenabouts_cloud.experiments.office import HOUR, Workload, simulate
 from whenabouts_cloud.latwin import All, Any, AtLeast, ConjunctionDetector, LatWin, LimitError, Local, Not, Related
-from whenabouts_cloud.latwin.group import Group
-from whenabouts_cloud.latwin.layout import COUNTER_NAMES, NUMBER_LIMIT
+from whenabouts_cloud.latwin.model.group import Group
+from whenabouts_cloud.latwin.model.layout import COUNTER_NAMES, NUMBER_LIMIT
 
 TOGETHER = All(Local(0, {0}), Local(1, {1}))
 

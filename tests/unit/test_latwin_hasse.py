@@ -7,10 +7,10 @@ from hypothesis import given, settings
 
 from property.strategies_latwin_frames import consistent, windows
 from support.search import examples
-from whenabouts_cloud.latwin import walk
-from whenabouts_cloud.latwin.frame import frame
-from whenabouts_cloud.latwin.hasse import NODES_MAX, crossings, hasse
-from whenabouts_cloud.latwin.hasse_svg import MAX_ROWS, svg
+from whenabouts_cloud.latwin.model.frame import frame
+from whenabouts_cloud.latwin.picture.hasse import NODES_MAX, crossings, hasse
+from whenabouts_cloud.latwin.picture.hasse_svg import MAX_ROWS, svg
+from whenabouts_cloud.latwin.windows import walk
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -3,17 +3,17 @@
 import numpy as np
 
 from whenabouts_cloud.latwin import AtLeast, Local
-from whenabouts_cloud.latwin.algebra import ADD, AT_LEAST, COUNT, PUSH
-from whenabouts_cloud.latwin.bound import Bound
-from whenabouts_cloud.latwin.box import bits_of, new_box, rebuild
-from whenabouts_cloud.latwin.effective import join
-from whenabouts_cloud.latwin.frame import greatest as greatest_walked
-from whenabouts_cloud.latwin.frame import least as least_walked
-from whenabouts_cloud.latwin.layout import CONTRADICTIONS, NO_ROOM, ROW, TAKEN, new_ring
-from whenabouts_cloud.latwin.ring import accept, release
-from whenabouts_cloud.latwin.stored import Stored
-from whenabouts_cloud.latwin.walk_box import greatest, least
-from whenabouts_cloud.latwin.walked import Walked, frame_of
+from whenabouts_cloud.latwin.model.algebra import ADD, AT_LEAST, COUNT, PUSH
+from whenabouts_cloud.latwin.model.frame import greatest as greatest_walked
+from whenabouts_cloud.latwin.model.frame import least as least_walked
+from whenabouts_cloud.latwin.model.layout import CONTRADICTIONS, NO_ROOM, ROW, TAKEN, new_ring
+from whenabouts_cloud.latwin.windows.bound import Bound
+from whenabouts_cloud.latwin.windows.box import bits_of, new_box, rebuild
+from whenabouts_cloud.latwin.windows.effective import join
+from whenabouts_cloud.latwin.windows.lattice_on_demand import Walked, frame_of
+from whenabouts_cloud.latwin.windows.lattice_stored import Stored
+from whenabouts_cloud.latwin.windows.ring import accept, release
+from whenabouts_cloud.latwin.windows.walk_box import greatest, least
 
 
 def filled(room=16):

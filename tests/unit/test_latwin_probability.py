@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from whenabouts_cloud.latwin import probability, walk
-from whenabouts_cloud.latwin.frame import frame
-from whenabouts_cloud.latwin.probability import BEFORE, held, passed
-from whenabouts_cloud.latwin.probability_kernel import sample
+from whenabouts_cloud.latwin.model.frame import frame
+from whenabouts_cloud.latwin.probability import probability
+from whenabouts_cloud.latwin.probability.probability import BEFORE, held, passed
+from whenabouts_cloud.latwin.probability.spread import sample
+from whenabouts_cloud.latwin.windows import walk
 
 TWO = frame([0, 0], [[[0, 0], [1, 0]], [[0, 0], [0, 1]]])
 

@@ -23,11 +23,11 @@ from support.latwin_states import (
     told,
 )
 from support.search import examples
-from whenabouts_cloud.latwin.picture import NothingToDrawError, picture
-from whenabouts_cloud.latwin.release import in_order
-from whenabouts_cloud.latwin.report import rows_of
-from whenabouts_cloud.latwin.shard import LatwinShard
-from whenabouts_cloud.latwin.view import MAX_WAITING
+from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
+from whenabouts_cloud.latwin.shard.release import in_order
+from whenabouts_cloud.latwin.shard.report import rows_of
+from whenabouts_cloud.latwin.shard.shard import LatwinShard
+from whenabouts_cloud.latwin.shard.view import MAX_WAITING
 
 
 def whole(job, rows, promises):

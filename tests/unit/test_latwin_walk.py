@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from whenabouts_cloud.latwin import walk
-from whenabouts_cloud.latwin.frame import Frame, frame, greatest, least
-from whenabouts_cloud.latwin.walk_kernel import advance
+from whenabouts_cloud.latwin.model.frame import Frame, frame, greatest, least
+from whenabouts_cloud.latwin.windows import walk
+from whenabouts_cloud.latwin.windows.walk_kernel import advance
 
 
 def unrelated(first, counts):

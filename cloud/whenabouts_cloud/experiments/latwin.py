@@ -16,8 +16,8 @@ from whenabouts_cloud.experiments.latwin_run import Verdicts, verdicts, windows
 from whenabouts_cloud.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.experiments.office import HOUR, LOG2, SECOND, Office, Workload, simulate
 from whenabouts_cloud.experiments.report import Figure, Series, grouped
-from whenabouts_cloud.latwin.frame import frame
-from whenabouts_cloud.latwin.walk import count
+from whenabouts_cloud.latwin.model.frame import frame
+from whenabouts_cloud.latwin.windows.walk import count
 
 WINDOW = 4  # the paper's, where it varies something else
 LONG = 64  # a window in which nothing of the first stretch is forgotten before it is told

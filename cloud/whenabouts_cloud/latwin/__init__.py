@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.latwin.box import LimitError
-    from whenabouts_cloud.latwin.conjunction import ConjunctionDetector, Verdict, Verdicts
-    from whenabouts_cloud.latwin.lattice import LatWin
-    from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Local, Not, Predicate, Related
+    from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector, Verdict, Verdicts
+    from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Local, Not, Predicate, Related
+    from whenabouts_cloud.latwin.windows.box import LimitError
+    from whenabouts_cloud.latwin.windows.lattice import LatWin
 
 __all__ = [
     "LatWin", "ConjunctionDetector", "Verdict", "Verdicts", "LimitError",
@@ -20,9 +20,9 @@ __all__ = [
 ]  # fmt: skip
 
 _OF = {
-    "LimitError": "box", "LatWin": "lattice",
-    **dict.fromkeys(("ConjunctionDetector", "Verdict", "Verdicts"), "conjunction"),
-    **dict.fromkeys(("Predicate", "Local", "Related", "All", "Any", "Not", "AtLeast"), "predicate"),
+    "LimitError": "windows.box", "LatWin": "windows.lattice",
+    **dict.fromkeys(("ConjunctionDetector", "Verdict", "Verdicts"), "conjunction.detector"),
+    **dict.fromkeys(("Predicate", "Local", "Related", "All", "Any", "Not", "AtLeast"), "model.predicate"),
 }  # fmt: skip
 
 

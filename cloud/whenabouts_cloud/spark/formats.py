@@ -16,7 +16,7 @@ from whenabouts_cloud.cep.shard.results import COUNT
 from whenabouts_cloud.cep.shard.results import RESULT as MATCH
 from whenabouts_cloud.correlation.pairs import READING, SIDE_COLUMNS
 from whenabouts_cloud.correlation.pairs import RESULT as PAIR
-from whenabouts_cloud.latwin.results import RESULT as VERDICT
+from whenabouts_cloud.latwin.shard.results import RESULT as VERDICT
 
 LATE = pa.schema([("rule", pa.string()), ("reason", pa.string()), *READING])
 # What is set aside: folders, the file in each and its columns.

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
-from whenabouts_cloud.latwin.shard import LatwinShard, Promise
+from whenabouts_cloud.latwin.shard.shard import LatwinShard, Promise
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.spark.latwin_reports import LANDING, output_of, packed, reports_in
 from whenabouts_cloud.spark.packed import PACKED_RESULT

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.cep.shard.blobs import to_bytes
-from whenabouts_cloud.latwin.report import COLUMNS, REPORT, reports_of
-from whenabouts_cloud.latwin.results import RESULT
+from whenabouts_cloud.latwin.shard.report import COLUMNS, REPORT, reports_of
+from whenabouts_cloud.latwin.shard.results import RESULT
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.spark.schema import belongs_to, counts_row
 from whenabouts_protocol.group_state import KIND

@@ -20,7 +20,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from whenabouts_cloud.latwin.shard import LatwinShard, Promise
+from whenabouts_cloud.latwin.shard.shard import LatwinShard, Promise
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.spark.formats import VERDICTS
 from whenabouts_cloud.spark.latwin_reports import LANDING, output_of, packed, reports_in

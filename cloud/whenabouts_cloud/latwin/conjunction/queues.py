@@ -15,9 +15,7 @@ Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 from typing import Any
 
 from whenabouts_cloud.compiled import Array, bare
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.layout import Ring
-from whenabouts_cloud.latwin.overlap_kernel import (
+from whenabouts_cloud.latwin.conjunction.overlaps import (
     BEGIN,
     BEGIN_HI,
     CHOICE,
@@ -33,7 +31,9 @@ from whenabouts_cloud.latwin.overlap_kernel import (
     outlasts,
     overlap,
 )
-from whenabouts_cloud.latwin.ring import accept, note, release, renew, wrong
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew, wrong
 
 # a verdict
 POSSIBLY, DEFINITELY, IN_WINDOW, WITHDRAWN = 1, 2, 4, 8

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from whenabouts_cloud.cep.shard.events import FURTHEST_US
-from whenabouts_cloud.latwin.report import Report
+from whenabouts_cloud.latwin.shard.report import Report
 
 
 class Gap(NamedTuple):

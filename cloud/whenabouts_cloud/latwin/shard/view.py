@@ -19,10 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 from whenabouts_cloud.cep.shard.events import FURTHEST_US
-from whenabouts_cloud.latwin.release import Gap, Taken, in_order
-from whenabouts_cloud.latwin.report import Report, Source
-from whenabouts_cloud.latwin.verdict import Verdict
-from whenabouts_cloud.latwin.watch import Plan, report_of
+from whenabouts_cloud.latwin.shard.release import Gap, Taken, in_order
+from whenabouts_cloud.latwin.shard.report import Report, Source
+from whenabouts_cloud.latwin.shard.verdict import Verdict
+from whenabouts_cloud.latwin.shard.watch import Plan, report_of
 
 MAX_WAITING = 1024  # reports of a view that wait after a step; then the first of the order are taken without waiting
 MAX_GAPS = 8  # of a process that are remembered, so that what comes of them after all is known as late

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.compiled import Array, bare
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin import walk
-from whenabouts_cloud.latwin.frame import Frame
-from whenabouts_cloud.latwin.layout import Ring
-from whenabouts_cloud.latwin.predicate import All, AtLeast, Function, Not, Predicate, Related
-from whenabouts_cloud.latwin.predicate import Any as Either
-from whenabouts_cloud.latwin.ring import accept, note, release, renew
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.frame import Frame
+from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.predicate import All, AtLeast, Function, Not, Predicate, Related
+from whenabouts_cloud.latwin.model.predicate import Any as Either
+from whenabouts_cloud.latwin.windows import walk
+from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 
 
 class Walked:

@@ -17,8 +17,8 @@ and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for 
 from typing import Any
 
 from whenabouts_cloud.compiled import Array, bare
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.layout import Ring
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.layout import Ring
 
 # heads, the detector's part
 NEWEST, NEWEST_RUN, NEWEST_RUN_HI = at.MINE, at.MINE + 1, at.MINE + 2  # of the state that entered last

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.latwin.report import Report
+from whenabouts_cloud.latwin.shard.report import Report
 
 
 class Witness(NamedTuple):

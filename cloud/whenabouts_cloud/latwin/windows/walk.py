@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin.frame import Frame, Ints, climb, descend
-from whenabouts_cloud.latwin.walk_kernel import SLACK, WORD, advance, begin, build, count_all, fill
+from whenabouts_cloud.latwin.model.frame import Frame, Ints, climb, descend
+from whenabouts_cloud.latwin.windows.walk_kernel import SLACK, WORD, advance, begin, build, count_all, fill
 
 Rows = npt.NDArray[Any]  # (m, n) uint8, or uint16 where a process has more than 256 states
 Bools = npt.NDArray[np.bool_]

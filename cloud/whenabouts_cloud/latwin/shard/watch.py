@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin import predicate as tree
-from whenabouts_cloud.latwin.choices import Lasted, RunChoices
-from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
-from whenabouts_cloud.latwin.lattice import LatWin
-from whenabouts_cloud.latwin.report import Report, columns_of
-from whenabouts_cloud.latwin.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import predicate as tree
+from whenabouts_cloud.latwin.shard.choices import Lasted, RunChoices
+from whenabouts_cloud.latwin.shard.report import Report, columns_of
+from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.windows.lattice import LatWin
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.predicate import (
     All,

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.conjunction import ConjunctionDetector
-from whenabouts_cloud.latwin.frame import frame
-from whenabouts_cloud.latwin.hasse_svg import svg
-from whenabouts_cloud.latwin.release import Gap, in_order
-from whenabouts_cloud.latwin.report import Report, reports_of, rows_of
-from whenabouts_cloud.latwin.view import View
-from whenabouts_cloud.latwin.walk import each
-from whenabouts_cloud.latwin.watch import Plan
+from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.frame import frame
+from whenabouts_cloud.latwin.picture.hasse_svg import svg
+from whenabouts_cloud.latwin.shard.release import Gap, in_order
+from whenabouts_cloud.latwin.shard.report import Report, reports_of, rows_of
+from whenabouts_cloud.latwin.shard.view import View
+from whenabouts_cloud.latwin.shard.watch import Plan
+from whenabouts_cloud.latwin.windows.walk import each
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.predicate import Scalar, Value
 

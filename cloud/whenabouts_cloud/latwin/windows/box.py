@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.compiled import Array, bare
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.layout import Ring
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.layout import Ring
 
 CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4
 STATES = 64  # of all windows together: a mask is a word

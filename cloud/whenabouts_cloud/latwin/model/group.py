@@ -11,8 +11,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.layout import Ring, new_ring
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.layout import Ring, new_ring
 
 VERSION = 1
 Clock = Sequence[int] | npt.NDArray[np.int64]

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.compiled import entry
-from whenabouts_cloud.latwin import conjunction_kernel as kernel
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin import overlap_kernel as runs
-from whenabouts_cloud.latwin.group import Clock, Group
+from whenabouts_cloud.latwin.conjunction import overlaps as runs
+from whenabouts_cloud.latwin.conjunction import queues as kernel
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.group import Clock, Group
 
 
 class Verdict(NamedTuple):

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 
 from whenabouts_cloud.compiled import Array, entry
-from whenabouts_cloud.latwin import algebra as of
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.algebra import Code
-from whenabouts_cloud.latwin.box import LEADING, STRIDE, WIDTH, WITHIN, Box
-from whenabouts_cloud.latwin.layout import Ring
-from whenabouts_cloud.latwin.predicate import All, Any, AtLeast, Not, Predicate, Related
+from whenabouts_cloud.latwin.model import algebra as of
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.algebra import Code
+from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Not, Predicate, Related
+from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box
 
 LEAF_WORDS = 1 << 20  # of a comparison over several processes: 8 MiB
 ALL = -1  # every bit of a word

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.compiled import Array, bare, entry
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.bound import Bound
-from whenabouts_cloud.latwin.box import SIZE, WITHDRAWN, Box, drop, new_box, rebuild, step
-from whenabouts_cloud.latwin.layout import Ring
-from whenabouts_cloud.latwin.predicate import Function, Predicate
-from whenabouts_cloud.latwin.ring import accept, note, release, renew
-from whenabouts_cloud.latwin.walk_box import greatest, least, listed, marked, meets, unavoidable
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.layout import Ring
+from whenabouts_cloud.latwin.model.predicate import Function, Predicate
+from whenabouts_cloud.latwin.windows.bound import Bound
+from whenabouts_cloud.latwin.windows.box import SIZE, WITHDRAWN, Box, drop, new_box, rebuild, step
+from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
+from whenabouts_cloud.latwin.windows.walk_box import greatest, least, listed, marked, meets, unavoidable
 
 KEPT = 16  # predicates whose leaves are kept from call to call; beyond, the one bound first is bound anew
 

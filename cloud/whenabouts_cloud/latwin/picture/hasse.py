@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin.frame import Frame, Ints
-from whenabouts_cloud.latwin.walk import Truth, count, states
+from whenabouts_cloud.latwin.model.frame import Frame, Ints
+from whenabouts_cloud.latwin.windows.walk import Truth, count, states
 
 NODES_MAX = 60  # what can still be followed by eye
 SWEEPS = 8

@@ -25,10 +25,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from whenabouts_cloud.latwin.report import Report, Source, rows_of
-from whenabouts_cloud.latwin.results import table_of, verdict_row
-from whenabouts_cloud.latwin.view import NEVER_US, View
-from whenabouts_cloud.latwin.watch import Plan
+from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
+from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
+from whenabouts_cloud.latwin.shard.view import NEVER_US, View
+from whenabouts_cloud.latwin.shard.watch import Plan
 from whenabouts_cloud.rules.model import LatwinRule
 
 Promise = tuple[str, int]

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin.frame import Array, Frame, Ints
-from whenabouts_cloud.latwin.probability_kernel import entered, sample, spread
-from whenabouts_cloud.latwin.walk import Truth, count, states
+from whenabouts_cloud.latwin.model.frame import Array, Frame, Ints
+from whenabouts_cloud.latwin.probability.spread import entered, sample, spread
+from whenabouts_cloud.latwin.windows.walk import Truth, count, states
 
 EXACT_WORK = 1 << 27  # multiplications: some tenths of a second
 DOWNSETS = 1 << 16

@@ -7,9 +7,9 @@ goes on; those that hold are filled. Of more, one bar for each level says how ma
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from whenabouts_cloud.latwin.frame import Frame, Ints, greatest, least
-from whenabouts_cloud.latwin.hasse import NODES_MAX, Hasse, hasse
-from whenabouts_cloud.latwin.walk import Truth, count, levels
+from whenabouts_cloud.latwin.model.frame import Frame, Ints, greatest, least
+from whenabouts_cloud.latwin.picture.hasse import NODES_MAX, Hasse, hasse
+from whenabouts_cloud.latwin.windows.walk import Truth, count, levels
 
 LETTER, LINE, PAD = 8, 18, 9  # width of a letter and height of a line of text at 13 px, space inside a box
 GAP_X, GAP_Y, MARGIN = 26, 44, 24

@@ -28,8 +28,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.cep.shard.events import FURTHEST_US
-from whenabouts_cloud.latwin.report import Report
-from whenabouts_cloud.latwin.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.shard.report import Report
+from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
 
 MAX_OPEN = 64  # choices of runs, of one conjunction, whose ends are not known
 NEVER_US = -FURTHEST_US - 1

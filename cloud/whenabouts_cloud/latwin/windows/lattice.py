@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from whenabouts_cloud.compiled import Array
-from whenabouts_cloud.latwin import layout as at
-from whenabouts_cloud.latwin.group import Clock, Group
-from whenabouts_cloud.latwin.predicate import Function, Numbers, Predicate
-from whenabouts_cloud.latwin.stored import Stored
-from whenabouts_cloud.latwin.walk_box import greatest, least
-from whenabouts_cloud.latwin.walked import Walked
+from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model.group import Clock, Group
+from whenabouts_cloud.latwin.model.predicate import Function, Numbers, Predicate
+from whenabouts_cloud.latwin.windows.lattice_on_demand import Walked
+from whenabouts_cloud.latwin.windows.lattice_stored import Stored
+from whenabouts_cloud.latwin.windows.walk_box import greatest, least
 
 
 class LatWin(Group):

@@ -1,0 +1,1 @@
+"""Whether all local predicates of a conjunction held together, without a lattice."""

@@ -1,0 +1,1 @@
+"""What the windows are made of: predicates, the layout of states, groups, global states."""

@@ -1,0 +1,1 @@
+"""The lattice of a window as a drawing."""

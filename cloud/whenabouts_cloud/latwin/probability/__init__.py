@@ -1,0 +1,1 @@
+"""How probable a verdict is, when stamps bound the order of states."""
