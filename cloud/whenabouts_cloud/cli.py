@@ -3,16 +3,16 @@
 import click
 
 try:
-    from whenabouts_cloud.cep_command import cep
-    from whenabouts_cloud.correlate_command import correlate
-    from whenabouts_cloud.experiments_command import experiments
-    from whenabouts_cloud.import_command import imports
-    from whenabouts_cloud.ingest_command import ingest
-    from whenabouts_cloud.latwin_command import latwin
-    from whenabouts_cloud.publish_command import publish
-    from whenabouts_cloud.rules_command import check, explain
-    from whenabouts_cloud.run_command import run_all
-    from whenabouts_cloud.why_not_command import why_not_command
+    from whenabouts_cloud.commands.cep import cep
+    from whenabouts_cloud.commands.correlate import correlate
+    from whenabouts_cloud.commands.experiments import experiments
+    from whenabouts_cloud.commands.importing import imports
+    from whenabouts_cloud.commands.ingest import ingest
+    from whenabouts_cloud.commands.latwin import latwin
+    from whenabouts_cloud.commands.publish import publish
+    from whenabouts_cloud.commands.rules import check, explain
+    from whenabouts_cloud.commands.run import run_all
+    from whenabouts_cloud.commands.why_not import why_not_command
 except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
     raise SystemExit(
         f"whenabouts-cloud: package {error.name} is missing; install the extra: pip install 'whenabouts[cloud]'"

@@ -36,8 +36,8 @@ from cep_patterns import checked, measured, thousand  # noqa: E402
 from peers import duckdb_joins  # noqa: E402
 
 from whenabouts_cloud.cep import Pattern, engine  # noqa: E402
-from whenabouts_cloud.experiments.cep_run import METHODS, begin, columns  # noqa: E402
-from whenabouts_cloud.experiments.cep_workload import TABLE_1, TYPES, UNIT, Stream, table_1  # noqa: E402
+from whenabouts_cloud.research.experiments.cep_run import METHODS, begin, columns  # noqa: E402
+from whenabouts_cloud.research.experiments.cep_workload import TABLE_1, TYPES, UNIT, Stream, table_1  # noqa: E402
 
 EVENTS = 1_000_000
 KEYS = (1, 1024)

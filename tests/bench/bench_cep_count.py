@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud")]
 
 from whenabouts_cloud.cep import Pattern, engine  # noqa: E402
 from whenabouts_cloud.cep.count.counter import counter  # noqa: E402
-from whenabouts_cloud.experiments.cep_workload import TYPES, UNIT, table_1  # noqa: E402
+from whenabouts_cloud.research.experiments.cep_workload import TYPES, UNIT, table_1  # noqa: E402
 
 WINDOWS = (40, 80, 160)
 LISTED = (40, 80)  # a window of 160 would write 186 rows an event

@@ -25,8 +25,8 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud", "tests")]
 
 from reference.latwin import definitely  # noqa: E402
 from reference.latwin_paper import PaperLatWin  # noqa: E402
-from whenabouts_cloud.experiments.office import HOUR, Office, Workload, simulate  # noqa: E402
 from whenabouts_cloud.latwin import All, LatWin, Local  # noqa: E402
+from whenabouts_cloud.research.experiments.office import HOUR, Office, Workload, simulate  # noqa: E402
 
 WINDOW = 4
 TARGET_US = {6: 10.0, 9: 100.0, 12: 10_000.0}

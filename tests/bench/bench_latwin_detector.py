@@ -23,9 +23,9 @@ import numpy as np  # noqa: E402
 
 from reference.latwin import definitely  # noqa: E402
 from reference.latwin_paper import PaperLatWin  # noqa: E402
-from whenabouts_cloud.experiments.latwin_truth import held_in_window  # noqa: E402
-from whenabouts_cloud.experiments.office import HOUR, STATE, Workload, simulate  # noqa: E402
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector  # noqa: E402
+from whenabouts_cloud.research.experiments.latwin_truth import held_in_window  # noqa: E402
+from whenabouts_cloud.research.experiments.office import HOUR, STATE, Workload, simulate  # noqa: E402
 
 WINDOW = 4
 BATCH = 4096

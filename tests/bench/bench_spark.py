@@ -27,10 +27,10 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "c
 from pyspark.sql import functions as F  # noqa: E402
 
 from whenabouts_cloud.correlation import Condition  # noqa: E402
+from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.spark import within_probability  # noqa: E402
 from whenabouts_cloud.spark.native import timing_join  # noqa: E402
-from whenabouts_cloud.spark.ordered import correlate_files  # noqa: E402
-from whenabouts_cloud.spark.session import start_session  # noqa: E402
+from whenabouts_cloud.spark.sorted_files import correlate_files  # noqa: E402
 
 D_US, RATE, SHORTEST_US, LONGEST_US = 500_000, 10, 20_000, 300_000
 CONDITION = Condition("within", d=D_US, confidence="0.8")

@@ -13,7 +13,7 @@ import numpy as np
 
 from reference import cep as definition
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.experiments.cep_workload import TABLE_1, TYPES, UNIT, Stream, table_1
+from whenabouts_cloud.research.experiments.cep_workload import TABLE_1, TYPES, UNIT, Stream, table_1
 
 EVENTS, SEVERAL_KEYS, LATE = 300_000, 64, 0.2
 LENGTH = 3 * UNIT  # of the longest stamp of those patterns that are fed with intervals

@@ -23,7 +23,7 @@ from support.antenna_logs import (
 )
 from support.captures import folder
 from support.imported_logs import check_every_row, off_the_beat
-from whenabouts_cloud.import_command import imports
+from whenabouts_cloud.commands.importing import imports
 
 PAGE = lessons.section(lessons.text("real-logs"), "Fish at two antennas")
 DATA = folder("orfid-multireader")

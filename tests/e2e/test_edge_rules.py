@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from e2e.test_agent_delivery import check_promises
 from support.edge_agent import Bench, Witness, witness
-from whenabouts_cloud.publish_command import publish
+from whenabouts_cloud.commands.publish import publish
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import Reading, decode_birth, topic

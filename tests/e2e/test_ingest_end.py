@@ -17,15 +17,15 @@ from paho.mqtt.enums import CallbackAPIVersion
 from support.ingest import at, batch, files, identities
 from support.mqtt_gateway import MqttGateway
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.landing import Landing
 from whenabouts_cloud.ingest.service import Credentials, IngestService, _Token
+from whenabouts_cloud.landing.writer import Landing
 from whenabouts_cloud.orderly_end import EXIT_HUNG
 from whenabouts_sim.stack import Stack
 
 LIMIT_S = 90.0  # far above what any step takes
 
 # The command with a shorter time for its end: what this shows would be the same after 15 s.
-IMPATIENT = "import whenabouts_cloud.ingest_command as c; c.END_S = 1; from whenabouts_cloud.cli import main; main()"
+IMPATIENT = "import whenabouts_cloud.commands.ingest as c; c.END_S = 1; from whenabouts_cloud.cli import main; main()"
 
 
 @contextmanager

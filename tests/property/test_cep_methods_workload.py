@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_cloud.experiments.cep_workload import (
+from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.research.baselines.aggressive import Aggressive
+from whenabouts_cloud.research.baselines.conservative import Conservative
+from whenabouts_cloud.research.baselines.kslack import KSlack
+from whenabouts_cloud.research.experiments.cep_workload import (
     HARD_LONG,
     HARD_SHORT,
     K_UNITS,
@@ -17,10 +21,6 @@ from whenabouts_cloud.experiments.cep_workload import (
     by_source,
     table_1,
 )
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
-from whenabouts_cloud.research.baselines.aggressive import Aggressive
-from whenabouts_cloud.research.baselines.conservative import Conservative
-from whenabouts_cloud.research.baselines.kslack import KSlack
 
 COLUMNS = ("type_code", "key", "t", "source", "arrival", "heartbeats")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_cloud.cep.shard.results import RESULT
-from whenabouts_cloud.spark.footer import copy, decode, encode, join
+from whenabouts_cloud.jobs.output.footer import copy, decode, encode, join
 
 TEXT = st.one_of(st.none(), st.text(max_size=5))
 PLACES = st.lists(st.fixed_dictionaries({"name": TEXT, "site": TEXT, "boot": st.integers(-(1 << 63), (1 << 63) - 1)}))

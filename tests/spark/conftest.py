@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from spark.background import Ended, Process
 from whenabouts_cloud.cli import main
-from whenabouts_cloud.spark.session import start_session
+from whenabouts_cloud.jobs.session.session import start_session
 
 SHARDS = "2"
 

@@ -17,10 +17,10 @@ from support.cep_landing import (
     rule,
 )
 from support.landing import EPOCH_US, land, promise, reading
-from whenabouts_cloud.spark.cep_batch import detect_landing, detect_packed, read_landing
-from whenabouts_cloud.spark.formats import MATCHES
-from whenabouts_cloud.spark.packed import unpacked
-from whenabouts_cloud.spark.sink import ResultSink, total
+from whenabouts_cloud.jobs.cep_batch import detect_landing, detect_packed, read_landing
+from whenabouts_cloud.jobs.event_ipc import unpacked
+from whenabouts_cloud.jobs.output.formats import MATCHES
+from whenabouts_cloud.jobs.output.sink import ResultSink, total
 
 
 def landed(folder, rows, files=3):

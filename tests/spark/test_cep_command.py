@@ -20,7 +20,7 @@ from support.cep_landing import (
     random_readings,
 )
 from support.landing import EPOCH_US, land, promise
-from whenabouts_cloud.cep_command import cep as command
+from whenabouts_cloud.commands.cep import cep as command
 from whenabouts_cloud.rules import load_rules
 
 RULE = """

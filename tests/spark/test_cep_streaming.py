@@ -21,10 +21,10 @@ from support.cep_landing import (
 )
 from support.landing import EPOCH_US, land, promise, reading
 from support.search import SEED
+from whenabouts_cloud.jobs.cep_batch import detect_landing, read_landing
+from whenabouts_cloud.jobs.cep_streaming import start_query
+from whenabouts_cloud.jobs.output.sink import total
 from whenabouts_cloud.rules.current import RunningRules
-from whenabouts_cloud.spark.cep_batch import detect_landing, read_landing
-from whenabouts_cloud.spark.cep_streaming import start_query
-from whenabouts_cloud.spark.sink import total
 
 FOREVER_US = EPOCH_US + 10**9
 

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 from reference.latwin import simulate
 from support.landing import land, promise
 from support.latwin_states import FOREVER_US, choices, definitely, rule, state, states_of, told
-from whenabouts_cloud.spark.formats import VERDICTS
-from whenabouts_cloud.spark.latwin_batch import detect, read_landing, read_promises
-from whenabouts_cloud.spark.sink import ResultSink, total
+from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises
+from whenabouts_cloud.jobs.output.formats import VERDICTS
+from whenabouts_cloud.jobs.output.sink import ResultSink, total
 
 
 def groups_of(count, processes=3, steps=30):

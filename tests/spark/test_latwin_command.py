@@ -13,7 +13,7 @@ from reference.latwin import simulate
 from spark.background import Process
 from support.landing import land, promise
 from support.latwin_states import FOREVER_US, choices, promises_of, states_of, told
-from whenabouts_cloud.latwin_command import latwin as command
+from whenabouts_cloud.commands.latwin import latwin as command
 
 RULE = """
 STREAM s0 FROM "s0/state" DELAY 1 h LENGTH 0 us .. 6 ms

@@ -20,9 +20,9 @@ from support.latwin_states import (
     told,
 )
 from support.search import SEED
+from whenabouts_cloud.jobs.latwin_streaming import start_query
+from whenabouts_cloud.jobs.output.sink import total
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
-from whenabouts_cloud.spark.latwin_streaming import start_query
-from whenabouts_cloud.spark.sink import total
 
 ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last promise
 

@@ -17,10 +17,10 @@ from support.cep_landing import STREAMS, as_matches, expected, random_readings
 from support.landing import land, promise
 from support.latwin_states import FOREVER_US, choices, states_of, told
 from support.search import SEED
+from whenabouts_cloud.commands.run import run_all
 from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.jobs.output.sink import claim
 from whenabouts_cloud.rules import load_rules
-from whenabouts_cloud.run_command import run_all
-from whenabouts_cloud.spark.sink import claim
 
 SUMMARIES = {
     "near": "pairs",

@@ -11,10 +11,10 @@ from reference.within import pairs as reference_pairs
 from spark.cases import RULES, random_readings, rule, same_rows, sides
 from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.jobs.correlate_batch import correlate_landing, correlate_landing_counted, read_landing
+from whenabouts_cloud.jobs.output.formats import PAIRS
+from whenabouts_cloud.jobs.output.sink import ResultSink, total
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing
-from whenabouts_cloud.spark.formats import PAIRS
-from whenabouts_cloud.spark.sink import ResultSink, total
 
 
 def landed(folder: Path, rows):

@@ -16,8 +16,8 @@ from spark.cases import random_readings, same_rows, sides
 from support.landing import EPOCH_US, land, promise
 from support.waiting import until
 from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.jobs.session.java import java_home
 from whenabouts_cloud.rules import load_rules
-from whenabouts_cloud.spark.java import java_home
 
 RULE = """
 STREAM dock  FROM "dock/tags" DELAY 1 h

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
 from support.landing import EPOCH_US, land, promise
-from whenabouts_cloud.correlate_command import correlate as command
+from whenabouts_cloud.commands.correlate import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
+from whenabouts_cloud.jobs.correlate_batch import correlate_landing_counted, read_landing
+from whenabouts_cloud.jobs.output.formats import PAIRS
+from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, ResultSink, claim
 from whenabouts_cloud.rules import load_rules
-from whenabouts_cloud.spark.batch import correlate_landing_counted, read_landing
-from whenabouts_cloud.spark.formats import PAIRS
-from whenabouts_cloud.spark.sink import MARKER_VERSION, ResultSink, claim
 
 RULE = """
 STREAM dock  FROM "dock/tags" DELAY 1 h

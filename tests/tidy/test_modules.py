@@ -104,7 +104,7 @@ WITHOUT_OWN_TEST = {
     "whenabouts_cloud.cep.uncertain.chain_walk",
     "whenabouts_cloud.frontier.stream",
     "whenabouts_cloud.correlation.nearest",
-    "whenabouts_cloud.job_run",
+    "whenabouts_cloud.jobs.job_run",
     "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.slabs",
     "whenabouts_sim.embedded_broker",

@@ -9,10 +9,10 @@ from whenabouts_cloud.cep.engine.store import more_nodes, more_pool, more_source
 from whenabouts_cloud.cep.kernel.finality import pop, push, raise_source
 from whenabouts_cloud.cep.kernel.hts import find, find_or_add, forget, packed_places, recent_from, rehash
 from whenabouts_cloud.cep.kernel.layout import NODE_TOP, NODES, POOL_TOP
-from whenabouts_cloud.compiled import bare
-from whenabouts_cloud.experiments.cep_workload import K_UNITS, UNIT, table_1
-from whenabouts_cloud.experiments.cep_workload import TABLE_1 as TABLE_1_TEXT
-from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
+from whenabouts_cloud.jit import bare
+from whenabouts_cloud.research.experiments.cep_workload import K_UNITS, UNIT, table_1
+from whenabouts_cloud.research.experiments.cep_workload import TABLE_1 as TABLE_1_TEXT
+from whenabouts_cloud.research.experiments.cep_workload import TYPES as NAMES
 
 A, B, C, D = range(4)
 ABNCD = Pattern.parse("SEQ(A, B, !C, D) WITHIN 40")

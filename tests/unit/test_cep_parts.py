@@ -28,9 +28,9 @@ from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, undo
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.experiments.cep_workload import TYPES as NAMES
-from whenabouts_cloud.experiments.cep_workload import UNIT, table_1
 from whenabouts_cloud.pattern.plan import EventClass, Plan, Variant
+from whenabouts_cloud.research.experiments.cep_workload import TYPES as NAMES
+from whenabouts_cloud.research.experiments.cep_workload import UNIT, table_1
 
 times = st.lists(st.integers(0, 12), max_size=4)
 

@@ -2,7 +2,7 @@
 
 import doctest
 
-from whenabouts_cloud import times
+from whenabouts_cloud import display_time
 from whenabouts_cloud.cep.shard import text
 from whenabouts_cloud.cep.shard.text import match_text
 
@@ -26,4 +26,4 @@ def test_keys_cannot_steer_a_terminal_and_odd_times_are_shown():
     far = 1 << 62
     assert match_text(row(t_min=far)).startswith(f"{far} us")
     assert "a shelf/1@s/g 1970-01-01T00:00:00.000000" in match_text(row(t_min=10**12))
-    assert times.moment(far) is None
+    assert display_time.moment(far) is None

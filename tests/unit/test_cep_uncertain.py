@@ -18,7 +18,7 @@ from whenabouts_cloud.cep.uncertain.order_ideals import downsets, extensions
 from whenabouts_cloud.cep.uncertain.possible import possible
 from whenabouts_cloud.cep.uncertain.quadrature import NODES_MAX, rules
 from whenabouts_cloud.cep.uncertain.refine import OBSTACLES, Counters, refine
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 from whenabouts_cloud.pattern.plan import Negation, Plan, Variant
 
 ENDLESS = 10**12

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from support.paths import REPOSITORY
-from whenabouts_cloud.compiled import compiled
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.correlation.batch.api import correlate_chunks, correlate_ranges
+from whenabouts_cloud.jit import compiled
 
 SURE = Condition("within", d=10, confidence="0.5")
 T = np.array([0, 1, 2])

@@ -3,11 +3,11 @@
 import pytest
 
 from support.experiments import run_quick
-from whenabouts_cloud.experiments.correlation import QUICK
-from whenabouts_cloud.experiments.report import Figure, markdown
-from whenabouts_cloud.experiments.simulate import simulate
-from whenabouts_cloud.experiments.workload import MS, RHO_US, arrivals
 from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.research.experiments.correlation import QUICK
+from whenabouts_cloud.research.experiments.report import Figure, markdown
+from whenabouts_cloud.research.experiments.simulate import simulate
+from whenabouts_cloud.research.experiments.workload import MS, RHO_US, arrivals
 
 KEYS = ["2009-fig4", "2009-fig5", "2009-fig6", *(f"2010-fig{n}" for n in range(3, 10))]
 

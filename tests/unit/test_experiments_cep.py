@@ -6,8 +6,16 @@ import pytest
 from reference import cep as definition
 from support.experiments import run_quick
 from whenabouts_cloud.cep import Pattern
-from whenabouts_cloud.experiments.cep_run import METHODS, cpu_s, held_bytes, in_order, rows_of, run
-from whenabouts_cloud.experiments.cep_workload import HARD_SHORT, TABLE_1, TYPES, UNIT, Stream, by_source, table_1
+from whenabouts_cloud.research.experiments.cep_run import METHODS, cpu_s, held_bytes, in_order, rows_of, run
+from whenabouts_cloud.research.experiments.cep_workload import (
+    HARD_SHORT,
+    TABLE_1,
+    TYPES,
+    UNIT,
+    Stream,
+    by_source,
+    table_1,
+)
 
 KEYS = [*(f"cep-fig{n}" for n in range(4, 9)), "cep-keys", "cep-hard-early", "cep-hard-wait", "cep-sources"]
 

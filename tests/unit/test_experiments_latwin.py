@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from support.experiments import run_quick
-from whenabouts_cloud.experiments.latwin_hybrid import hybrid_sizes
-from whenabouts_cloud.experiments.latwin_run import told, verdicts, windows
-from whenabouts_cloud.experiments.latwin_truth import held_in_window
-from whenabouts_cloud.experiments.office import (
+from whenabouts_cloud.research.experiments.latwin_hybrid import hybrid_sizes
+from whenabouts_cloud.research.experiments.latwin_run import told, verdicts, windows
+from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
+from whenabouts_cloud.research.experiments.office import (
     HEARTBEAT,
     HOUR,
     LOG2,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from support.imported_logs import check_feeder_logs
 from support.paths import REPOSITORY
-from whenabouts_cloud.import_command import imports
+from whenabouts_cloud.commands.importing import imports
 from whenabouts_cloud.importers.aside import Aside
 from whenabouts_cloud.importers.feeder import NotFeederError, read_feeder
 

@@ -9,8 +9,8 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.landing import Landing
 from whenabouts_cloud.ingest.service import Credentials, IngestService
+from whenabouts_cloud.landing.writer import Landing
 
 
 def run(*arguments: object):

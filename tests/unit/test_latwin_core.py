@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from whenabouts_cloud.experiments.office import HOUR, Workload, simulate
 from whenabouts_cloud.latwin import All, Any, AtLeast, ConjunctionDetector, LatWin, LimitError, Local, Not, Related
 from whenabouts_cloud.latwin.model.group import Group
 from whenabouts_cloud.latwin.model.layout import COUNTER_NAMES, NUMBER_LIMIT
+from whenabouts_cloud.research.experiments.office import HOUR, Workload, simulate
 
 TOGETHER = All(Local(0, {0}), Local(1, {1}))
 

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whenabouts_cloud.commands.rules import check, explain
 from whenabouts_cloud.rules import LatwinRule, RuleError, parse_rules
 from whenabouts_cloud.rules.explain_states import explain_states, lines
 from whenabouts_cloud.rules.model import group_regex
@@ -24,7 +25,6 @@ from whenabouts_cloud.rules.predicate import (
     values_of,
 )
 from whenabouts_cloud.rules.states import box_of
-from whenabouts_cloud.rules_command import check, explain
 
 holds = test
 test = None  # pytest would take the function for a test of its own

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from support.imported_logs import check_every_row, off_the_beat
 from support.paths import REPOSITORY
-from whenabouts_cloud import import_command
-from whenabouts_cloud.import_command import imports
+from whenabouts_cloud.commands import importing
+from whenabouts_cloud.commands.importing import imports
 from whenabouts_cloud.importers.orfid import Aside, NotOrfidError, read_orfid
-from whenabouts_cloud.ingest.landing import Landing
+from whenabouts_cloud.landing.writer import Landing
 
 HEAD = "DTY\tARR\tTRF\tDUR\tTTY\tTAG\tSCD\tNCD\tEFA"
 QUOTED_HEAD = '"DTY"\t"ARR"\t"TRF"\t"DUR"\t"TTY"\t"TAG"\t"SCD"\t"NCD"\t"EFA"\t"TCH"\t"ANT"'
@@ -178,7 +178,7 @@ def test_a_file_again_lands_nothing_and_a_longer_one_lands_the_rest(tmp_path):
 
 def test_many_rows_are_landed_in_files_of_bounded_size_and_still_once(tmp_path, monkeypatch):
     """Cut after every two readings, snapshot or not: the same identities, once."""
-    monkeypatch.setattr(import_command, "READINGS_IN_FILE", 2)
+    monkeypatch.setattr(importing, "READINGS_IN_FILE", 2)
     file = log(tmp_path / "r.txt", *(row(arr=f"2024-05-14 05:00:{n % 60:02d}.{n // 60}00") for n in range(140)))
     for _ in range(2):
         assert run(file, "--landing", tmp_path / "landing").exit_code == 0
@@ -221,6 +221,6 @@ def test_files_that_cannot_be_taken_land_nothing(tmp_path, monkeypatch):
     holder = Landing(landing)
     assert "another ingest writes here" in run(good, "--landing", landing).output
     holder.close()
-    monkeypatch.setattr(import_command, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(importing, "MAX_FILE_BYTES", 10)
     assert "expected at most 10" in run(good, "--landing", landing).output
     assert landed(landing) == []

@@ -3,9 +3,9 @@
 import pytest
 from click.testing import CliRunner
 
-from whenabouts_cloud.broker_options import credentials
+from whenabouts_cloud.commands.broker_options import credentials
+from whenabouts_cloud.commands.publish import publish
 from whenabouts_cloud.ingest.service import BrokerError, Credentials
-from whenabouts_cloud.publish_command import publish
 from whenabouts_cloud.rules.publish import RulesClient
 
 

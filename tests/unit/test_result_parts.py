@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from whenabouts_cloud.cep.shard.results import RESULT
-from whenabouts_cloud.spark.formats import LATE, MATCHES
-from whenabouts_cloud.spark.packed import output_of
-from whenabouts_cloud.spark.parts import FEW, LostRowsError, Parts
+from whenabouts_cloud.jobs.event_ipc import output_of
+from whenabouts_cloud.jobs.output.formats import LATE, MATCHES
+from whenabouts_cloud.jobs.output.task_files import FEW, LostRowsError, Parts
 
 PLACE = {"name": "a", "stream": "s", "site": "hall", "gateway": "g0", "boot": 1, "seq": 7, "t_min": 3, "t_max": 4}
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from whenabouts_cloud.correlate_command import correlate
-from whenabouts_cloud.rules_command import check, explain
+from whenabouts_cloud.commands.correlate import correlate
+from whenabouts_cloud.commands.rules import check, explain
 from whenabouts_protocol.compiled_rule import decode_rules
 
 GOOD = """

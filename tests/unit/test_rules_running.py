@@ -7,11 +7,11 @@ import pytest
 
 from whenabouts_cloud.cep.shard.events import schema_of
 from whenabouts_cloud.frontier.rule import RuleFrontier
-from whenabouts_cloud.rule_file import RuleFile, rules_of
+from whenabouts_cloud.jobs.output.sink import MARKER, WrongOutputError, claim
+from whenabouts_cloud.jobs.rule_follower import RuleFile, rules_of
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.current import GONE, RunningRules
 from whenabouts_cloud.rules.model import Count
-from whenabouts_cloud.spark.sink import MARKER, WrongOutputError, claim
 
 STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'
 

@@ -4,8 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.landing import land, reading
+from whenabouts_cloud.landing.unmatched import Landed
 from whenabouts_cloud.rules import Stream, load_rules
-from whenabouts_cloud.unmatched import Landed
 
 RULES = """
 STREAM dock FROM "dok/tags"  DELAY 1 s

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from support.cep_landing import CAUSAL, causal_expected, causal_readings
 from support.landing import EPOCH_US, land, promise, reading
-from whenabouts_cloud.why_not_command import why_not_command
+from whenabouts_cloud.commands.why_not import why_not_command
 
 S = 1_000_000
 RULES = """

@@ -13,9 +13,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from whenabouts_cloud.ingest.dead import DeadLetters
-from whenabouts_cloud.ingest.landing import Landing
+from whenabouts_cloud.ingest.dead_letters import DeadLetters
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
+from whenabouts_cloud.landing.writer import Landing
 from whenabouts_protocol import (
     Ack,
     Beat,

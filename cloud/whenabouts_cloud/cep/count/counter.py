@@ -62,7 +62,7 @@ from whenabouts_cloud.cep.engine import validate
 from whenabouts_cloud.cep.engine.checksum import opened, sealed
 from whenabouts_cloud.cep.engine.disorder import Order, Promise
 from whenabouts_cloud.cep.kernel.conditions import of_columns
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.stacks import HIGHEST

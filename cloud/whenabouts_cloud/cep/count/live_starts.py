@@ -29,7 +29,7 @@ from whenabouts_cloud.cep.count.state import (  # fmt: skip
 )
 from whenabouts_cloud.cep.count.tables import Tables
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 @bare

@@ -3,7 +3,7 @@
 import numpy as np
 
 from whenabouts_cloud.cep.count.state import GREATEST, KINDS, LEAST, NUMBER, SUM, State
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 @bare

@@ -17,7 +17,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.hashing import home
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 # Columns of `slots`.
 KEY, LAST, CHUNK, ROOM, HEAD, TAIL, CALL, OUT = range(8)

@@ -14,7 +14,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.conditions import Resolved
 from whenabouts_cloud.cep.kernel.layout import TIME_LIMIT
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.expressions import both
 from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Step, Variant
 

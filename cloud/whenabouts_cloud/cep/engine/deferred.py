@@ -15,7 +15,7 @@ from whenabouts_cloud.cep.kernel.layout import CANDIDATE
 from whenabouts_cloud.cep.kernel.program import Compiled
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.refine import refine
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 
 MOMENT, VARIANT, SERIAL, KIND, NEGATED, KEY = 0, 1, 2, 3, 4, 5  # columns of a candidate
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 
 
 class HeldClocks:

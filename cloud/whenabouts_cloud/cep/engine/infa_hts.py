@@ -34,7 +34,7 @@ from whenabouts_cloud.cep.kernel.finality import raise_source
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, Block, Results
 from whenabouts_cloud.cep.kernel.program import V_OFFERED, compile_plans, hold_of
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
 
 Index = np.typing.NDArray[np.int64]

@@ -10,7 +10,7 @@ from whenabouts_cloud.cep.kernel.finality import enter
 from whenabouts_cloud.cep.kernel.hts import LOW, clear, forget
 from whenabouts_cloud.cep.kernel.layout import State
 from whenabouts_cloud.cep.kernel.program import Compiled
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]) -> State:

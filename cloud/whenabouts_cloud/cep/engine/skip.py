@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.pattern.plan import Plan
 
 # A match that waits: key, t_max of its last positive, (t, index) of each positive in order, its row.

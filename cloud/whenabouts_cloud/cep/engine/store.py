@@ -10,7 +10,7 @@ from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.conditions import STEPS
 from whenabouts_cloud.cep.kernel.hts import clear, packed_places, rehash, repack
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.1  # little, so that the room behind the top stays small beside what is stored

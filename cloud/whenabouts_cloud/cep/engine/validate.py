@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, TIME_LIMIT
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 
 
 def column(name: str, values: Any, count: int | None) -> Array:

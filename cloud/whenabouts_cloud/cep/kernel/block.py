@@ -20,7 +20,7 @@ from whenabouts_cloud.cep.kernel.row_order import sort_rows
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, retract, undo
-from whenabouts_cloud.compiled import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, woven
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
 KBOUND, SOURCE = 0, 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import S_T, S_T_MAX, Scratch
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 ATTRIBUTE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(16)
 CODES = {

@@ -16,7 +16,7 @@ from whenabouts_cloud.cep.kernel.finality import gap, is_own, seal, take_pending
 from whenabouts_cloud.cep.kernel.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
 from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 def _typed(value: Any, kind: Any = np.int64) -> Any:

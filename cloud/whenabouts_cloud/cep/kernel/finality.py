@@ -14,7 +14,7 @@ from whenabouts_cloud.cep.kernel.conditions import holds
 from whenabouts_cloud.cep.kernel.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.kernel.layout import Scratch, State
 from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 @bare

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from whenabouts_cloud.compiled import woven
+from whenabouts_cloud.jit import woven
 
 SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.hashing import home
-from whenabouts_cloud.compiled import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, woven
 
 LOW = 0xFFFFFFFF
 

@@ -11,7 +11,7 @@ from typing import Any
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel import program as of
 from whenabouts_cloud.cep.kernel.hts import LOW, first_from, recent_from
-from whenabouts_cloud.compiled import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, woven
 
 
 @woven

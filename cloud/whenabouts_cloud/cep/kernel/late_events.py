@@ -9,7 +9,7 @@ from whenabouts_cloud.cep.kernel.hts import find
 from whenabouts_cloud.cep.kernel.layout import Block, Results, Scratch, State
 from whenabouts_cloud.cep.kernel.program import Program
 from whenabouts_cloud.cep.kernel.search import search
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 @bare

@@ -15,7 +15,7 @@ So the state can be grown, copied, written out and read back as it is, and machi
 
 from typing import NamedTuple
 
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 
 NEVER = -(1 << 62)  # a frontier before anything is promised
 FOREVER = 1 << 62

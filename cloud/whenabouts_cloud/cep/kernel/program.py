@@ -17,7 +17,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS, Resolved
 from whenabouts_cloud.cep.kernel.layout import NEGATED_PLACE, POSITIVES, TIME_LIMIT
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import NEGATED, Plan
 from whenabouts_cloud.pattern.plan import Program as Condition
 

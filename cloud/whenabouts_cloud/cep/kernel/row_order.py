@@ -1,6 +1,6 @@
 """The rows of matches that one event completes, in lexicographic order."""
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 
 @bare

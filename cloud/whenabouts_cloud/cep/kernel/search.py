@@ -19,7 +19,7 @@ from whenabouts_cloud.cep.kernel.hts import LOW, first_from, reach_back
 from whenabouts_cloud.cep.kernel.infa import may_complete
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
 from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.compiled import bare
+from whenabouts_cloud.jit import bare
 
 UNBOUND = -2
 

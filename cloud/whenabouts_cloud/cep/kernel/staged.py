@@ -12,7 +12,7 @@ from whenabouts_cloud.cep.kernel.emit import AGAIN, breaks, negates, offer
 from whenabouts_cloud.cep.kernel.finality import bind_pending, enter, free_pending, is_own, leave
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
 from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.compiled import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, woven
 
 
 @woven

@@ -20,7 +20,7 @@ import numpy as np
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import Downsets
 from whenabouts_cloud.cep.uncertain.quadrature import Floats
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 
 Array = Any  # inside compiled code
 

@@ -26,7 +26,7 @@ from whenabouts_cloud.cep.uncertain.chain_walk import Array, Order, Rule, Stamps
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles, gap_masks
 from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Ints
 from whenabouts_cloud.cep.uncertain.quadrature import NODES_MAX, Floats, rules
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 
 ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
 STATES = 1 << 10  # downsets with bits; for more the answer is nan, and the caller leaves out obstacles

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 
 Array = Any  # inside compiled code
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import Downsets
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 
 STEPS = 1 << 8  # infinitesimals a tick; stamps of one candidate may so be 2^54 us (570 years) apart
 NONE, AGAIN, FITS = 0, 1, 2

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 
 Limbs = tuple[Any, Any]  # uint64: high, low
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.compiled import compiled
 from whenabouts_cloud.correlation.batch.decide import matches, probability
 from whenabouts_cloud.correlation.batch.matches_numpy import GUARD, Runs, by_runs
 from whenabouts_cloud.correlation.batch.pairs_numba import Filler
 from whenabouts_cloud.correlation.batch.reach import Terms, reach
 from whenabouts_cloud.correlation.batch.slabs import Slab
 from whenabouts_cloud.correlation.batch.sort import deal, order
+from whenabouts_cloud.jit import compiled
 
 __all__ = ["counts", "deal", "expand", "order", "pair_probability", "pairs", "runs"]
 

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.compiled import compiled, inlined
 from whenabouts_cloud.correlation.batch.decide import matches
 from whenabouts_cloud.correlation.batch.matches_numpy import GUARD
 from whenabouts_cloud.correlation.batch.reach import Reach, Terms, reach
 from whenabouts_cloud.correlation.batch.slabs import Slab
+from whenabouts_cloud.jit import compiled, inlined
 
 WIDE = 16  # rows copied at once
 BAND = 2.0**-45

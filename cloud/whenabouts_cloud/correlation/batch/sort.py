@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.compiled import compiled
 from whenabouts_cloud.correlation.batch import input, matches_numpy
 from whenabouts_cloud.correlation.batch.input import NO_KEY
 from whenabouts_cloud.correlation.batch.slabs import Dealt, Ordered
+from whenabouts_cloud.jit import compiled
 
 INT64 = np.iinfo(np.int64)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.compiled import entry
+from whenabouts_cloud.jit import entry
 from whenabouts_cloud.latwin.conjunction import overlaps as runs
 from whenabouts_cloud.latwin.conjunction import queues as kernel
 from whenabouts_cloud.latwin.model import layout as at

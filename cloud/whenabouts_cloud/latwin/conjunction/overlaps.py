@@ -16,7 +16,7 @@ and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for 
 
 from typing import Any
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.layout import Ring
 

@@ -14,7 +14,7 @@ Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 
 from typing import Any
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.conjunction.overlaps import (
     BEGIN,
     BEGIN_HI,

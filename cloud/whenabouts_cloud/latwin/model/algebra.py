@@ -10,7 +10,7 @@ in it. A count of true parts is kept as bits of numbers, one set of cells for ea
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 
 PIECE = 4096  # words
 LEAF = 2

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.compiled import bare
+from whenabouts_cloud.jit import bare
 
 Ints = npt.NDArray[np.int64]
 Array = Any  # inside compiled code

@@ -18,7 +18,7 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 
 NEVER = -(1 << 62)  # the lower bound of a time of which nothing is known
 FOREVER = 1 << 62

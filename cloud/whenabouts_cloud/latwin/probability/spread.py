@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.compiled import compiled
+from whenabouts_cloud.jit import compiled
 
 Array = Any  # inside compiled code
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from whenabouts_cloud.times import date, headline, instant, shown
+from whenabouts_cloud.display_time import date, headline, instant, shown
 
 
 def verdict_text(row: dict[str, Any]) -> str:

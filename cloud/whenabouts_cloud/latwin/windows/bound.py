@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, entry
+from whenabouts_cloud.jit import Array, entry
 from whenabouts_cloud.latwin.model import algebra as of
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.algebra import Code

@@ -20,7 +20,7 @@ once its time is known as far as that of what was released; what is then known o
 
 from typing import Any
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.layout import Ring
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.group import Clock, Group
 from whenabouts_cloud.latwin.model.predicate import Function, Numbers, Predicate

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.frame import Frame
 from whenabouts_cloud.latwin.model.layout import Ring

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, bare, entry
+from whenabouts_cloud.jit import Array, bare, entry
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate

@@ -23,7 +23,7 @@ last until the begin of one that is not its successor, and every theorem of thei
 
 from typing import Any
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.effective import announce, due, fold, join, spread, unmark

@@ -6,7 +6,7 @@ are walked and turned into places. Everything lies between C_min and C_max: rank
 
 from typing import Any
 
-from whenabouts_cloud.compiled import Array, bare
+from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.model import layout as at
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box, along

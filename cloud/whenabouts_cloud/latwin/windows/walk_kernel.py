@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.compiled import bare, compiled, inlined
+from whenabouts_cloud.jit import bare, compiled, inlined
 
 Array = Any  # inside compiled code
 _bits: Any = importlib.import_module("numba.cpython.unsafe.numbers")

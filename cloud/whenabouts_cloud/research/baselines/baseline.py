@@ -15,7 +15,7 @@ from whenabouts_cloud.cep.engine import validate
 from whenabouts_cloud.cep.engine.checksum import opened, sealed
 from whenabouts_cloud.cep.engine.disorder import Order, Promise
 from whenabouts_cloud.cep.engine.output import Out
-from whenabouts_cloud.compiled import Array
+from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.sequence import Chain, chain_of
 from whenabouts_cloud.research.baselines.stacks import HIGHEST

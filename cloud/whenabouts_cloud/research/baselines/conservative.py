@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.baseline import Compared
 from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
 from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, doubled, empty_stacks, insert, number_of, renewed

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, at_or_after, doubled, number_of
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.hashing import home
-from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.jit import Array, compiled
 
 LOWEST, HIGHEST = -(1 << 62), 1 << 62  # nothing is promised yet; no event comes any more
 ROOM = 4  # entries a stack begins with

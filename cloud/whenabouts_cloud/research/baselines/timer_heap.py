@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.compiled import Array, compiled
+from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.stacks import doubled
 
 

@@ -1,0 +1,144 @@
+"""`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`job`,
+`rule_follower`)."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whenabouts_cloud.cep.shard.text import count_text, match_text
+from whenabouts_cloud.jobs.job import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.jobs.job_run import run
+from whenabouts_cloud.jobs.rule_follower import RuleFile, rules_of
+from whenabouts_cloud.rules import CepRule
+from whenabouts_cloud.rules.current import RunningRules
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from whenabouts_cloud.jobs.output.sink import Report
+    from whenabouts_cloud.jobs.output.task_files import Tell
+
+EXAMPLE = """\b
+Example:
+  whenabouts-cloud cep --landing landing --rule unpaid.wa --out matches
+\b
+with unpaid.wa:
+  STREAM shelf FROM "shelf/+"   DELAY 1 s
+  STREAM till  FROM "till/tags" DELAY 2 s
+  STREAM exit  FROM "exit/tags" DELAY 2 s
+  RULE unpaid
+    SEQ(shelf a, !till c, exit e) WITHIN 1 h PER key
+"""
+
+
+@click.command("cep", epilog=EXAMPLE)
+@job_options("matches")
+@rule_name_option
+def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
+    """Find readings that happened in an order, as rules say, and what should have happened but did not.
+
+    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
+    where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted". With
+    COUNT in the rule the matches of each key are counted instead of told.
+
+    Without --rule-name all rules of the file run that are about events in an order, and the file may change meanwhile: a
+    rule that is added sees the readings from then on, one that is removed is forgotten, a changed one is both. Mistakes in
+    the file are told, and the rules from before stay.
+    """
+    options = Options(**chosen)
+    rules = rules_of(rule_file) if rule_name is None else []
+    rules = rules or [choose_rule(rule_file, rule_name, CepRule)]  # which says what is there instead
+    check_counts(rule_file, rules, options)
+    following = None
+    if rule_name is None:
+        complain = functools.partial(click.echo, err=True)
+        say = _silently if options.quiet else complain
+        following = RuleFile(rule_file, options.out, rules, options.shards, say, complain)
+    run([work_of(rules, options, following)], options)
+
+
+def check_counts(rule_file: Path, rules: Sequence[CepRule], options: Options) -> None:
+    """Refuse a count that would never be final.
+
+    Raises:
+        click.UsageError: which rule, and what it could be instead.
+    """
+    forever = [rule.name for rule in rules if rule.count and rule.count.every_us is None]
+    if forever and not options.once:
+        raise click.UsageError(
+            f"{rule_file}: found COUNT without EVERY in rule {', '.join(forever)}, expected --once, or EVERY as in COUNT "
+            "EVERY 1 h: as long as readings come no count of all of them is final"
+        )
+
+
+def work_of(rules: list[CepRule], options: Options, following: RuleFile | None = None) -> Work:
+    """What a job does with rules that are all with COUNT or all without, and with a file that changes them."""
+    counts = any(rule.count for rule in rules)
+
+    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+        from whenabouts_cloud.jobs.cep_batch import detect_packed, read_landing
+        from whenabouts_cloud.jobs.output.formats import COUNTS, MATCHES
+        from whenabouts_cloud.jobs.output.sink import ResultSink
+
+        landing = read_landing(spark, str(options.landing))
+
+        def make(tell: "Tell") -> "DataFrame":
+            frames = [detect_packed(rule, landing, options.shards, tell=tell) for rule in rules]
+            return functools.reduce(lambda x, y: x.unionByName(y), frames)
+
+        return ResultSink(COUNTS if counts else MATCHES, options.out).replace(make)
+
+    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+        from whenabouts_cloud.jobs.cep_streaming import start_query
+
+        what = RunningRules.of(rules) if following is None else following.adopt()
+        return start_query(what, spark, options.landing, options.out, options.shards, options.trigger, report)
+
+    def line(result: dict[str, Any]) -> str:
+        several = following is not None and len(following.running.rules) > 1
+        text = count_text(result) if counts else match_text(result)
+        return f"{result['rule']}  {text}" if several else text
+
+    work = Work(rules, options.out, "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
+    if following is None:
+        return work
+    running = following
+    return replace(
+        work, changed=running.changed, claim=running.claim, running=lambda: list(running.running.rules.values())
+    )
+
+
+def _silently(_: str) -> None:
+    """Says nothing."""
+
+
+def _waits(counts: dict[str, Any]) -> list[str]:
+    unheard = [
+        f"Stream {name}: no gateway has promised anything yet; what needs it waits"
+        for name in counts.get("unheard", ())
+    ]
+    full = [f"{counts['full']}: what comes is set aside in OUT/_late"] if counts.get("full") else []
+    return (
+        full
+        + unheard
+        + [
+            f"Gateway {name} stamps without a group's clock: its readings are in order among themselves only"
+            for name in counts["alone_at"]
+        ]
+    )
+
+
+_TROUBLES = {
+    "retracted": "retracted",
+    "late": "late (set aside in OUT/_late)",
+    "beyond_time": "with a stamp that is no time",
+    "beyond_length": "longer than LENGTH",
+    "alone": "without a group's clock",
+    "middles": "taken at the middles of their stamps",
+    "limit": "set aside at a limit of the engine",
+}

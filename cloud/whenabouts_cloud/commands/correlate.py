@@ -1,0 +1,72 @@
+"""`whenabouts-cloud correlate`: run a correlation over a landing, once or for as long as it grows (`job`)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whenabouts_cloud.correlation.text import pair_text
+from whenabouts_cloud.jobs.job import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.jobs.job_run import run
+from whenabouts_cloud.rules import CorrelateRule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from whenabouts_cloud.jobs.output.sink import Report
+
+EXAMPLE = """\b
+Example:
+  whenabouts-cloud correlate --landing landing --rule handover.wa --out pairs
+\b
+with handover.wa:
+  STREAM dock  FROM "dock/tags" DELAY 2 s
+  STREAM shelf FROM "shelf/+"   DELAY 1 s
+  RULE handover
+    CORRELATE dock AS a, shelf AS b
+    WHERE |@a - @b| <= 10 s OVER 80 % AND a.key = b.key
+"""
+
+
+@click.command("correlate", epilog=EXAMPLE)
+@job_options("pairs")
+@rule_name_option
+def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
+    """Find the pairs of readings of two streams that happened close together, as a rule says.
+
+    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
+    where it was, and no pair comes twice.
+    """
+    rule, options = choose_rule(rule_file, rule_name, CorrelateRule), Options(**chosen)
+    run([work_of(rule, options)], options)
+
+
+def work_of(rule: CorrelateRule, options: Options) -> Work:
+    """What a job does with the rule."""
+
+    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+        from whenabouts_cloud.jobs.correlate_batch import correlate_landing_counted, read_landing
+        from whenabouts_cloud.jobs.output.formats import PAIRS
+        from whenabouts_cloud.jobs.output.sink import ResultSink
+
+        landing = read_landing(spark, str(options.landing))
+        return ResultSink(PAIRS, options.out).replace(
+            lambda tell: correlate_landing_counted(rule, landing, options.shards, tell=tell)
+        )
+
+    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+        from whenabouts_cloud.jobs.correlate_streaming import start_query
+
+        return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
+
+    return Work([rule], options.out, "pairs", pair_text, _TROUBLES, once, follow)
+
+
+_TROUBLES = {
+    "unmatched": "unmatched",
+    "late": "late (set aside in OUT/_late)",
+    "expired": "too late to be joined",
+    "beyond_length": "longer than LENGTH",
+    "overflow": "forgotten for want of room",
+}

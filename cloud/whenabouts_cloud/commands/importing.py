@@ -1,0 +1,176 @@
+"""`whenabouts-cloud import`: log files of readers into the landing, what is no reading beside it.
+
+A row lands once: its identity is looked up in what the landing already holds, so importing a file again, or one that has
+grown, lands only what is new. Rows kept aside are written first, to LANDING/_dead, and listed.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from whenabouts_cloud.importers.aside import Aside, NoLogError
+from whenabouts_cloud.importers.feeder import read_feeder
+from whenabouts_cloud.importers.orfid import read_orfid
+from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
+from whenabouts_cloud.landing.writer import Landing, LandingError, write_durably
+from whenabouts_protocol import Reading
+from whenabouts_protocol.topics import is_name
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Read = Callable[[str, str], Iterable[Reading | Aside]]  # a log's text and its file's name
+
+MAX_FILE_BYTES = 256 << 20  # read whole; ten years of one reader are a tenth of it
+READINGS_IN_FILE = 100_000  # of the landing
+LISTED = 10  # rows kept aside that are shown of a file; all are in its file under _dead
+HARMLESS = ("event", "text")  # kept aside without being wrong
+
+
+@click.group("import")
+def imports() -> None:
+    """Bring log files of readers into the landing."""
+
+
+def _of_logs(command: Command) -> Command:
+    """The arguments that every import of log files has."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="One JSON object a file on stdout."),
+        click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), show_envvar=True,
+                     envvar="WHENABOUTS_LANDING", help="Folder of the Parquet files; made when absent."),
+        click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@imports.command("orfid")
+@_of_logs
+def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
+    """Land the log FILES of Oregon RFID antenna readers; each is named after its reader.
+
+    What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
+
+    \b
+    Example:  whenabouts-cloud import orfid lower.txt upper.txt --landing ./landing
+    """
+    for file in files:
+        _check_name(file.stem, f"{file}: found the reader's name", "; rename the file")
+    now_us = time.time_ns() // 1000
+    _land("orfid", files, lambda text, name: read_orfid(text.split("\n"), name, now_us), landing, now_us, as_json)
+
+
+@imports.command("feeder")
+@_of_logs
+@click.option("--site", default="feeders", show_default=True, help="Name of the place where the loggers are.")
+def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> None:
+    """Land the log FILES of RFID loggers at bird feeders; a logger's name is the first line of each.
+
+    What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
+
+    \b
+    Example:  whenabouts-cloud import feeder OAKDATA.TXT ELMDATA.TXT --landing ./landing
+    """
+    _check_name(site, "--site: found")
+    now_us = time.time_ns() // 1000
+    _land("feeder", files, lambda text, name: read_feeder(text, name, site, now_us), landing, now_us, as_json)
+
+
+def _check_name(name: str, found: str, instead: str = "") -> None:
+    if not is_name(name):
+        raise click.ClickException(f"{found} {name!r}, expected one without spaces, / + #{instead}")
+
+
+def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us: int, as_json: bool) -> None:
+    """Land the logs; all are read before the first one lands."""
+    parsed = [(file, *_parsed(file, read)) for file in files]
+    try:
+        store = Landing(landing)
+        try:
+            ledger = Ledger()
+            ledger.land(store.recover())
+            for file, readings, aside in parsed:
+                kept = _keep(store, f"{kind}-{file.stem}", aside) if aside else None
+                _tell(_import(store, ledger, file, readings, aside, kept, now_us), as_json)
+        finally:
+            store.close()
+    except (LandingError, LedgerFull) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"landing {landing}: {error}; what was told above has landed") from None
+
+
+def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[Aside]]:
+    try:
+        size = file.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise click.ClickException(
+                f"{file}: found {size} bytes, expected at most {MAX_FILE_BYTES}; cut it in parts"
+            )
+        found = list(read(file.read_bytes().decode("utf-8", "surrogateescape"), file.stem))
+    except (OSError, NoLogError) as error:
+        raise click.ClickException(f"{file}: {error}") from None
+    return [x for x in found if isinstance(x, Reading)], [x for x in found if isinstance(x, Aside)]
+
+
+def _import(
+    store: Landing,
+    ledger: Ledger,
+    file: Path,
+    readings: list[Reading],
+    aside: list[Aside],
+    kept: Path | None,
+    now_us: int,
+) -> dict[str, Any]:
+    new: list[Reading] = []
+    if readings:
+        is_new = ledger.admit(
+            ledger_name(readings[0].site, readings[0].gateway), readings[0].boot, [x.seq for x in readings]
+        )
+        new = [x for x, flag in zip(readings, is_new, strict=True) if flag]
+    for begin in range(0, len(new), READINGS_IN_FILE):
+        part = new[begin : begin + READINGS_IN_FILE]
+        ranges = as_ranges((ledger_name(x.site, x.gateway), x.boot, x.seq) for x in part)
+        store.write(part, ranges, now_us)
+        ledger.land(ranges)
+        if store.snapshot_due():
+            store.snapshot(ledger.landed_ranges())
+    return {
+        "file": str(file),
+        "landed": len(new),
+        "repeats": len(readings) - len(new),
+        "clock": dict(Counter(x.clock_state for x in readings)),
+        "aside": dict(Counter(x.reason for x in aside)),
+        "aside_file": str(kept) if kept else None,
+        "bad": [{"line": x.line, "reason": x.reason, "text": x.text} for x in aside if x.reason not in HARMLESS],
+    }
+
+
+def _keep(store: Landing, log: str, aside: list[Aside]) -> Path:
+    """Write what is no reading; the name is made from the content, so the same again is the same file."""
+    lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in aside)
+    content = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    path = store.folder / "_dead" / f"{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
+    write_durably(path, content)
+    return path
+
+
+def _tell(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    text = f"{Path(result['file']).name}: {result['landed']} landed, {result['repeats']} repeats"
+    unsure = [f"{count} {state}" for state, count in result["clock"].items() if state != "bounded"]
+    text += f" ({', '.join(unsure)})" if unsure else ""
+    if result["aside"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in result["aside"].items())
+        text += f", {sum(result['aside'].values())} kept aside ({reasons}) in {result['aside_file']}"
+    click.echo(text)
+    for bad in result["bad"][:LISTED]:
+        click.echo(f"  line {bad['line']}: {bad['text']}")
+    if len(result["bad"]) > LISTED:
+        click.echo(f"  and {len(result['bad']) - LISTED} more")

@@ -1,0 +1,113 @@
+"""`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows (`job`)."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from whenabouts_cloud.jobs.job import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.jobs.job_run import run
+from whenabouts_cloud.latwin.shard.text import verdict_text
+from whenabouts_cloud.rules import LatwinRule
+from whenabouts_protocol.group_state import KIND
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from whenabouts_cloud.jobs.output.sink import Report
+
+EXAMPLE = """\b
+Example:
+  whenabouts-cloud latwin --landing landing --rule mute.wa --out verdicts
+\b
+with mute.wa:
+  STREAM phone     FROM "phone/state"     DELAY 5 s
+  STREAM rfid      FROM "rfid/state"      DELAY 5 s
+  STREAM projector FROM "projector/state" DELAY 5 s
+  RULE mute
+    DEFINITELY phone.room = "meeting" AND rfid.speaker AND projector.on
+    WINDOW 4 IN GROUP office
+"""
+
+
+@click.command("latwin", epilog=EXAMPLE)
+@job_options("verdicts")
+@rule_name_option
+@click.option(
+    "--draw",
+    type=click.Path(path_type=Path),
+    help="At the end draw the global states in the windows, at the latest verdict, into this SVG file.",
+)
+def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: Any) -> None:
+    """Tell when the gateways of a group possibly or definitely were in states together, as a rule says.
+
+    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
+    where it was, and no verdict comes twice. With POSSIBLY ... EAGER one may be withdrawn: a row with status "withdrawn".
+    """
+    rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
+    run([work_of(rule, options)], options)
+    if draw is not None:
+        _draw(rule, options, draw)
+
+
+def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
+    """The picture of the windows at the latest verdict that stands, from the landing itself."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
+    from whenabouts_cloud.latwin.shard.report import COLUMNS
+
+    landing = ds.dataset(options.landing, format="parquet", exclude_invalid_files=False)
+    readings = landing.to_table(columns=[*COLUMNS], filter=pc.field("kind") == KIND)
+    told: dict[str, dict[str, Any]] = {}
+    for row in ds.dataset(options.out, format="parquet").to_table().to_pylist():
+        told.setdefault(row["result_id"], row)
+        if row["status"] == "withdrawn":
+            told.pop(row["result_id"])
+    latest = max(told.values(), key=lambda row: (row["t_max"], row["result_id"]), default=None)
+    try:
+        file.write_text(picture(rule, readings, latest), encoding="utf-8")
+    except (NothingToDrawError, OSError) as error:
+        raise click.ClickException(f"--draw {file}: cannot draw ({error})") from None
+
+
+def work_of(rule: LatwinRule, options: Options) -> Work:
+    """What a job does with the rule."""
+
+    def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
+        from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises
+        from whenabouts_cloud.jobs.output.formats import VERDICTS
+        from whenabouts_cloud.jobs.output.sink import ResultSink
+
+        landing, promises = read_landing(spark, str(options.landing)), read_promises(spark, str(options.landing))
+        make = functools.partial(detect, rule, landing, promises, options.shards)
+        return ResultSink(VERDICTS, options.out).replace(make)
+
+    def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
+        from whenabouts_cloud.jobs.latwin_streaming import start_query
+
+        return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
+
+    return Work([rule], options.out, "verdicts", verdict_text, _TROUBLES, once, follow, _waits)
+
+
+def _waits(counts: dict[str, Any]) -> list[str]:
+    missing = [f"Group {name} has sent no state yet; what needs it waits" for name in counts["unheard"]]
+    return [*missing, *(f"Mistake: {text}" for text in counts["mistakes"])]
+
+
+_TROUBLES = {
+    "withdrawn": "withdrawn",
+    "late": "late",
+    "given_up": "states given up as lost",
+    "ambiguous": "of a second gateway where one is expected",
+    "wrong": "that say that they are states and are none",
+    "old_view": "of a view that is over",
+    "beyond_time": "with a stamp that is no time",
+    "forced": "taken without waiting for want of room",
+    "choices_forgotten": "choices of runs forgotten for want of room",
+    "forgotten": "left waiting in a view that is over",
+}

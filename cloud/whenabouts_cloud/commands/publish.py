@@ -1,0 +1,68 @@
+"""`whenabouts-cloud publish`: rules to the gateways that can run them at once."""
+
+import json
+from pathlib import Path
+
+import click
+
+from whenabouts_cloud.commands.broker_options import broker_options, credentials
+from whenabouts_cloud.ingest.service import BrokerError
+from whenabouts_cloud.rules import CorrelateRule, RuleError, load_rules
+from whenabouts_cloud.rules.placement import Placement, PlanError, announced, compile_rules, place
+from whenabouts_cloud.rules.publish import RulesClient
+from whenabouts_protocol import WireError
+from whenabouts_protocol.compiled_rule import encode_rules
+
+
+@click.command("publish", epilog="\b\nExample:\n  whenabouts-cloud publish rules.wa --broker localhost:1883")
+@click.argument("rules", metavar="RULES", type=click.Path(path_type=Path))
+@broker_options
+@click.option("--dry-run", is_flag=True, help="Say what would go where, and send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def publish(
+    rules: Path,
+    broker: tuple[str, int],
+    username: str | None,
+    password_file: Path | None,
+    ca_file: str | None,
+    cert_file: str | None,
+    key_file: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Send each rule whose streams are all on one gateway to that gateway, which runs it from then on.
+
+    Which gateway has which streams is read from what the gateways have announced to the broker. The rules of a file replace
+    those that gateways had; a gateway for which the file has none stops running any.
+    """
+    try:
+        found = [rule for rule in load_rules(rules).rules if isinstance(rule, CorrelateRule)]
+    except RuleError as error:
+        raise click.UsageError(str(error)) from None
+    asking = credentials(username, password_file, ca_file, cert_file, key_file)
+    try:
+        with RulesClient(*broker, asking) as client:
+            births = client.births()
+            placements = place(found, announced(births.known.values()))
+            messages = {x: encode_rules(*x, compile_rules(placements, *x)) for x in sorted(births.known)}
+            if not dry_run:
+                client.publish(messages)
+    except PlanError as error:
+        raise click.UsageError(str(error)) from None
+    except (BrokerError, WireError) as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        told = [{"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements]
+        told_gateways = ["/".join(x) for x in messages]
+        click.echo(
+            json.dumps({"rules": told, "gateways": told_gateways, "refused": births.refused, "sent": not dry_run})
+        )
+        return
+    for p in placements:
+        click.echo(f"rule {p.rule.name}: {_where(p) or 'in the cloud'} ({p.reason})")
+    verb = "would be told" if dry_run else "told"
+    click.echo(f"{len(messages)} gateways {verb}" + (f", {births.refused} births refused" if births.refused else ""))
+
+
+def _where(placement: Placement) -> str | None:
+    return placement.a[0].place if placement.where == "edge" else None

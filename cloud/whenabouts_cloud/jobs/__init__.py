@@ -1,0 +1,1 @@
+"""Rules as Spark jobs: their input, one query a rule, and what runs them."""

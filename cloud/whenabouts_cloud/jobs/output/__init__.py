@@ -1,0 +1,1 @@
+"""What tasks write, and how a batch of results becomes visible."""

@@ -1,0 +1,229 @@
+"""Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
+
+    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet, counts.parquet, verdicts.parquet;
+                                       --once has only batch=00000000
+    OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE). Of pairs, `reason` is "late a" or
+                                       "late b" for one that was still joined with what was left, "expired a" or "expired b"
+                                       for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
+                                       time. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
+    OUT/_late_effects/batch=00000012/matches.parquet    the matches that they would have added or removed: see `status`
+    OUT/.tmp-12/, OUT/.tmp-parts/      being written, by this process and by tasks (`parts`); readers skip names that begin
+                                       with a dot
+    OUT/_checkpoint/                   Spark's offsets and state
+    OUT/_job.json                      which rules and mode OUT belongs to
+
+A micro-batch is written to a folder of its own and appears by one rename, its late readings by one before that. Spark
+repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
+repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Tasks
+write results to files, and this process puts them together as one a batch, so that many shards do not make many files.
+
+The first batch is published even without results: from then on OUT can be read and has its schema. The renames are atomic on
+a local or network POSIX file system; object stores have none. On a cluster OUT must be a folder that all machines share:
+the rows that workers wrote are counted and compared with those that are there to be merged.
+"""
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from whenabouts_cloud.jobs.output.formats import ASIDE, Format
+from whenabouts_cloud.jobs.output.task_files import Make, Parts
+from whenabouts_cloud.rules.model import Rule
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MARKER = "_job.json"
+CHECKPOINT = "_checkpoint"
+MARKER_VERSION = 3
+PARTS = ".tmp-parts"
+
+Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
+"""Called after a batch: its number, the published file (None: nothing new) and what each shard or group counted."""
+
+
+class WrongOutputError(ValueError):
+    """The output folder belongs to another job; the text says which and what to do."""
+
+
+class ResultSink:
+    """Writes batches of the frames of jobs below `out`; `publish` is made for foreachBatch."""
+
+    def __init__(self, kind: Format, out: Path, report: Report | None = None) -> None:
+        self._kind = kind
+        self._out = out
+        self._report = report
+        self._parts = Parts(kind, out.resolve() / PARTS)
+        out.mkdir(parents=True, exist_ok=True)
+
+    def follow(self, make: Make, trigger_s: float) -> "StreamingQuery":
+        """Start publishing a streaming frame, going on from its checkpoint if there is one."""
+        writer = make(self._parts.tell).writeStream.foreachBatch(self.publish).outputMode("append")
+        writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
+        return writer.option("checkpointLocation", str(checkpoint_of(self._out))).start()
+
+    def publish(self, frame: "DataFrame", batch_id: int) -> None:
+        """Compute a micro-batch and let its results appear, unless they are there already."""
+        made, counts = self._write(frame, f".tmp-{batch_id}")
+        target = batch_folder(self._out, batch_id)
+        first = not any(self._out.glob("batch=*"))
+        published = None
+        for folder in ASIDE:
+            aside = made / folder
+            if aside.exists():
+                _appear(aside, self._out / folder / target.name)
+                shutil.rmtree(aside, ignore_errors=True)
+        if not target.exists() and (pq.read_metadata(made / self._kind.file).num_rows or first):
+            _appear(made, target)
+            published = target / self._kind.file
+        shutil.rmtree(made, ignore_errors=True)
+        if self._report:
+            self._report(batch_id, published, counts)
+
+    def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
+        """Compute a complete result and put it in the place of an earlier one by one rename."""
+        made, counts = self._write(make(self._parts.tell), ".tmp-once")
+        target = batch_folder(self._out, 0)
+        target.mkdir(exist_ok=True)
+        os.replace(made / self._kind.file, target / self._kind.file)
+        _sync_folder(target)
+        shutil.rmtree(made, ignore_errors=True)
+        return target / self._kind.file, counts
+
+    def _write(self, frame: "DataFrame", name: str) -> tuple[Path, list[dict[str, Any]]]:
+        """The frame as a folder of results and late readings that is not visible yet, and what its tasks counted."""
+        made = self._out / name
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        told = self._parts.told(frame)
+        self._parts.merge(told.files.pop("", {}), self._kind.schema, made / self._kind.file)
+        for folder, files in told.files.items():
+            (made / folder).mkdir()
+            file, schema = ASIDE[folder]
+            self._parts.merge(files, schema, made / folder / file)
+            _sync_folder(made / folder)
+        _sync_folder(made)
+        self._parts.clear()
+        return made, told.counts
+
+
+def _appear(made: Path, target: Path) -> None:
+    """Let a folder appear whole, unless it is there already."""
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True)
+        made.rename(target)
+        _sync_folder(target.parent)
+
+
+def checkpoint_of(out: Path) -> Path:
+    """Where Spark keeps offsets and state; what was left there by a process killed before its first batch began is removed.
+
+    Spark refuses to begin where an unfinished file of offsets lies; before the first one is whole, nothing was computed.
+    """
+    folder = out.resolve() / CHECKPOINT
+    begun = any(file.name.isdigit() for file in (folder / "offsets").glob("*"))
+    if folder.exists() and not begun:
+        shutil.rmtree(folder)
+    return folder
+
+
+def batch_folder(out: Path, batch_id: int) -> Path:
+    """Where the results of a micro-batch are published."""
+    return out / f"batch={batch_id:08d}"
+
+
+def read_results(file: Path) -> Iterator[dict[str, Any]]:
+    """The results of a published file, a dictionary of columns each."""
+    for rows in pq.ParquetFile(file).iter_batches():
+        yield from rows.to_pylist()
+
+
+def total(counts: list[dict[str, Any]]) -> Counter[str]:
+    """Sum of the plain numbers that shards or groups counted."""
+    summed: Counter[str] = Counter()
+    for one in counts:
+        summed.update({name: x for name, x in one.items() if isinstance(x, int) and name != "shard"})
+    return summed
+
+
+def claim(out: Path, rule: Rule | Sequence[Rule], mode: str, shards: int) -> None:
+    """Bind the output folder to rules and a mode ("once" or "streaming"), or find that it is bound to them already.
+
+    Raises:
+        WrongOutputError: it belongs to another rule, mode or number of shards, or holds something else.
+    """
+    rules = rule if isinstance(rule, Sequence) else [rule]
+    mine: dict[str, Any] = {"mode": mode, "rule": "\n".join(one.text() for one in rules)}
+    if mode == "streaming":
+        mine["shards"] = shards  # the state is divided by it
+    claimed(out, mine)
+
+
+def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Bind the output folder to these values, with others that may change (`rewrite`); what it is bound to.
+
+    Raises:
+        WrongOutputError: it is bound to other values, or holds something else.
+    """
+    mine = {"version": MARKER_VERSION, **mine}
+    marker = out / MARKER
+    if marker.exists():
+        try:
+            found = dict(json.loads(marker.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise WrongOutputError(
+                f"output {out}: found a damaged {MARKER} ({error}), expected what an earlier run wrote; "
+                f"take another --out, or delete {out} to begin again"
+            ) from None
+        for name, value in mine.items():
+            if found.get(name) != value:
+                raise WrongOutputError(
+                    f"output {out}: found results of {name} {found.get(name)!r}, expected {value!r}; "
+                    f"take another --out, or delete {out} to begin again"
+                )
+        return found
+    if out.exists() and any(x for x in out.iterdir() if not x.name.startswith(".")):
+        raise WrongOutputError(
+            f"output {out}: found a folder with other content, expected an empty one or one of an earlier run; "
+            "take another --out"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    rewrite(out, {**mine, **(more or {})})
+    return {**mine, **(more or {})}
+
+
+def rewrite(out: Path, values: dict[str, Any]) -> None:
+    """Put other values in the place of those that the folder is bound to, durably."""
+    made = out / f".{MARKER}"
+    with made.open("w", encoding="utf-8") as file:
+        json.dump(values, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    made.rename(out / MARKER)
+    _sync_folder(out)
+
+
+def unfinished(out: Path) -> bool:
+    """Whether a micro-batch has begun that is not committed: Spark repeats it first."""
+
+    def last(folder: str) -> int:
+        names = [file.name for file in (out / CHECKPOINT / folder).glob("*")]
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    return last("offsets") > last("commits")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, not only its files' content."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

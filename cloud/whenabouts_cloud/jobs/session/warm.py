@@ -1,0 +1,145 @@
+"""Prepares quick starts: `python -m whenabouts_cloud.jobs.session.warm`, which takes two minutes once.
+
+The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
+and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).
+Each is made alone by `warm engines` and `warm classes`; `warm imports` has Python compile what jobs import, if pip did not.
+"""
+
+import importlib
+import pkgutil
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+
+from whenabouts_cloud.cep import Pattern, engine
+from whenabouts_cloud.cep.count.counter import counter
+from whenabouts_cloud.cep.shard.counted import CountShard
+from whenabouts_cloud.cep.shard.events import EVENT, Ints, schema_of
+from whenabouts_cloud.cep.shard.shard import CepShard
+from whenabouts_cloud.correlation import Condition, correlate, count_pairs
+from whenabouts_cloud.jobs.session.shared_classes import TRAINED, make_archive
+from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
+from whenabouts_cloud.rules.model import CepRule, RuleFile
+
+NAMES = ("A", "B", "C")
+PATTERNS = (
+    "SEQ(A, !B, C) WITHIN 9",
+    "AND(A a, C c) WITHIN 9 WHERE a.value < c.value",
+    "SEQ(A, !B, C) WITHIN 9 OVER 50 %",
+    "SEQ(A, !B, C) WITHIN 9 POSSIBLE",
+    "SEQ(A, C) WITHIN 9 PER key SKIP PAST LAST",
+)
+SURE_ALONE = ("OVER", "POSSIBLE", "SKIP")
+MANY_KEYS = 5000  # more than an engine has room for at first
+
+
+def warm() -> None:
+    """Runs every engine on a handful of events."""
+    kinds, keys, t = np.array([0, 1, 2]), np.zeros(3, np.int64), np.array([1, 5, 8])
+    values = {"value": np.zeros(3)}
+    for text in PATTERNS:
+        for emit in ("sure", "arrival"):
+            if emit == "arrival" and any(word in text for word in SURE_ALONE):
+                continue
+            running = engine(Pattern.parse(text, unit_us=1), NAMES, emit=emit, k=5, longest=3)
+            running.feed(kinds, keys, t, t_max=t + 3, attributes=values)
+            running.finish()
+    crowded = engine(Pattern.parse("SEQ(A, C) WITHIN 9 PER key", unit_us=1), NAMES, k=5)
+    crowded.feed(np.zeros(MANY_KEYS, np.int64), np.arange(MANY_KEYS), np.arange(MANY_KEYS))
+    crowded.finish()
+    counting = counter(Pattern.parse(PATTERNS[0], unit_us=1), NAMES, k=5)
+    counting.feed(kinds, keys, t)
+    counting.finish()
+    _windows()
+    condition = Condition("within", d=3, confidence="0.8")
+    for probability in (False, True):
+        correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=probability)
+    count_pairs(t, t + 3, t, t + 3, condition, engine="numba")
+
+
+def warm_rules(rules: RuleFile) -> None:
+    """Compiles what streaming jobs of these rules run and no more.
+
+    Each rule about events takes in some readings of its own; rules over windows of states are compiled for all at once. A
+    correlation compiles nothing: for as few pairs as there are between two triggers numpy is faster than numba is loaded.
+    """
+    for rule in rules.cep_rules:
+        _events(rule)
+    if any(rule.engine != "runs" for rule in rules.latwin_rules):
+        _windows()
+
+
+def _events(rule: CepRule) -> None:
+    """A shard of the rule: events, more keys than there is room for, a frontier that passes them all, a restart."""
+    shard, again = [CountShard(rule) if rule.count else CepShard(rule) for _ in range(2)]
+    kinds = np.concatenate([np.arange(len(rule.streams)), np.zeros(MANY_KEYS, np.int64)])
+    keys = np.concatenate([np.zeros(len(rule.streams), np.int64), np.arange(MANY_KEYS)])
+    after = len(kinds) + rule.plan().window + rule.plan().longest
+    shard.step(_readings(rule, kinds, keys), [[("site/gateway", after)] for _ in rule.streams])
+    again.restore(shard.snapshot())
+    again.step(_readings(rule, kinds[:0], keys[:0]), [[] for _ in rule.streams])
+
+
+def _readings(rule: CepRule, kinds: Ints, keys: Ints) -> pa.Table:
+    """Events of these types and keys, one every microsecond, each a microsecond long; all numbers are 0."""
+    count = len(kinds)
+    at = np.arange(count)
+    known = {
+        "type": pa.array(kinds, pa.int16()), "boot": pa.array(np.ones(count, np.int64)), "seq": pa.array(at),
+        "key": pa.array(keys.astype(str), pa.string()), "t_min": pa.array(at), "t_max": pa.array(at + 1),
+        **{name: pa.array([name] * count, pa.string()).dictionary_encode() for name in ("site", "gateway", "stream")},
+    }  # fmt: skip
+    schema = schema_of(rule.plan(), rule.count)
+    blank = {
+        field.name: pa.array([[0] if pa.types.is_list(field.type) else 0.0] * count, field.type)
+        for field in schema
+        if field.name not in EVENT.names
+    }
+    return pa.table({**known, **blank}).select(schema.names).cast(schema)
+
+
+def _windows() -> None:
+    """Windows of two processes, and the detector of conjunctions."""
+    both = All(Local(0, {0}), Local(1, {0}))
+    for order in ("causal", "hybrid"):
+        window, detector = LatWin(2, 2, order), ConjunctionDetector(2, 2, order)
+        for process in (0, 1):
+            window.push(process, 0, [0, 0], 0, 1)
+            detector.push(process, 0, [0, 0], True, 0, 1)
+            detector.evidence(process, [0, 0], 2)
+        window.possibly(both)
+        window.definitely_in_window(both)
+        len(window.states())
+    walked = LatWin(2, 2, store=False)
+    for process in (0, 1):
+        walked.push(process, 0, [0, 0])
+    walked.possibly(both)
+    walked.definitely_in_window(both)
+    len(walked.states())
+    len(walked.edges())
+
+
+def imports() -> None:
+    """Imports what Spark jobs and the workers of Spark import."""
+    packages = [importlib.import_module(f"whenabouts_cloud.{name}") for name in ("spark", "jobs")]
+    jobs = [module.name for one in packages for module in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
+    for name in (*jobs, "whenabouts_cloud.cli", "pandas", "pyspark.daemon", "pyspark.worker"):
+        if name not in (TRAINED, __name__):  # which runs a job when it is imported
+            importlib.import_module(name)
+
+
+def _all() -> None:
+    with ThreadPoolExecutor(1) as aside:
+        archive = aside.submit(make_archive)
+        warm()
+        archive.result()
+
+
+if __name__ == "__main__":
+    parts = {"": _all, "engines": warm, "classes": make_archive, "imports": imports}
+    wanted = " ".join(sys.argv[1:])
+    if wanted not in parts:
+        sys.exit(f"warm: found {wanted!r}, expected nothing, engines, classes or imports")
+    parts[wanted]()

@@ -1,0 +1,78 @@
+"""Whether the conjunction of an office really held within a window, by true time.
+
+The paper's probability of detection (2011, section 6.2) is a quotient of two counts of windows, those in which the property
+holds "when global time is available" and those in which it is detected. Its figures come out only if a run of true
+states that is still on counts up to the begin of its last state in the window, and if touching is overlapping. That
+reading is `as_paper`; `truly` is what happened: the last state lasts until the next one begins.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whenabouts_cloud.research.experiments.office import STATE, Office
+
+Array = npt.NDArray[Any]
+Stretch = tuple[int, int]
+
+
+class Held(NamedTuple):
+    """Per state that arrived, in the order of arrival: whether all held at one instant within the window after it."""
+
+    as_paper: Array
+    truly: Array
+
+
+def held_in_window(office: Office, window: int) -> Held:
+    """Both readings after each arrival, for the latest `window` states of each process. About 20 us an arrival."""
+    n = office.workload.processes
+    processes = [_Process.of(office, p) for p in range(n)]
+    cut: list[list[Stretch]] = [[] for _ in range(n)]
+    whole: list[list[Stretch]] = [[] for _ in range(n)]
+    as_paper, truly = [], []
+    rows = np.flatnonzero(office.kind == STATE)
+    for p, number in zip(office.process[rows].tolist(), office.state[rows].tolist(), strict=True):
+        first = max(0, number - window + 1)
+        cut[p] = processes[p].stretches(first, number, cut=True)
+        whole[p] = processes[p].stretches(first, number, cut=False)
+        as_paper.append(_meet(cut, touching=True))
+        truly.append(_meet(whole, touching=False))
+    return Held(np.array(as_paper, bool), np.array(truly, bool))
+
+
+class _Process(NamedTuple):
+    begins: list[int]
+    holds: list[bool]
+    end_us: int
+
+    @classmethod
+    def of(cls, office: Office, process: int) -> "_Process":
+        begins, holds = office.begins(process)
+        return cls(begins.tolist(), holds.tolist(), office.workload.duration_us)
+
+    def stretches(self, first: int, last: int, cut: bool) -> list[Stretch]:
+        """When the states first .. last were true, from the begin of a run to its end."""
+        found = []
+        number = first
+        while number <= last:
+            begin = self.begins[number]
+            holds = self.holds[number]
+            while number < last and self.holds[number + 1] == holds:
+                number += 1
+            if holds:
+                found.append((begin, self.begins[number] if cut and number == last else self._end(number)))
+            number += 1
+        return found
+
+    def _end(self, number: int) -> int:
+        return self.begins[number + 1] if number + 1 < len(self.begins) else self.end_us
+
+
+def _meet(of_process: list[list[Stretch]], touching: bool) -> bool:
+    """Whether one instant lies in a stretch of each; if not `touching`, more than an instant."""
+    common = of_process[0]
+    for stretches in of_process[1:]:
+        both = ((max(a, c), min(b, d)) for a, b in common for c, d in stretches)
+        common = [(begin, end) for begin, end in both if (begin <= end if touching else begin < end)]
+    return bool(common)
