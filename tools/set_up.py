@@ -87,7 +87,7 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
         return Stage(name, (*PIP, *LAZILY[what], *more_pip, *options, "--require-hashes", "-r", str(files[part])))
 
     compiling = {
-        "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo_rules")),
+        "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo.rules")),
         "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.jobs.session.warm", "engines")),
     }
     tested = [  # what only tests run, and the tests themselves, which else every worker of pytest would compile

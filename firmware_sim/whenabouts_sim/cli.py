@@ -16,17 +16,17 @@ try:
     from whenabouts_edge.capture.capture import SizeLimitError
     from whenabouts_edge.trace.format import TraceError
     from whenabouts_sim.boards.command import board
-    from whenabouts_sim.broker import BrokerError
-    from whenabouts_sim.demo import Demo
-    from whenabouts_sim.judgement import flawless, table, together_lines
+    from whenabouts_sim.demo.demo import Demo
+    from whenabouts_sim.demo.office_run import OfficeRun
+    from whenabouts_sim.judge.judgement import flawless, table, together_lines
     from whenabouts_sim.logs.command import logs
-    from whenabouts_sim.office_run import OfficeRun
-    from whenabouts_sim.reader_run import KINDS, Mishaps, ReaderRun, run_reader
     from whenabouts_sim.readers.faults import Faults
-    from whenabouts_sim.recording import record_reader
-    from whenabouts_sim.site_run import SiteRun
-    from whenabouts_sim.sources import new_seed
-    from whenabouts_sim.stack import PartError
+    from whenabouts_sim.readers.reader_run import KINDS, Mishaps, ReaderRun, run_reader
+    from whenabouts_sim.readers.recording import record_reader
+    from whenabouts_sim.stack.broker import BrokerError
+    from whenabouts_sim.stack.site_run import SiteRun
+    from whenabouts_sim.stack.sources import new_seed
+    from whenabouts_sim.stack.stack import PartError
     from whenabouts_sim.swarm.run import Swarm
 except ModuleNotFoundError as error:  # every extra brings this command along, but not what it needs
     raise SystemExit(
@@ -119,7 +119,7 @@ def office(
     _check_options(context, virtual)
     number = new_seed() if seed is None else seed
     if virtual:
-        from whenabouts_sim.office import office_table, run_office
+        from whenabouts_sim.demo.office import office_table, run_office
 
         summary = run_office(number, phones + 2, hours, clock_error)
         click.echo(json.dumps(summary.as_dict()) if as_json else f"seed {number}: {office_table(summary)}")

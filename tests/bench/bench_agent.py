@@ -16,8 +16,8 @@ import psutil
 
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
 from whenabouts_hardware.readers.m6e_frames import tag_notice
-from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
-from whenabouts_sim.stack import Stack
+from whenabouts_sim.stack.stack import Stack
+from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock
 
 READINGS = 30_000
 SCRIPT = """

@@ -24,8 +24,8 @@ from support.edge_agent import Witness, highest, witness  # noqa: E402
 from support.node_board import Console, install  # noqa: E402
 from whenabouts_hardware.readers.em4100 import encode  # noqa: E402
 from whenabouts_sim.boards.node_board import NodeBoard  # noqa: E402
-from whenabouts_sim.broker import running_broker  # noqa: E402
-from whenabouts_sim.clocks import SimClock  # noqa: E402
+from whenabouts_sim.stack.broker import running_broker  # noqa: E402
+from whenabouts_sim.world.clocks import SimClock  # noqa: E402
 
 TICK_S = 0.005  # bytes are handed over as often: 14 bytes at 500 a second fill a third of the buffer in 50 ms
 QUIET_S = 3.0  # without a new reading: all that will come has come

@@ -25,13 +25,13 @@ from whenabouts_hardware.catalogue import READERS
 from whenabouts_hardware.readers import em4100, pn532_frames, uhfreader18, yrm100
 from whenabouts_hardware.readers.m6e_frames import tag_notice
 from whenabouts_protocol import decode_batch
-from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import Stack, reader_table
+from whenabouts_sim.stack.stack import Stack, reader_table
 from whenabouts_sim.swarm.figures import percentile
-from whenabouts_sim.world import DOCK, GATE, Sighting
+from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock
+from whenabouts_sim.world.world import DOCK, GATE, Sighting
 
 FASTEST = {"m6e": 1_288_000}  # the fastest rate that the module's command knows; the agent leaves it at 115 200
 CHUNK_BYTES = 188  # four tags to a read

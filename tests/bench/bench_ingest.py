@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "c
 
 from whenabouts_cloud.landing.writer import to_table  # noqa: E402
 from whenabouts_protocol import Reading, decode_batch, encode_batch  # noqa: E402
-from whenabouts_sim.stack import Stack  # noqa: E402
+from whenabouts_sim.stack.stack import Stack  # noqa: E402
 
 BATCH = 50
 GATEWAYS = 10

@@ -11,11 +11,11 @@ from support.edge_agent import CLOCK, badges, check_capture_published, highest, 
 from support.edge_config import command
 from support.own_captures import TRACE
 from whenabouts_protocol import decode_batch, decode_beat, decode_birth
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import DOCK, GATE, Sighting
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import DOCK, GATE, Sighting
 
 
 @pytest.fixture

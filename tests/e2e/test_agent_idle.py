@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from support.edge_agent import Bench
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import DOCK, GATE
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import DOCK, GATE
 
 IDLE_BYTES_MAX = 40_000_000
 WRITES = 3  # of the status, one a second: what is still being set up is there by then

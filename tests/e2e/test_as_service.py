@@ -8,10 +8,10 @@ from support.as_service import allowed_calls
 from support.edge_agent import Bench, witness
 from support.paths import REPOSITORY
 from whenabouts_edge.install.files import unit
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import GATE, Sighting
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import GATE, Sighting
 
 UNIT = unit(("/opt/whenabouts/bin/whenabouts-edge",), "whenabouts", "/var/lib/whenabouts", [])
 

@@ -12,7 +12,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from support.micropython import run_on_board
 from support.paths import REPOSITORY
 from whenabouts_edge.board.machine.net import Tcp
-from whenabouts_sim.broker import running_broker
+from whenabouts_sim.stack.broker import running_broker
 
 SCRIPT = REPOSITORY / "tests/micropython/board_mqtt.py"
 EXPECTED = ["taken 1500 heard 1500 out of order 0 ended None", "idle None", "end closed"]

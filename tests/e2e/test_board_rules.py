@@ -15,9 +15,9 @@ from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import decode_batch, topic
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.group_state import state_of
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import DOCK, GATE, Sighting
+from whenabouts_sim.world.world import DOCK, GATE, Sighting
 
 # The same program on this Python, where it can be looked at, shows nothing that the VM does not.
 WHERE = ["board", pytest.param("here", marks=pytest.mark.deep)]

@@ -13,9 +13,9 @@ from support.paths import REPOSITORY
 from support.tls_broker import tls_broker
 from whenabouts_edge.board.machine.tls import certificates
 from whenabouts_edge.flash.identity import der
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import GATE
+from whenabouts_sim.world.world import GATE
 
 SCRIPT = REPOSITORY / "tests/micropython/board_tls.py"
 WHERE = ["here", "board"]

@@ -19,7 +19,7 @@ from whenabouts_edge.board.machine.flash import Flash
 from whenabouts_hardware.catalogue import READERS as KINDS
 from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 COUNTER = """
 import time

@@ -17,9 +17,9 @@ from support.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, ru
 from support.own_captures import FOLDER
 from whenabouts_hardware.catalogue import READERS
 from whenabouts_sim.cli import main
-from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.sources import SimulatedReaders
-from whenabouts_sim.world import World
+from whenabouts_sim.stack.sources import SimulatedReaders
+from whenabouts_sim.world.clocks import EPOCH_US, SimClock
+from whenabouts_sim.world.world import World
 
 
 @pytest.mark.timeout(700)

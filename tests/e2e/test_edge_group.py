@@ -14,11 +14,11 @@ from support.edge_agent import witness
 from whenabouts_edge.cli import status
 from whenabouts_protocol import Reading, decode_batch, decode_beat, decode_birth, encode_batch, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number
-from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import Stack, reader_table
-from whenabouts_sim.world import Sighting, SimReader
+from whenabouts_sim.stack.stack import Stack, reader_table
+from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock
+from whenabouts_sim.world.world import Sighting, SimReader
 
 SITES = {"phone": "office", "rfid": "office", "wall": "lab"}
 NAMES = sorted(SITES)

@@ -11,11 +11,11 @@ from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import Reading, decode_birth, topic
 from whenabouts_protocol.compiled_rule import encode_rules
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import DOCK, GATE, Sighting
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import DOCK, GATE, Sighting
 
 RULE = f"""
 STREAM dock FROM "{DOCK.stream}" DELAY 5 s

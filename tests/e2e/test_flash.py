@@ -25,10 +25,10 @@ from whenabouts_edge.flash.job import Job
 from whenabouts_edge.flash.modules import needed, place
 from whenabouts_edge.flash.provision import Provisioned, provision
 from whenabouts_sim.boards.node_board import NodeBoard
-from whenabouts_sim.broker import running_broker
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import GATE, Sighting
+from whenabouts_sim.stack.broker import running_broker
+from whenabouts_sim.world.world import GATE, Sighting
 
 WAIT_S = "60"
 SECRET = "correct horse"

@@ -17,8 +17,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 from support.ingest import NOW_US, SITE, at, batch, birth, frontiers, identities, letters
 from support.mqtt_gateway import MqttGateway
 from whenabouts_protocol import decode_ack
-from whenabouts_sim.broker import RunningBroker
-from whenabouts_sim.stack import Stack
+from whenabouts_sim.stack.broker import RunningBroker
+from whenabouts_sim.stack.stack import Stack
 
 LIMIT_S = 40.0  # far above what any step takes
 

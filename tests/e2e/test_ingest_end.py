@@ -20,7 +20,7 @@ from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.service import Credentials, IngestService, _Token
 from whenabouts_cloud.landing.writer import Landing
 from whenabouts_cloud.orderly_end import EXIT_HUNG
-from whenabouts_sim.stack import Stack
+from whenabouts_sim.stack.stack import Stack
 
 LIMIT_S = 90.0  # far above what any step takes
 

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from support.edge_agent import Bench, badges, passed, witness
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import GATE
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import GATE
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from e2e.test_agent_delivery import check_promises
 from e2e.test_edge_rules import distinct, names, published
 from support.edge_agent import CLOCK, Bench, witness
 from whenabouts_hardware.catalogue import FIELD_SCAN_US
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import GATE, RDM_REPEAT_US, Sighting
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import GATE, RDM_REPEAT_US, Sighting
 
 LEAVE_MS = 1500
 STREAM = "gate/presence"

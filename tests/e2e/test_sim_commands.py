@@ -17,15 +17,15 @@ import serial
 from whenabouts_hardware import decoder
 from whenabouts_hardware.catalogue import READERS, sightings
 from whenabouts_hardware.observed import observed
-from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.emitted import read_emitted
-from whenabouts_sim.reader_run import KINDS, Mishaps, Passage, ReaderRun
 from whenabouts_sim.readers.faults import NO_FAULTS
 from whenabouts_sim.readers.line import LineSensor
-from whenabouts_sim.site_run import SiteRun
-from whenabouts_sim.sources import SimulatedReaders
-from whenabouts_sim.stack import Stack
-from whenabouts_sim.world import Sighting, World
+from whenabouts_sim.readers.reader_run import KINDS, Mishaps, Passage, ReaderRun
+from whenabouts_sim.stack.site_run import SiteRun
+from whenabouts_sim.stack.sources import SimulatedReaders
+from whenabouts_sim.stack.stack import Stack
+from whenabouts_sim.world.clocks import EPOCH_US, SimClock
+from whenabouts_sim.world.emitted import read_emitted
+from whenabouts_sim.world.world import Sighting, World
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 LIMIT_S = 60.0

@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import pytest
 
-from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.demo_rules import CONFIDENCE, D_US, RULE
-from whenabouts_sim.placement import place
-from whenabouts_sim.sources import SimulatedReaders
-from whenabouts_sim.stack import Stack
-from whenabouts_sim.truth import rule_pairs
-from whenabouts_sim.world import DOCK, DOOR, World
+from whenabouts_sim.demo.rules import CONFIDENCE, D_US, RULE
+from whenabouts_sim.judge.placement import place
+from whenabouts_sim.judge.truth import rule_pairs
+from whenabouts_sim.stack.sources import SimulatedReaders
+from whenabouts_sim.stack.stack import Stack
+from whenabouts_sim.world.clocks import EPOCH_US, SimClock
+from whenabouts_sim.world.world import DOCK, DOOR, World
 
 SEED = 20
 DURATION_S = 26

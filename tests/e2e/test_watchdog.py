@@ -11,10 +11,10 @@ import pytest
 from support.edge_agent import Bench
 from support.freezable_agent import LOOP_STANDS, LOOP_STANDS_S, SPOOL_STANDS
 from support.paths import REPOSITORY
-from whenabouts_sim.pty_link import PtyLink
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import reader_table
-from whenabouts_sim.world import GATE
+from whenabouts_sim.stack.stack import reader_table
+from whenabouts_sim.world.world import GATE
 
 END_WAIT_S = 40.0  # far above what an end takes
 PERIOD_S = 1.5  # asked for; fed every third of it, so that a healthy agent is never silent for so long

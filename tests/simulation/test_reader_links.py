@@ -12,11 +12,11 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.readers.thread import LinkThread
 from whenabouts_hardware.catalogue import READERS
-from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.cards import Id12La, Pn532
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.clocks import EPOCH_US, SimClock
+from whenabouts_sim.world.world import Sighting
 
 CORES = {"id12la": (Id12La, 5), "pn532": (Pn532, 7), "uhfreader18": (UhfReader18, 12), "yrm100": (Yrm100, 12)}
 

@@ -13,7 +13,7 @@ import paho.mqtt.client as mqtt
 import psutil
 import pytest
 
-from whenabouts_sim.broker import (
+from whenabouts_sim.stack.broker import (
     EMBEDDED_LACKS,
     HOST,
     BrokerError,
@@ -248,7 +248,7 @@ def test_a_broker_that_ends_at_once_says_why(tmp_path, monkeypatch):
 
 
 PARENT = """
-import sys, pathlib, whenabouts_sim.broker as broker
+import sys, pathlib, whenabouts_sim.stack.broker as broker
 running = broker.RunningBroker(pathlib.Path(sys.argv[1]), kind=sys.argv[2])
 running.start()
 print(running.pid, flush=True)

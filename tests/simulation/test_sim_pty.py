@@ -13,13 +13,13 @@ from support.waiting import until
 from whenabouts_hardware import decoder
 from whenabouts_hardware.catalogue import sightings
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, VERSION
-from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.emitted import read_emitted
-from whenabouts_sim.pty_link import HOST_BUFFER_BYTES, PtyLink
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import HOST_BUFFER_BYTES, PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.world import DOCK, GATE, SECOND_US, World
+from whenabouts_sim.world.clocks import EPOCH_US, SimClock
+from whenabouts_sim.world.emitted import read_emitted
+from whenabouts_sim.world.world import DOCK, GATE, SECOND_US, World
 
 SPEED = 5
 REAL_S = 2

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from whenabouts_sim.slow_uplink import SlowUplink
+from whenabouts_sim.stack.slow_uplink import SlowUplink
 
 TIMEOUT_S = 10
 

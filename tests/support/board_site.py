@@ -14,9 +14,9 @@ from support.board_files import board_for
 from support.edge_agent import Bench
 from support.micropython import tool
 from support.paths import REPOSITORY
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.pty_link import PtyLink
-from whenabouts_sim.stack import Part, Stack
+from whenabouts_sim.readers.pty_link import PtyLink
+from whenabouts_sim.stack.stack import Part, Stack
+from whenabouts_sim.world.clocks import SimClock
 
 BOARD_MAIN = REPOSITORY / "tests" / "support" / "board_main.py"
 UNIX_EPOCH_S = 2_208_988_800

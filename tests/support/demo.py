@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from whenabouts_edge.trace import open_trace
-from whenabouts_sim.clocks import EPOCH_US, SimClock
-from whenabouts_sim.sources import Capture
+from whenabouts_sim.stack.sources import Capture
+from whenabouts_sim.world.clocks import EPOCH_US, SimClock
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 PROMISES = ("lost", "repeated", "violations", "pairs_repeated", "unexpected", "absent")

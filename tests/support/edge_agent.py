@@ -21,10 +21,10 @@ from whenabouts_protocol import (
     parse_topic,
     topic,
 )
-from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock
-from whenabouts_sim.pty_link import PtyLink
-from whenabouts_sim.stack import Stack
-from whenabouts_sim.world import GATE, Sighting
+from whenabouts_sim.readers.pty_link import PtyLink
+from whenabouts_sim.stack.stack import Stack
+from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock
+from whenabouts_sim.world.world import GATE, Sighting
 
 CLOCK = GatewayClock(EPOCH_US, offset_us=150_000, drift_ppm=-40, base_bound_us=160_000)
 WAIT_S = 15.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.waiting import until
-from whenabouts_sim.broker import find_mosquitto, free_port
+from whenabouts_sim.stack.broker import find_mosquitto, free_port
 
 START_S = 20
 

@@ -12,8 +12,8 @@ from whenabouts_cloud.rules import load_rules
 from whenabouts_edge.cli import main as edge
 from whenabouts_edge.config.load import parse
 from whenabouts_sim.cli import main as sim
-from whenabouts_sim.demo_rules import RULE
-from whenabouts_sim.world import DOCK, DOOR
+from whenabouts_sim.demo.rules import RULE
+from whenabouts_sim.world.world import DOCK, DOOR
 
 README = (REPOSITORY / "README.md").read_text()
 COMMANDS = {"whenabouts-edge": edge, "whenabouts-cloud": cloud, "whenabouts-sim": sim}

@@ -107,8 +107,8 @@ WITHOUT_OWN_TEST = {
     "whenabouts_cloud.jobs.job_run",
     "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.slabs",
-    "whenabouts_sim.embedded_broker",
-    "whenabouts_sim.parent_death",
+    "whenabouts_sim.stack.embedded_broker",
+    "whenabouts_sim.stack.parent_death",
 }
 
 

@@ -15,7 +15,7 @@ from whenabouts_edge.clock.kernel import KernelClock
 from whenabouts_edge.clock.simulated import SimulatedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock, ask_chronyc, parse_tracking, read_clocks
 from whenabouts_edge.clock.timesyncd import TimesyncdClock
-from whenabouts_sim.clocks import GatewayClock, SimClock
+from whenabouts_sim.world.clocks import GatewayClock, SimClock
 
 # `chronyc -c tracking` of a gateway 12.5 s after an update: correction 31 us, delay 2.4 ms, dispersion 0.41 ms.
 TRACKING = (

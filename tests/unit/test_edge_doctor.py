@@ -38,7 +38,7 @@ from whenabouts_edge.health.findings import (
     of_user,
 )
 from whenabouts_edge.store.spool import Spool
-from whenabouts_sim.broker import free_port
+from whenabouts_sim.stack.broker import free_port
 
 DIALOUT = 20
 WHO = UserFacts("whenabouts", 998, frozenset({998, DIALOUT}))

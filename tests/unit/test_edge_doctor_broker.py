@@ -9,7 +9,7 @@ import pytest
 from support.tls_broker import tls_broker
 from whenabouts_edge.config.load import BrokerConfig
 from whenabouts_edge.health import facts
-from whenabouts_sim.broker import free_port
+from whenabouts_sim.stack.broker import free_port
 
 
 def broker_config(port: int, **changes) -> BrokerConfig:

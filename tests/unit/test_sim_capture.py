@@ -2,8 +2,8 @@
 
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
 from whenabouts_edge.trace.reader import open_trace
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.sources import Capture
+from whenabouts_sim.stack.sources import Capture
+from whenabouts_sim.world.clocks import SimClock
 
 BYTE_NS = 10_000_000_000 // 9600
 

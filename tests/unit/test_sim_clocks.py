@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_edge.clock.simulated import SimulatedClock
-from whenabouts_sim.clocks import EPOCH_US, GatewayClock, SimClock, plausible_clock
+from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, SimClock, plausible_clock
 
 HOUR_US = 3_600_000_000
 true_times = st.integers(EPOCH_US - HOUR_US, EPOCH_US + 100 * HOUR_US)

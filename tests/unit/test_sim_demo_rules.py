@@ -10,7 +10,7 @@ from support.landing import EPOCH_US, reading
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.jobs.session.warm import warm_rules
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_sim.demo_rules import THEFT, more_rules
+from whenabouts_sim.demo.rules import THEFT, more_rules
 
 MS = 1000
 RULES = parse_rules(more_rules())

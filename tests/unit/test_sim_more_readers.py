@@ -11,7 +11,7 @@ from whenabouts_hardware.readers.yrm100 import ROUNDS_MAX, inventory
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 STEP_US = 5_000  # how often the host looks
 CORES = {"id12la": Id12La, "pn532": Pn532, "uhfreader18": UhfReader18, "yrm100": Yrm100}

@@ -10,19 +10,28 @@ from click.testing import CliRunner
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_edge.config.load import parse
 from whenabouts_sim.cli import main
-from whenabouts_sim.clocks import EPOCH_US
-from whenabouts_sim.demo import DURATION_S
-from whenabouts_sim.demo_rules import GROUP, POSTS, STAFF_RULE
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.judgement import together_lines
-from whenabouts_sim.office import names, office_table, run_office
-from whenabouts_sim.office_run import POSTS as OFFICE_POSTS
-from whenabouts_sim.office_run import RULE, office_world
-from whenabouts_sim.posts import LEAVE_US, MEETS_US, MISSES_US, Post, Presence, together, true_presences, with_posts
-from whenabouts_sim.texts import verdict_text
-from whenabouts_sim.together import LandedState, Misjudged, summarise_together
-from whenabouts_sim.truth import PairScore
-from whenabouts_sim.world import RDM_REPEAT_US, SECOND_US, SimReader, World
+from whenabouts_sim.demo.demo import DURATION_S
+from whenabouts_sim.demo.office import names, office_table, run_office
+from whenabouts_sim.demo.office_run import POSTS as OFFICE_POSTS
+from whenabouts_sim.demo.office_run import RULE, office_world
+from whenabouts_sim.demo.rules import GROUP, POSTS, STAFF_RULE
+from whenabouts_sim.judge.judgement import together_lines
+from whenabouts_sim.judge.together import LandedState, Misjudged, summarise_together
+from whenabouts_sim.judge.truth import PairScore
+from whenabouts_sim.stack.texts import verdict_text
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.posts import (
+    LEAVE_US,
+    MEETS_US,
+    MISSES_US,
+    Post,
+    Presence,
+    together,
+    true_presences,
+    with_posts,
+)
+from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, SimReader, World
 
 A = Post("a", SimReader("a-1", "here", "gate-a", "a/badges", "rdm6300"), "0A00000001")
 B = Post("b", SimReader("b-1", "there", "gate-b", "b/badges", "rdm6300"), "0A00000002")

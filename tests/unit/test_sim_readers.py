@@ -11,13 +11,13 @@ from support.search import examples
 from whenabouts_hardware import decoder
 from whenabouts_hardware.catalogue import sightings
 from whenabouts_hardware.readers.m6e_frames import READ_FILTER_OFF, START_ACK, START_CONTINUOUS, STOP, VERSION, command
-from whenabouts_sim.clocks import EPOCH_US
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.readers.wire import ADAPTER_US_MAX, Line, Piece, wire_us
-from whenabouts_sim.world import DOCK, GATE, SECOND_US, Sighting, World
+from whenabouts_sim.world.clocks import EPOCH_US
+from whenabouts_sim.world.world import DOCK, GATE, SECOND_US, Sighting, World
 
 ALL_FAULTS = Faults(split=150, noise=150, flipped=100, head_lost=100, glued=100, mid_frame_start=True)
 

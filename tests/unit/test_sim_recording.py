@@ -15,8 +15,8 @@ from whenabouts_hardware import decoder
 from whenabouts_hardware.catalogue import READERS, sightings
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS
 from whenabouts_sim.cli import main as sim
-from whenabouts_sim.reader_run import KINDS
-from whenabouts_sim.recording import record_reader
+from whenabouts_sim.readers.reader_run import KINDS
+from whenabouts_sim.readers.recording import record_reader
 
 PROGRAMS = {"whenabouts-edge": edge, "whenabouts-sim": sim}
 SPEAK_FIRST = ("id12la", "line", "rdm6300")

@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from whenabouts_sim.placement import Landed
-from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF, SHOP_READERS, with_shoppers
-from whenabouts_sim.thefts import TheftRule, certain_thefts, naive_thefts
-from whenabouts_sim.world import SECOND_US, World
+from whenabouts_sim.judge.placement import Landed
+from whenabouts_sim.judge.thefts import TheftRule, certain_thefts, naive_thefts
+from whenabouts_sim.world.shoppers import CHECKOUT, EXIT, SHELF, SHOP_READERS, with_shoppers
+from whenabouts_sim.world.world import SECOND_US, World
 
 RULE = TheftRule(SHELF, CHECKOUT, EXIT, 20 * SECOND_US)
 PAID_IN_CUT = 2

@@ -7,7 +7,7 @@ import sys
 
 CODE = """
 import time
-from whenabouts_sim.teller import Teller
+from whenabouts_sim.demo.teller import Teller
 teller = Teller(quiet={quiet})
 teller.say("spark", "starts [3/4]")
 with teller.waiting("Spark starts"):

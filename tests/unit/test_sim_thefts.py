@@ -2,14 +2,14 @@
 
 import json
 
-from whenabouts_sim.clocks import GatewayClock
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.judgement import Judgement, flawless, table
-from whenabouts_sim.placement import Landed, place
-from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF, SHOP_READERS
-from whenabouts_sim.thefts import TheftRule, certain_thefts, naive_thefts, stolen_goods, summarise_thefts
-from whenabouts_sim.truth import PairScore, Rule, summarise
-from whenabouts_sim.world import DOCK, DOOR
+from whenabouts_sim.judge.judgement import Judgement, flawless, table
+from whenabouts_sim.judge.placement import Landed, place
+from whenabouts_sim.judge.thefts import TheftRule, certain_thefts, naive_thefts, stolen_goods, summarise_thefts
+from whenabouts_sim.judge.truth import PairScore, Rule, summarise
+from whenabouts_sim.world.clocks import GatewayClock
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.shoppers import CHECKOUT, EXIT, SHELF, SHOP_READERS
+from whenabouts_sim.world.world import DOCK, DOOR
 
 RULE = TheftRule(SHELF, CHECKOUT, EXIT, 100)
 CLOCKS = dict.fromkeys((reader.gateway for reader in SHOP_READERS), GatewayClock(0))

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whenabouts_protocol import ratio_within
-from whenabouts_sim.clocks import GatewayClock
-from whenabouts_sim.emitted import Emitted, read_emitted
-from whenabouts_sim.placement import Landed, place
-from whenabouts_sim.truth import (
+from whenabouts_sim.judge.placement import Landed, place
+from whenabouts_sim.judge.truth import (
     PairScore,
     Rule,
     naive_pairs,
@@ -19,7 +17,9 @@ from whenabouts_sim.truth import (
     true_pairs,
     within_probability,
 )
-from whenabouts_sim.world import DOCK, DOOR, READERS
+from whenabouts_sim.world.clocks import GatewayClock
+from whenabouts_sim.world.emitted import Emitted, read_emitted
+from whenabouts_sim.world.world import DOCK, DOOR, READERS
 
 RIGHT = GatewayClock(0)
 CLOCKS = dict.fromkeys(("dock-1", "gate-1", "door-1"), RIGHT)

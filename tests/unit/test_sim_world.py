@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from whenabouts_sim.world import DOCK, DOOR, GATE, READERS, TILL, World
+from whenabouts_sim.world.world import DOCK, DOOR, GATE, READERS, TILL, World
 
 
 def gaps_us(world: World) -> list[int | None]:

@@ -12,15 +12,15 @@ import click
 
 from whenabouts_sim.boards.node_board import HEAP_KB, NodeBoard
 from whenabouts_sim.boards.node_vm import NodeMissing
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.line import LineSensor
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.clocks import SimClock
+from whenabouts_sim.world.world import Sighting
 
 READERS: dict[str, Callable[[str, int], ReaderCore]] = {
     "rdm6300": Rdm6300, "id12la": Id12La, "pn532": Pn532, "m6e": M6eNano, "uhfreader18": UhfReader18, "yrm100": Yrm100,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from whenabouts_sim.boards.node_vm import node, vm_folder
-from whenabouts_sim.parent_death import with_parent
+from whenabouts_sim.stack.parent_death import with_parent
 
 HEAP_KB = 192  # about what a Pico W has left with its Wi-Fi up
 SEND_BUFFER_BYTES = 8 * 1460  # of a socket of lwIP as boards are built

@@ -11,7 +11,7 @@ import click
 
 from whenabouts_sim.logs.antennas import antenna_logs
 from whenabouts_sim.logs.feeders import feeder_logs
-from whenabouts_sim.sources import new_seed
+from whenabouts_sim.stack.sources import new_seed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

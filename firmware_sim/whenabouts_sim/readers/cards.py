@@ -15,7 +15,7 @@ from whenabouts_hardware.readers import em4100
 from whenabouts_hardware.readers import pn532_frames as pn532
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 EM4100_BAUD = 9600
 PN532_BAUD = 115_200

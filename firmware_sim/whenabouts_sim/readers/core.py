@@ -14,7 +14,7 @@ from random import Random
 
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults, treat
 from whenabouts_sim.readers.wire import Line, Piece, wire_us
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 # A reader promises its first byte within this time of the event on air. What is drawn stays below it by what can be
 # in the way: records leaving one by one (4.08 ms) and a keep-alive (0.61 ms).

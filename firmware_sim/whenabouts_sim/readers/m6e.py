@@ -15,7 +15,7 @@ from random import Random
 from whenabouts_hardware.readers import m6e_frames as frames
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 BAUD = 115_200
 OP_SET_BAUD = 0x06

@@ -11,7 +11,7 @@ from random import Random
 from whenabouts_hardware.readers import em4100
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 BAUD = 9600
 

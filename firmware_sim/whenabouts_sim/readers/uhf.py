@@ -15,7 +15,7 @@ from whenabouts_hardware.catalogue import UHF18_GAP_US
 from whenabouts_hardware.readers import uhfreader18, yrm100
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults, treat
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 UHF18_BAUD = 57_600
 YRM100_BAUD = 115_200

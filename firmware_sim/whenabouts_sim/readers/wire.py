@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.world import Sighting
 
 BITS_PER_BYTE = 10
 

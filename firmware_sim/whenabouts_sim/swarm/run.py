@@ -20,7 +20,7 @@ from typing import Any
 import click
 import pyarrow.parquet as pq
 
-from whenabouts_sim.stack import PartError, Stack
+from whenabouts_sim.stack.stack import PartError, Stack
 from whenabouts_sim.swarm.figures import Step, needs, percentile, table
 from whenabouts_sim.swarm.gateway import BOOT, CLOCK_BOUND_US, LATENCY_US, LightGateway, key_of, now_us
 from whenabouts_sim.swarm.usage import of_machine, of_process

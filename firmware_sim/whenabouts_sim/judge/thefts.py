@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.placement import Landed, Placement, ReadingId, grouped
-from whenabouts_sim.truth import PairScore
-from whenabouts_sim.world import SimReader
+from whenabouts_sim.judge.placement import Landed, Placement, ReadingId, grouped
+from whenabouts_sim.judge.truth import PairScore
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.world import SimReader
 
 Theft = tuple[ReadingId, ReadingId]
 """The readings at the shelf and at the exit."""

@@ -6,8 +6,8 @@ from whenabouts_edge.capture.capture import Recorder, Sink
 from whenabouts_edge.readers.port import Chunk, Sent
 from whenabouts_edge.trace.format import Head
 from whenabouts_hardware.catalogue import READERS
-from whenabouts_sim.reader_run import AHEAD_US, KINDS, Passage
 from whenabouts_sim.readers.faults import NO_FAULTS
+from whenabouts_sim.readers.reader_run import AHEAD_US, KINDS, Passage
 
 LOOK_US = 20_000  # the host looks at its port so often, and whenever something has come
 

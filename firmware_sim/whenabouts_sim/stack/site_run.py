@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.sources import LEAD_US, SimulatedReaders
-from whenabouts_sim.stack import Stack
-from whenabouts_sim.world import World
+from whenabouts_sim.stack.sources import LEAD_US, SimulatedReaders
+from whenabouts_sim.stack.stack import Stack
+from whenabouts_sim.world.clocks import SimClock
+from whenabouts_sim.world.world import World
 
 DURATION_S = 60
 ITEMS, PEOPLE = 40, 8

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from whenabouts_sim.clocks import GatewayClock
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.placement import Landed, Placement, ReadingId, SightingId, grouped, place
-from whenabouts_sim.world import SimReader
+from whenabouts_sim.judge.placement import Landed, Placement, ReadingId, SightingId, grouped, place
+from whenabouts_sim.world.clocks import GatewayClock
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.world import SimReader
 
 Pair = tuple[SightingId, SightingId]
 ReadingPair = tuple[ReadingId, ReadingId]

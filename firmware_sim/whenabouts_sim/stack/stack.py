@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from whenabouts_protocol.group_state import EVIDENCE
-from whenabouts_sim.broker import RunningBroker
-from whenabouts_sim.clocks import GatewayClock, SimClock
-from whenabouts_sim.parent_death import with_parent
-from whenabouts_sim.placement import Landed, ReadingId
-from whenabouts_sim.together import LandedState, Told
-from whenabouts_sim.world import SimReader
+from whenabouts_sim.judge.placement import Landed, ReadingId
+from whenabouts_sim.judge.together import LandedState, Told
+from whenabouts_sim.stack.broker import RunningBroker
+from whenabouts_sim.stack.parent_death import with_parent
+from whenabouts_sim.world.clocks import GatewayClock, SimClock
+from whenabouts_sim.world.world import SimReader
 
 STOP_S = 20.0  # after this a process that was asked to end is killed
 POLL_S = 0.05

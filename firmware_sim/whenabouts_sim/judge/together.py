@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.placement import ReadingId
-from whenabouts_sim.posts import Post, Presence, together, true_presences
-from whenabouts_sim.truth import PairScore
+from whenabouts_sim.judge.placement import ReadingId
+from whenabouts_sim.judge.truth import PairScore
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.posts import Post, Presence, together, true_presences
 
 Told = tuple[ReadingId, ...]
 """Of each post the state reading with which its presence began."""

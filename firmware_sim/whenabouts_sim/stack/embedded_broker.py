@@ -1,6 +1,6 @@
 """The broker for machines without mosquitto: amqtt 0.12 on 127.0.0.1.
 
-Run as `python -m whenabouts_sim.embedded_broker PORT`.
+Run as `python -m whenabouts_sim.stack.embedded_broker PORT`.
 
 amqtt's own plugin for anonymous access marks sessions as anonymous, and the broker forgets those within a second of
 disconnecting, whatever clean_session says; the plugin here lets everybody in and marks nobody. It also mends take-over:
@@ -56,7 +56,7 @@ async def serve(port: int) -> None:
     broker = Broker(
         {
             "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
-            "plugins": {"whenabouts_sim.embedded_broker.Welcome": {}},
+            "plugins": {"whenabouts_sim.stack.embedded_broker.Welcome": {}},
         }
     )
     await broker.start()

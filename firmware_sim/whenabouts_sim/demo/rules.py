@@ -1,15 +1,15 @@
 """What the demonstration asks of its two sites: three rules, and what they are about.
 
-`python -m whenabouts_sim.demo_rules` compiles what these rules run, so that a set-up need not compile everything.
+`python -m whenabouts_sim.demo.rules` compiles what these rules run, so that a set-up need not compile everything.
 """
 
 from fractions import Fraction
 
 from whenabouts_cloud.rules import parse_rules
-from whenabouts_sim.posts import Post, rule_text
-from whenabouts_sim.shoppers import CHECKOUT, EXIT, SHELF
-from whenabouts_sim.thefts import TheftRule
-from whenabouts_sim.world import SimReader
+from whenabouts_sim.judge.thefts import TheftRule
+from whenabouts_sim.world.posts import Post, rule_text
+from whenabouts_sim.world.shoppers import CHECKOUT, EXIT, SHELF
+from whenabouts_sim.world.world import SimReader
 
 D_US = 2_000_000
 CONFIDENCE = Fraction(8, 10)

@@ -14,16 +14,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.readers.line import LineSensor
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.clocks import SimClock
+from whenabouts_sim.world.world import Sighting
 
 AHEAD_US = 1_000_000  # sightings are given to the reader so long before they happen
 UNPLUGGED_S = 2.0

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from whenabouts_sim.parent_death import with_parent
+from whenabouts_sim.stack.parent_death import with_parent
 
 HOST = "127.0.0.1"
 Kind = Literal["mosquitto", "embedded"]
@@ -162,7 +162,7 @@ class RunningBroker:
 
     def _command(self) -> list[str]:
         if self.kind == "embedded":
-            return [sys.executable, "-m", "whenabouts_sim.embedded_broker", str(self.port)]
+            return [sys.executable, "-m", "whenabouts_sim.stack.embedded_broker", str(self.port)]
         mosquitto = find_mosquitto()
         if mosquitto is None:
             raise BrokerError(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from whenabouts_sim.thefts import TheftSummary
-from whenabouts_sim.together import TogetherSummary
-from whenabouts_sim.truth import Rule, Summary
+from whenabouts_sim.judge.thefts import TheftSummary
+from whenabouts_sim.judge.together import TogetherSummary
+from whenabouts_sim.judge.truth import Rule, Summary
 
 
 @dataclass(frozen=True)

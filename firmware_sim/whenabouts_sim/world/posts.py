@@ -13,9 +13,9 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from whenabouts_sim.clocks import plausible_clock
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.world import RDM_REPEAT_US, SECOND_US, Sighting, SimReader, World
+from whenabouts_sim.world.clocks import plausible_clock
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting, SimReader, World
 
 LEAVE_US = SECOND_US
 LIES_US = (800_000, 1_400_000)

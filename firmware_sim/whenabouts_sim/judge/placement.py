@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from whenabouts_sim.clocks import GatewayClock
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.world import SimReader
+from whenabouts_sim.world.clocks import GatewayClock
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.world import SimReader
 
 SightingId = tuple[str, int]
 ReadingId = tuple[str, int, int]

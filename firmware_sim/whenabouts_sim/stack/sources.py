@@ -18,13 +18,13 @@ from whenabouts_edge.trace.reader import open_trace
 from whenabouts_hardware import Frame, decoder
 from whenabouts_hardware.catalogue import READERS as KINDS
 from whenabouts_hardware.catalogue import is_anchor, sightings
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.emitted import Emitted
-from whenabouts_sim.pty_link import PtyLink
 from whenabouts_sim.readers.m6e import M6eNano
+from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
-from whenabouts_sim.stack import Stack, reader_table
-from whenabouts_sim.world import DOCK, DOOR, GATE, Model, SimReader, World
+from whenabouts_sim.stack.stack import Stack, reader_table
+from whenabouts_sim.world.clocks import SimClock
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.world import DOCK, DOOR, GATE, Model, SimReader, World
 
 LEAD_US = 500_000  # between the moment when all is ready and the first event
 BETWEEN_FILES_NS = 200_000_000  # pause between the captures of a folder

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
-from whenabouts_sim.clocks import EPOCH_US, GatewayClock, plausible_clock
+from whenabouts_sim.world.clocks import EPOCH_US, GatewayClock, plausible_clock
 
 SECOND_US = 1_000_000
 

@@ -15,7 +15,7 @@ import numpy as np
 from whenabouts_cloud.research.experiments.latwin_run import told, verdicts
 from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.research.experiments.office import HEARTBEAT, HOUR, REPORT, SECOND, STATE, Workload, simulate
-from whenabouts_sim.truth import PairScore
+from whenabouts_sim.judge.truth import PairScore
 
 HEARTBEAT_US = 10 * SECOND
 WINDOW = 4

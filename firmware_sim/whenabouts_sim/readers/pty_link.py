@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TextIO
 
-from whenabouts_sim.clocks import SimClock
-from whenabouts_sim.emitted import Emitted
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.wire import Piece
-from whenabouts_sim.world import Sighting
+from whenabouts_sim.world.clocks import SimClock
+from whenabouts_sim.world.emitted import Emitted
+from whenabouts_sim.world.world import Sighting
 
 # The Linux tty layer holds so many unread bytes, for a real serial port as for a pseudo-terminal.
 HOST_BUFFER_BYTES = 4095

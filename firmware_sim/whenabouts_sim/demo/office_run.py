@@ -11,14 +11,14 @@ from pathlib import Path
 
 import click
 
-from whenabouts_sim.clocks import EPOCH_US, MILLI, SimClock
-from whenabouts_sim.placement import place
-from whenabouts_sim.posts import Post, rule_text, with_posts
-from whenabouts_sim.sources import SimulatedReaders
-from whenabouts_sim.stack import Part, Stack
-from whenabouts_sim.texts import verdict_text
-from whenabouts_sim.together import TogetherSummary, summarise_together
-from whenabouts_sim.world import SECOND_US, SimReader, World
+from whenabouts_sim.judge.placement import place
+from whenabouts_sim.judge.together import TogetherSummary, summarise_together
+from whenabouts_sim.stack.sources import SimulatedReaders
+from whenabouts_sim.stack.stack import Part, Stack
+from whenabouts_sim.stack.texts import verdict_text
+from whenabouts_sim.world.clocks import EPOCH_US, MILLI, SimClock
+from whenabouts_sim.world.posts import Post, rule_text, with_posts
+from whenabouts_sim.world.world import SECOND_US, SimReader, World
 
 DURATION_S = 45
 GROUP = "office"

@@ -11,21 +11,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from whenabouts_sim.clocks import EPOCH_US, MILLI, SimClock
-from whenabouts_sim.demo_rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
-from whenabouts_sim.judgement import Judgement
-from whenabouts_sim.placement import place
-from whenabouts_sim.posts import Post, with_posts
-from whenabouts_sim.shoppers import with_shoppers
-from whenabouts_sim.slow_uplink import SlowUplink
-from whenabouts_sim.sources import Capture, SimulatedReaders
-from whenabouts_sim.stack import Part, Stack
-from whenabouts_sim.teller import Teller
-from whenabouts_sim.texts import match_text, pair_text, verdict_text
-from whenabouts_sim.thefts import TheftSummary, summarise_thefts
-from whenabouts_sim.together import TogetherSummary, summarise_together
-from whenabouts_sim.truth import Rule, summarise
-from whenabouts_sim.world import SECOND_US, SimReader, World
+from whenabouts_sim.demo.rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
+from whenabouts_sim.demo.teller import Teller
+from whenabouts_sim.judge.judgement import Judgement
+from whenabouts_sim.judge.placement import place
+from whenabouts_sim.judge.thefts import TheftSummary, summarise_thefts
+from whenabouts_sim.judge.together import TogetherSummary, summarise_together
+from whenabouts_sim.judge.truth import Rule, summarise
+from whenabouts_sim.stack.slow_uplink import SlowUplink
+from whenabouts_sim.stack.sources import Capture, SimulatedReaders
+from whenabouts_sim.stack.stack import Part, Stack
+from whenabouts_sim.stack.texts import match_text, pair_text, verdict_text
+from whenabouts_sim.world.clocks import EPOCH_US, MILLI, SimClock
+from whenabouts_sim.world.posts import Post, with_posts
+from whenabouts_sim.world.shoppers import with_shoppers
+from whenabouts_sim.world.world import SECOND_US, SimReader, World
 
 DURATION_S = 30
 ITEMS, PEOPLE, SHOPPERS = 40, 8, 16

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from whenabouts_sim.clocks import plausible_clock
-from whenabouts_sim.world import SECOND_US, Cut, Floor, Route, SimReader, World, epc, glimpses
+from whenabouts_sim.world.clocks import plausible_clock
+from whenabouts_sim.world.world import SECOND_US, Cut, Floor, Route, SimReader, World, epc, glimpses
 
 SHELF = SimReader("shelf-1", "warehouse", "gate-1", "shelf/tags", "m6e")
 CHECKOUT = SimReader("checkout-1", "shop", "checkout-1", "checkout/tags", "m6e")

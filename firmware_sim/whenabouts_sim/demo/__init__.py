@@ -1,0 +1,1 @@
+"""The demonstration and the smart office, from start to judgement."""

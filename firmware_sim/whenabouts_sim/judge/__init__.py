@@ -1,0 +1,1 @@
+"""Judgement of a run against what truly happened."""

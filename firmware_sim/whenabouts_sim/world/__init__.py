@@ -1,0 +1,1 @@
+"""What truly happens at simulated sites, and when."""
