@@ -1,13 +1,18 @@
 """Functions as machine code, by numba; the code is kept in `__pycache__` or, failing that, in the user's cache folder.
 
 Importing this loads numba (half a second). Where the code cannot be kept, each process compiles anew, which takes half a
-minute. numba takes kept code for valid as long as the function's own file has not changed; here functions call others of
-other files, so it is valid as long as neither a file of the function's folder nor this one has changed.
+minute. numba takes kept code for valid as long as the function's own file has not changed. Here functions call others of
+other files, so the code lies in a folder named by a hash of the file and of all that it imports from this package.
 """
 
 import functools
+import hashlib
 import importlib
+import os
+import re
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +20,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
-Stamp = tuple[tuple[str, int, int], ...]
+KEPT = 4  # states of a file whose code is kept: other versions may run on this machine
+_IMPORT = re.compile(r"^from (whenabouts_cloud[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r"\w+")
 
 _numba = importlib.import_module("numba")
 
@@ -61,16 +68,66 @@ def entry(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
 
 
 def _kept(function: Function, options: dict[str, bool]) -> Function:
+    before = _numba.config.CACHE_DIR
     try:
+        _numba.config.CACHE_DIR = str(_folder(Path(function.__code__.co_filename), before))
         found: Any = _numba.njit(cache=True, nogil=True, **options)(function)
-        found._cache._cache_file._source_stamp = _stamp(Path(function.__code__.co_filename).parent)
-    except (RuntimeError, OSError):  # no folder that numba can write to, or no files to date: the package is in a zip
+    except (RuntimeError, OSError):  # no folder that can be written to, or no files to read: the package is in a zip
         found = _numba.njit(nogil=True, **options)(function)
+    finally:
+        _numba.config.CACHE_DIR = before
     typed: Function = found
     return typed
 
 
 @functools.cache
-def _stamp(folder: Path) -> Stamp:
-    files = [Path(__file__), *sorted(folder.glob("*.py"))]
-    return tuple((file.name, (found := file.stat()).st_mtime_ns, found.st_size) for file in files)
+def _folder(file: Path, given: str) -> Path:
+    """The folder for the code of a file's functions; of the file's earlier states only the newest are left beside it.
+
+    Raises:
+        OSError: none can be written to, or a source cannot be read.
+    """
+    key = hashlib.blake2b(b"".join(_digest(one) for one in sorted(_sources(file))), digest_size=12).hexdigest()
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whenabouts"
+    for parent in (Path(given),) if given else (file.parent / "__pycache__", users):
+        folder = parent / f"numba-{file.parent.name}-{file.stem}-{key}"
+        with suppress(OSError):
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                earlier = parent.glob(f"numba-{file.parent.name}-{file.stem}-*")
+                for old in sorted(earlier, key=lambda one: one.stat().st_mtime)[:-KEPT]:
+                    shutil.rmtree(old, ignore_errors=True)
+            if os.access(folder, os.W_OK):
+                return folder
+    raise OSError(f"found no folder that can be written to, for the machine code of {file.name}")
+
+
+def _sources(file: Path) -> set[Path]:
+    """The file, this one, and all files of this package that they import, directly or through others."""
+    found, waiting = set(), [file, Path(__file__)]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += _imported(one)
+    return found
+
+
+@functools.cache
+def _digest(file: Path) -> bytes:
+    return hashlib.blake2b(file.read_bytes(), digest_size=16).digest()
+
+
+@functools.cache
+def _imported(file: Path) -> list[Path]:
+    """Modules that a file imports. Read as text: syntax trees would take longer to make than the code to load.
+
+    What a package gives out of its modules is not followed: compiled functions are imported from where they are.
+    """
+    home = Path(__file__).parent
+    found = []
+    for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
+        place = home.joinpath(*module.split(".")[1:])
+        inner = [place / f"{name}.py" for name in _NAME.findall(names)]
+        found += [one for one in (place.with_suffix(".py"), *inner) if one.is_file()]
+    return found
