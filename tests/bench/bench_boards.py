@@ -19,9 +19,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from support.board_site import TimeServer  # noqa: E402
-from support.edge_agent import Witness, highest, witness  # noqa: E402
-from support.node_board import Console, install  # noqa: E402
+from support.board.node_board import Console, install  # noqa: E402
+from support.board.site import TimeServer  # noqa: E402
+from support.edge.agent import Witness, highest, witness  # noqa: E402
 from whenabouts_hardware.readers.em4100 import encode  # noqa: E402
 from whenabouts_sim.boards.node_board import NodeBoard  # noqa: E402
 from whenabouts_sim.stack.broker import running_broker  # noqa: E402

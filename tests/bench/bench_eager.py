@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim", "tests")]
 
-from support.micropython import run_on_board  # noqa: E402
+from support.board.micropython import run_on_board  # noqa: E402
 from whenabouts_protocol.streaming_join import Eager  # noqa: E402
 
 BOARD = ROOT / "tests" / "micropython" / "board_eager.py"

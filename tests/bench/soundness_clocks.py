@@ -15,8 +15,8 @@ from statistics import median, quantiles
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "tests")]
 
-from support.clock_watch import SOURCES, Watch  # noqa: E402
-from support.clock_world import CRYSTALS, NETWORKS  # noqa: E402
+from support.clock.watch import SOURCES, Watch  # noqa: E402
+from support.clock.world import CRYSTALS, NETWORKS  # noqa: E402
 
 COLUMNS = ("stamps", "no bound", "width", "p95", "latency+adapter", "wire+look", "source", "pushed", "drift", "excess")
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "cloud", "tests")]
 
 from reference.latwin import simulate  # noqa: E402
-from support.latwin_checks import report, runs_overlapped  # noqa: E402
+from support.latwin.checks import report, runs_overlapped  # noqa: E402
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector  # noqa: E402
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.captures import REQUIRED, absent, present
+from support.files.captures import REQUIRED, absent, present
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

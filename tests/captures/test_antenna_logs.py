@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from reference.within import probability
-from support import lessons
-from support.antenna_logs import (
+from support.cloud import lessons
+from support.cloud.antenna_logs import (
     APART,
     WAYS,
     WITHIN,
@@ -21,8 +21,8 @@ from support.antenna_logs import (
     rows,
     sure,
 )
-from support.captures import folder
-from support.imported_logs import check_every_row, off_the_beat
+from support.cloud.imported_logs import check_every_row, off_the_beat
+from support.files.captures import folder
 from whenabouts_cloud.commands.importing import imports
 
 PAGE = lessons.section(lessons.text("real-logs"), "Fish at two antennas")

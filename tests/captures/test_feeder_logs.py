@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from support import lessons
-from support.captures import folder
-from support.feeder_logs import DAY_S, HOUR_S, Read, moves, moves_by_the_engine, reads, seconds, visits
-from support.imported_logs import check_feeder_logs
+from support.cloud import lessons
+from support.cloud.feeder_logs import DAY_S, HOUR_S, Read, moves, moves_by_the_engine, reads, seconds, visits
+from support.cloud.imported_logs import check_feeder_logs
+from support.files.captures import folder
 
 PAGE = lessons.section(lessons.text("real-logs"), "Birds at four feeders")
 DATA = folder("feeder-rfid")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.captures import folder, m6e_nano
+from support.files.captures import folder, m6e_nano
 from whenabouts_hardware import decoder
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.sightings import sightings

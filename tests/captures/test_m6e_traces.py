@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.captures import folder, m6e_nano
-from support.trace_checks import check_dialogue, check_transport, check_written_again
+from support.files.captures import folder, m6e_nano
+from support.files.trace_checks import check_dialogue, check_transport, check_written_again
 
 every_capture = pytest.mark.parametrize("path", m6e_nano(), ids=lambda path: path.stem)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.board_site import TimeServer
-from support.edge_agent import Bench
+from support.board.site import TimeServer
+from support.edge.agent import Bench
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.world.world import GATE

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from support.edge_agent import CLOCK, badges, check_capture_published, highest, passed, witness
-from support.edge_config import command
-from support.own_captures import TRACE
+from support.edge.agent import CLOCK, badges, check_capture_published, highest, passed, witness
+from support.edge.config import command
+from support.files.own_captures import TRACE
 from whenabouts_protocol import decode_batch, decode_beat, decode_birth
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.pty_link import PtyLink

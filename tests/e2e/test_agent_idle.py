@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from support.edge_agent import Bench
+from support.edge.agent import Bench
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300

@@ -4,8 +4,8 @@ import re
 import sys
 from pathlib import Path
 
-from support.as_service import allowed_calls
-from support.edge_agent import Bench, witness
+from support.edge.agent import Bench, witness
+from support.edge.as_service import allowed_calls
 from support.paths import REPOSITORY
 from whenabouts_edge.install.files import unit
 from whenabouts_sim.readers.pty_link import PtyLink
@@ -34,7 +34,7 @@ def test_the_filter_keeps_out_what_an_agent_never_needs():
 
 def test_readings_flow_under_what_the_unit_forbids(tmp_path):
     """From the port to the broker and to an orderly end; the kernel says that the restrictions are in force."""
-    script = REPOSITORY / "tests" / "support" / "as_service.py"
+    script = REPOSITORY / "tests" / "support" / "edge/as_service.py"
     (tmp_path / "unit").write_text(UNIT)
     with (
         Bench(tmp_path) as bench,

@@ -5,8 +5,8 @@ What lands is what the readers reported, once, and the true time is in every sta
 
 import pytest
 
-from support.board_site import board_config, check_landed, interrupt_board, start_board
-from support.edge_agent import badges, passed, witness
+from support.board.site import board_config, check_landed, interrupt_board, start_board
+from support.edge.agent import badges, passed, witness
 
 # The same program on this Python, where it can be looked at, shows nothing that the VM does not.
 WHERE = ["board", pytest.param("here", marks=pytest.mark.deep)]

@@ -9,7 +9,7 @@ import paho.mqtt.client as mqtt
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from support.micropython import run_on_board
+from support.board.micropython import run_on_board
 from support.paths import REPOSITORY
 from whenabouts_edge.board.machine.net import Tcp
 from whenabouts_sim.stack.broker import running_broker

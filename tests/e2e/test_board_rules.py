@@ -8,8 +8,8 @@ import pytest
 from e2e.test_agent_delivery import check_promises
 from e2e.test_edge_group import LEAVE_MS, NAMES, SITES, Office, check_dense, nothing_ahead
 from e2e.test_edge_rules import DERIVED, RULE, births, derived, distinct, expected, names
-from support.board_site import TimeServer, board_config, start_board
-from support.edge_agent import Bench, witness
+from support.board.site import TimeServer, board_config, start_board
+from support.edge.agent import Bench, witness
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.placement import announced, compile_rules, place
 from whenabouts_protocol import decode_batch, topic

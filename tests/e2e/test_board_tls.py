@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from support.board_site import TimeServer, board_config, start_board
-from support.edge_agent import Bench, badges, passed, witness
-from support.micropython import run_on_board
+from support.board.micropython import run_on_board
+from support.board.site import TimeServer, board_config, start_board
+from support.edge.agent import Bench, badges, passed, witness
+from support.edge.tls_broker import tls_broker
 from support.paths import REPOSITORY
-from support.tls_broker import tls_broker
 from whenabouts_edge.board.machine.tls import certificates
 from whenabouts_edge.flash.identity import der
 from whenabouts_sim.readers.pty_link import PtyLink

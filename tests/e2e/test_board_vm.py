@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from support.board_site import check_landed
-from support.edge_agent import badges, passed, witness
-from support.node_board import Console, install
+from support.board.node_board import Console, install
+from support.board.site import check_landed
+from support.edge.agent import badges, passed, witness
 from support.waiting import until
 from whenabouts_edge.board.flash_log import Ring
 from whenabouts_edge.board.machine.flash import Flash

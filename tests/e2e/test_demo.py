@@ -13,8 +13,8 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from support.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, run_demo
-from support.own_captures import FOLDER
+from support.cloud.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, run_demo
+from support.files.own_captures import FOLDER
 from whenabouts_hardware.catalogue import READERS
 from whenabouts_sim.cli import main
 from whenabouts_sim.stack.sources import SimulatedReaders

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from e2e.test_agent_delivery import check_promises
-from support.edge_agent import witness
+from support.edge.agent import witness
 from whenabouts_edge.cli import status
 from whenabouts_protocol import Reading, decode_batch, decode_beat, decode_birth, encode_batch, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number

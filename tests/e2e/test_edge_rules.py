@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner
 
 from e2e.test_agent_delivery import check_promises
-from support.edge_agent import Bench, Witness, witness
+from support.edge.agent import Bench, Witness, witness
 from whenabouts_cloud.commands.publish import publish
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_cloud.rules.placement import announced, compile_rules, place

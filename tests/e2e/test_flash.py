@@ -12,8 +12,8 @@ import pytest
 import serial
 from click.testing import CliRunner
 
-from support.board_site import TimeServer
-from support.edge_agent import Bench, passed, witness
+from support.board.site import TimeServer
+from support.edge.agent import Bench, passed, witness
 from support.paths import REPOSITORY
 from whenabouts_edge.flash import device as device_module
 from whenabouts_edge.flash.arrival import Arrival

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from support.ingest import NOW_US, SITE, at, batch, birth, frontiers, identities, letters
-from support.mqtt_gateway import MqttGateway
+from support.cloud.ingest import NOW_US, SITE, at, batch, birth, frontiers, identities, letters
+from support.edge.mqtt_gateway import MqttGateway
 from whenabouts_protocol import decode_ack
 from whenabouts_sim.stack.broker import RunningBroker
 from whenabouts_sim.stack.stack import Stack

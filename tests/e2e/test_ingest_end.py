@@ -14,8 +14,8 @@ import paho.mqtt.client as mqtt
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from support.ingest import at, batch, files, identities
-from support.mqtt_gateway import MqttGateway
+from support.cloud.ingest import at, batch, files, identities
+from support.edge.mqtt_gateway import MqttGateway
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.service import Credentials, IngestService, _Token
 from whenabouts_cloud.landing.writer import Landing

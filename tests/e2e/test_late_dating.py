@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support.edge_agent import Bench, badges, passed, witness
+from support.edge.agent import Bench, badges, passed, witness
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.stack.stack import reader_table

@@ -6,7 +6,7 @@ import pyarrow.dataset as ds
 
 from e2e.test_agent_delivery import check_promises
 from e2e.test_edge_rules import distinct, names, published
-from support.edge_agent import CLOCK, Bench, witness
+from support.edge.agent import CLOCK, Bench, witness
 from whenabouts_hardware.catalogue import FIELD_SCAN_US
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300

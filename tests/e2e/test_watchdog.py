@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from support.edge_agent import Bench
-from support.freezable_agent import LOOP_STANDS, LOOP_STANDS_S, SPOOL_STANDS
+from support.edge.agent import Bench
+from support.edge.freezable_agent import LOOP_STANDS, LOOP_STANDS_S, SPOOL_STANDS
 from support.paths import REPOSITORY
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
@@ -75,7 +75,7 @@ def agent(tmp_path, name, manager, monkeypatch):
     monkeypatch.setenv("FREEZE_SPOOL_FILE", str(frozen))
     with Bench(tmp_path) as bench, PtyLink(Rdm6300(GATE.name, 1), bench.sim_clock, bench.folder / "ports" / "gate"):
         config = bench.configure(reader_table(GATE, bench.folder / "ports" / "gate"))
-        script = REPOSITORY / "tests" / "support" / "freezable_agent.py"
+        script = REPOSITORY / "tests" / "support" / "edge/freezable_agent.py"
         bench.start("gw", [sys.executable, str(script), "run", "--config", str(config)])
         yield bench, frozen
 
@@ -136,4 +136,4 @@ def test_a_spool_that_stands_still_does_not_hold_the_end_for_ever(agent, manager
     bench.wait("frozen", lambda: part.said(SPOOL_STANDS), 15)
     part.ask_to_end()
     assert part.process.wait(END_WAIT_S) == 1
-    assert "freezable_agent.py" in part.tail()
+    assert "edge/freezable_agent.py" in part.tail()

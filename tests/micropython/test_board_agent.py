@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.micropython import run_on_board
+from support.board.micropython import run_on_board
 
 SCRIPT = Path(__file__).parent / "board_agent.py"
 SEEDS = range(1, 13)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.micropython import run_on_board, tool
+from support.board.micropython import run_on_board, tool
 from support.paths import REPOSITORY
 
 HERE = Path(__file__).parent

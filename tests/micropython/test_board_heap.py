@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from support.board_files import flashed_board
-from support.micropython import tool
-from support.node_board import run_flashed
+from support.board.files import flashed_board
+from support.board.micropython import tool
+from support.board.node_board import run_flashed
 
 SCRIPT = Path(__file__).parent / "board_heap.py"
 BLOCK = 32

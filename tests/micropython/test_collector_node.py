@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.node_board import Console
+from support.board.node_board import Console
 from whenabouts_sim.boards.node_board import NodeBoard
 
 

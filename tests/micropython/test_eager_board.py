@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.micropython import run_on_board, tool
+from support.board.micropython import run_on_board, tool
+from support.files.vectors import rows
 from support.paths import REPOSITORY
 from support.search import seeds
-from support.vectors import rows
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 
 SCRIPT = Path(__file__).parent / "board_eager.py"

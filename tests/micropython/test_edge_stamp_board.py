@@ -6,8 +6,8 @@ import random
 import subprocess
 from pathlib import Path
 
-from support.edge_wire import arrivals, reads
-from support.micropython import run_on_board, tool
+from support.board.micropython import run_on_board, tool
+from support.edge.wire import arrivals, reads
 from support.paths import REPOSITORY
 from support.search import seeds
 

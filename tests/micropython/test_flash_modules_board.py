@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from support.board_files import ROOT
-from support.micropython import tool
-from support.reader_frames import published
+from support.board.files import ROOT
+from support.board.micropython import tool
+from support.files.reader_frames import published
 from whenabouts_edge.flash.boards import board
 from whenabouts_edge.flash.compiler import compiled
 from whenabouts_edge.flash.modules import ALL_KINDS, needed, place

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.group_network import LEAVE_US, Network
-from support.micropython import run_on_board, tool
+from support.board.micropython import run_on_board, tool
+from support.group.network import LEAVE_US, Network
 from support.paths import REPOSITORY
 from support.search import seeds
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.micropython import run_on_board, tool
+from support.board.micropython import run_on_board, tool
+from support.files.reader_frames import published
 from support.paths import REPOSITORY
-from support.reader_frames import published
 from whenabouts_hardware import DECODERS
 from whenabouts_hardware.readers.em4100 import encode
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS, VERSION, answer, tag_notice

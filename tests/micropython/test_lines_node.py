@@ -5,7 +5,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-from support.node_board import Console
+from support.board.node_board import Console
 from whenabouts_sim.boards.node_board import NodeBoard
 
 

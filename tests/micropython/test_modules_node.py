@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support.micropython import run_on_board
-from support.node_board import Console, run_on_node
+from support.board.micropython import run_on_board
+from support.board.node_board import Console, run_on_node
 from support.paths import REPOSITORY
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.boards.node_vm import node

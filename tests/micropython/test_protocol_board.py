@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from property import strategies as some
-from support.micropython import run_from_checkout, run_on_board, tool
+from support.board.micropython import run_from_checkout, run_on_board, tool
+from support.files.vectors import rows
 from support.paths import REPOSITORY
 from support.search import examples
-from support.vectors import rows
 from whenabouts_protocol import cbor, messages
 from whenabouts_protocol import probability as p
 from whenabouts_protocol.errors import WireError

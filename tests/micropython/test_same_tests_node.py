@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.node_board import run_on_node
+from support.board.node_board import run_on_node
 from support.search import SEED, seeds
 
 HERE = Path(__file__).parent

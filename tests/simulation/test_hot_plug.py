@@ -6,7 +6,7 @@ import tty
 
 import pytest
 
-from support.edge_agent import Bench, witness
+from support.edge.agent import Bench, witness
 from support.waiting import until
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig

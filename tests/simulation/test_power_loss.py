@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.edge_drafts import drafts
+from support.edge.drafts import drafts
 from whenabouts_edge.store.spool import BOOT_RANDOM_BITS, Spool
 from whenabouts_protocol import decode_batch
 
@@ -26,7 +26,7 @@ KEPT = ("nothing", "everything", "some writes", "some sectors")
 def written(folder, seed, how):
     """The lines of a writer that ended well."""
     done = subprocess.run(
-        [sys.executable, "-m", "support.spool_writer", str(folder / "spool.sqlite"), str(seed), how],
+        [sys.executable, "-m", "support.edge.spool_writer", str(folder / "spool.sqlite"), str(seed), how],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,

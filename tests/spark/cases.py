@@ -2,7 +2,7 @@
 
 import random
 
-from support.landing import EPOCH_US, reading, table
+from support.cloud.landing import EPOCH_US, reading, table
 from whenabouts_cloud.correlation.pairs import READING
 from whenabouts_cloud.rules import parse_rules
 

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from support.cep_landing import (
+from support.cep.landing import (
     CAUSAL,
     GATEWAYS,
     RULES,
@@ -16,7 +16,7 @@ from support.cep_landing import (
     random_readings,
     rule,
 )
-from support.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.jobs.cep_batch import detect_landing, detect_packed, read_landing
 from whenabouts_cloud.jobs.event_ipc import unpacked
 from whenabouts_cloud.jobs.output.formats import MATCHES

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark.background import Process
-from support.cep_landing import (
+from support.cep.landing import (
     GATEWAYS,
     STREAMS,
     as_matches,
@@ -19,7 +19,7 @@ from support.cep_landing import (
     expected,
     random_readings,
 )
-from support.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, promise
 from whenabouts_cloud.commands.cep import cep as command
 from whenabouts_cloud.rules import load_rules
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from support.cep_landing import (
+from support.cep.landing import (
     CAUSAL,
     GATEWAYS,
     MS,
@@ -19,7 +19,7 @@ from support.cep_landing import (
     random_readings,
     rule,
 )
-from support.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, promise, reading
 from support.search import SEED
 from whenabouts_cloud.jobs.cep_batch import detect_landing, read_landing
 from whenabouts_cloud.jobs.cep_streaming import start_query

@@ -6,8 +6,8 @@ import random
 import pyarrow.parquet as pq
 
 from reference.latwin import simulate
-from support.landing import land, promise
-from support.latwin_states import FOREVER_US, choices, definitely, rule, state, states_of, told
+from support.cloud.landing import land, promise
+from support.latwin.states import FOREVER_US, choices, definitely, rule, state, states_of, told
 from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises
 from whenabouts_cloud.jobs.output.formats import VERDICTS
 from whenabouts_cloud.jobs.output.sink import ResultSink, total
@@ -53,7 +53,7 @@ def test_every_group_that_the_rule_names_is_its_definition(spark, tmp_path):
 
 def test_a_verdict_names_the_readings_that_began_the_runs(spark, tmp_path):
     """Two phones on at [0, 2] and [5, 6] ms, off at 20 ms: from 5..6 ms on both were on."""
-    from support.landing import EPOCH_US
+    from support.cloud.landing import EPOCH_US
 
     rows = [
         state(0, 4, (0, 0), EPOCH_US, EPOCH_US + 2000, True),

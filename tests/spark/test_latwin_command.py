@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from reference.latwin import simulate
 from spark.background import Process
-from support.landing import land, promise
-from support.latwin_states import FOREVER_US, choices, promises_of, states_of, told
+from support.cloud.landing import land, promise
+from support.latwin.states import FOREVER_US, choices, promises_of, states_of, told
 from whenabouts_cloud.commands.latwin import latwin as command
 
 RULE = """

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reference.latwin import simulate
-from support.landing import EPOCH_US, land, promise
-from support.latwin_states import (
+from support.cloud.landing import EPOCH_US, land, promise
+from support.latwin.states import (
     FOREVER_US,
     MS,
     choices,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support import lessons
+from support.cloud import lessons
 
 
 @pytest.mark.timeout(900)

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from reference.latwin import simulate
 from spark.background import Process
 from spark.cases import same_rows, sides
-from support.cep_landing import STREAMS, as_matches, expected, random_readings
-from support.landing import land, promise
-from support.latwin_states import FOREVER_US, choices, states_of, told
+from support.cep.landing import STREAMS, as_matches, expected, random_readings
+from support.cloud.landing import land, promise
+from support.latwin.states import FOREVER_US, choices, states_of, told
 from support.search import SEED
 from whenabouts_cloud.commands.run import run_all
 from whenabouts_cloud.correlation.pairs import correlate

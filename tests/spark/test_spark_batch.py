@@ -9,7 +9,7 @@ import pytest
 
 from reference.within import pairs as reference_pairs
 from spark.cases import RULES, random_readings, rule, same_rows, sides
-from support.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate_batch import correlate_landing, correlate_landing_counted, read_landing
 from whenabouts_cloud.jobs.output.formats import PAIRS

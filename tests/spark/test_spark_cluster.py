@@ -13,7 +13,7 @@ import pytest
 
 from spark.background import TIMEOUT_S, Process
 from spark.cases import random_readings, same_rows, sides
-from support.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, promise
 from support.waiting import until
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.session.java import java_home

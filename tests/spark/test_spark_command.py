@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
-from support.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, promise
 from whenabouts_cloud.commands.correlate import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate_batch import correlate_landing_counted, read_landing

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from support.landing import EPOCH_US
+from support.cloud.landing import EPOCH_US
 from support.search import examples
 from whenabouts_cloud.spark import (
     between_at_least,

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from property.test_correlation_online import as_pairs
+from property.correlation.test_online import as_pairs
 from spark.cases import MS, random_readings, rule, same_rows, sides
-from support.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation import Condition
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark.cases import MS, random_readings, rule, same_rows, sides
-from support.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, promise, reading
 from support.search import SEED
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate_streaming import start_query

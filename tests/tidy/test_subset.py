@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from support.micropython import tool
+from support.board.micropython import tool
+from support.board.subset import ABSENT_ERRORS, ABSENT_METHODS, faults
 from support.sources import modules, run_time_imports
-from support.subset import ABSENT_ERRORS, ABSENT_METHODS, faults
 from whenabouts_edge.flash.boards import board, known
 from whenabouts_edge.flash.modules import ALL_KINDS, needed
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from support.captures import folder
-from support.demo import check_replayed
-from support.edge_agent import Bench, check_capture_published
+from support.cloud.demo import check_replayed
+from support.edge.agent import Bench, check_capture_published
+from support.files.captures import folder
 
 
 def test_a_capture_of_a_real_reader_is_published(tmp_path):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support import lessons
-from support.captures import folder
+from support.cloud import lessons
+from support.files.captures import folder
 
 PAGE = lessons.text("real-logs")
 

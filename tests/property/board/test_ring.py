@@ -1,0 +1,283 @@
+"""The ring of a board, cut at every byte of every write: nothing durable is lost, nothing invented, no boot comes twice."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.board.flash import TORN, CutFlash, PowerCut
+from support.search import examples
+from whenabouts_edge.board import flash_log as ring_module
+from whenabouts_edge.board.flash_log import Ring
+
+SEGMENTS, SEGMENT_BYTES = 3, 150
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_messages():
+    """Segments that three messages fill, so that few operations go round."""
+    kept, ring_module.MESSAGE_BYTES_MAX = ring_module.MESSAGE_BYTES_MAX, 60
+    yield
+    ring_module.MESSAGE_BYTES_MAX = kept
+
+
+class Life:
+    """A board that goes through boots: what it was told is durable, and what the cloud told it."""
+
+    def __init__(self, flash):
+        self.flash = flash
+        self.durable = []  # (boot, first, count, payload) whose append returned
+        self.trying = None  # the one whose append did not
+        self.acked = {}  # boot -> highest number that landed
+        self.boots = []
+        self.ring = None
+
+    def open(self):
+        self.ring = Ring(self.flash, SEGMENTS, SEGMENT_BYTES, 7)
+        assert all(self.ring.boot > boot for boot in self.boots)
+        self.boots.append(self.ring.boot)
+
+    def run(self, script):
+        self.open()
+        for op, argument in script:
+            if op == "append":
+                self.append(argument)
+            elif op == "ack":
+                self.acknowledge(argument)
+            elif op == "save":
+                self.ring.save()
+            else:
+                self.open()
+
+    def append(self, size):
+        payload = bytes([len(self.durable) % 251]) * size
+        self.trying = (self.ring.boot, self.ring.next_seq, 1 + size % 5, payload)
+        if self.ring.append(1 + size % 5, payload) is not None:
+            self.durable.append(self.trying)
+        self.trying = None
+
+    def acknowledge(self, share):
+        """The cloud has landed the oldest `share` tenths of what waits."""
+        waiting = self.waiting()
+        for boot, first, count, _ in waiting[: len(waiting) * share // 10]:
+            self.acked[boot] = first + count - 1
+        for boot in sorted(self.acked):
+            self.ring.landed(boot, self.acked[boot])
+
+    def waiting(self):
+        return [m for m in self.durable if self.acked.get(m[0], -1) < m[1] + m[2] - 1]
+
+    def found(self):
+        stored, at = [], None
+        while (message := self.ring.after(at)) is not None:
+            stored.append((message.boot, message.first_seq, message.count, message.payload))
+            at = message.next
+        return stored
+
+    def check(self):
+        """All that waits is there, in order; beside it only what has landed, or what was being written."""
+        stored = self.found()
+        own = self.waiting()
+        assert [m for m in stored if m in own] == own
+        others = [m for m in stored if m not in own]
+        assert all(m in self.durable or m == self.trying for m in others)
+        assert stored == sorted(stored, key=lambda m: m[:2])
+        assert self.ring.readings == sum(m[2] for m in stored)
+        assert self.ring.payload_bytes == sum(len(m[3]) for m in stored)
+        ranges = {}
+        for boot, first, count, _ in stored:
+            ranges[boot] = (ranges.get(boot, (first,))[0], first + count - 1)
+        assert {b: r for b, r in self.ring.numbers().items() if r[0] <= r[1]} == ranges
+
+
+scripts = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 60)),
+        st.tuples(st.just("append"), st.integers(1, 60)),
+        st.tuples(st.just("ack"), st.integers(0, 10)),
+        st.tuples(st.just("save"), st.none()),
+        st.tuples(st.just("boot"), st.none()),
+    ),
+    max_size=25,
+)
+
+
+@given(scripts)
+def test_without_cuts_all_that_waits_is_there(script):
+    """Whatever is appended, landed, saved and booted."""
+    life = Life(CutFlash())
+    life.run(script)
+    life.check()
+    life.open()
+    life.check()
+
+
+@settings(max_examples=examples(150))
+@given(scripts, st.sampled_from(TORN), st.data())
+def test_a_cut_at_every_byte_of_every_write_loses_nothing(script, torn, data):
+    """
+    script     append  append  ack  append ...      after it
+    cut          ^^^^^^^^^^^^^^^^^^^^^^ at each byte, then boot, then once more a cut while booting, then it goes on
+    """
+    whole = Life(CutFlash())
+    whole.run(script)
+    total = sum(whole.flash.writes)
+    second = data.draw(st.integers(0, 40))
+    for cut in range(total):
+        life = Life(CutFlash(budget=cut, torn=torn))
+        with pytest.raises(PowerCut):
+            life.run(script)
+        life.flash.budget = second  # and again within the first writes of the next boot
+        try:
+            life.open()
+            if life.trying in life.found():  # it was whole: from now on it is as durable as any
+                life.durable.append(life.trying)
+                life.trying = None
+            life.check()
+            life.append(20)
+        except PowerCut:
+            pass
+        life.flash.budget = None
+        life.open()
+        life.check()
+        if life.trying in life.found():
+            life.durable.append(life.trying)
+        life.trying = None
+        for size in (60, 1, 33, 60, 60):
+            life.append(size)
+        life.check()
+        life.acknowledge(10)
+        assert life.found() == []
+        life.append(60)  # all has landed: there is room
+        assert len(life.found()) == 1
+        life.open()
+        life.check()
+
+
+@given(scripts, st.sampled_from(TORN[1:]), st.sets(st.integers(0, 30)))
+def test_failed_writes_use_up_no_number(script, torn, failing):
+    """A write that says it failed, and did or did not: what is numbered next is the only one with its numbers.
+
+    write      0  1  2  3        the third says it failed; it may be there all the same
+    numbers    0  3  5  5
+    """
+    life = Life(CutFlash(torn=torn))
+    life.open()
+    life.flash.fails = lambda: len(life.flash.writes) in failing
+    for op, argument in script:
+        try:
+            if op == "append":
+                life.append(argument)
+            elif op == "ack":
+                life.acknowledge(argument)
+            elif op == "save":
+                life.ring.save()
+        except OSError:
+            life.trying = None
+    life.flash.fails = lambda: False
+    life.check()
+    life.append(60)
+    life.open()
+    life.check()
+
+
+def test_what_a_failed_write_left_is_wiped_before_its_numbers_are_given_again():
+    """
+    segment 1   | 60 bytes | 20 bytes, said to have failed |      numbers 1..
+    segment 2   | 60 bytes that did not fit behind it      |      the same numbers
+    """
+    life = Life(CutFlash())
+    life.open()
+    life.append(60)
+    life.flash.fails = lambda: True
+    with pytest.raises(OSError, match="so it says"):
+        life.append(20)
+    life.flash.fails = lambda: False
+    life.append(60)
+    life.open()
+    assert life.found() == life.durable
+    assert life.durable[0][0] == life.durable[1][0]
+
+
+def test_a_full_ring_refuses_the_newest_and_counts():
+    """Three segments of two messages: the seventh finds no room until the first two have landed."""
+    life = Life(CutFlash())
+    life.open()
+    for _ in range(9):
+        life.append(40)
+    assert (len(life.durable), life.ring.refused) == (6, 3)
+    life.check()
+    boot, first, count, _ = life.durable[1]
+    assert life.ring.landed(boot, first + count - 1) == 2
+    life.acked[boot] = first + count - 1
+    life.append(40)
+    assert (len(life.durable), life.ring.refused) == (7, 3)
+    life.check()
+
+
+def test_a_lost_slot_does_not_repeat_a_boot():
+    """Both slots gone: the boot counter goes on behind the highest that a stored message names."""
+    life = Life(CutFlash())
+    for _ in range(5):
+        life.open()
+        life.append(10)
+    for name in ("slot0", "slot1"):
+        life.flash.files[name] = b"\xff" * 24
+    life.open()
+    assert life.ring.boot >> 32 == 6
+    life.check()
+
+
+@given(st.integers(0, 149), st.integers(1, 255))
+def test_rot_hides_the_rest_of_its_segment_and_nothing_else(at, change):
+    """A changed byte in the first of three segments: the others are whole, and the cloud waits for nothing that is gone."""
+    life = Life(CutFlash())
+    life.open()
+    for _ in range(6):
+        life.append(40)
+    rotten = bytearray(life.flash.files["ring1"])
+    if at >= len(rotten):
+        return
+    rotten[at] ^= change
+    life.flash.files["ring1"] = bytes(rotten)
+    life.open()
+    stored = life.found()
+    assert stored[-4:] == life.durable[2:]
+    assert stored[:-4] == life.durable[: len(stored) - 4]
+    assert len(stored) < 6
+    boot, first, count, _ = life.durable[-1]
+    if len(stored) == 5:
+        life.ring.landed(boot, count - 1)
+    assert life.ring.numbers()[boot] == (life.durable[2][1], first + count - 1)
+    life.ring.landed(boot, first + count - 1)
+    assert life.ring.readings == 0
+
+
+def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
+    """The slots name a position beyond all that is found: messages stored after that are not taken for landed ones."""
+    life = Life(CutFlash())
+    life.open()
+    for _ in range(5):
+        life.append(40)
+    life.acknowledge(10)
+    life.ring.save()
+    for name in ("ring0", "ring1", "ring2"):
+        life.flash.files.pop(name)
+    life.open()
+    life.append(40)
+    life.open()
+    assert life.found() == life.durable[-1:]
+
+
+@pytest.mark.parametrize(("segments", "size"), [(1, 150), (2, 80)])
+def test_a_ring_that_cannot_go_round_is_refused(segments, size):
+    """One segment, or less than one message in each."""
+    with pytest.raises(ValueError, match="expected at least 2 of"):
+        Ring(CutFlash(), segments, size, 0)
+
+
+def test_what_does_not_fit_is_the_callers_fault():
+    """Empty or oversized messages, and none or too many readings."""
+    ring = Ring(CutFlash(), 2, 150, 0)
+    for count, size in ((1, 0), (1, 61), (0, 5), (0x10000, 5)):
+        with pytest.raises(ValueError, match="expected some in at most 60"):
+            ring.append(count, bytes(size))

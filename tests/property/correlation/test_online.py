@@ -1,0 +1,406 @@
+"""A correlation fed bit by bit tells what the whole at once tells: each row once, and no memory kept for nothing."""
+
+import dataclasses
+import random
+from collections import Counter
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.cloud.landing import EPOCH_US, reading, table
+from support.search import examples
+from whenabouts_cloud.correlation.pairs import READING, correlate, without_repeats
+from whenabouts_cloud.correlation.stream.online import OnlineCorrelation
+from whenabouts_cloud.correlation.stream.shard import CorrelationShard
+from whenabouts_cloud.pattern.condition import Condition
+from whenabouts_cloud.rules import CorrelateRule, Stream
+from whenabouts_protocol import ratio_between
+
+MS = 1000
+PATIENT_US = 10**12  # a DELAY longer than any example: nothing is ever given up waiting for
+FOREVER_US = EPOCH_US + 10**9
+
+thresholds = st.sampled_from([Fraction(1), Fraction(4, 5), Fraction(1, 2), Fraction(1, 10)])
+
+
+def rule(d_ms, ct, *, delay_us=PATIENT_US, length=None, keyed=True):
+    dock = Stream("dock", "dock/tags", delay_us, length)
+    shelf = Stream("shelf", "shelf/1", delay_us, length)
+    return CorrelateRule("near", dock, shelf, Condition("within", d=d_ms * MS, confidence=ct), keyed)
+
+
+@st.composite
+def conditions(draw):
+    """Every predicate; windows on both sides of zero, on one, narrow, empty but for one distance, and lopsided."""
+    kind = draw(st.sampled_from(["within", "between", "between", "deadline", "delay"]))
+    ct = draw(thresholds)
+    first, second = sorted(draw(st.sampled_from([-120, -40, -5, 0, 3, 30, 150])) * MS for _ in range(2))
+    if kind == "within":
+        return Condition("within", d=second - first, confidence=ct)
+    if kind == "between":
+        return Condition("between", lo=first, hi=second, confidence=ct)
+    if kind == "deadline":
+        return Condition("deadline", d=second, window=-first, confidence=ct)
+    return Condition("delay", d=first, window=second, confidence=ct)
+
+
+@st.composite
+def jobs(draw, delay_us=PATIENT_US):
+    """Rules of every kind with offsets, lengths, keys and choice of the best."""
+    offsets = [draw(st.sampled_from([0, 0, 7, -60])) * MS for _ in range(2)]
+    length = draw(st.sampled_from([None, (0, 60 * MS)]))
+    dock = Stream("dock", "dock/tags", delay_us, length, offset_us=offsets[0])
+    shelf = Stream("shelf", "shelf/1", delay_us, length, offset_us=offsets[1])
+    return CorrelateRule(
+        "near", dock, shelf, draw(conditions()), draw(st.booleans()),
+        kind=draw(st.sampled_from(["inner", "left", "anti"])), top_k=draw(st.sampled_from([None, None, 1, 2])),
+    )  # fmt: skip
+
+
+def by_definition(job, rows):
+    """The result as (a, b or None) -> probability, pair by pair in exact fractions."""
+    a, b = ([r for r in rows if r["stream"] == name] for name in ("dock/tags", "shelf/1"))
+    shift = job.b.offset_us - job.a.offset_us
+    found = {}
+    for x in a:
+        matched = []
+        for y in b:
+            if job.key_equal and (x["key"] is None or x["key"] != y["key"]):
+                continue
+            stamps = x["t_min"], x["t_max"], y["t_min"] + shift, y["t_max"] + shift
+            p = Fraction(*ratio_between(*stamps, job.condition.lo_us, job.condition.hi_us))
+            if p >= job.condition.ct:
+                distance = abs(stamps[2] + stamps[3] - stamps[0] - stamps[1])
+                matched.append((-p, distance, ("hall", y["gateway"], y["boot"], y["seq"])))
+        best = sorted(matched)[: job.top_k]
+        if job.kind != "anti":
+            found |= {((x["gateway"], x["seq"]), (y[1], y[3])): float(-p) for p, _, y in best}
+        if job.kind != "inner" and not matched:
+            found[(x["gateway"], x["seq"]), None] = None
+    return found
+
+
+def as_pairs(table):
+    """Rows of a result as by_definition has them."""
+    return {
+        ((r["a_gateway"], r["a_seq"]), None if r["b_seq"] is None else (r["b_gateway"], r["b_seq"])): r["probability"]
+        for r in table.to_pylist()
+    }
+
+
+def side(rows, stream):
+    return table(r for r in rows if r["stream"] == stream).select(READING.names)
+
+
+def sides(rows):
+    return side(rows, "dock/tags"), side(rows, "shelf/1")
+
+
+def ids(*tables):
+    return [x for t in tables for x in t["result_id"].to_pylist()]
+
+
+@st.composite
+def landings(draw):
+    """What lands, in order: readings of three gateways, their truthful promises between them, and repeats anywhere."""
+    rng = draw(st.randoms(use_true_random=False))
+    rows = []
+    for gateway in ("g0", "g1", "g2"):
+        for seq in range(draw(st.integers(0, 14))):
+            t = EPOCH_US + rng.randrange(0, 400) * MS
+            stream = rng.choice(["dock/tags", "shelf/1"])
+            length = rng.choice([0, 0, 1, 5, 20, 60]) * MS
+            rows.append(reading(gateway, seq, stream, rng.choice(["x", "y", "x", None]), t, t + length))
+    events = landing_order(rows, rng, lag_ms=draw(st.sampled_from([0, 50, 400])))
+    for _ in range(draw(st.integers(0, 6)) if rows else 0):
+        events.insert(rng.randrange(len(events) + 1), ("repeat", rng.choice(rows)))
+    return rows, events, rng
+
+
+def landing_order(rows, rng, lag_ms):
+    """Readings in an order that lags randomly, and after each one a promise of its gateway about all that is to come."""
+    order = sorted(rows, key=lambda r: r["t_max"] + rng.randrange(lag_ms + 1) * MS)
+    events = []
+    for n, row in enumerate(order):
+        events.append(("reading", row))
+        still = [r["t_max"] for r in order[n + 1 :] if r["gateway"] == row["gateway"]]
+        events.append(("promise", (row["gateway"], min(still, default=FOREVER_US))))
+    return events
+
+
+def cut(events, rng):
+    """Steps as a driver makes them: readings are listed first, promises a little later, so promises can run ahead."""
+    at_readings = at_promises = 0
+    while at_readings < len(events):
+        readings_end = rng.randint(at_readings, min(len(events), max(at_readings, at_promises) + 16))
+        readings_end = max(readings_end, at_promises)
+        promises_end = rng.randint(readings_end, min(len(events), readings_end + 3))
+        yield (
+            [row for kind, row in events[at_readings:readings_end] if kind != "promise"],
+            [(f"hall/{name}", us) for kind, (name, us) in _promises(events[at_promises:promises_end])],
+        )
+        at_readings, at_promises = readings_end, promises_end
+        if readings_end == len(events):
+            return
+
+
+def _promises(events):
+    return [event for event in events if event[0] == "promise"]
+
+
+def run(job, events, rng):
+    """Feed the steps to a shard that is restarted now and then; results, shard, frontiers each reading met, counts."""
+    shard, found, met, counts = CorrelationShard(job), [], {}, Counter()
+    births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
+    shard.step(sides([]), (births, births))
+    for rows, promises in cut(events, rng):
+        for row in rows:
+            n = row["stream"] != "dock/tags"
+            met.setdefault((row["gateway"], row["seq"]), shard.frontiers[n].value)
+        found.append(shard.step(sides(rows), (promises, promises)).rows)
+        if rng.random() < 0.3:
+            counts += shard.online.counts
+            again = CorrelationShard(job)
+            again.restore(shard.snapshot())
+            shard = again
+    for _ in range(2):  # the end of time, and once more for it to take effect
+        found.append(shard.step(sides([]), ([(name, FOREVER_US) for name, _ in births],) * 2).rows)
+    return found, shard, met, counts + shard.online.counts
+
+
+@pytest.mark.compiles
+@given(landings(), jobs())
+@settings(max_examples=examples(35), deadline=None)
+def test_any_order_and_any_cut_tells_the_whole_result_once(landing, job):
+    """Random arrival, random steps, promises before the readings they cover, repeats, restarts; every kind of rule."""
+    rows, events, rng = landing
+    found, shard, _, counts = run(job, events, rng)
+    whole = correlate(job, *sides(rows))
+    assert as_pairs(whole) == pytest.approx(by_definition(job, rows), abs=1e-12)
+    assert sorted(ids(*found)) == sorted(ids(whole))
+    assert counts["pairs"] + counts["unmatched"] == whole.num_rows
+    # A repeat of what is forgotten is told from a late reading by nothing but its effect, which is none.
+    assert counts["repeats"] + counts["expired"] == sum(kind == "repeat" for kind, _ in events)
+    assert counts["late"] == counts["expired"]
+    assert counts["overflow"] == 0
+    assert shard.online.rows_kept == 0
+    assert shard.online.snapshot()[1] == CorrelationShard(job).online.snapshot()[1], "no best pair is left behind"
+
+
+@pytest.mark.compiles
+@given(landings(), jobs(), st.sampled_from([0, 20 * MS, 100 * MS]))
+@settings(max_examples=examples(35), deadline=None)
+def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_twice(landing, job, delay_us):
+    """With a DELAY that gateways overrun, only answers that a late reading would have changed differ from the whole."""
+    rows, events, rng = landing
+    streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
+    job = dataclasses.replace(job, a=streams[0], b=streams[1], top_k=None)
+    found, _, met, _ = run(job, events, rng)
+    came = ids(*found)
+    assert len(came) == len(set(came))
+    told = {pair for table in found for pair in as_pairs(table)}
+    assert not {a for a, b in told if b is None} & {a for a, b in told if b is not None}
+    t_max = {(r["gateway"], r["seq"]): r["t_max"] for r in rows}
+    late = {who for who, frontier in met.items() if frontier is not None and t_max[who] < frontier}
+    partners = {}
+    for a, b in by_definition(dataclasses.replace(job, kind="inner"), rows):
+        partners.setdefault(a, set()).add(b)
+    whole = set(by_definition(job, rows))
+    for a, b in whole - told:
+        # A pair is also kept back when its a was told as unmatched, which is right for all that was there in time.
+        assert a in late or b in late
+    for a, b in told - whole:
+        assert b is None
+        assert partners[a] <= late
+
+
+@given(landings(), jobs(), st.sampled_from([0, 20 * MS, 100 * MS]))
+@settings(max_examples=examples(15), deadline=None)
+def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, delay_us):
+    """However late readings are, no reading of a gets more than k pairs, and none is both paired and unmatched."""
+    _, events, rng = landing
+    streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
+    job = dataclasses.replace(job, a=streams[0], b=streams[1], top_k=1)
+    found, _, _, _ = run(job, events, rng)
+    told = Counter(a for table in found for a, _ in as_pairs(table))
+    assert set(told.values()) <= {1}
+
+
+@given(landings(), st.sampled_from([5, 40]), thresholds)
+@settings(max_examples=examples(15), deadline=None)
+def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
+    """A crashed ingest repeats old files when their readings are long forgotten: nothing comes out again."""
+    rows, events, rng = landing
+    job = rule(d_ms, ct)
+    found, shard, _, _ = run(job, events, rng)
+    for _ in range(2):
+        again = shard.step(sides(rows), ([], []))
+        assert again.rows.num_rows == 0
+    assert sorted(ids(*found)) == sorted(ids(correlate(job, *sides(rows))))
+
+
+def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
+    """d 10 ms, ct 4/5, points: pi is 25 ms, so a reading goes 70 ms behind both frontiers and not before."""
+    #  a,b at 0      F at 70      F at 71 (in ms, effective)
+    job = rule(10, Fraction(4, 5))
+    shard = CorrelationShard(job)
+    rows = [
+        reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US),
+        reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
+    ]
+    none = sides([])
+    assert shard.step(sides(rows), ([], [])).rows.num_rows == 1
+    for ms, kept in ((70, 2), (71, 0)):
+        promises = [("hall/g0", EPOCH_US + ms * MS)]
+        shard.step(none, (promises, promises))
+        assert shard.online.rows_kept == 2, "a promise counts from the next step on"
+        shard.step(none, ([], []))
+        assert shard.online.rows_kept == kept
+
+
+def test_a_late_reading_joins_what_is_left_and_is_counted():
+    """Late by the promise of its own stream, near a reading of the other that is still kept."""
+    shard = CorrelationShard(rule(10, Fraction(4, 5)))
+    other = reading("g1", 0, "shelf/1", "x", EPOCH_US + 5 * MS, EPOCH_US + 5 * MS)
+    shard.step(sides([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
+    shard.step(sides([]), ([], []))
+    late = reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)
+    step = shard.step(sides([late]), ([], []))
+    assert step.rows.num_rows == 1
+    assert step.late.to_pylist() == [{name: late[name] for name in READING.names} | {"reason": "late a"}]
+    assert shard.counts()["late"] == 1
+    assert shard.counts()["expired"] == 0
+
+
+def test_unmatched_is_told_when_no_reading_to_come_can_match_and_not_before():
+    """between 5 and 10 ms, ct 1: pi is 5 ms, so a at 0 is settled once b's frontier is beyond 15 ms."""
+    #  a at 0 [..] b must be within 5 .. 10, begins at most 5 before its t_max: nothing of b from 15 on can match
+    dock, shelf = Stream("dock", "dock/tags", PATIENT_US), Stream("shelf", "shelf/1", PATIENT_US)
+    condition = Condition("between", lo=5 * MS, hi=10 * MS, confidence=1)
+    online = OnlineCorrelation(CorrelateRule("near", dock, shelf, condition, False, kind="left"))
+    online.feed(*sides([reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)]))
+    assert online.advance(EPOCH_US, EPOCH_US + 15 * MS).num_rows == 0
+    told = online.advance(EPOCH_US, EPOCH_US + 15 * MS + 1)
+    assert as_pairs(told) == {(("g0", 0), None): None}
+    assert told["key"].to_pylist() == ["x"]
+    late = reading("g1", 0, "shelf/1", "x", EPOCH_US + 7 * MS, EPOCH_US + 7 * MS)
+    step = online.feed(*sides([late]))
+    assert step.rows.num_rows == 0, "what was told as unmatched stays so"
+    assert step.late["reason"].to_pylist() == ["late b"]
+
+
+def test_a_reading_that_can_match_nothing_is_unmatched_at_once_and_once():
+    """An unbounded clock, and a tag without a key where keys are compared."""
+    job = dataclasses.replace(rule(10, "0.8"), kind="anti")
+    online = OnlineCorrelation(job)
+    rows = [
+        reading("g0", 0, "dock/tags", "x", -(1 << 63), (1 << 63) - 1),
+        reading("g0", 1, "dock/tags", None, EPOCH_US, EPOCH_US),
+    ]
+    assert online.feed(*sides(rows)).rows["a_seq"].to_pylist() == [0, 1]
+    assert online.feed(*sides(rows)).rows.num_rows == 0
+    assert online.counts["repeats"] == 2
+
+
+def test_readings_that_can_match_nothing_go_first_when_room_is_short():
+    """Two without a usable stamp and two with: the bound of three loses none of the useful ones."""
+    online = OnlineCorrelation(dataclasses.replace(rule(10, "0.8"), kind="left"), max_rows=3)
+    rows = [reading("g0", n, "dock/tags", "x", -(1 << 63), (1 << 63) - 1) for n in range(2)]
+    rows += [reading("g0", n, "dock/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in (2, 3)]
+    online.feed(*sides(rows))
+    assert online.counts["overflow"] == 1
+    near = reading("g1", 0, "shelf/1", "x", EPOCH_US, EPOCH_US)
+    assert online.feed(*sides([near])).rows["a_seq"].to_pylist() == [2, 3]
+
+
+def test_best_pairs_that_tie_but_for_rounding_are_ranked_by_the_fractions():
+    """Probabilities 1/3 in two different shapes: equal, so the nearer middle wins, whatever the doubles say."""
+    dock, shelf = Stream("dock", "dock/tags", 0), Stream("shelf", "shelf/1", 0)
+    rows = [reading("g0", 0, "dock/tags", "x", 0, 30)]
+    shapes = [(45, 75), (41, 53), (-12, 12), (27, 42), (23, 41), (40, 40), (-10, -10), (0, 90)]
+    rows += [reading("g1", n, "shelf/1", "x", low, high) for n, (low, high) in enumerate(shapes)]
+    for d in range(10, 40):
+        for k in (1, 2, 3, 4):
+            condition = Condition("within", d=d, confidence="0.05")
+            job = CorrelateRule("near", dock, shelf, condition, True, top_k=k)
+            assert as_pairs(correlate(job, *sides(rows))).keys() == by_definition(job, rows).keys()
+
+
+def test_a_full_shard_forgets_its_oldest_readings_and_counts_them():
+    """The bound holds, what is lost is counted, and a repeat of a lost reading is not let in again."""
+    online = OnlineCorrelation(rule(10**6, Fraction(1, 2)), max_rows=3)
+    rows = [reading("g0", n, "dock/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in range(5)]
+    online.feed(*sides(rows))
+    assert online.rows_kept == 3
+    assert online.counts["overflow"] == 2
+    online.feed(*sides(rows[:2]))
+    assert online.counts["expired"] == 2
+    assert online.rows_kept == 3
+
+
+def test_a_reading_longer_than_promised_is_joined_and_counted():
+    """LENGTH is a promise, not a filter."""
+    job = rule(1000, Fraction(1, 2), length=(0, 10))
+    online = OnlineCorrelation(job)
+    rows = [
+        reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 11),
+        reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
+    ]
+    assert online.feed(*sides(rows)).rows.num_rows == 1
+    assert online.counts["beyond_length"] == 1
+
+
+def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
+    """g1 stops promising: F stays with it up to DELAY behind g0, then goes on without it and names it."""
+    shard = CorrelationShard(rule(10, Fraction(4, 5), delay_us=100))
+    none = sides([])
+    for g0, expected, silent in ((150, 100, []), (200, 100, []), (201, 101, ["hall/g1"])):
+        promises = [("hall/g0", g0), ("hall/g1", 100)]
+        shard.step(none, (promises, promises))
+        shard.step(none, ([], []))
+        assert shard.frontiers[0].value == expected
+        assert shard.counts()["silent"] == silent
+
+
+def test_a_reading_is_no_pair_with_itself():
+    """Both sides the same stream: x with y and y with x, not x with x."""
+    dock = Stream("dock", "dock/tags", 0)
+    job = CorrelateRule("self", dock, dock, Condition("within", d=10, confidence="0.5"), True)
+    rows = side([reading("g0", n, "dock/tags", "x", n, n) for n in range(2)], "dock/tags")
+    found = correlate(job, rows, rows)
+    assert list(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(0, 1), (1, 0)]
+    online = OnlineCorrelation(job)
+    assert sorted(ids(online.feed(rows, rows).rows)) == sorted(ids(found))
+
+
+def test_equal_gateway_names_of_two_sites_are_two_gateways():
+    """A name is unique in its group only, so the site belongs to the identity."""
+    rows = [reading("g0", 0, "dock/tags", "x", 0, 0, site=s) for s in ("hall", "yard")]
+    assert without_repeats(table(rows)).num_rows == 2
+
+
+def test_a_snapshot_of_another_version_is_refused():
+    """The text says what to do."""
+    online = OnlineCorrelation(rule(10, Fraction(1, 2)))
+    reader = pa.ipc.open_stream(online.snapshot()[0])
+    rows = reader.read_all().replace_schema_metadata({b"whenabouts": b'{"version": 99}'})
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema) as writer:
+        writer.write_table(rows)
+    with pytest.raises(ValueError, match="found version 99, expected 2"):
+        online.restore((out.getvalue().to_pybytes(), online.snapshot()[1]))
+
+
+def test_numbers_wider_than_a_double_survive_the_state():
+    """Sequence numbers above 2^53 come back as they were."""
+    rng = random.Random(3)
+    online = OnlineCorrelation(rule(10, Fraction(1, 2)))
+    rows = [reading("g0", (1 << 60) + n, "dock/tags", "x", rng.randrange(1000), 1000) for n in range(5)]
+    online.feed(*sides(rows))
+    again = OnlineCorrelation(rule(10, Fraction(1, 2)))
+    again.restore(online.snapshot())
+    found = again.feed(*sides([reading("g1", 0, "shelf/1", "x", 500, 500)])).rows
+    assert found["a_seq"].to_pylist() == [r["seq"] for r in rows]

@@ -1,0 +1,68 @@
+"""What must hold of whole log files as the importers read them, whoever wrote them."""
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+from support.cloud.feeder_logs import logs
+from whenabouts_cloud.importers.aside import Aside
+from whenabouts_cloud.importers.feeder import read_feeder
+from whenabouts_cloud.importers.orfid import CLOCK_BOUND_US, read_orfid
+from whenabouts_protocol import Reading
+
+NOW_US = 1_795_000_000_000_000
+UNREFERENCED_US = CLOCK_BOUND_US["U"]
+
+
+def check_every_row(file: Path, rows: int, unsure: int) -> None:
+    """Each of so many rows of an antenna's log is a reading, so many with a clock without reference.
+
+    Identities are distinct; the log's order of departures is kept.
+    """
+    found = list(read_orfid(file.read_text().split("\n"), file.stem, NOW_US))
+    assert len(found) == rows
+    assert all(isinstance(x, Reading) for x in found)
+    assert len({x.identity for x in found}) == rows
+    assert Counter(x.clock_state for x in found) == Counter({"bounded": rows - unsure, "free-running": unsure})
+    ends = [x.t_max for x in found if x.clock_state == "bounded"]
+    assert ends == sorted(ends)
+
+
+def off_the_beat(file: Path, marker: str) -> list[float]:
+    """How many seconds after the beats of a marker that sends every minute its one row without reference is stamped.
+
+    By the row before and the row after; both beats must lie in the stamp that the importer gives.
+    """
+    found = [x for x in read_orfid(file.read_text().split("\n"), file.stem, NOW_US) if x.key == marker]
+    [at] = [n for n, x in enumerate(found) if x.clock_state != "bounded"]
+    row, stamped = found[at], found[at].t_min + UNREFERENCED_US
+    off = []
+    for other in (found[at - 1], found[at + 1]):
+        minutes = round((stamped - other.t_min) / 60_000_000)
+        beat = other.t_min + minutes * 60_000_000
+        assert row.t_min < beat < row.t_max
+        off.append(round((stamped - beat) / 1e5) / 10)
+    return off
+
+
+def check_feeder_logs(folder: Path) -> tuple[int, Counter[str]]:
+    """Every line but the head is a reading or kept aside: how many of the first, and the reasons of the others.
+
+    Counted without the importer. Identities are distinct, order is kept.
+    """
+    identities = set()
+    total, aside = 0, Counter()
+    for path in logs(folder):
+        text = path.read_bytes().decode()
+        lines = text.replace("\r", "\n").split("\n")
+        found = list(read_feeder(text, path.stem, "garden", NOW_US))
+        assert len(found) == sum(bool(line) for line in lines) - 1, path.name
+        readings = [x for x in found if isinstance(x, Reading)]
+        assert all(x.key == lines[x.seq - 1][:10] for x in readings)
+        assert {x.gateway for x in found if isinstance(x, Reading)} <= {lines[0]}
+        assert all(a.t_min <= b.t_min for a, b in pairwise(readings))
+        identities |= {x.identity for x in readings}
+        total += len(readings)
+        aside.update(x.reason for x in found if isinstance(x, Aside))
+    assert len(identities) == total
+    return total, aside

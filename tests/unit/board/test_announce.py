@@ -1,0 +1,47 @@
+"""What a board says of itself: the bytes that the protocol's own encoder gives, and what it refuses to say."""
+
+import pytest
+
+from support.board.config import config
+from whenabouts_edge.board.announce import birth, statuses
+from whenabouts_edge.board.run import opened
+from whenabouts_protocol.messages import CONDITIONS, Birth, Status, encode_birth, encode_status
+
+ORIGIN = ("hall", "gw", 7 << 32)
+STREAMS = [("gate/tags", "tag", None, 15_000_000, 5_000_000), ("b/t", "measure", "Cel", 1 << 40, 0)]
+
+
+@pytest.mark.parametrize(
+    ("streams", "group", "view", "build"), [(STREAMS, None, ["gw"], ""), (STREAMS[:1], "portals", ["a", "gw"], "1.2")]
+)
+def test_a_birth_is_that_of_the_protocol(streams, group, view, build):
+    """With a group and without."""
+    assert birth(*ORIGIN, streams, group, view, build) == encode_birth(Birth(*ORIGIN, streams, group, view, build))
+
+
+def test_a_status_is_that_of_the_protocol():
+    """Each condition."""
+    assert statuses(*ORIGIN) == {name: encode_status(Status(*ORIGIN, name)) for name in CONDITIONS}
+
+
+@pytest.mark.parametrize("text", ["", "x" * 257, "\ud800", 5])
+def test_what_no_message_may_hold_is_not_said(text):
+    """A stream, a unit, a group; a build may be empty."""
+    for streams, group, build in (
+        ([(text, "tag", None, 0, 0)], None, ""),
+        ([("s", "tag", text, 0, 0)], None, ""),
+        ([], text, ""),
+        ([], None, text or "x" * 257),
+    ):
+        with pytest.raises(ValueError, match="expected text"):
+            birth(*ORIGIN, streams, group, [], build)
+
+
+def test_a_board_with_a_name_that_is_none_does_not_start(tmp_path):
+    """Neither with one that is no topic level, nor with a stream without a name."""
+    ring = {"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096}
+    reader = {"port": "/dev/null", "kind": "rdm6300", "stream": "s"}
+    with pytest.raises(ValueError, match="site"):
+        opened(config(site="a/b", ring=ring, readers=[reader]))
+    with pytest.raises(ValueError, match="expected text"):
+        opened(config(ring=ring, readers=[{**reader, "stream": ""}]))

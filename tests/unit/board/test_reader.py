@@ -1,0 +1,80 @@
+"""One reader at a board: what it stamps, how it is started."""
+
+import random
+
+import pytest
+
+from support.files.reader_frames import published
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.config.settings import LineConfig, ReaderConfig
+from whenabouts_edge.readers.host import Link
+from whenabouts_edge.readers.port import Chunk
+from whenabouts_edge.readers.session import ReaderSession
+from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
+
+S = 1_000_000
+KINDS = ["rdm6300", "id12la", "m6e", "pn532", "uhfreader18", "yrm100", "line"]
+
+
+def frames_of(kind):
+    """All published frames of this protocol, good and bad."""
+    names = {"id12la": ("id12la", "rdm6300")}.get(kind, (kind,))
+    return [frame.raw for frame in published() if frame.reader in names]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_board_stamps_as_a_pc_does(kind):
+    """The same bytes at the same times, through both: the same observations in the same windows, the same counters."""
+    chance = random.Random(kind)
+    frames = frames_of(kind)
+    assert frames
+    line = LineConfig("auto", (), None, None, "Cel") if kind == "line" else None
+    theirs = Link(
+        ReaderConfig("r", kind, "", "s", 9600, 5000, 70_000, False, line=line), "a", "b", lambda ns: ns // 1000
+    )
+    config = {"kind": kind, "stream": "s", "baud": 9600, "adapter_us": 5000, "latency_us": 70_000, "unit": "Cel"}
+    ours = ReaderSession(config, 0)
+    if kind != "line":
+        ours.unit = None
+    clock, now, count = ClockSample(0, 0, 0, "bounded"), 10 * S, 0
+    for _ in range(200):
+        data = b"".join(chance.choice([*frames, b"\n", chance.randbytes(3)]) for _ in range(chance.randint(1, 4)))
+        while data:
+            before = now
+            now += chance.randint(0, 300_000)
+            for _ in range(3):
+                assert ours.dialogue.due(now) == theirs.session.dialogue.due(now)
+            cut = chance.randint(1, len(data))
+            drafts = ours.took(data[:cut], before, now + 1)  # as the other rounds up
+            expected = theirs.take(Chunk(data[:cut], before * 1000, now * 1000), clock)[0]
+            data = data[cut:]
+            if chance.random() < 0.3:
+                now += chance.randint(0, 400_000)
+                drafts += ours.silent(now)
+                expected += theirs.silent(now, clock)[0]
+                assert ours.clear_us == theirs.session.clear(now)
+            found = [(d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in drafts]
+            assert found == [(e.kind, e.key, e.value, e.unit, e.attrs, e.window_us) for e in expected]
+            count += len(found)
+    assert count > 10
+    assert ours.readings == count
+    assert ours.counters == theirs.session.counters
+    assert ours.dialogue.restarts == theirs.session.dialogue.restarts
+    assert ours.complaint == theirs.session.complaint
+
+
+def test_an_m6e_is_given_region_and_power_before_it_starts():
+    """Behind STOP, without which it takes no command; a board that only listens says nothing."""
+    config = {"kind": "m6e", "stream": "s", "region": 8, "read_power_cdbm": 2000}
+    reader, said = ReaderSession(config, 0), []
+    while command := reader.dialogue.due(0):
+        said.append(command)
+    assert said[:3] == [STOP, set_region(8), set_read_power(2000)]
+    assert said[-1] == START_CONTINUOUS
+    assert ReaderSession(config | {"listen_only": True}, 0).dialogue.due(0) == b""
+
+
+def test_an_unknown_reader_is_refused():
+    """By name, with those that exist."""
+    with pytest.raises(ValueError, match="found 'rfid', expected one of id12la"):
+        ReaderSession({"kind": "rfid", "stream": "s"}, 0)

@@ -1,0 +1,180 @@
+"""A board's store: commits, drafts that wait for the time, and what is refused."""
+
+import pytest
+
+from support.board.flash import CutFlash
+from whenabouts_edge.board import store as store_module
+from whenabouts_edge.board.batch import Batches
+from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX, Ring
+from whenabouts_edge.board.sntp import Clock, Sample
+from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
+from whenabouts_edge.readers.draft import Draft
+from whenabouts_protocol import decode_batch
+
+S = 1_000_000
+
+
+def stored(ring):
+    """All readings in the ring."""
+    found, at = [], None
+    while (message := ring.after(at)) is not None:
+        found += decode_batch(message.payload)
+        assert len(message.payload) <= MESSAGE_BYTES_MAX
+        at = message.next
+    return found
+
+
+def made(segments=2, segment_bytes=4096, known=True, commit_us=S):
+    """A store with an empty ring, its clock known or not."""
+    clock, ring = Clock(), Ring(CutFlash(), segments, segment_bytes, 0)
+    if known:
+        clock.take(Sample(0, 1000 * S, 10))
+    return Store("site", "gw", ring, clock, commit_us), ring, clock
+
+
+def tags(count, at=0, **more):
+    """Drafts of one stream, one a microsecond."""
+    return [Draft("s", "tag", at + n, at + n + 5, f"{n:08X}", **more) for n in range(count)]
+
+
+def test_a_commit_takes_what_has_gathered_or_a_full_batch():
+    """
+    3 drafts at 0 s     stored at 1 s, one write          32 more at once: stored at the next step
+    """
+    store, ring, _ = made()
+    store.accept(tags(3), 0)
+    store.step(S - 1)
+    assert ring.readings == 0
+    store.step(S)
+    assert (ring.readings, store.settled) == (3, 3)
+    store.accept(tags(BATCH_MAX + 1), S)
+    store.step(S)
+    assert ring.readings == 3 + BATCH_MAX
+    store.step(S)
+    assert ring.readings == 3 + BATCH_MAX
+    store.step(S, flush=True)
+    assert [r.seq for r in stored(ring)] == list(range(BATCH_MAX + 4))
+
+
+def test_drafts_wait_for_the_time_and_are_then_dated():
+    """A draft of 5 s is stamped with a sample of 60 s, the bound grown by 50 ppm of what lies between."""
+    store, ring, clock = made(known=False)
+    store.accept(tags(1, 5 * S), 5 * S)
+    store.step(50 * S)
+    assert (ring.readings, store.settled) == (0, 0)
+    clock.take(Sample(60 * S, 1000 * S, 10))
+    store.step(60 * S)
+    [r] = stored(ring)
+    assert (r.t_min, r.t_max, r.clock_state) == (1005 * S - 10 - 2750, 1005 * S + 5 + 10 + 2750, "bounded")
+
+
+@pytest.mark.parametrize(("count", "now"), [(WAITING_MAX, 6 * S), (1, 5 * S + store_module.UNDATED_US + 10)])
+def test_drafts_that_nobody_dates_go_on_without(count, now):
+    """When the room for them is full, or after ten minutes: with stamps that say that nothing is known."""
+    store, ring, _ = made(known=False)
+    store.accept(tags(count, 5 * S), 5 * S)
+    store.step(now)
+    found = stored(ring)
+    assert len(found) == min(count, BATCH_MAX)
+    assert {r.clock_state for r in found} == {"unbounded"}
+    assert found[0].t_max - found[0].t_min > 10**14
+
+
+def test_a_full_ring_refuses_and_a_gap_tells_of_it():
+    """
+    ring full    61 refused           landed: room      the gap goes first, then the next draft
+    """
+    store, ring, _ = made()
+    for n in range(1000):
+        store.accept(tags(30, n * 100), 0)
+        store.step(0, flush=True)
+        if store.refused:
+            break
+    before = ring.readings
+    lost = [*tags(30, 10**6), Draft("other", "tag", 5, 7)]
+    store.accept(lost, 0)
+    store.step(0, flush=True)
+    assert (store.refused, store.gap_open, ring.readings) == (61, True, before)
+    assert store.settled == store.accepted
+    ring.landed(ring.boot, ring.next_seq - 1)
+    store.step(0)
+    assert store.gap_open
+    store.step(2 * S)  # nothing waits: the gap is tried again after a second
+    found = stored(ring)
+    assert [(r.stream, r.kind, r.value, r.unit) for r in found] == [
+        ("other", "gap", 1, "{readings}"),
+        ("s", "gap", 60, "{readings}"),
+    ]
+    assert [r.seq for r in found] == [before, before + 1]
+    assert not store.gap_open
+
+
+def test_too_many_at_once_are_refused_and_told_before_the_next():
+    """More than there is memory for, in one go."""
+    store, ring, _ = made(segment_bytes=8192)
+    store.accept(tags(WAITING_MAX + 5), 0)
+    assert (store.refused, store.accepted) == (5, WAITING_MAX)
+    for _ in range(5):
+        store.step(0, flush=True)
+    found = stored(ring)
+    assert [r.kind for r in found] == ["gap"] + ["tag"] * WAITING_MAX
+    assert (found[0].value, store.settled) == (5, store.accepted)
+
+
+def test_what_waits_is_not_settled_because_later_ones_were_refused():
+    """
+    accepted   96, which wait      100 more: refused at once, told with the first message
+    settled    0                   32: a promise for the 96 is not due yet
+    """
+    store, _, _ = made(segment_bytes=16384)
+    store.accept(tags(WAITING_MAX), 0)
+    promised = store.accepted
+    store.accept(tags(100), 0)
+    store.step(S, flush=True)
+    assert (store.settled, store.gap_open) == (BATCH_MAX, False)
+    assert store.settled < promised
+    store.step(S, flush=True)
+    store.step(S, flush=True)
+    assert store.settled == promised == store.accepted
+
+
+def test_readings_that_have_no_wire_form_are_refused_alone():
+    """A key that is too long among good ones; and readings that fill more than one message."""
+    store, ring, _ = made(segment_bytes=16384)
+    drafts = tags(8)
+    drafts[3].key = "x" * 5000
+    big = [Draft("b", "measure", n, n, value="v" * 900) for n in range(8)]
+    store.accept(drafts + big, 0)
+    store.step(0, flush=True)
+    store.step(0, flush=True)
+    found = stored(ring)
+    assert [r.key for r in found if r.kind == "tag"] == [d.key for n, d in enumerate(drafts) if n != 3]
+    assert [r.value for r in found if r.stream == "b"] == ["v" * 900] * 8
+    assert [r.value for r in found if r.kind == "gap"] == [1]
+    assert [r.seq for r in found] == list(range(16))
+
+
+def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
+    """Eight texts of 900 characters: at most four in one attempt, whatever comes of it."""
+    store, ring, _ = made(segment_bytes=16384)
+    tried, write = [], Batches._write
+    monkeypatch.setattr(
+        Batches, "_write", lambda self, drafts, *more: (tried.append(len(drafts)), write(self, drafts, *more))
+    )
+    store.accept([Draft("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
+    store.step(0, flush=True)
+    assert len(stored(ring)) == 8
+    assert max(tried) <= 4
+
+
+def test_a_flash_that_fails_is_like_a_full_ring():
+    """Counted, refused, told by a gap when it works again."""
+    store, ring, _ = made()
+    flash = ring._flash
+    flash.fails = lambda: True
+    store.accept(tags(2), 0)
+    store.step(0, flush=True)
+    assert (store.faults, store.refused, ring.readings) == (1, 2, 0)
+    flash.fails = lambda: False
+    store.step(0, flush=True)
+    assert [(r.kind, r.value) for r in stored(ring)] == [("gap", 2)]

@@ -1,0 +1,371 @@
+"""A shard of a running rule: whatever comes when, it tells what the definition says, once, and keeps nothing for ever."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support.cep.landing import (
+    CAUSAL,
+    GATEWAYS,
+    MS,
+    RULES,
+    as_matches,
+    causal_expected,
+    causal_readings,
+    events_table,
+    expected,
+    random_readings,
+    rule,
+    views_table,
+)
+from support.cloud.landing import EPOCH_US, reading
+from whenabouts_cloud.cep.engine import infa_hts
+from whenabouts_cloud.cep.shard.batch import matches_of
+from whenabouts_cloud.cep.shard.blobs import parted
+from whenabouts_cloud.cep.shard.events import schema_of, text_code
+from whenabouts_cloud.cep.shard.identities import Identities, first_of_each
+from whenabouts_cloud.cep.shard.results import RESULT
+from whenabouts_cloud.cep.shard.shard import CepShard
+from whenabouts_cloud.cep.shard.views import Views
+
+FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not speak for a gateway
+
+
+def promises(job, us):
+    """A promise of every gateway for every stream."""
+    some = {f"hall/{g}": us for g in GATEWAYS} if isinstance(us, int) else us
+    return [list(some.items()) for _ in job.streams]
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_all_at_once_is_the_definition(name):
+    """Repeats and readings of no rule among the events."""
+    job, rows = rule(name), random_readings(seed=len(name), count=110)
+    found = matches_of(job, events_table(job, rows + rows[:40])).matches
+    wanted = expected(job, rows)
+    assert len(wanted) > 2
+    assert as_matches(found) == wanted
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in (1, 2))])
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
+    """Steps of any size in any order, truthful promises ahead of their readings, a snapshot restored before every step."""
+    job, rng = rule(name), random.Random(seed)
+    rows = random_readings(seed=seed, count=90)
+    ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 90 * MS]))
+    cuts = sorted(rng.choices(range(len(rows) + 1), k=6))
+    groups = [ordered[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    shard, told = CepShard(job), []
+    for n, group in enumerate(groups):
+        # promise n takes effect in step n + 1, behind its readings: it may know of them
+        later = [r for g in groups[n + 2 :] for r in g]
+        open_until = {
+            f"hall/{g}": min((r["t_max"] for r in later if r["gateway"] == g), default=FOREVER_US) for g in GATEWAYS
+        }
+        again = CepShard(job)
+        again.restore(shard.snapshot())
+        repeated = groups[n - 1] if n and rng.random() < 0.5 else []
+        shard, before = again, shard
+        step = shard.step(events_table(job, group + repeated), promises(job, open_until))
+        assert not [
+            x for x in step.late.to_pylist() if (x["gateway"], x["seq"]) in {(r["gateway"], r["seq"]) for r in group}
+        ]
+        told.append(step.told.append_column("batch", pa.array([n] * step.told.num_rows, pa.int64())))
+        assert before.state()["frontier_us"] is None or before.state()["frontier_us"] <= shard.state()["frontier_us"]
+    for n in range(2):
+        step = shard.step(events_table(job, []), promises(job, FOREVER_US + n))
+        told.append(step.told.append_column("batch", pa.array([90 + n] * step.told.num_rows, pa.int64())))
+    assert as_matches(pa.concat_tables(told)) == expected(job, rows)
+    assert shard.state()["rows_kept"] == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
+    """Two views, a restart, a gateway in no group; readings come one step before what tells their view, or after it."""
+    job, rng = rule(CAUSAL, length="40 ms"), random.Random(seed)
+    rows, facts = causal_readings(seed, 240)
+    wanted = causal_expected(rows, facts)
+    assert len(wanted) > 10
+    known = Views()
+    known.add(views_table(rows))
+    found = matches_of(job, events_table(job, rows + rows[:40]), known)
+    assert as_matches(found.matches) == wanted
+    alone = {(r["gateway"], r["seq"]) for r in rows if r["gateway"] == "g3" and r["key"]}
+    assert len(found.alone) == len(alone) > 0
+    reached, ordered = dict.fromkeys(GATEWAYS, 0), []
+    for row in rows:  # a gateway's readings land in their order
+        reached[row["gateway"]] = max(reached[row["gateway"]], row["t_max"] + rng.choice([0, 0, 90 * MS]))
+        ordered.append((reached[row["gateway"]], row))
+    ordered = [row for _, row in sorted(ordered, key=lambda pair: pair[0])]
+    cuts = sorted(rng.choices(range(len(rows) + 1), k=6))
+    groups = [ordered[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    shard, told = CepShard(job), []
+    views = [[r for r in group if r["kind"] == "state"] for group in groups]
+    open_until = [
+        {
+            f"hall/{g}": min(
+                (r["t_max"] for some in groups[n + 2 :] for r in some if r["gateway"] == g), default=FOREVER_US
+            )
+            for g in GATEWAYS
+        }
+        for n in range(len(groups))
+    ]
+    for n in range(1, len(views) - 1):  # some are listed late, unless a promise covers them
+        late = [r for r in views[n] if r["t_max"] >= open_until[n - 1][f"hall/{r['gateway']}"] and rng.random() < 0.5]
+        views[n], views[n + 1] = [r for r in views[n] if r not in late], late + views[n + 1]
+    for n, group in enumerate(groups):
+        again = CepShard(job)
+        again.restore(shard.snapshot())
+        shard = again
+        step = shard.step(events_table(job, group), promises(job, open_until[n]), views_table(views[n]))
+        assert step.late.num_rows == 0
+        told.append(step.told)
+    for n in range(2):
+        told.append(shard.step(events_table(job, []), promises(job, FOREVER_US + n)).told)
+    assert as_matches(pa.concat_tables(told)) == wanted
+    assert shard.state()["rows_kept"] == 0
+
+
+def test_a_reading_waits_for_its_view_no_longer_than_it_may():
+    """g0 reads a, then g1 e with a clock that knows it; what tells g0's view never comes.
+
+    0    5               50
+    a    e               | the frontier passes a: taken in, in order with its own gateway only
+    """
+    job = rule(CAUSAL)
+    a, e = (
+        reading(f"g{n}", 4, stream, "x", EPOCH_US + t * MS, EPOCH_US + t * MS) | {"vclock": vclock}
+        for n, stream, t, vclock in ((0, "shelf/1", 0, [0, 0]), (1, "exit/tags", 5, [1, 0]))
+    )
+    shard = CepShard(job)
+    shard.step(events_table(job, [a, e]), promises(job, EPOCH_US + 50 * MS))
+    assert (shard.state()["rows_kept"], shard.counts["readings"]) == (2, 0)
+    step = shard.step(events_table(job, []), promises(job, FOREVER_US))
+    assert (step.told.num_rows, step.late.num_rows) == (0, 0)
+    assert (shard.counts["readings"], shard.counts["alone"]) == (2, 2)
+    assert shard.state()["alone_at"] == ["hall/g0", "hall/g1"]
+
+
+def test_a_match_that_waits_for_the_end_of_its_window_is_told_by_a_promise_alone():
+    """shelf 0, exit 50 ms, window 200 ms: till may still come until 200 ms, and 20 ms is the longest stamp.
+
+    0        50                  200   220
+    a -------- e ................ |     | told
+    """
+    job = rule("trailing")
+    rows = [
+        reading("g0", 0, "shelf/1", "x", EPOCH_US, EPOCH_US),
+        reading("g1", 0, "exit/tags", "x", EPOCH_US + 50 * MS, EPOCH_US + 50 * MS),
+    ]
+    shard, none = CepShard(job), events_table(job, [])
+    assert shard.step(events_table(job, rows), promises(job, EPOCH_US + 220 * MS)).told.num_rows == 0
+    assert shard.step(none, promises(job, EPOCH_US + 220 * MS + 1)).told.num_rows == 0, "till may end at 220"
+    step = shard.step(none, promises(job, FOREVER_US))
+    [row] = step.told.to_pylist()
+    assert (row["key"], row["status"], row["t_min"], row["t_max"]) == ("x", "match", EPOCH_US, EPOCH_US + 50 * MS)
+    assert [e["name"] for e in row["events"]] == ["a", "e"]
+    assert step.told.schema == RESULT
+    assert row["probability"] == 1.0
+
+
+def test_what_was_told_on_arrival_is_taken_back_once():
+    """exit, then the till in between, then the till again as a repeat: one match, one retraction of the same id."""
+    job = rule("arrival")
+    a, c, e = (
+        reading(f"g{n}", 0, stream, "x", EPOCH_US + n * MS, EPOCH_US + n * MS)
+        for n, stream in enumerate(["shelf/1", "till/tags", "exit/tags"])
+    )
+    shard, none = CepShard(job), promises(job, {})
+    [told] = shard.step(events_table(job, [e, a]), none).told.to_pylist()
+    [back] = shard.step(events_table(job, [c]), none).told.to_pylist()
+    assert shard.step(events_table(job, [c]), none).told.num_rows == 0
+    assert (told["probability"], back) == (1.0, told | {"status": "retracted", "probability": None})
+    assert shard.counts["repeats"] == 1
+
+
+def test_a_late_event_is_set_aside_with_what_it_would_have_changed():
+    """The exit is told of; then a till in between comes behind the frontier."""
+    job = rule("inner")
+    a, c, e = (
+        reading(f"g{n}", 7, stream, "x", EPOCH_US + n * MS, EPOCH_US + n * MS)
+        for n, stream in enumerate(["shelf/1", "till/tags", "exit/tags"])
+    )
+    shard = CepShard(job)
+    shard.step(events_table(job, [a, e]), promises(job, EPOCH_US + 100 * MS))
+    [told] = shard.step(events_table(job, []), promises(job, EPOCH_US + 101 * MS)).told.to_pylist()
+    step = shard.step(events_table(job, [c]), promises(job, {}))
+    assert step.told.num_rows == 0
+    [late] = step.late.to_pylist()
+    assert (late["reason"], late["gateway"], late["seq"]) == ("late", "g1", 7)
+    assert step.effects.to_pylist() == [told | {"status": "late removed", "probability": None}]
+
+
+@pytest.mark.parametrize(("over", "matches"), [("87 %", 1), ("88 %", 0)])
+def test_over_tells_how_probable_a_match_is(over, matches):
+    """shelf in [0, 10] ms, exit in [5, 15] ms: 1 - 25 / 200 = 0.875, exactly, though bounds would do to tell it."""
+    job = rule(f"SEQ(shelf a, exit e) WITHIN 1 s PER key OVER {over}")
+    rows = [
+        reading("g0", n, s, "x", EPOCH_US + t * MS, EPOCH_US + (t + 10) * MS)
+        for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 5)])
+    ]
+    told = CepShard(job).step(events_table(job, rows), promises(job, {})).told
+    assert told["probability"].to_pylist() == pytest.approx([0.875] * matches, abs=1e-11)
+    assert matches_of(job, events_table(job, rows)).matches.equals(told)
+
+
+@pytest.mark.parametrize("mode", ["POSSIBLE", "CAUSAL"])
+def test_what_has_no_probability_tells_none(mode):
+    """POSSIBLE asks only whether there is a way, CAUSAL for no time."""
+    job = rule(f"SEQ(shelf a, exit e) WITHIN 1 s PER key {mode}")
+    rows = [
+        reading("g0", n, s, "x", EPOCH_US + n * MS, EPOCH_US + (n + 5) * MS)
+        for n, s in enumerate(["shelf/1", "exit/tags"])
+    ]
+    assert matches_of(job, events_table(job, rows)).matches["probability"].to_pylist() == [None]
+
+
+def exits(count):
+    """One shelf, then so many exits of its key."""
+    rows = [reading("g0", 0, "shelf/1", "x", EPOCH_US, EPOCH_US)]
+    return rows + [reading("g0", n, "exit/tags", "x", EPOCH_US + n, EPOCH_US + n) for n in range(1, count)]
+
+
+def test_more_matches_than_a_block_may_tell_come_in_parts(monkeypatch):
+    """300 matches of one step, at most 64 or so in a block: all are told, once."""
+    monkeypatch.setattr(infa_hts, "BLOCK_MATCHES", 64)
+    job = rule("SEQ(shelf a, exit e) WITHIN 1 s PER key")
+    shard = CepShard(job)
+    step = shard.step(events_table(job, exits(301)[::-1]), promises(job, {}))
+    assert step.told.num_rows == len(as_matches(step.told)) == 300
+    assert (step.late.num_rows, shard.state()["full"]) == (0, "")
+
+
+def test_what_comes_at_the_limit_of_stored_events_is_set_aside_until_there_is_room(monkeypatch):
+    """Stored are as many as the limit or a few more; the rest is set aside with its reason, and comes in again later."""
+    monkeypatch.setattr(infa_hts, "STORED_EVENTS", 1000)
+    job = rule("SEQ(till c, exit e) WITHIN 10 ms PER key")
+    rows = exits(6000)
+    shard = CepShard(job)
+    step = shard.step(events_table(job, rows), promises(job, EPOCH_US + 5000))
+    aside = step.late.num_rows
+    assert set(step.late["reason"].to_pylist()) == {"limit"}
+    assert (shard.counts["limit"], shard.state()["rows_kept"]) == (aside, 5999 - aside)
+    assert shard.state()["full"].startswith("stored events: found 1")
+    assert shard.step(events_table(job, rows[-1:]), promises(job, FOREVER_US)).late.num_rows == 1
+    assert shard.step(events_table(job, []), promises(job, {})).late.num_rows == 0
+    late = [r | {"t_min": FOREVER_US + 1, "t_max": FOREVER_US + 1} for r in rows[-3:]]
+    again = CepShard(job)
+    again.restore(shard.snapshot())
+    assert again.step(events_table(job, late), promises(job, {})).late.num_rows == 0
+    assert again.state()["rows_kept"] == 3
+
+
+def test_a_stamp_that_is_no_time_is_set_aside():
+    """An unbounded clock says from the beginning to the end."""
+    job = rule("inner")
+    row = reading("g0", 0, "shelf/1", "x", -(1 << 63), (1 << 63) - 1)
+    shard = CepShard(job)
+    step = shard.step(events_table(job, [row]), promises(job, {}))
+    assert step.late["reason"].to_pylist() == ["beyond time"]
+    assert shard.state()["beyond_time"] == 1
+    assert shard.state()["rows_kept"] == 0
+
+
+def test_a_stream_that_nobody_promises_is_named_and_waited_for():
+    """No gateway has the till: the frontier is unknown, and says why."""
+    job = rule("inner")
+    shard = CepShard(job)
+    for n in range(2):
+        shard.step(events_table(job, []), [[("hall/g0", FOREVER_US + n)], [], [("hall/g0", FOREVER_US + n)]])
+    assert shard.state()["frontier_us"] is None
+    assert shard.state()["unheard"] == ["till"]
+
+
+def test_an_offset_moves_what_is_compared_not_what_is_told():
+    """The till's clock is 100 ms fast: what it stamps 105 ms happened at 5 ms, between shelf and exit."""
+    job = rule("inner", offset="OFFSET -100 ms")
+    a, e = (
+        reading("g0", n, s, "x", EPOCH_US + t, EPOCH_US + t)
+        for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 9 * MS)])
+    )
+    c = reading("g0", 2, "till/tags", "x", EPOCH_US + 105 * MS, EPOCH_US + 105 * MS)
+    assert matches_of(job, events_table(job, [a, c, e])).matches.num_rows == 0
+    c["t_min"] = c["t_max"] = EPOCH_US + 5 * MS
+    assert matches_of(job, events_table(job, [a, c, e])).matches.num_rows == 1
+
+
+def test_short_lived_keys_leave_nothing_behind():
+    """50 000 keys of one reading each, in ten steps: what is kept is the last step's, and in the end nothing."""
+    job, sizes = rule("inner"), []
+    shard = CepShard(job)
+    for n in range(10):
+        count = 5000
+        t = EPOCH_US + n * 1000 * MS + np.arange(count)
+        events = pa.table(
+            {
+                "type": np.zeros(count, np.int16), "site": ["hall"] * count, "gateway": ["g0"] * count,
+                "boot": np.ones(count, np.int64), "seq": n * count + np.arange(count), "stream": ["shelf/1"] * count,
+                "key": [f"k{n}-{i}" for i in range(count)], "t_min": t, "t_max": t,
+            }
+        ).cast(schema_of(job.plan()))  # fmt: skip
+        shard.step(events, promises(job, EPOCH_US + n * 1000 * MS + 900 * MS))
+        sizes.append(len(shard.snapshot()))
+    assert shard.state()["rows_kept"] <= 2 * 5000
+    assert max(sizes[5:]) <= 1.2 * max(sizes[:5])
+    for n in range(2):
+        shard.step(events.slice(0, 0), promises(job, FOREVER_US + n))
+    assert shard.state()["rows_kept"] == shard.state()["keys_kept"] == 0
+    assert len(parted(shard.snapshot())[1]) < 8192, "names of gateways and streams, no more"
+
+
+def test_an_event_costs_few_bytes_to_know():
+    """Arrays, no objects: at most 48 bytes beside the engine's."""
+    job = rule("inner")
+    stored = Identities(job)
+    stored.add(events_table(job, random_readings(seed=1, count=500)))
+    assert stored.nbytes <= 48 * len(stored)
+
+
+@pytest.mark.parametrize("far", [0, 1 << 62])
+def test_the_first_of_each_identity_is_kept_however_far_the_numbers_lie_apart(far):
+    """Packed into one number where that fits, else compared as two."""
+    rng = np.random.default_rng(3)
+    group, number = rng.integers(0, 5, 300), rng.integers(0, 20, 300)
+    number[::2] += far
+    seen, first = set(), []
+    for at, one in enumerate(zip(group.tolist(), number.tolist(), strict=True)):
+        if one not in seen and at >= 50:
+            first.append(at - 50)
+        seen.add(one)
+    assert first_of_each(group, number, 50).tolist() == first
+
+
+def test_identities_are_found_by_number_after_some_are_forgotten_and_a_restart():
+    """Keys keep their numbers while they have events; names are those of the readings."""
+    job = rule("across")
+    rows = sorted(random_readings(seed=5, count=80), key=lambda r: r["t_max"])
+    events = events_table(job, rows)
+    stored = Identities(job)
+    stored.add(events)
+    border = events["t_max"][40].as_py()
+    stored.keep_from(border)
+    again = Identities(job)
+    again.restore(stored.snapshot())
+    left = np.flatnonzero(events["t_max"].to_numpy() >= border)
+    assert len(again) == len(left) < events.num_rows
+    wanted = events.take(pa.array(left)).to_pylist()
+    assert again.rows(left).to_pylist() == [{k: v for k, v in x.items() if not k.startswith("@")} for x in wanted]
+    with pytest.raises(LookupError):
+        again.rows(np.array([0]))
+    assert again.add(events.take(pa.array(left)))[0].tolist() == []
+    more = again.add(events)
+    assert len(more[0]) == events.num_rows - len(left), "what is forgotten is new"
+
+
+def test_texts_have_numbers_that_a_double_holds():
+    """The same text the same number, in any process."""
+    assert text_code("left") == text_code("left") != text_code("right")
+    assert text_code("left") == int(text_code("left")) < 1 << 53

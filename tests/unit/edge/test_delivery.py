@@ -1,0 +1,88 @@
+"""What the cloud is told: when a promise is given, and what a gateway says of itself."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+from support.edge.drafts import drafts
+from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
+from whenabouts_edge.config.load import parse
+from whenabouts_edge.store.spool import Spool
+
+CONFIG = parse("""
+site = "hall"
+gateway = "gw"
+[[reader]]
+name = "dock"
+kind = "m6e"
+port = "a"
+leave_ms = 900
+[[reader]]
+name = "oven"
+kind = "line"
+port = "b"
+unit = "Cel"
+""")
+
+
+def idle(gap_open=False):
+    """An intake that has nothing on its way."""
+    return SimpleNamespace(accepted=0, settled=0, gap_open=gap_open)
+
+
+def test_a_promise_is_given_when_all_before_it_was_published(tmp_path):
+    """
+    stored 0 1    not connected: no promise      landed: 100       50: not taken back     a gap that is untold: none
+    """
+
+    async def main():
+        spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
+        with ThreadPoolExecutor(1) as thread:
+            found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            spool.append(drafts(["a", "b"]))
+            await found.promise(100, idle())
+            assert found.frontier_us is None
+            spool.landed(spool.boot, 1)
+            for frontier_us, intake, promised in (
+                (None, idle(), None), (100, idle(gap_open=True), None), (100, idle(), 100), (50, idle(), 100),
+            ):  # fmt: skip
+                await found.promise(frontier_us, intake)
+                assert found.frontier_us == promised
+            assert found.status() == {
+                "connected": False, "problem": "not connected yet", "connections": 0, "resends": 0, "acks_refused": 0,
+            }  # fmt: skip
+        spool.close()
+
+    asyncio.run(main())
+
+
+def test_a_promise_waits_for_what_was_accepted(tmp_path):
+    """It is not given while a reading is between port and spool."""
+
+    async def main():
+        spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
+        with ThreadPoolExecutor(1) as thread:
+            found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
+            intake = SimpleNamespace(accepted=1, settled=0, gap_open=False)
+            task = asyncio.create_task(found.promise(100, intake))
+            await asyncio.sleep(0.05)
+            assert found.frontier_us is None
+            intake.settled = 1
+            await asyncio.wait_for(task, 5)
+            assert found.frontier_us == 100
+        spool.close()
+
+    asyncio.run(main())
+
+
+def test_a_birth_names_every_stream():
+    """Of readers, of their presence, whose stamps are longer, and of rules."""
+    found = birth(CONFIG, 7, ["hot"], None)
+    assert found.streams == [
+        ("dock/tags", "tag", None, DELAY_US, LENGTH_US_MAX),
+        ("oven/values", "measure", "Cel", DELAY_US, LENGTH_US_MAX),
+        ("dock/presence", "tag", None, DELAY_US, LENGTH_US_MAX + 900_000),
+        ("hot", "measure", "[ppm]", DELAY_US, LENGTH_US_MAX),
+    ]
+    assert (found.boot, found.group, found.view) == (7, None, ["gw"])
+    assert found.build.startswith("whenabouts ")

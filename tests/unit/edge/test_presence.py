@@ -1,0 +1,144 @@
+"""Presence as the agent tells it: drafts of readings, and what a link knows of how long its reader has looked."""
+
+import contextlib
+import io
+
+import pytest
+
+from support.board.micropython import run_on_board
+from whenabouts_edge.clock import ClockSample
+from whenabouts_edge.config.load import parse
+from whenabouts_edge.config.settings import PresenceConfig, ReaderConfig
+from whenabouts_edge.readers.host import Batch, Link, Observed
+from whenabouts_edge.readers.port import Chunk
+from whenabouts_edge.readers.presence import PresenceHost
+from whenabouts_edge.readers.visits import Visits
+from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE
+
+S = 1_000_000
+CLOCK = ClockSample(0, 5 * S, 1000, "bounded")
+
+
+def read(key, at_us, vclock=(0,)):
+    window = at_us, at_us + 10
+    return Observed("hall", "gw", "dock/tags", key, {}, CLOCK.to_utc(*window), "bounded", window, vclock)
+
+
+def utc(earliest_us, latest_us):
+    stamp = CLOCK.to_utc(earliest_us, latest_us)
+    return stamp.t_min, stamp.t_max
+
+
+def test_a_visit_is_told_by_two_readings_with_the_clocks_of_its_reads():
+    """
+    reads   1 s  2 s                 left 2 s .. 2 s + 1 s + 10 us, found when that is clear, which is reach_us behind
+    """
+    host = PresenceHost(PresenceConfig("dock/presence", 1000, ("X",)), "hall", "gw", 500)
+    reads = [read("A", S, (3,)), read(None, S), read("A", 2 * S, (4,))]
+    [enter], gone = host.through(Batch(reads, 2 * S + 501, 0, 2 * S + 501), CLOCK)
+    first = enter(1, 0)
+    assert (first.stream, first.kind, first.key, first.value, first.attrs) == (
+        "dock/presence", "tag", "A", "enter", {"visit": 0})  # fmt: skip
+    assert (first.t_min, first.t_max, first.vclock) == (*utc(S, S + 10), (3,))
+    [absent] = [draft(1, 1) for draft in gone]
+    assert (absent.kind, absent.key, absent.value, absent.vclock) == ("absent", "X", "absent", ())
+    assert (absent.t_min, absent.t_max) == utc(0, S)
+    assert host.through(Batch([], 3 * S + 10 + 500, 0, 9 * S), CLOCK) == ([], [])
+    _, [leave] = host.through(Batch([], 3 * S + 11 + 500, 0, 9 * S), CLOCK)
+    last = leave(1, 2)
+    assert (last.kind, last.key, last.value, last.vclock) == ("absent", "A", "leave", (4,))
+    assert (last.t_min, last.t_max) == utc(2 * S, 3 * S + 10)
+    # 50 ppm of drift: one second less ten may be fifty microseconds shorter, two and ten a hundred and one longer.
+    assert last.attrs == {"visit": 0, "reads": 2, "stay_min_us": S - 10 - 50, "stay_max_us": 2 * S + 10 + 101}
+    assert host.status() == {
+        "present": 0, "entered": 1, "left": 1, "absent": 1, "untracked": 0, "hurried": 0, "late": 0}  # fmt: skip
+
+
+def test_what_waits_is_told_at_the_end_and_who_is_there_has_not_left():
+    """A read that waits for its order enters its tag."""
+    host = PresenceHost(PresenceConfig("p", 1000), "hall", "gw", 5 * S)
+    assert host.through(Batch([read("A", S)], 2 * S, 0, 2 * S), CLOCK) == ([], [])
+    [enter], gone = host.finish(CLOCK)
+    assert (enter.key, gone) == ("A", [])
+    assert host.status()["present"] == 1
+
+
+def link(kind, listen_only=False):
+    facts = READERS[kind]
+    config = ReaderConfig("r", kind, "x", "r/tags", facts.baud, 1000, facts.latency_us, listen_only)
+    return Link(config, "bench", "gw", lambda ns: ns // 1000, 7)
+
+
+def keepalive(one, at_us):
+    one.take(Chunk(KEEPALIVE, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
+
+
+def test_a_reader_that_speaks_without_tags_has_looked_as_long_as_it_speaks():
+    """
+    m6e   |open   k k k     three seconds without a word     k
+    """
+    one = link("m6e")
+    assert (one.since_us, one.looked_us(9 * S)) == (7, 7)
+    for at_us in (S, 2 * S, 5 * S):
+        keepalive(one, at_us)
+    assert (one.since_us, one.looked_us(9 * S)) == (7, 5 * S + 1)
+    keepalive(one, 8 * S + 2)
+    assert (one.since_us, one.looked_us(9 * S)) == (8 * S + 3, 8 * S + 3)
+
+
+@pytest.mark.parametrize(("kind", "listen_only"), [("rdm6300", False), ("m6e", True)])
+def test_the_silence_of_other_readers_is_taken_for_absence(kind, listen_only):
+    """One that only sends tags, and one that somebody else commands."""
+    one = link(kind, listen_only)
+    assert (one.since_us, one.looked_us(9 * S)) == (7, 9 * S)
+
+
+def test_which_readers_speak_without_tags():
+    """Those that are asked, and those that report cycles without tags."""
+    speaks = {kind: facts.speaks_us for kind, facts in READERS.items()}
+    assert speaks == {
+        "m6e": 3 * S, "yrm100": 3 * S, "pn532": 810_000, "uhfreader18": 3_945_000,
+        "rdm6300": None, "id12la": None, "line": None,
+    }  # fmt: skip
+
+
+def test_presence_is_configured_for_each_reader():
+    """Off by default; a stream beside the reader's own."""
+    text = 'site="s"\ngateway="g"\n[[reader]]\nname="dock"\nkind="m6e"\nport="a"\n'
+    assert parse(text).readers[0].presence is None
+    given = parse(text + 'leave_ms = 900\nexpected = ["04A1"]\n').readers[0].presence
+    assert given == PresenceConfig("dock/presence", 900, ("04A1",))
+
+
+def test_nothing_to_count_is_refused():
+    """A time or a room of nothing."""
+    for wrong in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="expected 1 or more of both"):
+            Visits(wrong[0], (), wrong[1])
+
+
+def test_visits_are_the_same_on_a_board(tmp_path):
+    """A real MicroPython VM with a board's heap tells what this machine tells, with times of ten years of uptime."""
+    program = """
+from whenabouts_edge.readers.visits import Visits
+visits, at = Visits(70, ("x", "k1"), 9), 10**15
+visits.advance(at, at, at)
+state = 1
+for n in range(3000):
+    state = state * 48271 % 2147483647
+    at += state % 17
+    if state % 5:
+        visits.read("k%d" % (state // 7 % 13), at - state % 23, at + state % 31, n)
+    if n % 3 == 0:
+        for c in visits.advance(at - 40, at if state % 97 == 0 else 0, at):
+            print(c.event, c.key, c.earliest_us, c.latest_us, c.visit, c.reads, c.stay_us, c.mark)
+print(visits.untracked, visits.late, visits.present)
+"""
+    script = tmp_path / "visits.py"
+    script.write_text(program)
+
+    with contextlib.redirect_stdout(io.StringIO()) as here:
+        exec(compile(program, "visits", "exec"), {})
+    assert here.getvalue().count("leave") > 50
+    assert run_on_board(script) == here.getvalue()

@@ -1,0 +1,343 @@
+"""What a hostile, broken or misplaced sender can send: a dead letter with its reason, and good traffic goes on."""
+
+import json
+import random
+import tracemalloc
+
+import cbor2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.cloud.ingest import (
+    NOW_US,
+    at,
+    batch,
+    beat,
+    birth,
+    files,
+    frontiers,
+    identities,
+    letters,
+    quick_folder,
+    reading,
+)
+from support.search import SEED, examples
+from whenabouts_cloud.ingest import bridge as bridge_module
+from whenabouts_cloud.ingest import dead_letters as dead_module
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.ledger import MAX_RANGES
+from whenabouts_cloud.landing.writer import Landing
+from whenabouts_protocol import Beat, decode_batch, encode_batch, encode_beat
+from whenabouts_protocol.wire import MAX_BATCH_READINGS
+
+
+@pytest.fixture
+def bridge():
+    """A bridge on a landing in memory; its folder is bridge.folder."""
+    with quick_folder() as folder:
+        landing = Landing(folder)
+        made = Bridge(landing, lambda: NOW_US)
+        made.folder = folder
+        yield made
+        landing.close()
+
+
+def other_schema(payload: bytes) -> bytes:
+    head = cbor2.loads(payload)
+    head[0] = 2
+    return cbor2.dumps(head, canonical=True)
+
+
+GOOD = batch("g1", 0, 0, 3)
+HOSTILE = {
+    "empty": (at("g1"), b"", "undecodable", "found its end"),
+    "noise": (at("g1"), random.Random(1).randbytes(500), "undecodable", ""),
+    "cut": (at("g1"), GOOD[:-1], "undecodable", "found its end"),
+    "surplus": (at("g1"), GOOD + b"\0", "undecodable", "after its end"),
+    "no map": (at("g1"), b"\x80", "undecodable", "expected a map"),
+    "bomb of arrays": (at("g1"), b"\x81" * 200_000, "undecodable", "nesting deeper"),
+    "bomb of length": (at("g1"), b"\x9b" + b"\xff" * 8, "undecodable", "found its end"),
+    "bomb of endless array": (at("g1"), b"\x9f" * 1000, "undecodable", "indefinite"),
+    "300 KiB": (at("g1"), bytes(300 << 10), "undecodable", "expected at most 262144"),
+    "5 MiB": (at("g1"), bytes(5 << 20), "undecodable", "expected at most 262144"),
+    "other schema": (at("g1"), other_schema(GOOD), "undecodable", "found 2, expected 1"),
+    "foreign gateway": (at("g2"), GOOD, "foreign", "found a message of hall/g1 on a topic of hall/g2"),
+    "foreign site": ("wa/1/yard/g1/obs", GOOD, "foreign", "topic of yard/g1"),
+    "foreign beat": (at("g2", "beat"), beat("g1", 0, 5, {}), "foreign", ""),
+    "foreign birth": (at("g2", "birth"), birth("g1"), "foreign", ""),
+    "beat as birth": (at("g1", "birth"), beat("g1", 0, 5, {}), "undecodable", ""),
+    "batch as beat": (at("g1", "beat"), GOOD, "undecodable", ""),
+    "wrong leaf": (at("g1", "status"), GOOD, "topic", "found leaf status, expected obs, beat or birth"),
+    "no leaf": ("wa/1/hall/g1", GOOD, "topic", "expected wa/1/<site>/<gateway>/<leaf>"),
+    "other version": ("wa/2/hall/g1/obs", GOOD, "topic", "expected wa/1"),
+    "empty topic": ("", GOOD, "topic", "expected wa/1"),
+    "binary topic": ("wa/1/\x00\udcff/g1/obs", GOOD, "topic", "expected wa/1"),
+    "long topic": ("x" * 60_000, GOOD, "topic", "expected wa/1"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_message_that_cannot_be_taken_is_a_dead_letter_and_good_ones_go_on(bridge, name):
+    """Its token comes back, its letter says why in a word and a text, readings before and after land."""
+    topic, payload, reason, text = HOSTILE[name]
+    bridge.take(at("g1"), batch("g1", 0, 0, 2), 1)
+    bridge.take(topic, payload, 2)
+    bridge.take(at("g1"), batch("g1", 0, 2, 2), 3)
+    assert bridge.flush().tokens == [1, 2, 3]
+    assert identities(bridge.folder) == [("g1", 0, seq) for seq in range(4)]
+    (letter,) = letters(bridge.folder)
+    assert letter["reason"] == reason
+    assert text in letter["text"]
+    assert letter["bytes"] == len(payload)
+    assert letter["topic"] == topic[: dead_module.MAX_TOPIC_CHARS]
+    assert bridge.dead_letters() == {reason: 1}
+    assert bridge.counters.dead == 1
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.sampled_from(["obs", "beat", "birth", "status", "ack", "cmd/x", "rules"]),
+    st.one_of(
+        st.binary(max_size=80),
+        st.tuples(st.sampled_from([GOOD, birth("g1"), beat("g1", 0, 5, {0: (1, 2)})]), st.integers(0, 400), st.binary(
+            min_size=1, max_size=3)).map(lambda c: c[0][: c[1] % len(c[0])] + c[2] + c[0][c[1] % len(c[0]) + len(c[2]):]),
+    ),
+)  # fmt: skip
+def test_no_bytes_make_the_bridge_raise(leaf, payload):
+    """Noise and damaged messages are taken or buried; every token comes back."""
+    bridge = SHARED["bridge"]
+    buried = bridge.counters.dead
+    bridge.take(at("g1", leaf), payload, "token")
+    assert bridge.waiting == 1
+    assert bridge.counters.dead - buried in (0, 1, 2, 3)
+    assert bridge.flush().tokens == ["token"]
+
+
+SHARED = {}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shared_bridge():
+    """One bridge for all the noise."""
+    with quick_folder() as folder:
+        landing = Landing(folder)
+        SHARED["bridge"] = Bridge(landing)
+        yield
+        landing.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(1, 2), (True, 1), (1, 1.0), (-1, -2), ("a", None)], ids=lambda v: json.dumps(v)
+)
+@pytest.mark.parametrize("between", ["one message", "one flush", "two flushes"])
+def test_the_same_identity_with_another_content_is_an_alarm(bridge, first, second, between, caplog):
+    """The first stays, the second is a dead letter that can be read, the counter and the log tell; a repeat does not."""
+    a, b = reading("g1", 0, 0, value=first), reading("g1", 0, 0, value=second)
+    for message in [[a, b]] if between == "one message" else [[a], [b], [a]]:
+        bridge.take(at("g1"), encode_batch(message), 0)
+        if between == "two flushes":
+            bridge.flush()
+    bridge.flush()
+    assert bridge.counters.conflicts == 1
+    assert bridge.counters.landed == 1
+    (letter,) = letters(bridge.folder)
+    assert letter["reason"] == "conflict"
+    assert letter["topic"] == at("g1")
+    assert "boot 0 number 0 came with another content before" in letter["text"]
+    assert len([r for r in caplog.records if "conflict: 1 readings" in r.message]) == 1
+    assert identities(bridge.folder) == [("g1", 0, 0)]
+
+
+def test_random_numbers_fill_the_ranges_of_their_gateway_alone(bridge):
+    """An attacker's gaps end in dead letters named numbering; another gateway, and another boot, land on."""
+    chance = random.Random(3)
+    for number in range(2 * MAX_RANGES // 500):
+        seqs = chance.sample(range(1 << 60), 500)
+        bridge.take(at("g1"), encode_batch([reading("g1", 0, seq, NOW_US) for seq in seqs]), number)
+    assert bridge.counters.dead >= MAX_RANGES // 500
+    bridge.take(at("g2"), batch("g2", 0, 0, 50), "honest")
+    bridge.take(at("g1"), batch("g1", 1, 0, 5), "other boot")
+    done = bridge.flush()
+    assert set(bridge.dead_letters()) == {"numbering"}
+    assert {ack.gateway: ack.landed for ack in done.acks} == {"g1": {1: 4}, "g2": {0: 49}}
+    assert len([i for i in identities(bridge.folder) if i[:2] == ("g1", 0)]) <= MAX_RANGES
+    assert "gaps in the numbers of hall/g1 boot 0" in letters(bridge.folder)[0]["text"]
+
+
+def test_dead_letters_have_a_limit_on_disk_that_is_counted_and_told(bridge, monkeypatch, caplog):
+    """Beyond the last file further letters are counted, not kept, and told once; moving the files away goes on."""
+    monkeypatch.setattr(dead_module, "MAX_FILE_BYTES", 10_000)
+    monkeypatch.setattr(dead_module, "MAX_FILES", 3)
+    for number in range(20):
+        bridge.take(at("g1"), bytes(4000), number)
+        bridge.flush()
+    kept = sorted((bridge.folder / "_dead").iterdir())
+    assert [path.name for path in kept] == [f"letters-000{n}.jsonl" for n in (1, 2, 3)]
+    assert all(10_000 < path.stat().st_size < 20_000 for path in kept)
+    assert bridge.counters.dead == 20
+    assert bridge.counters.dead_dropped == 20 - len(letters(bridge.folder)) > 0
+    assert len([r for r in caplog.records if "is full, further ones are only counted" in r.message]) == 1
+    for path in kept:
+        path.unlink()
+    bridge.take(at("g1"), b"", 0)
+    bridge.flush()
+    assert len(letters(bridge.folder)) == 1
+
+
+def test_a_large_payload_is_kept_up_to_its_limit(bridge):
+    """The letter holds the beginning and the full length."""
+    bridge.take(at("g1"), bytes(1 << 20), 0)
+    bridge.flush()
+    (letter,) = letters(bridge.folder)
+    assert letter["bytes"] == 1 << 20
+    assert len(letter["payload"]) == 4 * (dead_module.MAX_PAYLOAD_BYTES + 2) // 3 // 4 * 4
+
+
+def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monkeypatch):
+    """Repeats, dead letters, conflicts, beats and new readings: after a flush next to nothing more is held."""
+    monkeypatch.setattr(bridge_module, "MAX_RECENT", 100)
+
+    messages = 300 if SEED else 120
+
+    def traffic(start: int) -> None:
+        for number in range(start, start + messages):
+            bridge.take(at("g1"), batch("g1", 0, 10 * number, 20), number)
+            bridge.take(at("g1"), encode_batch([reading("g1", 0, 10 * number, value="other")]), number)
+            bridge.take(at("g1"), bytes(3000), number)
+            bridge.take(at("g1", "beat"), beat("g1", 0, number, {0: (0, 10 * number)}), number)
+            if number % 30 == 29:
+                assert bridge.waiting == 120
+                assert bridge.waiting_bytes > 90_000
+                bridge.flush()
+                assert bridge.waiting == bridge.waiting_bytes == bridge.waiting_readings == 0
+
+    traffic(0)
+    tracemalloc.start()
+    traffic(messages)
+    before, _ = tracemalloc.get_traced_memory()
+    traffic(2 * messages)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 100_000
+
+
+def test_a_gateway_that_landed_elsewhere_is_taken_on_and_acknowledged(bridge):
+    """other landing |  this landing
+    numbers   0 .. 999 |  1000 .. 1049      the beat says: kept from 1000"""
+    bridge.take(at("g1", "birth"), birth("g1"), 0)
+    bridge.take(at("g1"), batch("g1", 3, 1000, 50), 1)
+    assert bridge.flush().acks == []
+    bridge.take(at("g1", "beat"), beat("g1", 4, NOW_US, {2: (70, 69), 3: (1000, 1049)}), 2)
+    (ack,) = bridge.flush().acks
+    assert ack.landed == {2: 69, 3: 1049}
+    assert [row["frontier_us"] for row in frontiers(bridge.folder)] == [NOW_US]
+
+
+def test_a_frontier_waits_for_birth_and_for_every_number_of_its_beat():
+    """beat (up to 9) -> readings 0..4 -> 5..9 -> birth: only now the frontier, with the streams of the birth."""
+    with quick_folder() as folder:
+        clock = [NOW_US]
+        bridge = Bridge(Landing(folder), lambda: clock[0])
+
+        def shown(*message: object) -> list:
+            clock[0] += 2_000_000
+            bridge.take(*message, None)
+            bridge.flush()
+            return frontiers(folder)
+
+        assert shown(at("g1", "beat"), beat("g1", 0, 77, {0: (0, 9)})) == []
+        assert shown(at("g1"), batch("g1", 0, 0, 5)) == []
+        assert shown(at("g1"), batch("g1", 0, 5, 5)) == []
+        (row,) = shown(at("g1", "birth"), birth("g1"))
+        assert {**row, "landed_us": 0} == {
+            "site": "hall", "gateway": "g1", "frontier_us": 77, "streams": ["dock/tags"], "landed_us": 0
+        }  # fmt: skip
+        assert len(shown(at("g1", "beat"), beat("g1", 0, 70, {0: (0, 9)}))) == 1, "a frontier never moves back"
+
+
+def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
+    """
+    boot      4    4    4    4          5    5
+    refused   -    2    7    7 again    0    1      a gateway that tells nothing lost nothing that is known
+    """
+    for boot, refused in ((4, None), (4, 2), (4, 7), (4, 7), (5, 0), (5, 1)):
+        told = Beat("hall", "g1", boot, None, {}, "bounded", 1, refused=refused, unfit=refused and 1)
+        bridge.take(at("g1", "beat"), encode_beat(told), boot)
+    assert (bridge.counters.refused, bridge.counters.unfit, bridge.counters.dead) == (8, 2, 0)
+    said = [record.getMessage() for record in caplog.records]
+    assert [text.split(";")[0] for text in said if "spool" in text] == [
+        "gateway hall/g1: it lost 2 readings, its spool is full", "gateway hall/g1: it lost 1 readings, its spool is full",
+    ]  # fmt: skip
+    assert len(said) == 4
+
+
+def test_a_backlog_does_not_hold_the_frontier_for_ever():
+    """Every beat overtakes the readings it speaks of, again and again: the frontier follows one beat behind."""
+    with quick_folder() as folder:
+        clock = [NOW_US]
+        bridge = Bridge(Landing(folder), lambda: clock[0])
+        bridge.take(at("g1", "birth"), birth("g1"), None)
+        for step in range(10):
+            clock[0] += 2_000_000
+            bridge.take(at("g1", "beat"), beat("g1", 0, step, {0: (0, 10 * step + 19)}), None)
+            bridge.take(at("g1"), batch("g1", 0, 10 * step, 10), None)
+            bridge.flush()
+        assert [row["frontier_us"] for row in frontiers(folder)] == list(range(9))
+
+
+def test_tokens_come_back_after_a_frontier_that_could_not_be_written():
+    """The disk fails between data and frontier: nothing is acknowledged, then everything once."""
+    with quick_folder() as folder:
+
+        class Failing(Landing):
+            fail = True
+
+            def write_frontiers(self, rows):
+                if self.fail:
+                    raise OSError(28, "No space left on device")
+                super().write_frontiers(rows)
+
+        landing = Failing(folder)
+        bridge = Bridge(landing, lambda: NOW_US)
+        bridge.take(at("g1", "birth"), birth("g1"), 1)
+        bridge.take(at("g1"), batch("g1", 0, 0, 3), 2)
+        bridge.take(at("g1", "beat"), beat("g1", 0, 5, {0: (0, 2)}), 3)
+        with pytest.raises(OSError, match="No space left"):
+            bridge.flush()
+        assert bridge.waiting == 3
+        landing.fail = False
+        done = bridge.flush()
+        assert done.tokens == [1, 2, 3]
+        assert done.acks[0].landed == {0: 2}
+        assert len(files(folder)) == len(frontiers(folder)) == 1
+
+
+def test_the_largest_batch_of_the_protocol_lands(bridge):
+    """MAX_BATCH_READINGS in one message."""
+    payload = batch("g1", 0, 0, MAX_BATCH_READINGS)
+    assert len(decode_batch(payload)) == MAX_BATCH_READINGS
+    bridge.take(at("g1"), payload, 0)
+    assert bridge.flush().acks[0].landed == {0: MAX_BATCH_READINGS - 1}
+
+
+def test_one_site_cannot_touch_the_readings_of_another_with_an_equally_named_gateway(bridge):
+    """Numbers belong to (site, gateway): a foreign beat that claims everything as landed changes nothing here."""
+    bridge.take("wa/1/evil/g1/beat", encode_beat(Beat("evil", "g1", 77, NOW_US, {77: (1000, 1000)}, "bounded", 1)), 1)
+    bridge.take(at("g1"), batch("g1", 77, 0, 5), 2)
+    [ack] = [ack for ack in bridge.flush().acks if ack.site == "hall"]
+    assert ack.landed == {77: 4}
+    assert bridge.counters.landed == 5
+    assert bridge.counters.forgotten == 1000
+
+
+def test_a_promise_beyond_the_present_is_cut_and_reported(bridge, caplog):
+    """One gateway with a clock a year ahead must not make the readings of all others late."""
+    year_us = 365 * 86400 * 1_000_000
+    bridge.take(at("g1", "birth"), birth("g1", 0), 1)
+    bridge.take(at("g1", "beat"), beat("g1", 0, NOW_US + year_us, {}), 2)
+    bridge.flush()
+    [row] = frontiers(bridge.folder)
+    assert row["frontier_us"] == NOW_US
+    assert bridge.counters.clocks_ahead == 1
+    assert "ahead of this machine" in caplog.text

@@ -1,0 +1,310 @@
+"""The landing on a real file system: files whole or absent, recovery equal to the rows on disk, clear refusals."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from support.cloud.ingest import NOW_US, SITE, at, batch, birth, files, identities, letters, reading
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.ledger import as_ranges
+from whenabouts_cloud.landing import writer as landing_module
+from whenabouts_cloud.landing.writer import FRONTIER_KEPT_US, Landing, LandingError
+from whenabouts_protocol import Reading
+
+HOUR_US = 3_600_000_000
+
+
+def land(landing: Landing, gateway: str, first: int, count: int, now_us: int = NOW_US) -> Path:
+    readings = [reading(gateway, 0, seq) for seq in range(first, first + count)]
+    return landing.write(readings, as_ranges(r.identity for r in readings), now_us)
+
+
+def number(path: Path) -> int:
+    return int(path.stem.split("-")[1])
+
+
+def child(code: str, *arguments: object, before: Sequence[str] = ()) -> subprocess.CompletedProcess:
+    """Python that ran this; `before`: the command that starts it."""
+    return subprocess.run(
+        [*before, sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.deep)])
+def test_a_writer_killed_again_and_again_leaves_only_whole_files_that_the_ledger_knows(tmp_path, seed):
+    """SIGKILL at 25 random moments: every file reads, no row twice, all acknowledged there, recovery equals the rows."""
+    done = subprocess.run(
+        [sys.executable, "-m", "support.cloud.ingest_writer", str(tmp_path), "25", str(seed)], capture_output=True,
+        text=True, timeout=120, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    acknowledged = int(done.stdout)
+    rows = identities(tmp_path)
+    assert len(rows) == len(set(rows))
+    assert {seq for _, _, seq in rows} >= set(range(acknowledged + 1))
+    assert acknowledged > 25
+    numbers = [number(path) for path in files(tmp_path)]
+    assert len(numbers) == len(set(numbers))
+    landing = Landing(tmp_path)
+    assert not list(tmp_path.rglob(".part-*"))
+    recovered = [(g.split("/")[1], b, n) for g, b, first, last in landing.recover() for n in range(first, last + 1)]
+    assert sorted(recovered) == sorted(rows)
+    assert number(land(landing, "g2", 0, 1)) == max(numbers) + 1
+    assert all(letter["reason"] == "topic" for letter in letters(tmp_path)[:-1])
+
+
+def test_leftovers_of_a_crash_are_removed_at_the_next_start(tmp_path):
+    """Hidden half files go, whole ones stay."""
+    landing = Landing(tmp_path)
+    whole = land(landing, "g1", 0, 3)
+    landing.close()
+    half, frontier = whole.with_name(".part-00000002.parquet"), tmp_path / "_frontier" / ".part-7.json"
+    half.write_bytes(whole.read_bytes()[:100])
+    frontier.write_text("{")
+    Landing(tmp_path)
+    assert whole.exists()
+    assert not half.exists()
+    assert not frontier.exists()
+
+
+def test_numbers_and_ledger_survive_a_clock_that_is_put_back(tmp_path, monkeypatch):
+    """hour:   5        6 (snapshot)      5 again      restart: the files of hour 5 behind the snapshot count"""
+    monkeypatch.setattr(landing_module, "SNAPSHOT_EVERY", 2)
+    bridge_time = [NOW_US]
+    bridge = Bridge(landing := Landing(tmp_path), lambda: bridge_time[0])
+    for step, hours in enumerate((0, 1, 0, 1, 0, -30)):
+        bridge_time[0] = NOW_US + hours * HOUR_US
+        bridge.take(at("g1"), batch("g1", 0, step * 4, 4), None)
+        bridge.flush()
+    landing.close()
+    again = Landing(tmp_path)
+    bridge = Bridge(again, lambda: NOW_US + 2 * HOUR_US)
+    bridge.take(at("g1"), batch("g1", 0, 0, 30), None)
+    bridge.flush()
+    rows = identities(tmp_path)
+    assert sorted(rows) == [("g1", 0, seq) for seq in range(30)]
+    assert sorted(map(number, files(tmp_path))) == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"upto": "1", "since": "", "ranges": []}', "\ufffd"])
+def test_a_damaged_snapshot_says_so_and_can_be_deleted(tmp_path, text):
+    """The error names file and cure; after the cure the files tell what has landed."""
+    landing = Landing(tmp_path)
+    land(landing, "g1", 0, 3)
+    landing.close()
+    (tmp_path / "_ingest" / "ledger.json").write_text(text)
+    with pytest.raises(LandingError, match=r"_ingest/ledger.json is damaged .* delete it"):
+        Landing(tmp_path)
+    (tmp_path / "_ingest" / "ledger.json").unlink()
+    assert list(Landing(tmp_path).recover()) == [("g1", 0, 0, 2)]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", "foreign"])
+def test_a_damaged_data_file_says_which(tmp_path, content):
+    """A file without the end of Parquet, or without our numbers, is named, with what to do."""
+    landing = Landing(tmp_path)
+    path = land(landing, "g1", 0, 3)
+    landing.close()
+    if content == "foreign":
+        pq.write_table(pa.table({"x": [1]}), path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(LandingError, match=r"part-00000001.parquet is damaged .* move it away"):
+        list(Landing(tmp_path).recover())
+
+
+def test_files_of_others_in_the_hours_are_left_alone(tmp_path):
+    """A compacted file with another kind of name neither stops the ingest nor is touched."""
+    landing = Landing(tmp_path)
+    path = land(landing, "g1", 0, 3)
+    landing.close()
+    foreign = path.with_name("part-00000-0c7c-c000.snappy.parquet")
+    foreign.write_bytes(path.read_bytes())
+    again = Landing(tmp_path)
+    assert list(again.recover()) == [("g1", 0, 0, 2)]
+    assert number(land(again, "g1", 3, 1)) == 2
+    assert foreign.exists()
+
+
+def test_two_ingests_on_one_landing_the_second_is_refused(tmp_path):
+    """The lock says that another one writes; it goes with its holder."""
+    first = Landing(tmp_path)
+    with pytest.raises(LandingError, match="another ingest writes here; stop it or name another folder"):
+        Landing(tmp_path)
+    first.close()
+    Landing(tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["/proc/landing", "/dev/null/landing"])
+def test_a_folder_that_cannot_be_written_is_named(folder):
+    """Made nowhere: the error says what to do."""
+    with pytest.raises(LandingError, match=rf"landing {folder}: cannot be written .*; name a folder that can"):
+        Landing(Path(folder))
+
+
+def test_the_session_name_belongs_to_the_landing(tmp_path):
+    """The same landing keeps its session at the broker; two landings never share one."""
+    landing = Landing(tmp_path / "a")
+    landing.close()
+    assert Landing(tmp_path / "a").session == landing.session != Landing(tmp_path / "b").session
+
+
+def test_readers_see_columns_and_types_of_the_layout_and_no_hidden_folder(tmp_path):
+    """read_table and dataset read the folder as it is, with dead letters, frontiers, state and half files in it."""
+    landing = Landing(tmp_path)
+    bridge = Bridge(landing, lambda: NOW_US)
+    values = [None, 1, 1.5, "ünï", True, -(1 << 63)]
+    odd = [Reading(site=SITE, gateway="g1", boot=7, seq=n, stream="s", kind="measure", t_min=-5, t_max=n, value=value,
+                   attrs={"b": 1, "a": "x"} if n else {}, clock_state="unbounded", vclock=(3, 0, 1)[:n])
+           for n, value in enumerate(values)]  # fmt: skip
+    landing.write(odd, as_ranges(r.identity for r in odd), NOW_US)
+    bridge.take(at("g1", "birth"), birth("g1"), 1)
+    bridge.take(at("g1", "beat"), b"", 2)
+    bridge.flush()
+    landing.write_frontiers([{"landed_us": NOW_US}])
+    landing.snapshot([])
+    hour = next(tmp_path.glob("hour=*"))
+    assert hour.name == "hour=2026-09-21T14"
+    (hour / ".part-00000009.parquet").write_bytes(b"half")
+    expected = {
+        "site": "string", "gateway": "string", "boot": "int64", "seq": "int64", "stream": "string", "kind": "string",
+        "key": "string", "value": "string", "unit": "string", "attrs": "string", "t_min": "int64", "t_max": "int64",
+        "clock_state": "string", "landed_us": "int64",
+    }  # fmt: skip
+    for table in (pq.read_table(tmp_path), ds.dataset(tmp_path, partitioning="hive").to_table()):
+        types = {field.name: str(field.type) for field in table.schema}
+        assert {name: types[name] for name in expected} == expected
+        assert types["vclock"].startswith("list<")
+        assert types["vclock"].endswith("int64>")
+        assert set(types) == {*expected, "vclock", "hour"}
+        rows = table.to_pylist()
+        assert [None if r["value"] is None else json.loads(r["value"]) for r in rows] == values
+        assert [type(json.loads(r["value"])) for r in rows[1:]] == [type(v) for v in values[1:]]
+        assert [r["attrs"] for r in rows] == [None] + ['{"a": "x", "b": 1}'] * 5
+        assert [r["vclock"] for r in rows] == [[3, 0, 1][:n] for n in range(6)]
+        assert {(r["t_min"], r["clock_state"], r["key"], r["unit"], r["landed_us"]) for r in rows} == {
+            (-5, "unbounded", None, None, NOW_US)
+        }
+
+
+def test_old_frontier_files_are_dropped_and_foreign_ones_left(tmp_path):
+    """A day after them; what is no frontier file of ours stays."""
+    landing = Landing(tmp_path)
+    for landed_us in (NOW_US - 1, NOW_US, NOW_US + 1):
+        landing.write_frontiers([{"landed_us": landed_us}])
+    foreign = tmp_path / "_frontier" / "part-x.json"
+    foreign.touch()
+    landing.drop_old_frontiers(NOW_US + FRONTIER_KEPT_US)
+    assert sorted(path.stem for path in foreign.parent.iterdir()) == [
+        f"part-0{NOW_US}", f"part-0{NOW_US + 1}", "part-x"
+    ]  # fmt: skip
+
+
+FULL_DISK = """
+import sys, os, resource
+from pathlib import Path
+from support.cloud.ingest import at, batch, files, identities
+from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.landing.writer import Landing
+folder, how = Path(sys.argv[1]), sys.argv[2]
+bridge = Bridge(Landing(folder))
+bridge.take(at("g1"), batch("g1", 0, 0, 10), "a")
+assert bridge.flush().tokens == ["a"]
+before = files(folder)
+if how == "limit":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+else:
+    with open(folder / "_ballast", "wb", buffering=0) as ballast:
+        try:
+            while True: ballast.write(bytes(4096))
+        except OSError as error:
+            assert error.errno == 28
+for number in range(2):
+    bridge.take(at("g1"), batch("g1", 0, 10 + number * 500, 500), number)
+    bridge.take("nowhere", bytes(5000), f"dead {number}")
+    for attempt in range(2):
+        try:
+            bridge.flush()
+        except OSError as error:
+            print("OSError", error)
+        else:
+            sys.exit("the flush went well")
+        assert files(folder) == before, "something is visible"
+        assert not list(folder.rglob(".part-*")), "a half file takes up the disk"
+        assert bridge.counters.landed == 10
+if how == "limit":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+else:
+    (folder / "_ballast").unlink()
+done = bridge.flush()
+assert done.tokens == [0, "dead 0", 1, "dead 1"], done.tokens
+assert done.acks[0].landed == {0: 1009}
+assert sorted(identities(folder)) == [("g1", 0, seq) for seq in range(1010)]
+print("well")
+"""
+
+
+def test_a_file_size_limit_is_an_error_that_shows_nothing_and_passes(tmp_path):
+    """The kernel refuses further bytes (EFBIG): OSError, nothing visible, no leftover, all there once it may write again."""
+    done = child(FULL_DISK, tmp_path, "limit")
+    assert done.stdout.endswith("well\n"), done.stderr
+    assert "OSError [Errno 27]" in done.stdout
+
+
+def small_disk(folder: Path) -> list[str]:
+    """A command whose own arguments run where `folder` is a disk of half a megabyte: a mount that no other process sees.
+
+    Without the superuser's rights it takes those of a user namespace, which the system must allow.
+    """
+    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+    mount = f'mount -t tmpfs -o size=512k tmpfs {shlex.quote(str(folder))} && exec "$@"'
+    return ["unshare", *rights, "--mount", "sh", "-c", mount, "sh"]
+
+
+def test_a_full_disk_is_an_error_that_shows_nothing_and_passes(tmp_path):
+    """A real small file system without room (ENOSPC): as above, and all lands once there is room."""
+    done = child(FULL_DISK, tmp_path, "full", before=small_disk(tmp_path))
+    assert done.stdout.endswith("well\n"), done.stderr
+    assert "OSError [Errno 28]" in done.stdout
+
+
+@pytest.mark.parametrize("when", ["torn", "limit"])
+def test_dead_letters_are_whole_lines_after_a_crash_and_a_full_disk(tmp_path, when):
+    """A torn last line is cut off, a write that failed half way is taken back and tried again."""
+    code = """
+import resource, sys
+from pathlib import Path
+from whenabouts_cloud.ingest.dead_letters import DeadLetters
+folder, when = Path(sys.argv[1]), sys.argv[2]
+dead = DeadLetters(folder)
+dead.add("t", b"first", "topic", "", 1)
+dead.flush()
+path = folder / "letters-0001.jsonl"
+if when == "torn":
+    with path.open("a") as file: file.write('{"landed_us": 5, "topic')
+    dead = DeadLetters(folder)
+dead.add("t", b"x" * 60000, "topic", "", 2)
+if when == "limit":
+    size = path.stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30000, resource.RLIM_INFINITY))
+    try: dead.flush()
+    except OSError: pass
+    else: sys.exit("no error")
+    assert path.stat().st_size == size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+dead.flush()
+"""
+    (tmp_path / "_dead").mkdir()
+    done = child(code, tmp_path / "_dead", when)
+    assert done.returncode == 0, done.stderr
+    assert [letter["landed_us"] for letter in letters(tmp_path)] == [1, 2]

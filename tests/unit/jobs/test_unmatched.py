@@ -1,0 +1,85 @@
+"""Streams of rules that nothing in a landing belongs to."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.cloud.landing import land, reading
+from whenabouts_cloud.landing.unmatched import Landed
+from whenabouts_cloud.rules import Stream, load_rules
+
+RULES = """
+STREAM dock FROM "dok/tags"  DELAY 1 s
+STREAM door FROM "door/+"    AT SITE "shop"  DELAY 1 s
+STREAM till FROM "till/tags" DELAY 1 s
+RULE near  CORRELATE dock AS a, door AS b WHERE |@a - @b| <= 1 s OVER 80 %
+RULE order SEQ(door, till) WITHIN 1 s PER key
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    """The rules of a file with two streams that never come."""
+    (tmp_path / "rules.wa").write_text(RULES, encoding="utf-8")
+    return load_rules(tmp_path / "rules.wa").rules
+
+
+def names(texts):
+    return [f"Stream {name}" for name in texts]
+
+
+def test_each_stream_without_a_reading_is_told_once_with_what_there_is(tmp_path, rules):
+    """Of two rules that share streams; a stream at another site is not matched either."""
+    landing = tmp_path / "landing"
+    land(landing, [reading("g", 0, "dock/tags", "k", 1, 2), reading("g", 1, "door/1", "k", 1, 2, site="shop")], 0)
+    texts = Landed(landing).unmatched(rules)
+    assert list(texts.values()) == [
+        'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, door/1',
+        'Stream till: no reading is of "till/tags"; the landing has dock/tags, door/1',
+    ]
+    land(landing, [reading("g", 0, "door/1", "k", 1, 2)], 0)
+    assert (
+        'Stream door: no reading is of "door/+" at site shop; the landing has door/1 at hall'
+        in Landed(landing).unmatched(rules).values()
+    )
+
+
+def test_it_goes_on_with_files_that_land_later(tmp_path, rules):
+    """Nothing is told while nothing has landed; what came meanwhile is told no more."""
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    landed = Landed(landing)
+    assert landed.unmatched(rules) == {}
+    land(landing, [reading("g", 0, "till/tags", "k", 1, 2)], 0)
+    assert names(landed.unmatched(rules)) == ["Stream dock", "Stream door"]
+    land(landing, [reading("g", 1, "door/7", "k", 1, 2, site="shop")], 1)
+    assert names(landed.unmatched(rules)) == ["Stream dock"]
+
+
+def test_files_are_read_once_and_no_longer_than_needed(tmp_path, rules, monkeypatch):
+    """With all streams found nothing more is read, however much lands."""
+    landing = tmp_path / "landing"
+    opened = []
+    read = pq.ParquetFile
+    monkeypatch.setattr(pq, "ParquetFile", lambda file, **options: (opened.append(file.name), read(file, **options))[1])
+    for number in range(3):
+        land(
+            landing,
+            [reading("g", number, "dok/tags", "k", 1, 2), reading("g", 9, "door/1", "k", 1, 2, site="shop")],
+            number,
+        )
+    landed = Landed(landing)
+    assert landed.unmatched(rules[:1]) == landed.unmatched(rules[:1]) == {}
+    assert opened == ["part-test-2.parquet"]
+    assert names(landed.unmatched(rules)) == names(landed.unmatched(rules)) == ["Stream till"]
+    assert sorted(opened) == [f"part-test-{number}.parquet" for number in range(3)]
+
+
+def test_what_is_no_parquet_or_hidden_is_passed_over(tmp_path):
+    """A file that is not whole, and the folders of the ingest."""
+    landing = tmp_path / "landing"
+    hidden = land(landing / "_dead", [reading("g", 0, "hidden", "k", 1, 2)], 0)
+    land(landing, [reading("g", 0, "seen", "k", 1, 2)], 0)
+    (landing / "zz.parquet").write_bytes(b"no parquet")
+    rule = type("Rule", (), {"streams": (Stream("x", "y", 0),)})()
+    assert hidden.exists()
+    assert Landed(landing).unmatched([rule]) == {"x": 'Stream x: no reading is of "y"; the landing has seen'}

@@ -1,0 +1,140 @@
+"""`why-not` as a command: reads a landing, of it the key alone, and says why for people and for machines."""
+
+import json
+from collections import Counter
+
+import pytest
+from click.testing import CliRunner
+
+from support.cep.landing import CAUSAL, causal_expected, causal_readings
+from support.cloud.landing import EPOCH_US, land, promise, reading
+from whenabouts_cloud.commands.why_not import why_not_command
+
+S = 1_000_000
+RULES = """
+STREAM shelf FROM "shelf/+" DELAY 1 s
+STREAM till  FROM "till"    DELAY 1 s
+STREAM exit  FROM "door/+"  DELAY 1 s
+RULE unpaid
+  SEQ(shelf, !till, exit x) WITHIN 1 min PER key WHERE x.antenna = "out" AND x.value > 3
+"""
+
+
+def row(gateway, seq, stream, second, *, key="tag-1", value=None, attrs=None, kind="tag"):
+    """A reading at a second."""
+    found = reading(gateway, seq, stream, key, EPOCH_US + second * S, EPOCH_US + second * S, kind=kind)
+    return found | {"value": value, "attrs": attrs}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The command on a landing with these rows."""
+    rules, landing = tmp_path / "rules.wa", tmp_path / "landing"
+    rules.write_text(RULES)
+    landing.mkdir()
+
+    def call(rows, *arguments):
+        for number, some in enumerate(rows):
+            land(landing, some, number)
+        promise(landing, {"g1": EPOCH_US}, 1)
+        command = ["--landing", str(landing), "--rule", str(rules), *map(str, arguments)]
+        return CliRunner().invoke(why_not_command, command)
+
+    return call
+
+
+OUT = {"value": "5", "attrs": '{"antenna": "out"}'}
+VISIT = [row("g1", 1, "shelf/2", 0), row("g2", 1, "till", 10), row("g3", 1, "door/1", 20, **OUT)]
+
+
+def test_the_till_between_shelf_and_exit(run):
+    """For people: the verdict, each element with when and where, what is in the way."""
+    done = run([VISIT], "tag-1", "2026-11-18T11:06:55Z")
+    assert done.exit_code == 0, done.output
+    first, *rest = done.stdout.splitlines()
+    assert first == "rule unpaid, key tag-1, around 2026-11-18T11:06:55Z: complete, but a negated event is in the way"
+    assert rest == [
+        "  shelf  2026-11-18T11:06:40.000000Z  shelf/2@hall/g1 1:1",
+        "  x      2026-11-18T11:07:00.000000Z  door/1@hall/g3 1:1",
+        "  !till: 2026-11-18T11:06:50.000000Z  till@hall/g2 1:1 lies after shelf and before x",
+        "  looked at 3 readings",
+    ]
+
+
+def test_repeats_other_keys_and_readings_that_are_no_events_do_not_count(run):
+    """Landed twice, of another tag, or the note of a gap: a match remains."""
+    rows = [VISIT[0], VISIT[2], row("g2", 9, "till", 10, key="tag-2"), row("g2", 10, "till", 11, kind="gap")]
+    done = run([rows, [VISIT[0], VISIT[2]]], "tag-1", EPOCH_US, "--json")
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["readings"], found["repeats"]) == ("match", 2, 2)
+    assert [e["event"]["reading"] for e in found["elements"]] == ["shelf/2@hall/g1 1:1", "door/1@hall/g3 1:1"]
+    assert found["focus"] == {"stream": "shelf", "t_min": EPOCH_US, "t_max": EPOCH_US, "reading": "shelf/2@hall/g1 1:1"}
+
+
+@pytest.mark.parametrize(
+    ("value", "attrs", "reason"),
+    [
+        ("2", '{"antenna": "out"}', "fails x.value > 3"),
+        ("5", '{"antenna": "in"}', 'fails x.antenna = "out"'),
+        ("5", None, 'fails x.antenna = "out"'),
+        ('"high"', '{"antenna": "out"}', "fails x.value > 3"),
+        ("true", '{"antenna": "out"}', "fails x.value > 3"),
+    ],
+)
+def test_conditions_read_what_landed(run, value, attrs, reason):
+    """Numbers, texts, and what is missing."""
+    found = json.loads(
+        run([[VISIT[0], row("g3", 1, "door/1", 20, value=value, attrs=attrs)]], "tag-1", EPOCH_US, "--json").stdout
+    )
+    assert found["verdict"] == "condition"
+    assert [e["reason"] for e in found["elements"]] == ["", reason]
+
+
+def test_nothing_of_the_key(run):
+    """An empty landing, or one without the key."""
+    done = run([VISIT], "tag-9", EPOCH_US)
+    assert done.exit_code == 0
+    assert "no event around that time could play a part" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("tag-1", "yesterday"), "found 'yesterday', expected ISO 8601"),
+        (("tag-1", "0", "--rule-name", "other"), "found unpaid about an order of events, expected --rule-name other"),
+    ],
+)
+def test_mistakes_end_with_2(run, arguments, expected):
+    """And say what was expected."""
+    done = run([], *arguments)
+    assert done.exit_code == 2
+    assert expected in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_causal_order_by_the_views_that_state_readings_tell(run, tmp_path):
+    """Asked all along a landing with two views: a match exactly where what the gateways knew makes one with the focus."""
+    rows, facts = causal_readings(seed=5, steps=400)
+    matches = {frozenset((gateway, seq) for _, gateway, seq in match) for match in causal_expected(rows, facts)}
+    streams = "\n".join(f'STREAM {name} FROM "{place}" DELAY 1 h' for name, place in PLACES.items())
+    rules = tmp_path / "causal.wa"
+    rules.write_text(f"{streams}\nRULE unpaid {CAUSAL}\n")
+    verdicts = Counter()
+    for number, row in enumerate([r for r in rows if r["key"] == "hot"][::6]):
+        done = run([] if number else [rows], "hot", row["t_min"], "--json", "--rule", str(rules))
+        found = json.loads(done.stdout)
+        verdicts[found["verdict"]] += 1
+        shown = frozenset(place(e["event"]["reading"]) for e in found["elements"] if e["failure"] is None)
+        focus = place(found["focus"]["reading"])
+        assert (found["verdict"] == "match") == any(focus in match for match in matches), done.stdout
+        assert found["verdict"] != "match" or shown in matches
+    assert verdicts["match"] > 3
+    assert verdicts["uncertain"] > 3
+
+
+PLACES = {"shelf": "shelf/#", "till": "till/tags", "exit": "exit/tags"}
+
+
+def place(reading):
+    """Gateway and number of a reading by its name: shelf/1@hall/g0 1:17."""
+    gateway, number = reading.partition("@")[2].split(" ")
+    return gateway.split("/")[1], int(number.split(":")[1])

@@ -1,0 +1,420 @@
+"""A group of states in small steps tells what the definition says, whatever lands first."""
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference.latwin import by_brute_force, simulate
+from reference.latwin import definitely as definitely_over
+from support.cloud.landing import EPOCH_US, table
+from support.latwin.states import (
+    FOREVER_US,
+    MS,
+    choices,
+    definitely,
+    promises_of,
+    reports,
+    rule,
+    state,
+    states_of,
+    told,
+)
+from support.search import examples
+from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
+from whenabouts_cloud.latwin.shard.release import in_order
+from whenabouts_cloud.latwin.shard.report import rows_of
+from whenabouts_cloud.latwin.shard.shard import LatwinShard
+from whenabouts_cloud.latwin.shard.view import MAX_WAITING
+
+
+def whole(job, rows, promises):
+    """What one batch of everything tells."""
+    shard = LatwinShard(job)
+    return shard.step(reports(job, rows), promises, everything=True).to_pylist()
+
+
+def in_steps(job, steps, processes, restarts=True):
+    """What a stream tells; after each step the gateways promise what they can."""
+    shard, found, everything = LatwinShard(job), [], [row for step in steps for row in step]
+    at = 0
+    for step in [*steps, [], []]:
+        at += len(step)
+        promises = list(promises_of(everything[at:], processes))
+        found += shard.step(reports(job, step), promises).to_pylist()
+        if restarts:
+            again = LatwinShard(job)
+            again.restore(shard.snapshot())
+            shard = again
+    return found
+
+
+def cut(rows, rng):
+    """Rows in steps of some size."""
+    steps, at = [], 0
+    while at < len(rows):
+        size = rng.randint(1, 6)
+        steps.append(rows[at : at + size])
+        at += size
+    return steps
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    seed=st.integers(0, 10**9), processes=st.integers(2, 4), receives=st.sampled_from(["mixed", "state", "evidence"])
+)
+def test_definitely_is_its_definition_in_any_order_of_arrival(seed, processes, receives):
+    """Batch, and a stream of shuffled small steps with repeats and a restart after each: the choices of runs."""
+    rng = random.Random(seed)
+    computation = simulate(rng, processes, 30, receives=receives)
+    job, rows = definitely(processes), states_of(computation)
+    wanted = choices(rows, processes)
+    assert told(whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])) == wanted
+    shuffled = rng.sample(rows, len(rows))
+    assert told(in_steps(job, cut(shuffled, rng), processes)) == wanted
+    for choice in wanted:
+        spans = []
+        for p, first in enumerate(choice):
+            [last] = [b for a, b in computation.runs(p) if a == first]
+            spans.append(computation.lasted(p, first, last))
+        assert max(a for a, _ in spans) < min(b for _, b in spans), "told of what never was"
+
+
+def by_windows(job, rows, processes, holds):
+    """The definition of rules over windows: a checker that gets the states in the order of `release`, by brute force.
+
+    `holds` says of values of all processes whether the predicate is satisfied. When a period begins, the least global state.
+    """
+    found, on = [], False
+    queues = [{} for _ in range(processes)]
+    for _, report in rows_of(job, reports(job, rows)):
+        queues[report.slot][report.seq] = report
+    ordered = [sorted(q.values(), key=lambda r: r.seq) for q in queues]
+    held = [[] for _ in range(processes)]
+    for taken in in_order(ordered, [0] * processes, [0] * processes, job.causal):
+        report = taken.item
+        if report.evidence:
+            continue
+        held[report.slot] = [*held[report.slot], report][-job.windows[report.slot] :]
+        everything = [x for q in ordered for x in q if not x.evidence]
+        clocks = closure(everything, job.causal)
+        states = by_brute_force(clocks, [[r.number for r in h] for h in held])
+        values = [{r.number: r.values[0] for r in h} for h in held]
+        true = sorted(s for s in states if holds([v[k] for v, k in zip(values, s, strict=True)]))
+        if job.modality == "definitely":
+            now = bool(states) and definitely_over(states, lambda s, true=set(true): s in true)
+        else:
+            now = bool(true)
+        if now and not on:
+            found.append(true[0])
+        on = now
+    return found
+
+
+def closure(states, causal):
+    """Clocks with the order by stamps folded in."""
+    clocks = {(r.slot, r.number): list(r.clock) for r in states}
+    stamped = {(r.slot, r.number): r for r in states}
+    changed = True
+    while changed:
+        changed = False
+        for (j, number), clock in clocks.items():
+            before = list(clock)
+            if (j, number - 1) in clocks:
+                before = [max(a, b) for a, b in zip(before, clocks[j, number - 1], strict=True)]
+            for (i, k), other in stamped.items():
+                if i != j and (k <= before[i] > 0 or (not causal and other.hi < stamped[j, number].lo)):
+                    before = [max(a, b) for a, b in zip(before, clocks[i, k], strict=True)]
+            before[j] = number
+            if before != clock:
+                clock[:], changed = before, True
+    return clocks
+
+
+PREDICATES = {
+    "s0 AND s1 AND s2": lambda v: all(v),
+    "s0 AND NOT s1": lambda v: v[0] and not v[1],
+    "s0 OR s1": lambda v: v[0] or v[1],
+    "2 OF (s0, s1, s2)": lambda v: sum(v) >= 2,
+    "s0 = s1 AND s2": lambda v: v[0] == v[1] and v[2],
+}
+
+
+@pytest.mark.parametrize("written", PREDICATES)
+@pytest.mark.parametrize("modality", ["POSSIBLY", "DEFINITELY IN WINDOW"])
+def test_rules_over_windows_are_those_of_a_checker_that_gets_the_states_in_order(written, modality):
+    """Periods and their witnesses, from one batch and from shuffled small steps with restarts; windows of 2 and 3."""
+    periods = 0
+    for seed in range(6):
+        rng = random.Random(seed)
+        processes = 3 if "s2" in written else 2
+        rows = states_of(simulate(rng, processes, 26, receives="mixed"))
+        order = rng.choice(["", " CAUSAL"])
+        job = rule(f"{modality} {written} WINDOW 3, s1 2", processes=processes)
+        job = dataclasses.replace(job, causal=bool(order), tell=rng.choice(["eager", "patient"]))
+        wanted = by_windows(job, rows, processes, PREDICATES[written])
+        periods += len(wanted)
+        found = whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])
+        assert [tuple(one["state"] for one in row["states"]) for row in found] == wanted
+        assert told(in_steps(job, cut(rng.sample(rows, len(rows)), rng), processes)) == set(wanted)
+    assert periods > 4
+
+
+def queues_of(job, rows):
+    """Reports by process, each in the order of its gateway."""
+    queues = [{} for _ in job.streams]
+    for _, report in rows_of(job, reports(job, rows)):
+        queues[report.slot][report.seq] = report
+    return [sorted(queue.values(), key=lambda r: r.seq) for queue in queues]
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(seed=st.integers(0, 10**9), share=st.floats(0, 1))
+def test_the_order_extends_what_is_known_and_grows_at_its_end(seed, share):
+    """Whatever is before another one by clock or stamp is taken before it; keys below a frontier stay when more lands,
+    as long as a gateway's clock-only reports land before its later reports."""
+    rng = random.Random(seed)
+    rows = states_of(simulate(rng, 3, 30, error=rng.choice([0, 3, 9])))
+    queues = queues_of(definitely(3), rows)
+    order = [taken.item for taken in in_order(queues, [0] * 3, [10**9] * 3, False)]
+    for n, later in enumerate(order):
+        for earlier in order[n + 1 :]:
+            assert not (earlier.hi < later.lo)
+            assert not (later.clock[earlier.slot] >= earlier.number > 0 and later.slot != earlier.slot) or (
+                earlier.evidence
+            )
+    frontier = sorted(r.hi for r in order)[int(share * (len(order) - 1))]
+    landed = [_landed([r for r in queue if r.hi < frontier or rng.random() < 0.5], queue) for queue in queues]
+    partial = [t for t in in_order(landed, [0] * 3, [10**9] * 3, False) if t.key < frontier]
+    assert [t.item for t in partial] == order[: len(partial)]
+
+
+def _landed(some, queue):
+    """Some reports of a gateway, and the clock-only ones before the last of them, which land before it."""
+    last = max((r.seq for r in some), default=-1)
+    return sorted({*some, *(r for r in queue if r.evidence and r.seq < last)}, key=lambda r: r.seq)
+
+
+def at(ms):
+    """A point in time."""
+    return EPOCH_US + ms * MS
+
+
+def on(process, number, ms, value=True, *, clock=None, seq=None, length_ms=0, **more):
+    """A state of a gateway; clocks know nothing of others unless given, the number of the reading is that of the state."""
+    clock = clock or [number if p == process else 0 for p in range(2)]
+    return state(process, number if seq is None else seq, clock, at(ms), at(ms + length_ms), value, **more)
+
+
+def promised(**ms):
+    return [(f"hall/{name}", at(t)) for name, t in ms.items()]
+
+
+def stepped(shard, job, rows, promises=()):
+    """A step, and one more in which its promises count; the state numbers told."""
+    found = shard.step(reports(job, rows), promises).to_pylist()
+    return found + shard.step(reports(job, []), promises).to_pylist()
+
+
+def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
+    """State 1 of g0 is lost; 2 is known since 20 ms. DELAY 50 ms: at 70 ms g0 begins anew with state 2.
+
+    g0  |0 off        ?1?   |2 on (20)                  |3 off (90)
+    g1  |0 on (1)                                       |1 off (95)
+    """
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms", length="LENGTH 0 us .. 0 us")
+    shard = LatwinShard(job)
+    rows = [on(0, 0, 0, False), on(1, 0, 1), on(0, 2, 20)]
+    assert stepped(shard, job, rows, promised(g0=69, g1=69)) == []
+    assert shard.state()["rows_kept"] == 1
+    assert told(stepped(shard, job, [], promised(g0=71, g1=71))) == {(2, 0)}
+    assert shard.counts["given_up"] == 1
+    assert stepped(shard, job, [on(0, 1, 10)]) == [], "comes after all"
+    assert shard.counts["late"] == 1
+
+
+def test_a_gap_that_is_filled_in_time_is_none():
+    """The lost state comes: it was off, so the run begins with state 2; had nothing come, state 0 would have gone on."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms", length="LENGTH 0 us .. 0 us")
+    shard = LatwinShard(job)
+    assert stepped(shard, job, [on(0, 0, 0), on(0, 2, 20), on(1, 0, 15)], promised(g0=12, g1=16)) == []
+    assert told(stepped(shard, job, [on(0, 1, 10, False)], promised(g0=60, g1=60))) == {(2, 0)}
+    assert shard.counts["given_up"] == 0
+
+
+def test_a_run_across_a_gap_is_not_believed_to_have_gone_on():
+    """State 1 is lost for good: 0 and 2 were on, but whether g0 was when g1 went on at 20 ms is known from state 2 alone."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="5 ms", length="LENGTH 0 us .. 0 us")
+    rows = [on(0, 0, 0), on(1, 0, 20), on(0, 2, 20), on(0, 3, 40, False)]
+    assert told(whole(job, rows, promised(g0=99, g1=99))) == {(2, 0)}
+    assert told(whole(job, [*rows, on(0, 1, 10)], promised(g0=99, g1=99))) == {(0, 0)}
+
+
+def test_a_silent_gateway_holds_the_others_for_delay_only():
+    """g1 promises nothing after 10 ms; when g0 is 50 ms ahead g1 is no longer waited for, and is named."""
+    job = rule("POSSIBLY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    shard = LatwinShard(job)
+    assert stepped(shard, job, [on(0, 0, 5), on(1, 0, 6)], promised(g0=30, g1=2)) == []
+    assert shard.state()["silent"] == []
+    assert told(stepped(shard, job, [], promised(g0=60, g1=2))) == {(0, 0)}
+    assert shard.state()["silent"] == ["hall/g1"]
+
+
+def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
+    """Both on; the frontier passes g1 by DELAY, but whether g1 was still on when g0 began only g1 knows."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    shard = LatwinShard(job)
+    assert stepped(shard, job, [on(1, 0, 5), on(0, 0, 20)], promised(g0=300, g1=6)) == []
+    assert shard.state()["silent"] == ["hall/g1"]
+    assert told(stepped(shard, job, [], promised(g0=300, g1=200))) == {(0, 0)}
+
+
+def test_eager_tells_before_the_frontier_and_patient_with_it():
+    """The clocks prove it when the ends have landed, though g1 has promised nothing."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
+    rows = [on(0, 0, 0), on(1, 0, 5), on(0, 1, 30, False), on(1, 1, 40, False)]
+    assert told(stepped(LatwinShard(job), job, rows)) == {(0, 0)}
+    patient = dataclasses.replace(job, tell="patient")
+    shard = LatwinShard(patient)
+    assert stepped(shard, patient, rows) == []
+    assert told(stepped(shard, patient, [], promised(g0=99, g1=99))) == {(0, 0)}
+
+
+def test_possibly_eager_withdraws_what_the_order_does_not_show():
+    """g1 seems on since 10 ms while g0 is; then a state of g1 lands that shows it off until 30 ms, when g0 was off.
+
+    g0  |0 on (0)      |1 off (20)
+    g1  |0 off (1)  |1 on (10), stamped up to 40        first known: 0 off, 1 on
+    """
+    job = dataclasses.replace(rule("POSSIBLY s0 AND s1 WINDOW 1", processes=2), tell="eager")
+    shard = LatwinShard(job)
+    first = [on(0, 0, 0), on(1, 0, 1, False), on(1, 1, 10, length_ms=30)]
+    [early] = stepped(shard, job, first)
+    assert early["status"] == "told"
+    late = [on(0, 1, 5, False)]
+    [gone] = stepped(shard, job, late, promised(g0=99, g1=99))
+    assert (gone["status"], gone["result_id"]) == ("withdrawn", early["result_id"])
+
+
+def test_views_are_never_mixed_and_an_old_one_is_closed():
+    """View 7 ends with g0 on, view 8 begins with g1 on: no verdict across; what comes of 7 afterwards is counted."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
+    shard = LatwinShard(job)
+    old = [on(0, 0, 0), on(1, 0, 1, False)]
+    new = [on(0, 0, 10, False, view=8, seq=5), on(1, 0, 11, view=8, seq=5)]
+    assert stepped(shard, job, old + new, promised(g0=300, g1=300)) == []
+    assert shard.counts["views_closed"] == 1
+    assert stepped(shard, job, [on(1, 1, 12, seq=6)], promised(g0=300, g1=300)) == []
+    assert shard.counts["old_view"] == 1
+    both = [on(0, 1, 400, view=8, seq=7)]
+    [row] = stepped(shard, job, both, promised(g0=900, g1=900))
+    assert (row["view"], [one["state"] for one in row["states"]]) == (8, [1, 0])
+
+
+def test_a_state_ends_at_the_latest_when_its_gateway_goes_to_another_view():
+    """g1's state 0 of view 7 is on, but g1 is in view 8 since 10 ms: its promise says nothing of view 7 at 20 ms."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="1 h")
+    shard = LatwinShard(job)
+    rows = [on(1, 0, 1), on(1, 0, 10, view=8, seq=5), on(0, 0, 20)]
+    assert stepped(shard, job, rows, promised(g0=300, g1=300)) == []
+
+
+def test_two_gateways_for_one_stream_are_a_mistake_that_is_told():
+    """And one gateway for two streams."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
+    shard = LatwinShard(job)
+    twin = {**on(1, 1, 3), "stream": "s0/state"}
+    stepped(shard, job, [on(0, 0, 0), twin])
+    assert shard.state()["mistakes"] == ["group office: stream s0 covers hall/g0 and hall/g1, expected one gateway"]
+    assert shard.counts["ambiguous"] == 1
+    assert shard.state()["unheard"] == ["office: s1"]
+    same = LatwinShard(job)
+    stepped(same, job, [on(0, 0, 0), {**on(0, 1, 3), "stream": "s1/state"}])
+    assert same.state()["mistakes"] == [
+        "group office: streams s0 and s1 both cover hall/g0, expected one gateway for each"
+    ]
+
+
+def test_repeats_and_stamps_that_are_no_time_are_counted():
+    """An unbounded clock says nothing of time: only the clocks decide then."""
+    job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
+    end = (1 << 63) - 1
+    rows = [
+        state(0, 0, (0, 0), -end, end, False),
+        state(0, 1, (1, 0), -end, end, True),
+        state(1, 0, (0, 0), -end, end, False),
+        state(1, 1, (0, 1), -end, end, True),
+        state(0, 2, (2, 1), -end, end, False),
+    ]
+    shard = LatwinShard(job)
+    found = shard.step(reports(job, rows + rows[:2]), [], everything=True)
+    assert told(found) == set(), "g1 may have gone off before g0 knew of it"
+    assert (shard.counts["repeats"], shard.counts["beyond_time"]) == (2, 5)
+    report = state(1, 2, (2, 1), -end, end, None, evidence=True)
+    assert told(whole(job, [*rows, report], [])) == {(1, 1)}
+
+
+def test_what_waits_is_limited():
+    """Nobody promises anything and states keep coming: the oldest are taken, and counted."""
+    job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), tell="patient")
+    shard = LatwinShard(job)
+    shard.step(reports(job, [on(0, n, n, n % 2 == 0) for n in range(MAX_WAITING)]), [])
+    shard.step(reports(job, [on(1, n, n, n % 2 == 0) for n in range(10)]), [])
+    assert shard.counts["forced"] == 10
+    assert shard.state()["rows_kept"] == MAX_WAITING
+
+
+@pytest.mark.parametrize("body", ["DEFINITELY {}", "POSSIBLY {}"])
+def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
+    """Windows of 4, nothing waiting: runs or ring, identities of the readings and values included."""
+    streams = " AND ".join(f"s{n}" for n in range(9))
+    job = rule(f"{body.format(streams)} WINDOW 4", processes=9)
+    rows = states_of(simulate(random.Random(4), 9, 300))
+    shard = LatwinShard(job)
+    shard.step(reports(job, rows), [(f"hall/g{p}", FOREVER_US) for p in range(9)])
+    shard.step(reports(job, []), [])
+    assert shard.state()["rows_kept"] == 0
+    [group] = shard._groups.values()
+    assert len(group.snapshot()) <= 2048
+    again = LatwinShard(job)
+    again.restore(shard.snapshot())
+    assert again.snapshot() == shard.snapshot()
+
+
+def test_a_snapshot_of_another_version_is_refused():
+    """The text says which."""
+    shard = LatwinShard(definitely(2))
+    old = shard.snapshot().replace(b"[1,", b"[0,", 1)
+    with pytest.raises(ValueError, match="found version 0, expected 1"):
+        shard.restore(old)
+
+
+def test_local_alternatives_are_told_each():
+    """2 OF three: a row for each pair that was on together; a local alternative is told by its state alone."""
+    job = rule("DEFINITELY 2 OF (s0, s1, s2) WINDOW 4")
+    rows = [state(p, 0, (0, 0, 0), at(p), at(p), True) for p in range(3)]
+    found = whole(job, rows, [(f"hall/g{p}", at(99)) for p in range(3)])
+    assert sorted(tuple(s["name"] for s in r["states"]) for r in found) == [("s0", "s1"), ("s0", "s2"), ("s1", "s2")]
+    either = rule("DEFINITELY s0 OR s1 WINDOW 4", processes=2)
+    assert len(whole(either, [on(0, 0, 0), on(1, 0, 1, False)], [])) == 1
+
+
+def test_the_windows_at_a_verdict_are_drawn():
+    """Boxes of the global states in which all were on are marked; without a verdict the picture is of the end."""
+    job = definitely(2)
+    rows = [on(0, 0, 0), on(1, 0, 5), on(0, 1, 30, False), on(1, 1, 40, False), on(0, 2, 50, False)]
+    [verdict] = whole(job, rows, promised(g0=99, g1=99))
+    drawn = picture(job, table(rows), verdict)
+    assert drawn.count('class="state') + drawn.count("holds") > 0
+    assert "r: s0 AND s1" in drawn
+    assert "group office, view 7, when the latest verdict came to hold" in drawn
+    assert "s0 hall/g0" in drawn
+    assert "at the end" in picture(job, table(rows), None)
+    with pytest.raises(NothingToDrawError, match="has sent no state of s1"):
+        picture(job, table(rows[:1]), None)
+    with pytest.raises(NothingToDrawError, match="no state of a group"):
+        picture(job, table([]), None)
+    with pytest.raises(NothingToDrawError, match="expected two or more"):
+        picture(rule("POSSIBLY s0 WINDOW 2"), table(rows), None)
