@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from whenabouts_cloud.pattern.pattern import Pattern
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.cep.engine.infa_hts import LimitError
-    from whenabouts_cloud.cep.engine.output import Out
     from whenabouts_cloud.cep.methods import detect, engine
+    from whenabouts_cloud.cep.runtime.infa_hts import LimitError
+    from whenabouts_cloud.cep.runtime.output import Out
 
 __all__ = ["LimitError", "Out", "Pattern", "detect", "engine"]
 
-_OF = {"detect": "methods", "engine": "methods", "LimitError": "engine.infa_hts", "Out": "engine.output"}
+_OF = {"detect": "methods", "engine": "methods", "LimitError": "runtime.infa_hts", "Out": "runtime.output"}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine.active_patterns import Running
-from whenabouts_cloud.cep.engine.checksum import opened
-from whenabouts_cloud.cep.engine.infa_hts import Emit, Engine, Index, LimitError, Order
-from whenabouts_cloud.cep.engine.output import Floats
-from whenabouts_cloud.cep.engine.output import Out as Out
-from whenabouts_cloud.cep.engine.snapshot import load
-from whenabouts_cloud.cep.engine.validate import column, whole
 from whenabouts_cloud.cep.kernel.layout import TIME_LIMIT
+from whenabouts_cloud.cep.runtime.active_patterns import Running
+from whenabouts_cloud.cep.runtime.checksum import opened
+from whenabouts_cloud.cep.runtime.infa_hts import Emit, Engine, Index, LimitError, Order
+from whenabouts_cloud.cep.runtime.output import Floats
+from whenabouts_cloud.cep.runtime.output import Out as Out
+from whenabouts_cloud.cep.runtime.snapshot import load
+from whenabouts_cloud.cep.runtime.validate import column, whole
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
 from whenabouts_cloud.research.baselines.aggressive import Aggressive

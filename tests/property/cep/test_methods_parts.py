@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from property.strategies_cep import cases
 from reference.cep import moments
 from support.search import examples
-from whenabouts_cloud.cep.engine.disorder import Promise
+from whenabouts_cloud.cep.runtime.disorder import Promise
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
 from whenabouts_cloud.research.baselines.baseline import Compared
 from whenabouts_cloud.research.baselines.sequence import chain_of, gap, sealing_time

@@ -10,7 +10,7 @@ from property.strategies_cep import cases
 from reference.cep import Case, Event, final, folds, late_effects, moments, told_behind_slack, told_sure
 from support.cep.checks import check_arrival, check_final, check_late, check_sure, check_told
 from support.search import examples
-from whenabouts_cloud.cep.engine.output import Out
+from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Step, Variant
 
 A, B, C, D = range(4)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from property.strategies_cep import ATTRIBUTES, plans, values
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.engine.active_patterns import Running
-from whenabouts_cloud.cep.engine.resize_for_patterns import changed
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.program import compile_plans
+from whenabouts_cloud.cep.runtime.active_patterns import Running
+from whenabouts_cloud.cep.runtime.resize_for_patterns import changed
 
 NAMES = "ABCDE"
 LONGEST, WIDEST, SOURCES = 5, 8, (0, 1)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from whenabouts_cloud.cep import LimitError, Pattern, detect, engine
-from whenabouts_cloud.cep.engine import infa_hts
-from whenabouts_cloud.cep.engine.store import more_nodes, more_pool, more_sources, new_state
 from whenabouts_cloud.cep.kernel.finality import pop, push, raise_source
 from whenabouts_cloud.cep.kernel.hts import find, find_or_add, forget, packed_places, recent_from, rehash
 from whenabouts_cloud.cep.kernel.layout import NODE_TOP, NODES, POOL_TOP
+from whenabouts_cloud.cep.runtime import infa_hts
+from whenabouts_cloud.cep.runtime.store import more_nodes, more_pool, more_sources, new_state
 from whenabouts_cloud.jit import bare
 from whenabouts_cloud.research.experiments.cep_workload import K_UNITS, UNIT, table_1
 from whenabouts_cloud.research.experiments.cep_workload import TABLE_1 as TABLE_1_TEXT

@@ -11,11 +11,6 @@ from hypothesis import strategies as st
 from property.strategies_cep import plans
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.engine import snapshot
-from whenabouts_cloud.cep.engine.deferred import Offered
-from whenabouts_cloud.cep.engine.held_clocks import HeldClocks
-from whenabouts_cloud.cep.engine.skip import Skipper
-from whenabouts_cloud.cep.engine.store import new_results, new_scratch, new_state
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.finality import take_pending
@@ -27,6 +22,11 @@ from whenabouts_cloud.cep.kernel.row_order import sort_rows
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, undo
+from whenabouts_cloud.cep.runtime import snapshot
+from whenabouts_cloud.cep.runtime.deferred import Offered
+from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
+from whenabouts_cloud.cep.runtime.skip import Skipper
+from whenabouts_cloud.cep.runtime.store import new_results, new_scratch, new_state
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import EventClass, Plan, Variant
 from whenabouts_cloud.research.experiments.cep_workload import TYPES as NAMES

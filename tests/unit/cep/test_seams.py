@@ -7,9 +7,9 @@ import pytest
 
 from whenabouts_cloud.cep import Pattern, detect, engine
 from whenabouts_cloud.cep.count.counter import counter
-from whenabouts_cloud.cep.engine.checksum import opened, sealed
-from whenabouts_cloud.cep.engine.validate import moment
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
+from whenabouts_cloud.cep.runtime.checksum import opened, sealed
+from whenabouts_cloud.cep.runtime.validate import moment
 
 NAMES = ["A", "B", "C", "D"]
 PATTERN = Pattern.parse("SEQ(A, B, !C, D) WITHIN 40")

@@ -21,7 +21,7 @@ from support.cep.landing import (
     views_table,
 )
 from support.cloud.landing import EPOCH_US, reading
-from whenabouts_cloud.cep.engine import infa_hts
+from whenabouts_cloud.cep.runtime import infa_hts
 from whenabouts_cloud.cep.shard.batch import matches_of
 from whenabouts_cloud.cep.shard.blobs import parted
 from whenabouts_cloud.cep.shard.events import schema_of, text_code

@@ -58,10 +58,10 @@ from whenabouts_cloud.cep.count.tables import (
     countable,
     places_of,
 )
-from whenabouts_cloud.cep.engine import validate
-from whenabouts_cloud.cep.engine.checksum import opened, sealed
-from whenabouts_cloud.cep.engine.disorder import Order, Promise
 from whenabouts_cloud.cep.kernel.conditions import of_columns
+from whenabouts_cloud.cep.runtime import validate
+from whenabouts_cloud.cep.runtime.checksum import opened, sealed
+from whenabouts_cloud.cep.runtime.disorder import Order, Promise
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.pattern.plan import Plan

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whenabouts_cloud.cep.engine.infa_hts import LimitError
-from whenabouts_cloud.cep.engine.output import Out
 from whenabouts_cloud.cep.methods import engine
+from whenabouts_cloud.cep.runtime.infa_hts import LimitError
+from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.cep.shard.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.shard.identities import Identities

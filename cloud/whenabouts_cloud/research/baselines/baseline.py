@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine import validate
-from whenabouts_cloud.cep.engine.checksum import opened, sealed
-from whenabouts_cloud.cep.engine.disorder import Order, Promise
-from whenabouts_cloud.cep.engine.output import Out
+from whenabouts_cloud.cep.runtime import validate
+from whenabouts_cloud.cep.runtime.checksum import opened, sealed
+from whenabouts_cloud.cep.runtime.disorder import Order, Promise
+from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.sequence import Chain, chain_of

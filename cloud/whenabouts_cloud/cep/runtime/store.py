@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine.checksum import opened, sealed
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.conditions import STEPS
 from whenabouts_cloud.cep.kernel.hts import clear, packed_places, rehash, repack
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
+from whenabouts_cloud.cep.runtime.checksum import opened, sealed
 from whenabouts_cloud.jit import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first

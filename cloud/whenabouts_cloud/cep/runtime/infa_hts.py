@@ -20,19 +20,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine import store
-from whenabouts_cloud.cep.engine.active_patterns import Running
-from whenabouts_cloud.cep.engine.deferred import Offered
-from whenabouts_cloud.cep.engine.held_clocks import HeldClocks
-from whenabouts_cloud.cep.engine.output import Out
-from whenabouts_cloud.cep.engine.resize_for_patterns import changed
-from whenabouts_cloud.cep.engine.validate import codes, column, moment, times, whole
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.block import advance, feed_block
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.finality import raise_source
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, Block, Results
 from whenabouts_cloud.cep.kernel.program import V_OFFERED, compile_plans, hold_of
+from whenabouts_cloud.cep.runtime import store
+from whenabouts_cloud.cep.runtime.active_patterns import Running
+from whenabouts_cloud.cep.runtime.deferred import Offered
+from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
+from whenabouts_cloud.cep.runtime.output import Out
+from whenabouts_cloud.cep.runtime.resize_for_patterns import changed
+from whenabouts_cloud.cep.runtime.validate import codes, column, moment, times, whole
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
@@ -202,7 +202,7 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """Everything the engine knows, as bytes that `engine.restore` takes."""
-        from whenabouts_cloud.cep.engine.snapshot import dump  # which makes engines
+        from whenabouts_cloud.cep.runtime.snapshot import dump  # which makes engines
 
         self._fit()
         return dump(self)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine.skip import Skipper
 from whenabouts_cloud.cep.kernel.emit import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
 from whenabouts_cloud.cep.kernel.layout import CANDIDATE
 from whenabouts_cloud.cep.kernel.program import Compiled
+from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.refine import refine
 from whenabouts_cloud.jit import Array

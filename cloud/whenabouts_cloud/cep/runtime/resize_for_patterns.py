@@ -4,12 +4,12 @@ from collections.abc import Collection
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine.store import WAITING, more_pool
 from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.finality import enter
 from whenabouts_cloud.cep.kernel.hts import LOW, clear, forget
 from whenabouts_cloud.cep.kernel.layout import State
 from whenabouts_cloud.cep.kernel.program import Compiled
+from whenabouts_cloud.cep.runtime.store import WAITING, more_pool
 from whenabouts_cloud.jit import Array, bare
 
 

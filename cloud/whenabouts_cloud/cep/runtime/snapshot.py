@@ -3,9 +3,9 @@
 from fractions import Fraction
 from typing import Any
 
-from whenabouts_cloud.cep.engine import store
-from whenabouts_cloud.cep.engine.active_patterns import Running
-from whenabouts_cloud.cep.engine.infa_hts import Engine
+from whenabouts_cloud.cep.runtime import store
+from whenabouts_cloud.cep.runtime.active_patterns import Running
+from whenabouts_cloud.cep.runtime.infa_hts import Engine
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Program, Step, Variant
 

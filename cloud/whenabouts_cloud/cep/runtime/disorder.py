@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whenabouts_cloud.cep.engine.validate import moment, whole
+from whenabouts_cloud.cep.runtime.validate import moment, whole
 from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.stacks import HIGHEST, LOWEST
 
