@@ -6,7 +6,7 @@ What an engine needs is loaded when one is asked for: patterns alone, and the co
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from whenabouts_cloud.pattern.pattern import Pattern
+from whenabouts_cloud.language.pattern import Pattern
 
 if TYPE_CHECKING:
     from whenabouts_cloud.cep.methods import detect, engine

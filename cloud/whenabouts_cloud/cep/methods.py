@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.layout import TIME_LIMIT
 from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.checksum import opened
 from whenabouts_cloud.cep.runtime.infa_hts import Emit, Engine, Index, LimitError, Order
@@ -16,7 +15,7 @@ from whenabouts_cloud.cep.runtime.output import Out as Out
 from whenabouts_cloud.cep.runtime.snapshot import load
 from whenabouts_cloud.cep.runtime.validate import column, whole
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.pattern.plan import Compilable, Plan, plan_of
+from whenabouts_cloud.pattern.plan import TIME_LIMIT, Compilable, Plan, plan_of
 from whenabouts_cloud.research.baselines.aggressive import Aggressive
 from whenabouts_cloud.research.baselines.baseline import Compared
 from whenabouts_cloud.research.baselines.conservative import Conservative

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 from lark import Token
 
 from whenabouts_cloud.language.timing import Notes, duration
+from whenabouts_cloud.pattern.elements import Event, Leaf, Negated
 from whenabouts_cloud.pattern.expressions import (
     FIELDS,
     MAX_DEPTH,
@@ -21,7 +22,6 @@ from whenabouts_cloud.pattern.expressions import (
     conjuncts,
     references,
 )
-from whenabouts_cloud.pattern.pattern import Event, Leaf, Negated
 from whenabouts_cloud.pattern.plan import Op
 from whenabouts_cloud.pattern.unfold import Shape
 

@@ -8,8 +8,8 @@ from lark import Token
 
 from whenabouts_cloud.language.event_conditions import Conditions
 from whenabouts_cloud.language.timing import MAX_DURATION_US, Notes, confidence, duration
-from whenabouts_cloud.pattern.compile import variant_shapes
-from whenabouts_cloud.pattern.pattern import (
+from whenabouts_cloud.pattern.compile import compile_pattern, variant_shapes
+from whenabouts_cloud.pattern.elements import (
     MAX_NESTED,
     MAX_PLACES,
     MAX_REPEAT,
@@ -20,7 +20,7 @@ from whenabouts_cloud.pattern.pattern import (
     Negated,
     Or,
     Part,
-    Pattern,
+    PatternParts,
     Seq,
 )
 from whenabouts_cloud.pattern.plan import Mode
@@ -35,8 +35,8 @@ _KINDS = {
 }  # fmt: skip
 
 
-def read_pattern(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None) -> Pattern | None:
-    """The pattern of a tree, or None with notes.
+def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None) -> PatternParts | None:
+    """The parts of a pattern from its tree, or None with notes.
 
     `check_type` notes what is wrong with the name of a type; `unit_us` is the unit of a window without one, None where it
     must have one.
@@ -66,7 +66,7 @@ def read_pattern(tree: Any, notes: Notes, check_type: Callable[[Token], Any], un
         notes.add(given["SKIP"], "found SKIP with ON ARRIVAL, expected WHEN SURE: what is skipped is known only then")
     if len(notes.mistakes) > before or root is None or window_us is None:
         return None
-    pattern = Pattern(
+    pattern = PatternParts(
         root,
         window_us,
         strict_window=len(span.children) == 2,
@@ -81,12 +81,12 @@ def read_pattern(tree: Any, notes: Notes, check_type: Callable[[Token], Any], un
     return _compilable(pattern, group, conditions, notes)
 
 
-def _compilable(pattern: Pattern, group: Any, conditions: Conditions | None, notes: Notes) -> Pattern | None:
+def _compilable(pattern: PatternParts, group: Any, conditions: Conditions | None, notes: Notes) -> PatternParts | None:
     """The pattern if it keeps its limits, each condition applies somewhere, and it can be compiled."""
     try:
         variants = variant_shapes(pattern)
         if conditions is None or conditions.check_together([shape for shape, _ in variants]):
-            pattern.plan(pattern.types)
+            compile_pattern(pattern, pattern.types, 0)
             return pattern
     except ValueError as error:
         notes.add(group, str(error))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from whenabouts_cloud.pattern.pattern import Event, Pattern, leaves
+from whenabouts_cloud.pattern.elements import Event, PatternParts, leaves
 from whenabouts_cloud.pattern.unfold import bits, shapes
 
 MAX_STATES = 1 << 16  # that are counted one by one, those of 16 types in any order
@@ -52,7 +52,7 @@ class Automaton:
         return {n: (found[n], complete[n]) for n in sorted(found)}
 
 
-def automaton(pattern: Pattern) -> Automaton:
+def automaton(pattern: PatternParts) -> Automaton:
     """The automaton of a pattern, all variants in one."""
     elements = list(leaves(pattern.root))
     kinds = [tuple(sorted(leaf.types)) for leaf in elements]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
+from whenabouts_cloud.pattern.elements import MAX_VARIANTS, Event, Leaf, Negated, PatternParts, labelled, leaves
 from whenabouts_cloud.pattern.expressions import MAX_STEPS, Expression, Reference, both, program, references, stack_of
-from whenabouts_cloud.pattern.pattern import MAX_VARIANTS, Event, Leaf, Negated, Pattern, labelled, leaves
 from whenabouts_cloud.pattern.plan import MAX_STACK, NEGATED, EventClass, Negation, Plan, Program, Variant
 from whenabouts_cloud.pattern.unfold import Positive, Shape, bits, orders, shapes
 
@@ -24,8 +24,12 @@ MAX_CONDITIONS = 256  # of one variant, repetitions counted
 Instance = Mapping[Reference, Positive]  # which event each mention of an element means
 
 
-def compile_pattern(pattern: Pattern, type_names: Sequence[str], longest: int) -> Plan:
-    """The plan of a pattern; see `Pattern.plan`."""
+def compile_pattern(pattern: PatternParts, type_names: Sequence[str], longest: int) -> Plan:
+    """The plan of a pattern, over type codes that are places in `type_names`; `longest` is the longest stamp, us.
+
+    Raises:
+        ValueError: a type is not among the names, or the pattern breaks a limit or names what it has not.
+    """
     if len(set(type_names)) != len(type_names):
         raise ValueError(f"found type names {', '.join(type_names)}, expected each once")
     unknown = [name for name in pattern.types if name not in type_names]
@@ -38,7 +42,7 @@ def compile_pattern(pattern: Pattern, type_names: Sequence[str], longest: int) -
     return _Compiler(pattern, type_names).plan(longest)
 
 
-def variant_shapes(pattern: Pattern) -> list[tuple[Shape, tuple[int, ...] | None]]:
+def variant_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ...] | None]]:
     """The shapes of the variants, under NEXT and STRICT each with an order of its positives.
 
     Raises:
@@ -69,7 +73,7 @@ class _Conjunct:
 
 
 class _Compiler:
-    def __init__(self, pattern: Pattern, type_names: Sequence[str]) -> None:
+    def __init__(self, pattern: PatternParts, type_names: Sequence[str]) -> None:
         self._pattern = pattern
         self._codes = {name: code for code, name in enumerate(type_names)}
         self._leaves: list[Leaf] = list(leaves(pattern.root))

@@ -15,12 +15,13 @@ any event of the key. So every strategy is decided by the set of events alone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Mode = Literal["certain", "possible", "over", "causal"]
 Skip = Literal["none", "to_next", "past_last"]
 Op = Literal["attribute", "constant", "+", "-", "*", "/", "negate", "=", "!=", "<", "<=", ">", ">=", "and", "or", "not"]
 MAX_STACK = 64
+TIME_LIMIT = 1 << 60  # stamps, windows and slacks stay below: sums of a few of them fit 64 bits
 NEGATED = -1  # as an element of a step: the negated event itself
 
 
@@ -40,6 +41,8 @@ class Step:
 
 
 Program = tuple[Step, ...]
+# Steps as an engine runs them: op, element, column, value.
+Resolved = tuple[tuple[str, int, Any, float], ...]
 
 
 @dataclass(frozen=True)

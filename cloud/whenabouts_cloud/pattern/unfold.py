@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count, product
 
-from whenabouts_cloud.pattern.pattern import (
+from whenabouts_cloud.pattern.elements import (
     MAX_NEGATIONS,
     MAX_POSITIVES,
     MAX_VARIANTS,
@@ -18,7 +18,7 @@ from whenabouts_cloud.pattern.pattern import (
     Negated,
     Or,
     Part,
-    Pattern,
+    PatternParts,
     Seq,
     leaves,
 )
@@ -50,7 +50,7 @@ class Shape:
     gaps: tuple[Gap, ...]
 
 
-def shapes(pattern: Pattern) -> list[Shape]:
+def shapes(pattern: PatternParts) -> list[Shape]:
     """Every shape of a pattern, orders not yet chosen.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from lark import Token, Tree
 
 from whenabouts_cloud.language.errors import Mistake
-from whenabouts_cloud.language.sequences import read_pattern
+from whenabouts_cloud.language.pattern import read_pattern
 from whenabouts_cloud.language.timing import Notes, condition, confidence, duration, either
 from whenabouts_cloud.rules.counts import read_count
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream

@@ -2,15 +2,15 @@
 
 from typing import Any, cast
 
+from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.language.timing import Notes, duration
 from whenabouts_cloud.pattern.expressions import FIELDS
-from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.rules.model import Count, Function
 
 
 def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
     """What a rule counts, or None with notes."""
-    from whenabouts_cloud.cep.count.tables import NotCountableError, countable, places_of  # which loads numba
+    from whenabouts_cloud.pattern.countable import NotCountableError, countable, places_of  # which loads numba
 
     before = len(notes.mistakes)
     aggregates: list[tuple[Function, str, str]] = []

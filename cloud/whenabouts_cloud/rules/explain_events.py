@@ -9,10 +9,11 @@ has passed. An event can still join something until f - L - w has passed its end
 
 from dataclasses import dataclass
 
+from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.automaton import Automaton, automaton
 from whenabouts_cloud.pattern.automaton_svg import MAX_DRAWN, svg
 from whenabouts_cloud.pattern.compile import variant_shapes
-from whenabouts_cloud.pattern.pattern import Pattern, leaves
+from whenabouts_cloud.pattern.elements import leaves
 from whenabouts_cloud.pattern.unfold import Gap, Shape, bits
 from whenabouts_cloud.rules.model import CepRule
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.condition import Condition
-from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.rules.predicate import Alternative, Predicate, alternatives
 

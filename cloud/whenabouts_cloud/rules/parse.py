@@ -12,9 +12,6 @@ from lark import Token, Tree
 
 from whenabouts_cloud.language.errors import Mistake, RuleError
 from whenabouts_cloud.language.grammar import found_at, place_of, tree_of, without_comments
-from whenabouts_cloud.language.sequences import read_pattern
-from whenabouts_cloud.language.timing import Notes
-from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.rules.checks import Checker
 from whenabouts_cloud.rules.model import RuleFile
 
@@ -41,23 +38,6 @@ def parse_rules(text: str, file: str = "rules") -> RuleFile:
     if mistakes:
         raise RuleError(file, mistakes)
     return result
-
-
-def parse_pattern(text: str, unit_us: int, file: str = "pattern") -> Pattern:
-    """The pattern that stands alone in a text; its types may have any names, and a window without a unit is in unit_us.
-
-    Raises:
-        ValueError: unit_us is no number of microseconds.
-        RuleError: the text has mistakes.
-    """
-    if not isinstance(unit_us, int) or unit_us < 1:
-        raise ValueError(f"unit_us: found {unit_us!r}, expected a whole number of microseconds, 1 or more")
-    mistakes: list[Mistake] = []
-    tree = tree_of(text, "pattern", text, mistakes)
-    found = None if tree is None else read_pattern(tree, Notes(mistakes), lambda _: None, unit_us)
-    if found is None or mistakes:
-        raise RuleError(file, mistakes)
-    return found
 
 
 def load_rules(path: Path) -> RuleFile:

@@ -9,8 +9,8 @@ import operator
 from itertools import combinations, pairwise, product
 
 from support.cloud.patterns import element_of
+from whenabouts_cloud.pattern.elements import And, Event, Negated, Or, Seq, leaves
 from whenabouts_cloud.pattern.expressions import Attribute, Constant, Related, TextIs, references
-from whenabouts_cloud.pattern.pattern import And, Event, Negated, Or, Seq, leaves
 from whenabouts_cloud.pattern.plan import NEGATED
 
 COMPARE = {

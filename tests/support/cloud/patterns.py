@@ -4,6 +4,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from whenabouts_cloud.language.pattern import Pattern
+from whenabouts_cloud.pattern.elements import And, Event, Negated, Or, Seq, labelled, leaves
 from whenabouts_cloud.pattern.expressions import (
     ALLEN,
     Attribute,
@@ -14,7 +16,6 @@ from whenabouts_cloud.pattern.expressions import (
     TextIs,
     conjuncts,
 )
-from whenabouts_cloud.pattern.pattern import And, Event, Negated, Or, Pattern, Seq, labelled, leaves
 
 TYPES = "ABC"
 

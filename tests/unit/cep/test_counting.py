@@ -8,7 +8,7 @@ from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.cep.count import counter as under_test
 from whenabouts_cloud.cep.count.counter import CountLimitError, counter
 from whenabouts_cloud.cep.count.sweep import MOST
-from whenabouts_cloud.cep.count.tables import NotCountableError
+from whenabouts_cloud.pattern.countable import NotCountableError
 
 NAMES = list("ABCD")
 

@@ -24,7 +24,7 @@ from whenabouts_cloud.cep.count.state import (  # fmt: skip
     new_state,
 )
 from whenabouts_cloud.cep.count.step import look, new_step
-from whenabouts_cloud.cep.count.tables import countable
+from whenabouts_cloud.pattern.countable import countable
 
 NAMES = ["A", "B", "C", "D"]
 

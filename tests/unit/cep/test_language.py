@@ -14,8 +14,9 @@ from support.search import examples
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.language.event_conditions import Conditions
 from whenabouts_cloud.language.grammar import tree_of
-from whenabouts_cloud.language.sequences import read_pattern
+from whenabouts_cloud.language.pattern import read_pattern
 from whenabouts_cloud.language.timing import Notes
+from whenabouts_cloud.pattern.elements import And, Event, Negated, Or, Seq
 from whenabouts_cloud.pattern.expressions import (
     ALLEN,
     Attribute,
@@ -25,7 +26,6 @@ from whenabouts_cloud.pattern.expressions import (
     program,
     split_column,
 )
-from whenabouts_cloud.pattern.pattern import And, Event, Negated, Or, Seq
 from whenabouts_cloud.pattern.plan import NEGATED, EventClass, Negation, Step
 from whenabouts_cloud.pattern.unfold import orders, shapes
 from whenabouts_cloud.rules import CepRule, RuleError, parse_rules

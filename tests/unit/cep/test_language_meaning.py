@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.cloud.pattern_meaning import by_pattern, by_plan
 from support.cloud.patterns import TYPES, conditions, roots
 from support.search import examples
+from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.compile import variant_shapes
 from whenabouts_cloud.pattern.expressions import conjuncts
-from whenabouts_cloud.pattern.pattern import Pattern
 
 attributes = st.fixed_dictionaries(
     {},

@@ -49,7 +49,13 @@ from whenabouts_cloud.cep.count.state import (
 )
 from whenabouts_cloud.cep.count.step import new_step
 from whenabouts_cloud.cep.count.sweep import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, run
-from whenabouts_cloud.cep.count.tables import (
+from whenabouts_cloud.cep.kernel.conditions import of_columns
+from whenabouts_cloud.cep.runtime import validate
+from whenabouts_cloud.cep.runtime.checksum import opened, sealed
+from whenabouts_cloud.cep.runtime.disorder import Order, Promise
+from whenabouts_cloud.jit import Array
+from whenabouts_cloud.language.pattern import Pattern
+from whenabouts_cloud.pattern.countable import (
     STAMPS,
     Aggregate,
     Countable,
@@ -58,12 +64,6 @@ from whenabouts_cloud.cep.count.tables import (
     countable,
     places_of,
 )
-from whenabouts_cloud.cep.kernel.conditions import of_columns
-from whenabouts_cloud.cep.runtime import validate
-from whenabouts_cloud.cep.runtime.checksum import opened, sealed
-from whenabouts_cloud.cep.runtime.disorder import Order, Promise
-from whenabouts_cloud.jit import Array
-from whenabouts_cloud.pattern.pattern import Pattern
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.stacks import HIGHEST
 

@@ -27,9 +27,9 @@ from whenabouts_cloud.cep.count.state import (  # fmt: skip
     State,
     enter,
 )
-from whenabouts_cloud.cep.count.tables import Tables
 from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.pattern.countable import Tables
 
 
 @bare

@@ -6,8 +6,8 @@ import numpy as np
 
 from whenabouts_cloud.cep.count.measures import clear, take_in
 from whenabouts_cloud.cep.count.state import KINDS, State
-from whenabouts_cloud.cep.count.tables import Tables
 from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.pattern.countable import Tables
 
 
 class Step(NamedTuple):

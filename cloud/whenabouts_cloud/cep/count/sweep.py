@@ -45,9 +45,9 @@ from whenabouts_cloud.cep.count.state import (  # fmt: skip
     push,
 )
 from whenabouts_cloud.cep.count.step import Step, look
-from whenabouts_cloud.cep.count.tables import Tables
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.pattern.countable import Tables
 
 MOST = (1 << 62) - 1  # a count that is told as this is this or more
 DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_TOLD = range(6)

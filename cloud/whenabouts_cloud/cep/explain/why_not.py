@@ -32,7 +32,8 @@ from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, harmless, outside_window
 from whenabouts_cloud.cep.uncertain.order_ideals import Ints, downsets
 from whenabouts_cloud.cep.uncertain.refine import refine
-from whenabouts_cloud.pattern.pattern import Negated, Pattern, leaves
+from whenabouts_cloud.language.pattern import Pattern
+from whenabouts_cloud.pattern.elements import Negated, leaves
 from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Variant
 
 MAX_TIES = 64  # equally long ways that are compared in what they lack

@@ -10,6 +10,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import S_T, S_T_MAX, Scratch
 from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.pattern.plan import Resolved
 
 ATTRIBUTE, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATE, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(16)
 CODES = {
@@ -18,9 +19,6 @@ CODES = {
 }  # fmt: skip
 COLUMN_T_MIN, COLUMN_T_MAX = -1, -2  # columns that are the stamps themselves
 STEPS = 256  # steps of one condition at most: the stack has a place for each
-
-# op, element (negated: NEGATED_PLACE), column (or COLUMN_...), value
-Resolved = tuple[tuple[str, int, Any, float], ...]
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "=": np.equal,

@@ -19,7 +19,6 @@ from whenabouts_cloud.jit import Array
 
 NEVER = -(1 << 62)  # a frontier before anything is promised
 FOREVER = 1 << 62
-TIME_LIMIT = 1 << 60  # stamps, windows and slacks stay below: sums of a few of them fit 64 bits
 POSITIVES = 48  # elements of a variant at most: sets of them are bits of an int64
 NEGATED_PLACE = 63  # where a negated event stands among the bound ones
 EVENT_PLACE = 62  # and the attributes of the one that arrives

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS, Resolved
-from whenabouts_cloud.cep.kernel.layout import NEGATED_PLACE, POSITIVES, TIME_LIMIT
+from whenabouts_cloud.cep.kernel.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS
+from whenabouts_cloud.cep.kernel.layout import NEGATED_PLACE, POSITIVES
 from whenabouts_cloud.jit import Array
-from whenabouts_cloud.pattern.plan import NEGATED, Plan
+from whenabouts_cloud.pattern.plan import NEGATED, TIME_LIMIT, Plan, Resolved
 from whenabouts_cloud.pattern.plan import Program as Condition
 
 STAMPS = {"t_min": COLUMN_T_MIN, "t_max": COLUMN_T_MAX}  # attributes that are the stamps

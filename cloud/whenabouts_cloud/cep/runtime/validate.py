@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, TIME_LIMIT
+from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.jit import Array
+from whenabouts_cloud.pattern.plan import TIME_LIMIT
 
 
 def column(name: str, values: Any, count: int | None) -> Array:

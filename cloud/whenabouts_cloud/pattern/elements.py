@@ -1,4 +1,4 @@
-"""A pattern of events as a value: what may be written between RULE name and the end of the rule.
+"""The parts of a pattern of events: elements, groups, and the options of the whole.
 
     SEQ(a, b)        every event of a before every one of b        AND(a, b)   all of them, in any order
     OR(a, b)         one of them                                   A x         an event of type A, called x
@@ -10,13 +10,13 @@ pattern it reaches as far as the window could. In AND it is all that the AND cou
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Union
 
 from whenabouts_cloud.pattern.expressions import Expression, Operation
-from whenabouts_cloud.pattern.plan import Mode, Plan, Skip
+from whenabouts_cloud.pattern.plan import Mode, Skip
 
 Select = Literal["any", "next", "strict"]
 Tell = Literal["sure", "arrival"]
@@ -105,8 +105,8 @@ Leaf = Event | Negated
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Events in an order within a window, microseconds; `where` are conditions that must all hold.
+class PatternParts:
+    """Events in an order within a window, microseconds; `where` are conditions that must all hold. See `Pattern`.
 
     `select`: every combination, or only one in which no event between two neighbours could have taken the later one's place
     (`next`), or none lies between them at all (`strict`). `tell` is when a match is told.
@@ -122,19 +122,6 @@ class Pattern:
     skip: Skip = "none"
     tell: Tell = "sure"
     per_key: bool = True
-
-    @staticmethod
-    def parse(text: str, unit_us: int = 1) -> "Pattern":
-        """The pattern of a text such as "SEQ(A, B, !C, D) WITHIN 40"; a window without a unit counts in unit_us.
-
-        Raises:
-            ValueError: unit_us is no number of microseconds.
-            RuleError: the text has mistakes; each with line and column.
-        """
-        # The language knows what a pattern is; so it can only be asked for when one is to be read.
-        from whenabouts_cloud.rules.parse import parse_pattern
-
-        return parse_pattern(text, unit_us)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -171,16 +158,6 @@ class Pattern:
             "" if self.tell == "sure" else "ON ARRIVAL",
         ]
         return " ".join(part for part in parts if part)
-
-    def plan(self, type_names: Sequence[str], longest: int = 0) -> Plan:
-        """The plan for events whose type codes are indices of these names; `longest` is the longest stamp to expect, us.
-
-        Raises:
-            ValueError: a type is not among the names, or the pattern cannot be one (limits, names in conditions).
-        """
-        from whenabouts_cloud.pattern.compile import compile_pattern  # which knows what a pattern is
-
-        return compile_pattern(self, type_names, longest)
 
 
 def leaves(part: Part) -> Iterator[Leaf]:

@@ -12,11 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.conditions import Resolved
-from whenabouts_cloud.cep.kernel.layout import TIME_LIMIT
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.expressions import both
-from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Step, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, TIME_LIMIT, Negation, Plan, Program, Resolved, Step, Variant
 
 Function = Literal["sum", "min", "max", "avg"]
 Aggregate = tuple[Function, str]  # of a column of an element: ("sum", "d.value")
