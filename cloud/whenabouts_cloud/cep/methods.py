@@ -12,7 +12,6 @@ from whenabouts_cloud.cep.runtime.checksum import opened
 from whenabouts_cloud.cep.runtime.infa_hts import Emit, Engine, Index, LimitError, Order
 from whenabouts_cloud.cep.runtime.output import Floats
 from whenabouts_cloud.cep.runtime.output import Out as Out
-from whenabouts_cloud.cep.runtime.snapshot import load
 from whenabouts_cloud.cep.runtime.validate import column, whole
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import TIME_LIMIT, Compilable, Plan, plan_of
@@ -71,7 +70,7 @@ class _Engines:
             ValueError: it is no snapshot, damaged, or one of another version.
         """
         if not blob.startswith(ZIP):
-            return load(blob)
+            return Engine.restore(blob)
         with zipfile.ZipFile(io.BytesIO(opened(blob))) as file:
             names = set(file.namelist())
         found = [one for one in COMPARED.values() if _arrays(one) <= names]

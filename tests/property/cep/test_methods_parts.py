@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from property.strategies_cep import cases
 from reference.cep import moments
 from support.search import examples
+from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.cep.runtime.disorder import Promise
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
 from whenabouts_cloud.research.baselines.baseline import Compared
 from whenabouts_cloud.research.baselines.sequence import chain_of, gap, sealing_time
-from whenabouts_cloud.research.baselines.stacks import HIGHEST, LOWEST, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.research.baselines.stacks import empty_stacks, insert, number_of, renewed
 
 
 @given(cases(late=True))
@@ -30,7 +31,7 @@ def test_the_frontier_is_that_of_the_definition_after_every_event(case):
             first = end
             promise = Promise.of(promise.arrays)
         found += [promise.advance(frontier) for after, frontier in case.advances if after == end]
-    assert found == [LOWEST if m.frontier is None else m.frontier for m in moments(case)[:-1]]
+    assert found == [NEVER if m.frontier is None else m.frontier for m in moments(case)[:-1]]
 
 
 operations = st.lists(
@@ -42,7 +43,7 @@ operations = st.lists(
 @settings(max_examples=examples(80))
 def test_stacks_hold_what_has_come_in_order_and_drop_what_is_outdated(operations):
     """Against sorted lists; ties stay in the order of arrival; nothing at or after the bound is ever lost."""
-    stacks, expected, bound = empty_stacks(2), {}, LOWEST
+    stacks, expected, bound = empty_stacks(2), {}, NEVER
     for index, (key, c, t, rise) in enumerate(operations):
         bound = max(bound, t - 12) if rise == 3 else bound
         while insert(stacks, 2, key, c, t, index, bound) < 0:
@@ -81,4 +82,4 @@ def test_a_method_without_a_kernel_cannot_run():
     plan = Plan((EventClass(frozenset({0})),), (Variant((0,), (0,), (0,)),), 1, 1)
     with pytest.raises(TypeError, match="_empty"):
         Compared(plan, 1, k=0)
-    assert HIGHEST > 0 > LOWEST
+    assert FOREVER > 0 > NEVER

@@ -220,7 +220,8 @@ def test_plans_come_back_from_a_snapshot_as_they_were(first, second):
     """Conditions bit by bit, and what a skip holds back."""
     few = [first[0], second[0]]
     one = engine(few, NAMES, k=3)
-    again = snapshot.load(snapshot.dump(one))
+    assert snapshot.load(one.snapshot()).running.plans == dict(enumerate(few))
+    again = engine.restore(one.snapshot())
     assert again.plans == dict(enumerate(few))
     assert (again.emit, again.order, again.k, again.fed) == (one.emit, one.order, one.k, one.fed)
 

@@ -50,6 +50,7 @@ from whenabouts_cloud.cep.count.state import (
 from whenabouts_cloud.cep.count.step import new_step
 from whenabouts_cloud.cep.count.sweep import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, run
 from whenabouts_cloud.cep.kernel.conditions import of_columns
+from whenabouts_cloud.cep.kernel.layout import FOREVER
 from whenabouts_cloud.cep.runtime import validate
 from whenabouts_cloud.cep.runtime.checksum import opened, sealed
 from whenabouts_cloud.cep.runtime.disorder import Order, Promise
@@ -65,7 +66,6 @@ from whenabouts_cloud.pattern.countable import (
     places_of,
 )
 from whenabouts_cloud.pattern.plan import Plan
-from whenabouts_cloud.research.baselines.stacks import HIGHEST
 
 __all__ = ["MOST", "Counter", "CountLimitError", "Counts", "NotCountableError", "counter"]
 
@@ -179,7 +179,7 @@ class Counter:
 
     def finish(self) -> Counts:
         """Tells what is left: no event comes any more."""
-        return self.advance(HIGHEST)
+        return self.advance(FOREVER)
 
     def snapshot(self) -> bytes:
         """Everything the counter knows, as bytes that `counter.restore` takes."""

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.cep.runtime.validate import moment, whole
 from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.stacks import HIGHEST, LOWEST
 
 Order = Literal["kbound", "source"]
 
@@ -30,9 +30,9 @@ class Promise:
         if order == "kbound" and (k is None or k < 0):
             raise ValueError(f"k: found {k}, expected the largest delay >= 0, which order 'kbound' rests on")
         self.k = -1 if order == "source" or k is None else k
-        self.frontier = LOWEST
+        self.frontier = NEVER
         self._sources = np.unique(np.array(sources if sources is not None else [], np.int64))
-        self._reached = np.full(len(self._sources), LOWEST, np.int64)
+        self._reached = np.full(len(self._sources), NEVER, np.int64)
 
     @property
     def arrays(self) -> dict[str, Array]:
@@ -80,9 +80,9 @@ class Promise:
             codes = np.array(sorted(by_source), np.int64)
             self._meet(codes)
             for place, code in zip(np.searchsorted(self._sources, codes), codes, strict=True):
-                before, told = self._reached[place], min(by_source[int(code)], HIGHEST - 1)
-                self._reached[place] = told if before == HIGHEST else max(before, told)
-            if self.k < 0 and np.any(self._reached < HIGHEST):
+                before, told = self._reached[place], min(by_source[int(code)], FOREVER - 1)
+                self._reached[place] = told if before == FOREVER else max(before, told)
+            if self.k < 0 and np.any(self._reached < FOREVER):
                 self.frontier = max(self.frontier, int(self._reached.min()))
         else:
             self.frontier = max(self.frontier, moment("frontier", frontier))
@@ -94,7 +94,7 @@ class Promise:
         if len(new):
             at = np.searchsorted(self._sources, new)
             self._sources = np.insert(self._sources, at, new)
-            self._reached = np.insert(self._reached, at, HIGHEST)
+            self._reached = np.insert(self._reached, at, FOREVER)
 
 
 @compiled
@@ -104,7 +104,7 @@ def _least(t: Array, place: Array, reached: Array, before: int, frontier: Array)
     for n in range(len(t)):
         s = place[n]
         old = reached[s]
-        reached[s] = t[n] if old == HIGHEST else max(old, t[n])
+        reached[s] = t[n] if old == FOREVER else max(old, t[n])
         if old == low or reached[s] < low:
             low = reached.min()
         least = max(least, low)

@@ -26,7 +26,7 @@ from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.finality import raise_source
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, Block, Results
 from whenabouts_cloud.cep.kernel.program import V_OFFERED, compile_plans, hold_of
-from whenabouts_cloud.cep.runtime import store
+from whenabouts_cloud.cep.runtime import snapshot, store
 from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.deferred import Offered
 from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
@@ -202,10 +202,25 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """Everything the engine knows, as bytes that `engine.restore` takes."""
-        from whenabouts_cloud.cep.runtime.snapshot import dump  # which makes engines
-
         self._fit()
-        return dump(self)
+        return snapshot.dump(snapshot.Saved(
+            self.running, self.type_names, self.emit, self.order, self.k, self.compiled.longest, list(self.codes),
+            self.offered.live, self.offered.skippers, self.clocks, self.state,
+        ))  # fmt: skip
+
+    @classmethod
+    def restore(cls, blob: bytes) -> "Engine":
+        """The engine that `snapshot` was asked of.
+
+        Raises:
+            ValueError: it is no snapshot, damaged, or one of another version.
+        """
+        saved = snapshot.load(blob)
+        engine = cls(saved.running, saved.type_names, saved.emit, saved.order, saved.k, None, saved.longest)
+        engine.state, engine.clocks = saved.state, saved.clocks
+        engine.codes = {source: leaf for leaf, source in enumerate(saved.sources)}
+        engine.offered.live, engine.offered.skippers = saved.live, saved.skippers
+        return engine
 
     def _check(self, plan: Plan) -> None:
         if self.emit == "arrival" and plan.skip != "none":

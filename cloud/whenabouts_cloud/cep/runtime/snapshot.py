@@ -1,51 +1,73 @@
 """Snapshots of an engine: its arguments and plans as a line of JSON, its arrays as they are."""
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
+from whenabouts_cloud.cep.kernel.layout import State
 from whenabouts_cloud.cep.runtime import store
 from whenabouts_cloud.cep.runtime.active_patterns import Running
-from whenabouts_cloud.cep.runtime.infa_hts import Engine
+from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
+from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Program, Step, Variant
 
 CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
 
 
-def dump(engine: Engine) -> bytes:
+class Saved(NamedTuple):
+    """All that an engine knows. `sources` are in the order of their leaves, `live` are serials of matches on recall."""
+
+    running: Running
+    type_names: tuple[str, ...]
+    emit: Any
+    order: Any
+    k: int
+    longest: int
+    sources: list[int]
+    live: set[int]
+    skippers: dict[int, Skipper]
+    clocks: HeldClocks
+    state: State
+
+
+def dump(saved: Saved) -> bytes:
     """The engine as bytes."""
-    offered, clocks, running = engine.offered, engine.clocks, engine.running
-    held = clocks.known
+    running, clocks, held = saved.running, saved.clocks, saved.clocks.known
     arrays = {} if held is None else dict(zip(CLOCKS, held.columns, strict=True)) | {"clocks_t_max": clocks.t_max}
-    for n, skipper in offered.skippers.items():
+    for n, skipper in saved.skippers.items():
         arrays |= {
             f"waiting {n}": skipper.waiting, f"past {n}": skipper.past, f"probability {n}": skipper.probability,
         }  # fmt: skip
-    return store.dump(engine.state, arrays, {
+    return store.dump(saved.state, arrays, {
         "plans": [[n, running.since[n], _plan_out(plan)] for n, plan in running.plans.items()],
-        "held": list(running.held.items()), "following": running.following, "types": engine.type_names, "emit": engine.emit,
-        "order": engine.order, "k": engine.k, "longest": engine.compiled.longest, "sources": list(engine.codes),
-        "live": sorted(offered.live), "clocks_base": clocks.base,
+        "held": list(running.held.items()), "following": running.following, "types": saved.type_names, "emit": saved.emit,
+        "order": saved.order, "k": saved.k, "longest": saved.longest, "sources": saved.sources,
+        "live": sorted(saved.live), "clocks_base": clocks.base,
     })  # fmt: skip
 
 
-def load(blob: bytes) -> Engine:
-    """The engine that it was made of."""
+def load(blob: bytes) -> Saved:
+    """The engine that `dump` was given.
+
+    Raises:
+        ValueError: it is no snapshot, damaged, or one of another version.
+    """
     header, state, more = store.load(blob)
     plans = {n: _plan_in(plan) for n, _, plan in header["plans"]}
     since = {n: first for n, first, _ in header["plans"]}
     running = Running(plans, since, dict(header["held"]), header["following"])
-    found = Engine(running, header["types"], header["emit"], header["order"], header["k"], None, header["longest"])
-    found.state = state
-    found.codes = {source: leaf for leaf, source in enumerate(header["sources"])}
-    for n, skipper in found.offered.skippers.items():
+    skippers = {n: Skipper(plan, header["longest"]) for n, plan in plans.items() if plan.skip != "none"}
+    for n, skipper in skippers.items():
         skipper.waiting, skipper.past = more[f"waiting {n}"], more[f"past {n}"]
         skipper.probability = more[f"probability {n}"]
-    found.offered.live = set(header["live"])
+    clocks = HeldClocks(running.causal)
     if "vectors" in more:
-        found.clocks.base, found.clocks.t_max = header["clocks_base"], more["clocks_t_max"]
-        found.clocks.known = Clocks(*(more[name] for name in CLOCKS))
-    return found
+        clocks.base, clocks.t_max = header["clocks_base"], more["clocks_t_max"]
+        clocks.known = Clocks(*(more[name] for name in CLOCKS))
+    return Saved(
+        running, tuple(header["types"]), header["emit"], header["order"], header["k"], header["longest"],
+        header["sources"], set(header["live"]), skippers, clocks, state,
+    )  # fmt: skip
 
 
 def _plan_out(plan: Plan) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.baseline import Compared
 from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, construct, gap, sealing_time
-from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, doubled, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee
 
 BUCKETS = 16  # to begin with; as many as there is room for rows
@@ -39,7 +40,7 @@ class Aggressive(Compared):
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
         rows = np.zeros((BUCKETS, 2 * places + 2), np.int64)
         told = Told(np.full(BUCKETS, -1, np.int64), np.full(BUCKETS, -1, np.int64), rows, np.zeros(1, np.int64))
-        return empty_stacks(classes), told, Guarantee(np.full(1, LOWEST, np.int64))
+        return empty_stacks(classes), told, Guarantee(np.full(1, NEVER, np.int64))
 
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
@@ -146,9 +147,9 @@ def _take_back(
                 back = doubled(back)
             back[count] = told.rows[row, 2 + n :]
             count += 1
-            told.rows[row, 1] = LOWEST
+            told.rows[row, 1] = NEVER
         if told.rows[row, 1] <= frontier:
-            told.rows[row, 1] = LOWEST
+            told.rows[row, 1] = NEVER
             if previous < 0:
                 told.head[bucket] = following
             else:

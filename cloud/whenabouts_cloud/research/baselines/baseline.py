@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from whenabouts_cloud.cep.kernel.layout import FOREVER
 from whenabouts_cloud.cep.runtime import validate
 from whenabouts_cloud.cep.runtime.checksum import opened, sealed
 from whenabouts_cloud.cep.runtime.disorder import Order, Promise
@@ -18,7 +19,6 @@ from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.sequence import Chain, chain_of
-from whenabouts_cloud.research.baselines.stacks import HIGHEST
 
 ADVANCED = -1  # as the type and the index of what is no event but a new frontier
 VERSION = 2
@@ -100,7 +100,7 @@ class Compared(ABC):
 
     def finish(self) -> Out:
         """No event comes any more."""
-        return self.advance(HIGHEST)
+        return self.advance(FOREVER)
 
     def snapshot(self) -> bytes:
         """Everything, as an uncompressed file of named arrays."""

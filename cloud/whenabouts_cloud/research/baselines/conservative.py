@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.baseline import Compared
 from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
-from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, doubled, empty_stacks, insert, number_of, renewed
+from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee, Held, empty_held, hold, take
 
 
@@ -22,7 +23,7 @@ class Conservative(Compared):
     STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Guarantee)
 
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
-        return empty_stacks(classes), empty_held(2 * places + 1), Guarantee(np.full(1, LOWEST, np.int64))
+        return empty_stacks(classes), empty_held(2 * places + 1), Guarantee(np.full(1, NEVER, np.int64))
 
     def _run(
         self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.pattern.plan import Plan
-from whenabouts_cloud.research.baselines.stacks import LOWEST, Stacks, at_or_after, doubled, number_of
+from whenabouts_cloud.research.baselines.stacks import Stacks, at_or_after, doubled, number_of
 
 CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # of a place while sequences are constructed
 
@@ -105,8 +106,8 @@ def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
 
 @compiled
 def sealing_time(chain: Chain, t: Array) -> int:
-    """The least frontier at which no event that may still come can violate the match, LOWEST without a negation."""
-    when = LOWEST
+    """The least frontier at which no event that may still come can violate the match, NEVER without a negation."""
+    when = NEVER
     for n in range(len(chain.left)):
         when = max(when, gap(chain, n, t)[1])
     return when

@@ -15,7 +15,6 @@ import numpy as np
 from whenabouts_cloud.cep.kernel.hashing import home
 from whenabouts_cloud.jit import Array, compiled
 
-LOWEST, HIGHEST = -(1 << 62), 1 << 62  # nothing is promised yet; no event comes any more
 ROOM = 4  # entries a stack begins with
 
 
