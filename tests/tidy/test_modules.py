@@ -102,7 +102,6 @@ def taken(package):
 WITHOUT_OWN_TEST = {
     "whenabouts_edge.trace.lines",
     "whenabouts_cloud.cep.uncertain.chain_walk",
-    "whenabouts_cloud.frontier.stream",
     "whenabouts_cloud.correlation.nearest",
     "whenabouts_cloud.jobs.job_run",
     "whenabouts_cloud.rules.checks",

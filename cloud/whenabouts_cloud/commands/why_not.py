@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
+from whenabouts_cloud.frontier.times import INT64_MAX
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -32,7 +33,6 @@ READ = pa.schema(
         ("t_min", pa.int64()), ("t_max", pa.int64()), ("vclock", pa.list_(pa.int64())),
     ]
 )  # fmt: skip
-INT64_MAX = (1 << 63) - 1
 
 EXAMPLE = """\b
 Example:

@@ -7,16 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.cep.shard.events import FURTHEST_US
+from whenabouts_cloud.frontier.gateways import Promise, gateways_of
 from whenabouts_cloud.frontier.stream import StreamFrontier
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import CepRule
-
-Promise = tuple[str, int]
-"""A gateway as "site/gateway", and the time before which all its readings have landed."""
 
 
 class RuleFrontier:
-    """What the gateways' promises say of the streams of a rule (`StreamFrontier`)."""
+    """The frontiers of a rule's streams, and what follows for the rule."""
 
     def __init__(self, rule: CepRule) -> None:
         self._streams = rule.streams
@@ -24,7 +22,7 @@ class RuleFrontier:
 
     @property
     def value_us(self) -> int | None:
-        """Everything of the rule's streams with a moved t_max before this has come."""
+        """The time before which everything of the rule's streams has come, as moved by OFFSET; None: not known yet."""
         ends = [
             None if one.value is None else one.value + stream.offset_us
             for one, stream in zip(self._frontiers, self._streams, strict=True)
@@ -33,7 +31,10 @@ class RuleFrontier:
         return max(min(*known, FURTHEST_US), -FURTHEST_US) if len(known) == len(ends) else None
 
     def promised(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> None:
-        """Promises of the step before take effect, those of this one, by stream, are noted; events say who is there."""
+        """A step's events, of which those of `type` n belong to stream n, and its watermarks by stream.
+
+        Watermarks of the step before take effect, those of this one are noted.
+        """
         for number, (frontier, some) in enumerate(zip(self._frontiers, promises, strict=True)):
             frontier.seen(gateways_of(events.filter(pc.equal(events["type"], number))))
             frontier.take_effect()
@@ -56,11 +57,3 @@ class RuleFrontier:
         """Go on from a snapshot of the same rule."""
         for frontier, state in zip(self._frontiers, json.loads(snapshot), strict=True):
             frontier.restore(state)
-
-
-def gateways_of(events: pa.Table) -> list[str]:
-    """The gateways of events, as "site/gateway", each once."""
-    plain = pa.table({name: events[name].cast(pa.string()) for name in ("site", "gateway")})
-    distinct = plain.group_by(["site", "gateway"]).aggregate([])
-    names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()
-    return names

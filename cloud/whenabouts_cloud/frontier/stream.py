@@ -1,65 +1,65 @@
-"""Up to when a stream is complete: F_S, from the promises of the gateways that produce it.
+"""The frontier of a stream: the time before which all its readings have landed.
 
-A gateway promises "everything of mine with t_max < f has landed". The stream is complete before
+With f the watermarks of the gateways that feed the stream
 
-    F_S = max( min over its gateways of f,  max over its gateways of f  -  DELAY )
+    F = max( min over its gateways of f,  max over its gateways of f  -  DELAY )
 
 so the slowest gateway decides, but one that falls silent holds the stream back by DELAY at most and is then named in
-`silent`. A gateway that has sent readings and no promise yet counts as one whose promise is minus infinity. F_S never falls.
-
-A promise does not take effect at once: it waits until `take_effect` is called (`shard` says when, and why).
+`silent`. A gateway that has sent readings and no watermark yet counts as one whose watermark is minus infinity. F never
+falls. Cost of a step: its gateways.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
+from whenabouts_cloud.frontier.gateways import Watermarks
+
 
 class StreamFrontier:
-    """F_S of one stream; gateways are named "site/gateway", times are microseconds since 1970 UTC."""
+    """F of one stream; gateways are named "site/gateway", times are microseconds since 1970 UTC.
+
+    `value` is F, None as long as nothing is known of the stream.
+    """
 
     def __init__(self, delay_us: int) -> None:
         self.delay_us = delay_us
         self.value: int | None = None
-        self._promised: dict[str, int | None] = {}
-        self._waiting: dict[str, int] = {}
+        self._feeding: set[str] = set()
+        self._watermarks = Watermarks()
 
     def seen(self, gateways: Iterable[str]) -> None:
-        """Readings of these gateways have come: the stream waits for their promises as well."""
-        for gateway in gateways:
-            self._promised.setdefault(gateway, None)
+        """Readings of these gateways have come: the stream waits for their watermarks too."""
+        self._feeding.update(gateways)
 
     def promise(self, gateway: str, frontier_us: int) -> None:
-        """Note a promise; it counts from the next `take_effect` on. An earlier time than promised before changes nothing."""
-        self._waiting[gateway] = max(frontier_us, self._waiting.get(gateway, frontier_us))
+        """Note a watermark; it counts from the next `take_effect` on. One below an earlier one changes nothing."""
+        self._watermarks.note([(gateway, frontier_us)])
 
     def take_effect(self) -> None:
-        """Let the noted promises count."""
-        for gateway, frontier_us in self._waiting.items():
-            before = self._promised.get(gateway)
-            self._promised[gateway] = frontier_us if before is None else max(before, frontier_us)
-        self._waiting.clear()
-        promises = [x for x in self._promised.values() if x is not None]
-        if not promises:
+        """Let the noted watermarks count."""
+        self._watermarks.take_effect()
+        known = self._watermarks.in_effect
+        self._feeding.update(known)
+        if not known:
             return
-        latest = max(promises) - self.delay_us
-        value = max(latest, min(promises)) if len(promises) == len(self._promised) else latest
+        latest = max(known.values()) - self.delay_us
+        value = max(latest, min(known.values())) if len(known) == len(self._feeding) else latest
         self.value = value if self.value is None else max(value, self.value)
 
     @property
     def silent(self) -> list[str]:
-        """Gateways that are no longer waited for: their last promise lies more than DELAY behind the latest of all.
+        """Gateways that are no longer waited for: their watermark lies more than DELAY behind the latest of all.
 
-        One that has not promised anything yet is starting, not silent.
+        One that has given none yet is starting, not silent.
         """
         value = self.value
-        return (
-            [] if value is None else sorted(name for name, f in self._promised.items() if f is not None and f < value)
-        )
+        return [] if value is None else sorted(name for name, us in self._watermarks.in_effect.items() if us < value)
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything as JSON values."""
-        return {"value": self.value, "promised": self._promised, "waiting": self._waiting}
+        """All of it as JSON values."""
+        return {"value": self.value, "feeding": sorted(self._feeding), "watermarks": self._watermarks.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a snapshot."""
-        self.value, self._promised, self._waiting = state["value"], dict(state["promised"]), dict(state["waiting"])
+        self.value, self._feeding = state["value"], set(state["feeding"])
+        self._watermarks.restore(state["watermarks"])

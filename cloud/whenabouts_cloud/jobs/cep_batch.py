@@ -21,10 +21,11 @@ from pyspark.sql import functions as F
 
 from whenabouts_cloud.cep.shard.batch import matches_of
 from whenabouts_cloud.cep.shard.counted import counts_of
-from whenabouts_cloud.cep.shard.events import FURTHEST_US, Ints, moved
+from whenabouts_cloud.cep.shard.events import Ints, moved
 from whenabouts_cloud.cep.shard.results import COUNT, RESULT
 from whenabouts_cloud.cep.shard.views import Views
-from whenabouts_cloud.frontier.rule import gateways_of
+from whenabouts_cloud.frontier.gateways import gateways_of
+from whenabouts_cloud.frontier.times import FURTHEST_US, INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.event_ipc import (
     LANDING,
     PACKED_RESULT,
@@ -38,7 +39,7 @@ from whenabouts_cloud.jobs.event_ipc import (
     views_of,
 )
 from whenabouts_cloud.jobs.output.task_files import Tell
-from whenabouts_cloud.landing.schema import INT64_MAX, INT64_MIN, LOOK_UP
+from whenabouts_cloud.landing.schema import LOOK_UP
 from whenabouts_cloud.rules.model import CepRule
 
 if TYPE_CHECKING:

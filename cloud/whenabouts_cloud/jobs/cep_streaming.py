@@ -27,7 +27,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from whenabouts_cloud.cep.shard.counted import CountShard
 from whenabouts_cloud.cep.shard.results import aside_rows
 from whenabouts_cloud.cep.shard.shard import CepShard
-from whenabouts_cloud.frontier.rule import Promise
+from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.jobs.correlate_streaming import ALL_AGES
 from whenabouts_cloud.jobs.event_ipc import (
     LANDING,

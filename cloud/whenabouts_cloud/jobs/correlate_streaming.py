@@ -27,7 +27,8 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from whenabouts_cloud.correlation.pairs import READING
 from whenabouts_cloud.correlation.stream.online import MAX_ROWS
-from whenabouts_cloud.correlation.stream.shard import CorrelationShard, Promise
+from whenabouts_cloud.correlation.stream.shard import CorrelationShard
+from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.jobs.event_ipc import PACKED_RESULT
 from whenabouts_cloud.jobs.output.formats import PAIRS
 from whenabouts_cloud.jobs.output.sink import Report, ResultSink

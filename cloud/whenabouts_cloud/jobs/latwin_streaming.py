@@ -20,6 +20,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.jobs.correlate_streaming import ALL_AGES
 from whenabouts_cloud.jobs.event_ipc import PACKED_RESULT
 from whenabouts_cloud.jobs.latwin_reports import LANDING, output_of, packed, reports_in
@@ -27,7 +28,7 @@ from whenabouts_cloud.jobs.output.formats import VERDICTS
 from whenabouts_cloud.jobs.output.sink import Report, ResultSink
 from whenabouts_cloud.jobs.output.task_files import Tell
 from whenabouts_cloud.landing.schema import FRONTIER, LOOK_UP
-from whenabouts_cloud.latwin.shard.shard import LatwinShard, Promise
+from whenabouts_cloud.latwin.shard.shard import LatwinShard
 from whenabouts_cloud.rules.model import LatwinRule
 
 if TYPE_CHECKING:

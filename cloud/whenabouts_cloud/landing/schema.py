@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, Struc
 
 from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
 from whenabouts_cloud.correlation.pairs import SIDE_COLUMNS
+from whenabouts_cloud.frontier.times import INT64_MAX
 from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _OUTPUT = PAIRS.append(pa.field("note", pa.string()))
-INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 # Of the landing's columns those that a correlation reads.
 LANDING = StructType(

@@ -414,7 +414,7 @@ def test_a_mistake_in_a_rule_is_named_with_its_place(rule, column, said):
 
 
 def test_the_parts_that_read_a_pattern():
-    """Tree, pattern and conditions, each alone: types are looked at by who asks for the pattern."""
+    """Tree, pattern (`whenabouts_cloud.language.sequences`) and conditions, each alone; who asks looks at types."""
     text, noted, seen = "SEQ(A a, !B) WITHIN 3 WHERE a.x > 1 AND (a.y < 2 AND a.z)", [], []
     tree = tree_of(text, "pattern", text, noted)
     pattern = read_pattern(tree, Notes(noted), seen.append, None)

@@ -21,11 +21,13 @@ import pyarrow as pa
 
 from whenabouts_cloud.cep.count.counter import MOST, Counter, CountLimitError, Counts, counter
 from whenabouts_cloud.cep.shard.blobs import joined, parted
-from whenabouts_cloud.cep.shard.events import FURTHEST_US, Floats, Ints, beyond_time, columns_of, measured
+from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns_of, measured
 from whenabouts_cloud.cep.shard.identities import Identities
 from whenabouts_cloud.cep.shard.results import COUNT, RESULT, count_rows
 from whenabouts_cloud.cep.shard.shard import NO_BOUND_US, Step, with_reason
-from whenabouts_cloud.frontier.rule import Promise, RuleFrontier
+from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.rule import RuleFrontier
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import CepRule, Count
 
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.rules.model import CepRule, Count
@@ -30,9 +31,6 @@ from whenabouts_cloud.rules.model import CepRule, Count
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-FURTHEST_US = (
-    1 << 59
-)  # a stamp further from 1970 is that of a clock that knows nothing, not a time; engines take twice that
 CODE_BITS = 53  # of a text, which a double holds exactly
 
 TEXT = pa.dictionary(pa.int32(), pa.string())

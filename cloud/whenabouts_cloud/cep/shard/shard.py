@@ -35,7 +35,8 @@ from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns
 from whenabouts_cloud.cep.shard.identities import Identities
 from whenabouts_cloud.cep.shard.results import RESULT, match_rows
 from whenabouts_cloud.cep.shard.views import RUN, Views
-from whenabouts_cloud.frontier.rule import Promise, RuleFrontier, gateways_of
+from whenabouts_cloud.frontier.gateways import Promise, gateways_of
+from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.rules.model import CepRule
 
 _COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}

@@ -43,7 +43,8 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, condition_of, first_of_each, hopeless, matches
-from whenabouts_cloud.correlation.stream.outer_join import INT64_MAX, INT64_MIN, KEPT, Telling, times
+from whenabouts_cloud.correlation.stream.outer_join import KEPT, Telling, times
+from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
 MAX_ROWS = 500_000  # readings kept a side and shard, 38 MB at 75 bytes a row: at 100 readings a second, 80 minutes

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation.nearest import nearest
 from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, hopeless, pair_rows, shift_us, unmatched_rows
+from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
-
-INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 # What is known of a kept reading of a; those of b stay OPEN.
 OPEN, MATCHED, UNSURE, CLOSED = range(4)  # in no pair yet; in one; maybe in one of a forgotten b; nothing more is told

@@ -1,8 +1,6 @@
 """One shard of a running correlation: readings and promises in, results out; the unit that streaming drivers keep as state.
 
-When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
-that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
-promise. Therefore promises given to one step take effect in the next, after that one's readings have been joined.
+`frontier` says when a promise counts.
 """
 
 import json
@@ -10,14 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation.stream.online import MAX_ROWS, OnlineCorrelation, Step
+from whenabouts_cloud.frontier.gateways import Promise, gateways_of
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CorrelateRule
-
-Promise = tuple[str, int]
-"""A gateway as "site/gateway", and the time before which all its readings have landed."""
 
 
 class CorrelationShard:
@@ -32,7 +27,7 @@ class CorrelationShard:
         allow is forgotten."""
         told, late = self.online.feed(*readings)
         for frontier, arrived, promised in zip(self.frontiers, readings, promises, strict=True):
-            frontier.seen(_gateways(arrived))
+            frontier.seen(gateways_of(arrived))
             frontier.take_effect()
             for gateway, frontier_us in promised:
                 frontier.promise(gateway, frontier_us)
@@ -61,9 +56,3 @@ class CorrelationShard:
         self.online.restore(snapshot[:2])
         for frontier, state in zip(self.frontiers, json.loads(snapshot[2]), strict=True):
             frontier.restore(state)
-
-
-def _gateways(readings: pa.Table) -> list[str]:
-    distinct = readings.group_by(["site", "gateway"]).aggregate([])
-    names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()
-    return names

@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.cep.shard.events import FURTHEST_US
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.report import Report
 from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
 

@@ -20,7 +20,7 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from whenabouts_cloud.cep.shard.events import FURTHEST_US
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.report import Report
 
 

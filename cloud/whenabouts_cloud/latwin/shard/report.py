@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from whenabouts_cloud.cep.shard.events import FURTHEST_US
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.predicate import Scalar, Value, values_of
 from whenabouts_protocol.group_state import KIND, state_of

@@ -9,10 +9,6 @@ comes first, as long as nothing comes later than DELAY; what does is counted as 
 Each view of a group is on its own. The newest lives; an older one is closed when the frontier has passed all that it
 reported by DELAY, and what is still reported of it then is counted.
 
-When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
-that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
-promise. Therefore promises given to one step take effect in the next, after that one's readings have been taken in.
-
 Kept of a group: the ring of its windows or the runs that are on, and what waits; some 2 KB with 9 gateways and windows of 4.
 Groups of which nothing waits are not even unpacked.
 """
@@ -25,14 +21,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from whenabouts_cloud.frontier.gateways import Promise, Watermarks
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
 from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
 from whenabouts_cloud.latwin.shard.view import NEVER_US, View
 from whenabouts_cloud.latwin.shard.watch import Plan
 from whenabouts_cloud.rules.model import LatwinRule
-
-Promise = tuple[str, int]
-"""A gateway as "site/gateway", and the time before which all its readings have landed."""
 
 VERSION = 1
 MAX_VIEWS = 4  # of a group at a time; the oldest is closed to make room
@@ -46,8 +40,7 @@ class LatwinShard:
         self._rule, self._plan = rule, Plan(rule)
         self._groups: dict[str, _Group | bytes] = {}
         self._waits: dict[str, bool] = {}
-        self._promised: dict[str, int] = {}
-        self._noted: dict[str, int] = {}
+        self._watermarks = Watermarks()
         self._mistakes: set[str] = set()
         self._silent: set[str] = set()
         self._unheard: set[str] = set()
@@ -64,13 +57,16 @@ class LatwinShard:
             if group is None:
                 group = touched[source.group] = self._group(source.group)
             group.add(source, report)
-        self._promise(promises, at_once=everything)
+        self._watermarks.take_effect()
+        self._watermarks.note(promises)
+        if everything:
+            self._watermarks.take_effect()
         for name in [name for name, waits in self._waits.items() if waits]:
             touched.setdefault(name, self._group(name))
         told = []
         self._silent, self._unheard = set(), set()
         for name, group in touched.items():
-            told += group.step(name, self._promised.get, everything)
+            told += group.step(name, self._watermarks.in_effect.get, everything)
             self._waits[name] = group.waits
             self._account(name, group)
         self.counts["verdicts"] += sum(row["status"] == "told" for row in told)
@@ -95,7 +91,7 @@ class LatwinShard:
         """The whole state."""
         blobs = [group if isinstance(group, bytes) else group.snapshot() for group in self._groups.values()]
         names = [[name, self._waits[name], len(blob)] for name, blob in zip(self._groups, blobs, strict=True)]
-        head = json.dumps([VERSION, names, self._promised, self._noted]).encode()
+        head = json.dumps([VERSION, names, self._watermarks.snapshot()]).encode()
         return b"%d\n" % len(head) + head + b"".join(blobs)
 
     def restore(self, snapshot: bytes) -> None:
@@ -106,9 +102,10 @@ class LatwinShard:
         """
         size, _, rest = snapshot.partition(b"\n")
         at = int(size)
-        version, names, self._promised, self._noted = json.loads(rest[:at])
+        version, names, watermarks = json.loads(rest[:at])
         if version != VERSION:
             raise ValueError(f"snapshot of a group: found version {version}, expected {VERSION}")
+        self._watermarks.restore(watermarks)
         self._groups, self._waits = {}, {}
         for name, waits, length in names:
             self._groups[name], self._waits[name] = rest[at : at + length], waits
@@ -122,19 +119,6 @@ class LatwinShard:
                 found.restore(packed)
             self._groups[name] = found
         return found
-
-    def _promise(self, promises: Iterable[Promise], at_once: bool) -> None:
-        """Lets those of the step before take effect, and notes these."""
-        self._take_effect()
-        for name, us in promises:
-            self._noted[name] = max(us, self._noted.get(name, us))
-        if at_once:
-            self._take_effect()
-
-    def _take_effect(self) -> None:
-        for name, us in self._noted.items():
-            self._promised[name] = max(us, self._promised.get(name, us))
-        self._noted = {}
 
     def _account(self, name: str, group: "_Group") -> None:
         self.counts += group.take_counts()

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from whenabouts_cloud.cep.shard.events import FURTHEST_US
+from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.release import Gap, Taken, in_order
 from whenabouts_cloud.latwin.shard.report import Report, Source
 from whenabouts_cloud.latwin.shard.verdict import Verdict

@@ -1,0 +1,49 @@
+"""Frontiers by their definition, from the whole history each time; steps are as in `Step`."""
+
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """One step of a stream: gateways of its readings, and watermarks (gateway, us) that it is given."""
+
+    gateways: list[str]
+    watermarks: list[tuple[str, int]]
+
+
+def stream_frontier(steps: list[Step], delay_us: int) -> int | None:
+    """F after the last of the steps: the greatest that any prefix of them defines, None if none defines one."""
+    defined = [_defined(steps[: n + 1], delay_us) for n in range(len(steps))]
+    return max((value for value in defined if value is not None), default=None)
+
+
+def silent(steps: list[Step], delay_us: int) -> list[str]:
+    """Gateways whose watermark in effect is below F."""
+    value, known = stream_frontier(steps, delay_us), _in_effect(steps)
+    return [] if value is None else sorted(name for name, us in known.items() if us < value)
+
+
+def rule_frontier(streams: list[list[Step]], delays_us: list[int], offsets_us: list[int], limit_us: int) -> int | None:
+    """The least frontier of all streams, each moved by its offset, within +- limit; None while one is unknown."""
+    values = [stream_frontier(steps, delay) for steps, delay in zip(streams, delays_us, strict=True)]
+    if any(value is None for value in values):
+        return None
+    least = min(value + offset for value, offset in zip(values, offsets_us, strict=True))
+    return max(min(least, limit_us), -limit_us)
+
+
+def _defined(steps: list[Step], delay_us: int) -> int | None:
+    known = _in_effect(steps)
+    if not known:
+        return None
+    feeding = {name for step in steps for name in step.gateways}
+    latest = max(known.values()) - delay_us
+    return latest if feeding - set(known) else max(latest, min(known.values()))
+
+
+def _in_effect(steps: list[Step]) -> dict[str, int]:
+    """The greatest watermark of each gateway, of all steps but the last: those count from the next on."""
+    known: dict[str, int] = {}
+    for step in steps[:-1]:
+        for name, us in step.watermarks:
+            known[name] = max(us, known.get(name, us))
+    return known
