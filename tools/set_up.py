@@ -88,7 +88,7 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
 
     compiling = {
         "demo": Stage("compile what the rules of the demonstration run", (PYTHON, "-m", "whenabouts_sim.demo.rules")),
-        "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.jobs.session.warm", "engines")),
+        "all": Stage("compile the engines", (PYTHON, "-m", "whenabouts_cloud.warm", "engines")),
     }
     tested = [  # what only tests run, and the tests themselves, which else every worker of pytest would compile
         *(Stage(f"compile what {name} is compared with", (*EXPERIMENT, name, "--quick")) for name in COMPARED),
@@ -96,10 +96,8 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
     ]
     # The archive pays back when Spark starts more often than once.
     starting = {
-        "demo": Stage(
-            "compile what the demonstration imports", (PYTHON, "-m", "whenabouts_cloud.jobs.session.warm", "imports")
-        ),
-        "all": Stage("archive of Java's classes", (PYTHON, "-m", "whenabouts_cloud.jobs.session.warm", "classes")),
+        "demo": Stage("compile what the demonstration imports", (PYTHON, "-m", "whenabouts_cloud.warm", "imports")),
+        "all": Stage("archive of Java's classes", (PYTHON, "-m", "whenabouts_cloud.warm", "classes")),
     }
     project = Stage("this project", (*PIP, "--no-build-isolation", "-e", "."))
     return [

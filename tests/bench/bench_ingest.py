@@ -24,7 +24,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
-from whenabouts_cloud.landing.writer import to_table  # noqa: E402
+from whenabouts_cloud.ingest.landing_writer import to_table  # noqa: E402
 from whenabouts_protocol import Reading, decode_batch, encode_batch  # noqa: E402
 from whenabouts_sim.stack.stack import Stack  # noqa: E402
 

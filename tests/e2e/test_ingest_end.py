@@ -16,9 +16,10 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from support.cloud.ingest import at, batch, files, identities
 from support.edge.mqtt_gateway import MqttGateway
+from whenabouts_cloud.broker.connection import Credentials
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.service import Credentials, IngestService, _Token
-from whenabouts_cloud.landing.writer import Landing
+from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.ingest.service import IngestService, _Token
 from whenabouts_cloud.orderly_end import EXIT_HUNG
 from whenabouts_sim.stack.stack import Stack
 

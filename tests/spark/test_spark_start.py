@@ -11,7 +11,7 @@ from whenabouts_cloud.jobs.output.sink import read_results
 from whenabouts_cloud.jobs.session import forked_workers
 from whenabouts_cloud.jobs.session.java import java_home
 from whenabouts_cloud.jobs.session.shared_classes import archive_path, java_options
-from whenabouts_cloud.jobs.session.shared_classes_training import train
+from whenabouts_cloud.jobs.shared_classes_training import train
 
 
 def test_java_maps_the_archive_that_setting_up_made(spark):

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from whenabouts_cloud.ingest.service import Credentials
+from whenabouts_cloud.broker.connection import Credentials
 
 
 def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import click
 
+from whenabouts_cloud.broker.connection import BrokerError
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.service import BrokerError, IngestService
-from whenabouts_cloud.landing.writer import Landing, LandingError
+from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
+from whenabouts_cloud.ingest.service import IngestService
 from whenabouts_cloud.orderly_end import orderly_end
 
 REPORT_S = 2.0

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
+from whenabouts_cloud.broker.connection import BrokerError
+from whenabouts_cloud.broker.rules_client import RulesClient
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
-from whenabouts_cloud.ingest.service import BrokerError
 from whenabouts_cloud.rules import CorrelateRule, RuleError, load_rules
 from whenabouts_cloud.rules.placement import Placement, PlanError, announced, compile_rules, place
-from whenabouts_cloud.rules.publish import RulesClient
 from whenabouts_protocol import WireError
 from whenabouts_protocol.compiled_rule import encode_rules
 

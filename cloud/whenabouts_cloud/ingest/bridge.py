@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from whenabouts_cloud.ingest.dead_letters import DeadLetters
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
-from whenabouts_cloud.landing.writer import Landing
 from whenabouts_protocol import (
     Ack,
     Beat,

@@ -20,6 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from whenabouts_cloud.broker.connection import BrokerError, Credentials
 from whenabouts_cloud.ingest.bridge import Bridge, Flushed
 from whenabouts_protocol import encode_ack, subscription, topic
 
@@ -39,21 +40,6 @@ CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the res
 LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
 
 log = logging.getLogger("whenabouts.ingest")
-
-
-class BrokerError(Exception):
-    """The broker cannot be reached or refuses. The text says which and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """What the broker asks of us; all optional."""
-
-    username: str | None = None
-    password: str | None = None
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +216,7 @@ class IngestService:
             manual_ack=True,
             clean_session=None if version == MQTTProtocolVersion.MQTTv5 else False,
         )
-        c = self._credentials
-        if c.username:
-            client.username_pw_set(c.username, c.password)
-        if c.ca_file or c.cert_file:
-            client.tls_set(c.ca_file, c.cert_file, c.key_file)
+        self._credentials.apply(client)
         client.reconnect_delay_set(1, 30)
         client.on_connect = self._on_connect
         client.on_disconnect = self._on_disconnect

@@ -46,6 +46,6 @@ def more_rules() -> str:
 
 
 if __name__ == "__main__":
-    from whenabouts_cloud.jobs.session.warm import warm_rules  # loads numba, which the demonstration does not need
+    from whenabouts_cloud.warm import warm_rules  # loads numba, which the demonstration does not need
 
     warm_rules(parse_rules(more_rules()))

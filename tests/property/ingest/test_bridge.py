@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from support.cloud.ingest import NOW_US, at, beat, birth, frontiers, reading
 from support.search import examples
+from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.landing import writer as landing_module
-from whenabouts_cloud.landing.writer import Landing
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_protocol import encode_batch
 
 GATEWAYS = ("g1", "g2", "g3")

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from support.cloud.ingest import at, batch
+from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.landing import writer as landing_module
-from whenabouts_cloud.landing.writer import Landing
+from whenabouts_cloud.ingest.landing_writer import Landing
 
 GATEWAY = "g1"
 

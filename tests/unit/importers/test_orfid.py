@@ -11,7 +11,7 @@ from support.paths import REPOSITORY
 from whenabouts_cloud.commands import importing
 from whenabouts_cloud.commands.importing import imports
 from whenabouts_cloud.importers.orfid import Aside, NotOrfidError, read_orfid
-from whenabouts_cloud.landing.writer import Landing
+from whenabouts_cloud.ingest.landing_writer import Landing
 
 HEAD = "DTY\tARR\tTRF\tDUR\tTTY\tTAG\tSCD\tNCD\tEFA"
 QUOTED_HEAD = '"DTY"\t"ARR"\t"TRF"\t"DUR"\t"TTY"\t"TAG"\t"SCD"\t"NCD"\t"EFA"\t"TCH"\t"ANT"'

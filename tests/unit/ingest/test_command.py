@@ -7,10 +7,11 @@ from click.testing import CliRunner
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
+from whenabouts_cloud.broker.connection import Credentials
 from whenabouts_cloud.cli import main
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.ingest.service import Credentials, IngestService
-from whenabouts_cloud.landing.writer import Landing
+from whenabouts_cloud.ingest.landing_writer import Landing
+from whenabouts_cloud.ingest.service import IngestService
 
 
 def run(*arguments: object):

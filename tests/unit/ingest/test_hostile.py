@@ -26,8 +26,8 @@ from support.search import SEED, examples
 from whenabouts_cloud.ingest import bridge as bridge_module
 from whenabouts_cloud.ingest import dead_letters as dead_module
 from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
-from whenabouts_cloud.landing.writer import Landing
 from whenabouts_protocol import Beat, decode_batch, encode_batch, encode_beat
 from whenabouts_protocol.wire import MAX_BATCH_READINGS
 

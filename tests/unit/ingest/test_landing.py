@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.cloud.ingest import NOW_US, SITE, at, batch, birth, files, identities, letters, reading
+from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
+from whenabouts_cloud.ingest.landing_writer import FRONTIER_KEPT_US, Landing, LandingError
 from whenabouts_cloud.ingest.ledger import as_ranges
-from whenabouts_cloud.landing import writer as landing_module
-from whenabouts_cloud.landing.writer import FRONTIER_KEPT_US, Landing, LandingError
 from whenabouts_protocol import Reading
 
 HOUR_US = 3_600_000_000
@@ -215,7 +215,7 @@ import sys, os, resource
 from pathlib import Path
 from support.cloud.ingest import at, batch, files, identities
 from whenabouts_cloud.ingest.bridge import Bridge
-from whenabouts_cloud.landing.writer import Landing
+from whenabouts_cloud.ingest.landing_writer import Landing
 folder, how = Path(sys.argv[1]), sys.argv[2]
 bridge = Bridge(Landing(folder))
 bridge.take(at("g1"), batch("g1", 0, 0, 10), "a")

@@ -4,7 +4,7 @@ import numpy as np
 
 from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.kernel.block import feed_block
-from whenabouts_cloud.jobs.session.warm import warm
+from whenabouts_cloud.warm import warm
 
 
 def test_what_is_compiled_ahead_is_what_jobs_use():

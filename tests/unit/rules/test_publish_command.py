@@ -3,10 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
+from whenabouts_cloud.broker.connection import BrokerError, Credentials
+from whenabouts_cloud.broker.rules_client import RulesClient
 from whenabouts_cloud.commands.broker_options import credentials
 from whenabouts_cloud.commands.publish import publish
-from whenabouts_cloud.ingest.service import BrokerError, Credentials
-from whenabouts_cloud.rules.publish import RulesClient
 
 
 def run(tmp_path, text, broker="127.0.0.1:1"):

@@ -8,8 +8,8 @@ from numba.core.dispatcher import Dispatcher
 from support.cep.landing import events_table
 from support.cloud.landing import EPOCH_US, reading
 from whenabouts_cloud.cep.shard.shard import CepShard
-from whenabouts_cloud.jobs.session.warm import warm_rules
 from whenabouts_cloud.rules import parse_rules
+from whenabouts_cloud.warm import warm_rules
 from whenabouts_sim.demo.rules import THEFT, more_rules
 
 MS = 1000

@@ -1,4 +1,4 @@
-"""An archive of Java's classes that halves the time Spark takes to start; `whenabouts_cloud.jobs.session.warm` makes it.
+"""An archive of Java's classes that halves the time Spark takes to start; `whenabouts_cloud.warm` makes it.
 
 Of the 7 s that Spark needs until it runs, and as many until its first query has, most goes into loading and checking some
 20 000 classes from 200 jars. Java can keep them as it needs them in one file and map that instead (JEP 310, application
@@ -17,7 +17,7 @@ from pathlib import Path
 from whenabouts_cloud.jobs.session.java import java_home
 
 OPTIONS = "-XX:+UseSerialGC"  # of a small heap; the archive keeps objects in the form of its collector
-TRAINED = "whenabouts_cloud.jobs.session.shared_classes_training"
+TRAINED = "whenabouts_cloud.jobs.shared_classes_training"
 
 
 def archive_path(home: Path) -> Path:

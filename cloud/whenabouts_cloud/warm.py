@@ -1,4 +1,4 @@
-"""Prepares quick starts: `python -m whenabouts_cloud.jobs.session.warm`, which takes two minutes once.
+"""Prepares quick starts: `python -m whenabouts_cloud.warm`, which takes two minutes once.
 
 The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
 and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).

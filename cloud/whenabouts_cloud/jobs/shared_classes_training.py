@@ -4,11 +4,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.jobs import correlate_batch, correlate_streaming
 from whenabouts_cloud.jobs.output.formats import PAIRS
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.session.session import start_session
-from whenabouts_cloud.landing.writer import Landing
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_protocol import Reading
 

@@ -12,7 +12,7 @@ from typing import Any
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from whenabouts_cloud.ingest.service import BrokerError, Credentials
+from whenabouts_cloud.broker.connection import BrokerError, Credentials
 from whenabouts_protocol import Birth, WireError, decode_birth, parse_topic, subscription, topic
 
 CONNECT_TIMEOUT_S = 10.0
@@ -44,10 +44,7 @@ class RulesClient:
         self._refused = ""
         self._heard_s = time.monotonic()
         client = mqtt.Client(CallbackAPIVersion.VERSION2, protocol=MQTTProtocolVersion.MQTTv311)
-        if credentials.username:
-            client.username_pw_set(credentials.username, credentials.password)
-        if credentials.ca_file or credentials.cert_file:
-            client.tls_set(credentials.ca_file, credentials.cert_file, credentials.key_file)
+        credentials.apply(client)
         client.on_connect, client.on_subscribe, client.on_message = self._connected, self._subscribed, self._message
         self._client = client
 

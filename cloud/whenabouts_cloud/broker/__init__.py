@@ -1,0 +1,1 @@
+"""Connections to the broker: who asks, and what cannot be reached."""

@@ -1,0 +1,27 @@
+"""Who asks the broker, and the error of a broker that cannot be used."""
+
+from dataclasses import dataclass
+
+import paho.mqtt.client as mqtt
+
+
+class BrokerError(Exception):
+    """The broker cannot be reached or refuses. The text says which and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the broker asks of us; all optional."""
+
+    username: str | None = None
+    password: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+    def apply(self, client: mqtt.Client) -> None:
+        """Make a client present them when it connects."""
+        if self.username:
+            client.username_pw_set(self.username, self.password)
+        if self.ca_file or self.cert_file:
+            client.tls_set(self.ca_file, self.cert_file, self.key_file)
