@@ -105,7 +105,7 @@ WITHOUT_OWN_TEST = {
     "whenabouts_cloud.correlation.nearest",
     "whenabouts_cloud.jobs.job_run",
     "whenabouts_cloud.rules.checks",
-    "whenabouts_cloud.spark.slabs",
+    "whenabouts_cloud.spark.file_slabs",
     "whenabouts_sim.stack.embedded_broker",
     "whenabouts_sim.stack.parent_death",
 }

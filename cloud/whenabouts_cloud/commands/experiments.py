@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.research.experiments.report import Figure
+    from whenabouts_cloud.research.experiments.figures import Figure
 
 EXAMPLE = """\b
 Example:
@@ -113,8 +113,8 @@ def _measure(
     about: str, title: str,
 ) -> None:  # fmt: skip
     """Run them, with progress on stderr; write plots, report and figures where they are wanted, print one of the latter."""
-    from whenabouts_cloud.research.experiments.report import as_json as plain
-    from whenabouts_cloud.research.experiments.report import markdown, plot
+    from whenabouts_cloud.research.experiments.figures import as_json as plain
+    from whenabouts_cloud.research.experiments.figures import markdown, plot
 
     if out is not None:
         try:

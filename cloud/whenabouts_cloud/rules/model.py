@@ -11,7 +11,7 @@ from typing import Literal
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.pattern.plan import Plan
-from whenabouts_cloud.rules.predicate import Alternative, Predicate, alternatives
+from whenabouts_cloud.rules.state_predicate import Alternative, Predicate, alternatives
 
 ResultKind = Literal["inner", "left", "anti"]
 Place = Literal["auto", "edge", "cloud"]

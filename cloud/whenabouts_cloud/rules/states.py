@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast
 from lark import Token
 
 from whenabouts_cloud.language.timing import Notes
-from whenabouts_cloud.rules.predicate import (
+from whenabouts_cloud.rules.state_predicate import (
     TURNED,
     All,
     AtLeast,

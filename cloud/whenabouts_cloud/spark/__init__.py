@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from whenabouts_cloud.spark.expressions import (
+    from whenabouts_cloud.spark.probability_columns import (
         between_at_least,
         between_probability,
         deadline_at_least,
@@ -37,5 +37,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module("whenabouts_cloud.spark.expressions"), name)
+        return getattr(import_module("whenabouts_cloud.spark.probability_columns"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.pattern.condition import Condition
-from whenabouts_cloud.spark.expressions import holds, share
+from whenabouts_cloud.spark.probability_columns import holds, share
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

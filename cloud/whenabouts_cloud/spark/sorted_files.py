@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.batch.join import NUMBA_ROWS
 from whenabouts_cloud.pattern.condition import Condition
-from whenabouts_cloud.spark.slabs import Part, Slab, middles, parts_of, plan, read_parts
+from whenabouts_cloud.spark.file_slabs import Part, Slab, middles, parts_of, plan, read_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from whenabouts_edge.install import plan
+from whenabouts_edge.install.executor import StepError, carry_out, collect, needs, program
 from whenabouts_edge.install.plan import CONFIG, UNIT, Action, InstallError, Wanted
-from whenabouts_edge.install.system import StepError, carry_out, collect, needs, program
 
 
 @click.command()

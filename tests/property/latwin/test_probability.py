@@ -11,7 +11,7 @@ from property.strategies_latwin_frames import computations
 from reference import latwin_probability as reference
 from support.search import examples
 from whenabouts_cloud.latwin.model.frame import frame
-from whenabouts_cloud.latwin.probability import probability
+from whenabouts_cloud.latwin.probability import order_probability
 from whenabouts_cloud.latwin.windows import walk
 
 
@@ -44,7 +44,7 @@ def stamped(draw):
 def test_exact_probabilities_are_those_of_all_ways(case, residue):
     """Of each global state and of a predicate; points coincide, bounds are shared, begins overlap or not."""
     window, lo, hi, ways = case
-    told = probability.passed(window, lo, hi, seed=0)
+    told = order_probability.passed(window, lo, hi, seed=0)
     assert told.exact
     expected = {}
     for share, states in ways:
@@ -54,7 +54,7 @@ def test_exact_probabilities_are_those_of_all_ways(case, residue):
     assert set(expected) <= set(found)
     for state, value in found.items():
         assert value == pytest.approx(float(expected.get(state, 0)), rel=1e-12, abs=0)
-    held = probability.held(window, lo, hi, walk.each(window, lambda g: sum(g) % 4 == residue), seed=0)
+    held = order_probability.held(window, lo, hi, walk.each(window, lambda g: sum(g) % 4 == residue), seed=0)
     value = sum((share for share, states in ways if any(sum(g) % 4 == residue for g in states)), Fraction(0))
     assert held.probability == pytest.approx(float(value), rel=1e-12, abs=0)
 
@@ -66,9 +66,11 @@ def test_sampled_probabilities_are_near_by_the_error_they_tell(case):
     """Within six standard errors of the exact ones, for every global state and for a predicate, and said to be sampled."""
     window, lo, hi, ways = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probability, "EXACT_WORK", 0)
-        told = probability.passed(window, lo, hi, seed=3, samples=4000)
-        held = probability.held(window, lo, hi, walk.each(window, lambda g: sum(g) % 2 == 0), seed=3, samples=4000)
+        patch.setattr(order_probability, "EXACT_WORK", 0)
+        told = order_probability.passed(window, lo, hi, seed=3, samples=4000)
+        held = order_probability.held(
+            window, lo, hi, walk.each(window, lambda g: sum(g) % 2 == 0), seed=3, samples=4000
+        )
     assert not told.exact
     assert not held.exact
     found = dict(zip(map(tuple, told.states.tolist()), zip(told.probability, told.error, strict=True), strict=True))

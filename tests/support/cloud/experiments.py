@@ -8,7 +8,7 @@ from typing import NamedTuple
 from click.testing import CliRunner, Result
 
 from whenabouts_cloud.commands.experiments import experiments
-from whenabouts_cloud.research.experiments.report import Figure
+from whenabouts_cloud.research.experiments.figures import Figure
 
 
 class Run(NamedTuple):

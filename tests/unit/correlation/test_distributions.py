@@ -20,11 +20,11 @@ from whenabouts_cloud.correlation.distributions import (
     triangular,
     uniform,
 )
-from whenabouts_cloud.correlation.distributions.join import GUARD
 from whenabouts_cloud.correlation.distributions.lookup import Stamp
 from whenabouts_cloud.correlation.distributions.normal import SIGMA_MAX, SIGMA_MIN, normal_cdf
 from whenabouts_cloud.correlation.distributions.probability import STAMP_LIMIT
 from whenabouts_cloud.correlation.distributions.quantile_bounds import Bounds
+from whenabouts_cloud.correlation.distributions.shaped_join import GUARD
 from whenabouts_cloud.correlation.distributions.shapes import MAX_BINS, PiecewiseLinear
 from whenabouts_cloud.pattern.condition import Condition
 

@@ -16,6 +16,7 @@ from whenabouts_edge.config.load import parse
 from whenabouts_edge.config.settings import sample
 from whenabouts_edge.install import command as command_module
 from whenabouts_edge.install.command import install as command
+from whenabouts_edge.install.executor import StepError, carry_out, collect
 from whenabouts_edge.install.files import UDEV_RULE, state_directory, unit, user_of
 from whenabouts_edge.install.plan import (
     CONFIG,
@@ -29,7 +30,6 @@ from whenabouts_edge.install.plan import (
     install,
     uninstall,
 )
-from whenabouts_edge.install.system import StepError, carry_out, collect
 
 EXPOSURE_MAX = 2.5
 PROGRAM = Wanted(("/opt/whenabouts/bin/whenabouts-edge",))

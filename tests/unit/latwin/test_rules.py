@@ -12,7 +12,7 @@ from whenabouts_cloud.commands.rules import check, explain
 from whenabouts_cloud.rules import LatwinRule, RuleError, parse_rules
 from whenabouts_cloud.rules.explain_states import explain_states, lines
 from whenabouts_cloud.rules.model import group_regex
-from whenabouts_cloud.rules.predicate import (
+from whenabouts_cloud.rules.state_predicate import (
     All,
     AtLeast,
     Compared,

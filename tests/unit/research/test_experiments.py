@@ -5,7 +5,7 @@ import pytest
 from support.cloud.experiments import run_quick
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.research.experiments.correlation import QUICK
-from whenabouts_cloud.research.experiments.report import Figure, markdown
+from whenabouts_cloud.research.experiments.figures import Figure, markdown
 from whenabouts_cloud.research.experiments.simulate import simulate
 from whenabouts_cloud.research.experiments.workload import MS, RHO_US, arrivals
 

@@ -6,7 +6,6 @@ stream has one shape, any two kinds mix. `shapes` and `normal` are the kinds beh
 be used again, `join` all pairs of two sets. This is the future work of "Lazy Approaches ..." (2010), section 6.
 """
 
-from whenabouts_cloud.correlation.distributions.join import correlate_distributed
 from whenabouts_cloud.correlation.distributions.lookup import may_reuse, stochastically_below
 from whenabouts_cloud.correlation.distributions.normal import TruncatedNormal
 from whenabouts_cloud.correlation.distributions.probability import (
@@ -16,6 +15,7 @@ from whenabouts_cloud.correlation.distributions.probability import (
     probability,
 )
 from whenabouts_cloud.correlation.distributions.quantile_bounds import Bounds
+from whenabouts_cloud.correlation.distributions.shaped_join import correlate_distributed
 from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear, histogram, triangular, uniform
 
 __all__ = [

@@ -19,7 +19,7 @@ from whenabouts_cloud.latwin.shard.view import View
 from whenabouts_cloud.latwin.shard.watch import Plan
 from whenabouts_cloud.latwin.windows.walk import each
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_cloud.rules.predicate import Scalar, Value
+from whenabouts_cloud.rules.state_predicate import Scalar, Value
 
 
 class NothingToDrawError(ValueError):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_cloud.rules.predicate import Scalar, Value, values_of
+from whenabouts_cloud.rules.state_predicate import Scalar, Value, values_of
 from whenabouts_protocol.group_state import KIND, state_of
 from whenabouts_protocol.reading import Reading
 

@@ -21,7 +21,7 @@ from whenabouts_cloud.latwin.shard.report import Report, columns_of
 from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
 from whenabouts_cloud.latwin.windows.lattice import LatWin
 from whenabouts_cloud.rules.model import LatwinRule
-from whenabouts_cloud.rules.predicate import (
+from whenabouts_cloud.rules.state_predicate import (
     All,
     AtLeast,
     Not,

@@ -21,7 +21,7 @@ from whenabouts_cloud.research.experiments.cep_workload import (
     by_source,
     table_1,
 )
-from whenabouts_cloud.research.experiments.report import Figure, Series
+from whenabouts_cloud.research.experiments.figures import Figure, Series
 
 PAPER = ("infa_hts", "conservative", "aggressive", "kslack")  # least to greatest at 50 %: time, memory and latency
 SHORT_K_UNITS = 5  # half the true delay, for what a promise that does not hold costs

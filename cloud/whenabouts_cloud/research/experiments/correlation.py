@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from whenabouts_cloud.pattern.condition import Condition
-from whenabouts_cloud.research.experiments.report import Figure, Series
+from whenabouts_cloud.research.experiments.figures import Figure, Series
 from whenabouts_cloud.research.experiments.simulate import Run, simulate, warm_up
 from whenabouts_cloud.research.experiments.workload import MS, RHO_US, arrivals
 from whenabouts_cloud.research.operators.target_bounds import Lengths, limits

@@ -13,11 +13,11 @@ import numpy as np
 
 from whenabouts_cloud.latwin.model.frame import frame
 from whenabouts_cloud.latwin.windows.walk import count
+from whenabouts_cloud.research.experiments.figures import Figure, Series, grouped
 from whenabouts_cloud.research.experiments.latwin_hybrid import hybrid_sizes, told_figures
 from whenabouts_cloud.research.experiments.latwin_run import Verdicts, verdicts, windows
 from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.research.experiments.office import HOUR, LOG2, SECOND, Office, Workload, simulate
-from whenabouts_cloud.research.experiments.report import Figure, Series, grouped
 
 WINDOW = 4  # the paper's, where it varies something else
 LONG = 64  # a window in which nothing of the first stretch is forgotten before it is told

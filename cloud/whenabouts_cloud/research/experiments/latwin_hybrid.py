@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from whenabouts_cloud.research.experiments.figures import Figure, Series, grouped
 from whenabouts_cloud.research.experiments.latwin_run import Order, told, windows
 from whenabouts_cloud.research.experiments.office import HOUR, SECOND, Office, Workload, simulate
-from whenabouts_cloud.research.experiments.report import Figure, Series, grouped
 
 WINDOW = 4
 NAN = float("nan")  # of nothing
