@@ -5,154 +5,114 @@ more, one box for each number of types present says how many there are. Complete
 """
 
 from collections.abc import Sequence
-from xml.etree import ElementTree as ET
 
 from whenabouts_cloud.pattern.automaton import MAX_STATES, Automaton
+from whenabouts_cloud.svg import COLOURS, LETTER, LINE, MARGIN, Box, Page, short
 
 MAX_DRAWN = 32  # boxes and, at most, 80 lines: what can still be followed by eye
-LETTER, LINE, PAD = 8, 18, 12  # width of a letter and height of a line of text at 13 px, space inside a box
-GAP_X, GAP_Y, MARGIN = 130, 26, 24
+PAD = 12  # space inside a box, px
+GAP_X, GAP_Y = 130, 26
 MAX_NAME = 24  # letters of a type that are shown; the rest is in the title that appears on pointing at it
-# Okabe and Ito, Color Universal Design (2008), without black and yellow; repeated for more types, with dashes.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-DASHES = ("", "7 4", "2 3")
 STYLE = (
-    "text{font:13px monospace;fill:#222}.state{fill:#fff;stroke:#444}.complete{fill:#e8f4ea;stroke:#444}"
-    ".inner{fill:none;stroke:#444}.title{font-weight:bold}.move{fill:none;stroke-width:1.6}"
+    ".state{fill:#fff;stroke:#444}.complete{fill:#e8f4ea;stroke:#444}"
+    ".inner{fill:none;stroke:#444}.move{fill:none;stroke-width:1.6}"
 )
+COMPLETE = "double border: all types of a variant are there, so matches that the event completes are searched for"
 
 
 def svg(automaton: Automaton, title: str, notes: Sequence[str] = ()) -> str:
     """The picture as the text of an SVG file, with lines of notes below it."""
+    picture = _Picture(title, automaton)
     if automaton.states is not None and len(automaton.states) <= MAX_DRAWN:
-        return _Picture(title, automaton, notes).with_states()
-    return _Picture(title, automaton, notes).with_layers()
+        picture.draw_states(automaton.states)
+    else:
+        picture.draw_layers()
+    return picture.finish([COMPLETE, *notes])
 
 
 class _Picture:
-    def __init__(self, title: str, automaton: Automaton, notes: Sequence[str]) -> None:
+    def __init__(self, title: str, automaton: Automaton) -> None:
         self._automaton = automaton
-        self._notes = [
-            "double border: all types of a variant are there, so matches that the event completes are searched for",
-            *notes,
-        ]
         self._types = list(automaton.moves)
-        self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
-        ET.SubElement(self._root, "title").text = title
-        ET.SubElement(self._root, "style").text = STYLE
-        ET.SubElement(self._root, "rect", width="100%", height="100%", fill="#fff")
-        self._text(MARGIN, MARGIN + LINE // 2, title, "title")
-        self._right = MARGIN * 2 + len(title) * LETTER
+        self._page = Page(title, STYLE)
+        self._top = MARGIN + 2 * LINE
 
-    def with_states(self) -> str:
+    def draw_states(self, states: Sequence[int]) -> None:
         """One box for each state."""
-        states = self._automaton.states or ()
         columns: dict[int, list[int]] = {}
         for state in states:
             columns.setdefault(state.bit_count(), []).append(state)
-        boxes: dict[int, tuple[int, int, int, int]] = {}
-        heights = {n: self._height(n) for n in columns}
-        tallest = max(len(column) * (heights[n] + GAP_Y) for n, column in columns.items())
-        top, x = MARGIN + 2 * LINE, MARGIN
+        tallest = max(len(column) * (_height(n) + GAP_Y) for n, column in columns.items())
+        boxes: dict[int, Box] = {}
+        x = MARGIN
         for n, column in columns.items():
             width = max(max(len(line) for line in self._lines(state)) for state in column) * LETTER + 2 * PAD
             step = tallest // len(column)
             for row, state in enumerate(column):
-                y = top + row * step + (step - heights[n]) // 2
-                boxes[state] = (x, y, width, heights[n])
+                y = self._top + row * step + (step - _height(n)) // 2
+                boxes[state] = (x, y, width, _height(n))
             x += width + GAP_X
         for state in states:
             for name, after in self._automaton.transitions(state):
-                self._move(boxes[state], boxes[after], name)
+                number = self._types.index(name)
+                self._arrow(boxes[state], boxes[after], COLOURS[number % len(COLOURS)], number, name)
         for state, box in boxes.items():
-            self._box(box, self._lines(state), self._automaton.is_complete(state), self._automaton.names(state))
-        return self._finish(x - GAP_X, top + tallest)
+            self._box(
+                box, self._lines(state), self._automaton.is_complete(state), ", ".join(self._automaton.names(state))
+            )
+        self._end(x - GAP_X, self._top + tallest)
 
-    def with_layers(self) -> str:
+    def draw_layers(self) -> None:
         """One box for each number of types present."""
-        layers = self._automaton.layers()
-        total = len(self._automaton.letters)
-        if not layers:
-            layers = {0: (1, 0)}
-            lines = {0: [f"more than {MAX_STATES} states of {total} types"]}
-        else:
+        total, layers = len(self._automaton.letters), self._automaton.layers()
+        if layers:
             lines = {
                 n: [f"{n} of {total} types", f"{count} state{'s' * (count > 1)}", f"{complete} complete"]
                 for n, (count, complete) in layers.items()
             }
-        top, x = MARGIN + 2 * LINE, MARGIN
-        previous = None
+        else:
+            layers, lines = {0: (1, 0)}, {0: [f"more than {MAX_STATES} states of {total} types"]}
+        x, previous = MARGIN, None
         for n, (_, complete) in layers.items():
-            box = (x, top, max(map(len, lines[n])) * LETTER + 2 * PAD, len(lines[n]) * LINE + PAD)
+            box = (x, self._top, max(map(len, lines[n])) * LETTER + 2 * PAD, len(lines[n]) * LINE + PAD)
             if previous is not None:
-                self._line(previous, box, "#444", "")
-            self._box(box, lines[n], complete > 0, ())
+                self._arrow(previous, box, "#444")
+            self._box(box, lines[n], complete > 0)
             previous, x = box, x + box[2] + GAP_X // 3
-        return self._finish(x - GAP_X // 3, top + 3 * LINE + PAD)
+        self._end(x - GAP_X // 3, self._top + 3 * LINE + PAD)
+
+    def finish(self, notes: Sequence[str]) -> str:
+        """Legend, notes and size."""
+        for number, name in enumerate(self._types):
+            self._page.legend("move", number, f"{name} arrives")
+        for note in notes:
+            self._page.line(note)
+        return self._page.finish()
 
     def _lines(self, state: int) -> list[str]:
-        return [_short(name) for name in self._automaton.names(state)] or ["nothing yet"]
+        return [short(name, MAX_NAME) for name in self._automaton.names(state)] or ["nothing yet"]
 
-    def _height(self, letters: int) -> int:
-        return max(1, letters) * LINE + PAD
-
-    def _box(self, box: tuple[int, int, int, int], lines: list[str], complete: bool, full: tuple[str, ...]) -> None:
+    def _box(self, box: Box, lines: list[str], complete: bool, title: str = "") -> None:
         x, y, width, height = box
-        group = ET.SubElement(self._root, "g")
-        if full:
-            ET.SubElement(group, "title").text = ", ".join(full)
-        kind = "complete" if complete else "state"
-        sizes = {"x": str(x), "y": str(y), "width": str(width), "height": str(height), "rx": "6"}
-        ET.SubElement(group, "rect", sizes | {"class": kind})
+        group = self._page.group(title)
+        self._page.box(group, box, "complete" if complete else "state", 6)
         if complete:
-            inner = {"x": str(x + 3), "y": str(y + 3), "width": str(width - 6), "height": str(height - 6), "rx": "4"}
-            ET.SubElement(group, "rect", inner | {"class": "inner"})
+            self._page.box(group, (x + 3, y + 3, width - 6, height - 6), "inner", 4)
         for n, line in enumerate(lines):
-            self._text(x + PAD, y + PAD // 2 + n * LINE + 13, line, "", group)
+            self._page.text(x + PAD, y + PAD // 2 + n * LINE + 13, line, "", group)
 
-    def _move(self, start: tuple[int, int, int, int], end: tuple[int, int, int, int], name: str) -> None:
-        n = self._types.index(name)
-        self._line(start, end, COLOURS[n % len(COLOURS)], DASHES[n // len(COLOURS) % len(DASHES)], name)
-
-    def _line(
-        self, start: tuple[int, int, int, int], end: tuple[int, int, int, int], colour: str, dashes: str, name: str = ""
-    ) -> None:
+    def _arrow(self, start: Box, end: Box, colour: str, number: int = 0, title: str = "") -> None:
         x1, y1 = start[0] + start[2], start[1] + start[3] // 2
         x2, y2 = end[0], end[1] + end[3] // 2
         bend = (x2 - x1) // 2
-        line = {"class": "move", "stroke": colour, "d": f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2 - 7} {y2}"}
-        if dashes:
-            line["stroke-dasharray"] = dashes
-        path = ET.SubElement(self._root, "path", line)
-        if name:
-            ET.SubElement(path, "title").text = name
-        ET.SubElement(self._root, "path", {"fill": colour, "d": f"M{x2} {y2}l-9 -4v8z"})
+        drawn = f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2 - 7} {y2}"
+        self._page.path("move", drawn, colour, number, title)
+        self._page.arrow(x2, y2, colour)
 
-    def _text(self, x: int, y: int, text: str, kind: str, parent: ET.Element | None = None) -> None:
-        place = {"x": str(x), "y": str(y)} | ({"class": kind} if kind else {})
-        ET.SubElement(self._root if parent is None else parent, "text", place).text = text
-
-    def _finish(self, right: int, bottom: int) -> str:
-        """Legend and size."""
-        y = bottom + LINE
-        for n, name in enumerate(self._types):
-            line = {"class": "move", "stroke": COLOURS[n % len(COLOURS)], "d": f"M{MARGIN} {y - 4}h28"}
-            dashes = DASHES[n // len(COLOURS) % len(DASHES)]
-            ET.SubElement(self._root, "path", line | ({"stroke-dasharray": dashes} if dashes else {}))
-            self._text(MARGIN + 36, y, f"{name} arrives", "")
-            self._right = max(self._right, MARGIN * 2 + 36 + (len(name) + 8) * LETTER)
-            y += LINE
-        for note in self._notes:
-            self._text(MARGIN, y, note, "")
-            self._right = max(self._right, MARGIN * 2 + len(note) * LETTER)
-            y += LINE
-        width, height = max(right + MARGIN, self._right), y + MARGIN
-        self._root.set("viewBox", f"0 0 {width} {height}")
-        self._root.set("width", str(width))
-        self._root.set("height", str(height))
-        ET.indent(self._root)
-        return ET.tostring(self._root, encoding="unicode") + "\n"
+    def _end(self, right: int, bottom: int) -> None:
+        self._page.reach(right)
+        self._page.bottom = bottom
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
+def _height(letters: int) -> int:
+    return max(1, letters) * LINE + PAD
