@@ -76,7 +76,7 @@ def subscribe(port: int, folder: Path, how: str) -> None:
 
     client = mqtt.Client(CallbackAPIVersion.VERSION2)
     client.on_connect = lambda c, *_: c.subscribe("wa/1/+/+/obs", qos=1)
-    client.on_subscribe = lambda *_: print("connected with paho", file=sys.stderr, flush=True)
+    client.on_subscribe = lambda *_: print("broker.connected with paho", file=sys.stderr, flush=True)
     client.on_message = on_message
     client.connect("127.0.0.1", port)
     client.loop_forever()
@@ -99,7 +99,7 @@ def measure(readings: int, how: str) -> tuple[float, float, int]:
             receiver = stack.start_ingest()
         else:
             receiver = stack.start("by hand", [*me, "--subscribe", how, "--folder", str(stack.landing)])
-        stack.wait("connection", lambda: "connected with" in receiver.log.read_text(), LIMIT_S)
+        stack.wait("connection", lambda: "broker.connected" in receiver.log.read_text(), LIMIT_S)
         process = psutil.Process(receiver.process.pid)
         publisher = stack.start("publisher", [*me, "--publish", str(readings)])
         stack.wait("publisher", lambda: "encoded" in publisher.log.read_text(), LIMIT_S)

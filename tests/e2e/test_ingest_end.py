@@ -159,7 +159,7 @@ def test_a_disk_that_stands_still_is_not_waited_for_and_nothing_acknowledged_is_
         address = f"127.0.0.1:{stack.broker.port}"
         command = [sys.executable, "-c", IMPATIENT, "ingest", "--broker", address, "--landing", str(stack.landing)]
         part = stack.start("ingest", command)
-        stack.wait("connected", lambda: part.said("connected with"), LIMIT_S)
+        stack.wait("connected", lambda: part.said("broker.connected"), LIMIT_S)
         gateway = MqttGateway("g0", stack.broker.port, 2000, 20)
         try:
             stack.wait("landed", lambda: gateway.acked > 0, LIMIT_S)

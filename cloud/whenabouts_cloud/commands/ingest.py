@@ -1,8 +1,6 @@
 """`whenabouts-cloud ingest`: from the broker to the landing."""
 
 import json
-import logging
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -11,10 +9,14 @@ import click
 
 from whenabouts_cloud.broker.connection import BrokerError
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
+from whenabouts_cloud.commands.log_options import log_format_option
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
+from whenabouts_cloud.ingest.metrics import metrics
 from whenabouts_cloud.ingest.service import IngestService
+from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import orderly_end
+from whenabouts_protocol.logs import write_logs
 
 REPORT_S = 2.0
 END_S = 15.0  # far above what a flush and a farewell take
@@ -26,6 +28,9 @@ END_S = 15.0  # far above what a flush and a farewell take
               show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
+@click.option("--metrics-file", type=click.Path(path_type=Path, dir_okay=False),
+              help="Metrics for Prometheus, replaced every 2 s; its name should end with .prom.")  # fmt: skip
+@log_format_option
 def ingest(
     broker: tuple[str, int],
     landing: Path,
@@ -36,6 +41,8 @@ def ingest(
     cert_file: str | None,
     key_file: str | None,
     as_json: bool,
+    metrics_file: Path | None,
+    log_format: str,
 ) -> None:
     """Land the readings of all gateways as Parquet files, durable before they are acknowledged.
 
@@ -46,7 +53,7 @@ def ingest(
     \b
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
     """
-    logging.basicConfig(level="INFO", stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    write_logs(log_format)
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
         store = Landing(landing)
@@ -55,7 +62,7 @@ def ingest(
         raise click.ClickException(str(error)) from None
     name = client_id or f"wa-ingest-{store.session}"
     service = IngestService(*broker, bridge, name, asking)
-    report = _Reporter(bridge, service, as_json)
+    report = _Reporter(bridge, service, as_json, None if metrics_file is None else MetricsFile(metrics_file))
     with orderly_end(service.stop, END_S):
         try:
             service.connect()
@@ -68,38 +75,54 @@ def ingest(
         report.last()
 
 
+QUIET = ("messages", "files", "frontiers")  # change with everything, or without meaning anything to a person
+SHOWN = {
+    "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "unfit": "unfit at gateways",
+    "forgotten": "numbers confirmed elsewhere", "clocks_ahead": "gateways with a clock ahead",
+    "qos0_dropped": "messages of QoS 0 dropped", "dead_dropped": "dead letters not kept",
+}  # fmt: skip
+
+
 class _Reporter:
     """Says what has landed, when something has changed."""
 
-    def __init__(self, bridge: Bridge, service: IngestService, as_json: bool) -> None:
+    def __init__(self, bridge: Bridge, service: IngestService, as_json: bool, metrics_file: MetricsFile | None) -> None:
         self._bridge, self._service, self._as_json = bridge, service, as_json
+        self._metrics_file = metrics_file
         self._told: dict[str, int] = {}
         self._told_s = time.monotonic()
 
     def tick(self) -> None:
-        counters = asdict(self._bridge.counters)
-        if any(counters[what] != self._told.get(what, 0) for what in ("landed", "dead", "repeats", "refused", "unfit")):
-            self._tell(counters)
+        counts = self._counts()
+        if any(counts[name] != self._told.get(name, 0) for name in counts if name not in QUIET):
+            self._tell(counts)
+        self._write_metrics()
 
     def last(self) -> None:
-        self._tell(asdict(self._bridge.counters))
+        self._tell(self._counts())
+        self._write_metrics()
 
-    def _tell(self, counters: dict[str, int]) -> None:
+    def _counts(self) -> dict[str, int]:
+        return {**asdict(self._bridge.counters), "qos0_dropped": self._service.dropped}
+
+    def _tell(self, counts: dict[str, int]) -> None:
         now_s = time.monotonic()
-        rate = (counters["landed"] - self._told.get("landed", 0)) / max(now_s - self._told_s, 1e-3)
-        self._told, self._told_s = counters, now_s
+        rate = (counts["landed"] - self._told.get("landed", 0)) / max(now_s - self._told_s, 1e-3)
+        self._told, self._told_s = counts, now_s
+        reasons = self._bridge.dead_letters()
         if self._as_json:
-            qos0_dropped = self._service.dropped
-            click.echo(
-                json.dumps({**counters, "qos0_dropped": qos0_dropped, "dead_letters": self._bridge.dead_letters()})
-            )
+            click.echo(json.dumps({**counts, "dead_letters": reasons}))
             return
-        text = f"landed {counters['landed']} readings in {counters['files']} files ({rate:.0f}/s)"
-        for what in ("repeats", "conflicts"):
-            text += f", {counters[what]} {what}" if counters[what] else ""
-        for what in ("refused", "unfit"):
-            text += f", {counters[what]} {what} at gateways" if counters[what] else ""
-        if counters["dead"]:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in self._bridge.dead_letters().items())
-            text += f", {counters['dead']} dead letters ({reasons})"
+        text = f"landed {counts['landed']} readings in {counts['files']} files ({rate:.0f}/s)"
+        text += "".join(f", {counts[name]} {shown}" for name, shown in SHOWN.items() if counts[name])
+        if counts["dead"]:
+            text += f", {counts['dead']} dead letters ({', '.join(f'{n} {reason}' for reason, n in reasons.items())})"
         click.echo(text, err=True)
+
+    def _write_metrics(self) -> None:
+        if self._metrics_file is not None:
+            bridge, service = self._bridge, self._service
+            self._metrics_file.write(metrics(
+                bridge.counters, bridge.dead_letters(), bridge.frontiers(), time.time_ns() // 1000, service.dropped,
+                service.connected,
+            ))  # fmt: skip

@@ -7,7 +7,6 @@ then its frontier is believed: when every number that the beat spoke of has land
 The driver calls `take` for each message, `flush` when enough has gathered, and sends what flush returns.
 """
 
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from whenabouts_protocol import (
     decode_birth,
     parse_topic,
 )  # fmt: skip
+from whenabouts_protocol.logs import Log
 
 MAX_GATEWAYS = 100_000  # of which births and frontiers are remembered
 MAX_RECENT = 100_000  # contents remembered to tell a repeat from a conflict
@@ -34,7 +34,7 @@ FRONTIER_EVERY_US = 1_000_000
 AHEAD_US = 1_000_000  # a gateway so far ahead of the present is reported
 
 Gateway = tuple[str, str]  # site, gateway
-log = logging.getLogger("whenabouts.ingest")
+log = Log(__name__)
 
 
 @dataclass(slots=True)
@@ -102,6 +102,10 @@ class Bridge:
     def dead_letters(self) -> dict[str, int]:
         """How many dead letters there were, by reason."""
         return dict(self._dead.reasons)
+
+    def frontiers(self) -> dict[Gateway, int]:
+        """The time before which all readings of a gateway have landed, by gateway, us since 1970 UTC."""
+        return dict(self._frontiers)
 
     def take(self, topic: str, payload: bytes, token: object) -> None:
         """Take one message; token comes back from the flush that makes it durable. Never raises for its content."""
@@ -183,8 +187,10 @@ class Bridge:
         """A repeat says what the first one said; another content under the same identity is an alarm, one a flush."""
         new = self.counters.conflicts - self._told_conflicts
         if new:
-            log.error("conflict: %d readings came with another content under a known identity; the first ones stay, "
-                      "see _dead; does a gateway use another's name, or an old spool?", new)  # fmt: skip
+            log.error(
+                "reading.conflict", "another content came under a known identity; the first one stays, see _dead; does a "
+                "gateway use another's name, or an old spool?", readings=new,
+            )  # fmt: skip
         self._told_conflicts = self.counters.conflicts
 
     def _take_beat(self, origin: Gateway, payload: bytes) -> None:
@@ -194,8 +200,10 @@ class Bridge:
             reach = self._ledger.reach(ledger_name(*origin), boot)
             if reach < first - 1:
                 self.counters.forgotten += first - 1 - reach
-                log.warning("gateway %s/%s: numbers %d to %d of boot %d were confirmed elsewhere, not waited for",
-                            *origin, reach + 1, first - 1, boot)  # fmt: skip
+                log.warning(
+                    "gateway.numbers_elsewhere", "these were confirmed elsewhere and are not waited for",
+                    gateway="/".join(origin), boot=boot, first=reach + 1, last=first - 1,
+                )  # fmt: skip
                 self._ledger.forget_before(ledger_name(*origin), boot, first)
                 self._to_ack.setdefault(origin, set()).add(boot)
         if origin in self._beats or len(self._beats) < MAX_GATEWAYS:
@@ -211,8 +219,12 @@ class Bridge:
             if new > 0:
                 setattr(self.counters, what, getattr(self.counters, what) + new)
                 if not known:
-                    log.warning("gateway %s/%s: it lost %d readings, %s; see `whenabouts-edge status` there",
-                                *origin, new, why)  # fmt: skip
+                    log.warning(
+                        f"gateway.{what}",
+                        f"{why}; see `whenabouts-edge status` there",
+                        gateway="/".join(origin),
+                        readings=new,
+                    )
 
     def _ack(self, origin: Gateway, boots: set[int]) -> Ack:
         newest = sorted(boots)[-MAX_ACK_BOOTS:]
@@ -247,8 +259,10 @@ class Bridge:
         if frontier_us > now_us + AHEAD_US and origin not in self._ahead:
             self._ahead.add(origin)
             self.counters.clocks_ahead += 1
-            log.error("gateway %s/%s: its clock is at least %.1f s ahead of this machine's; check both",
-                      *origin, (frontier_us - now_us) / 1e6)  # fmt: skip
+            log.error(
+                "gateway.clock_ahead", "its clock is ahead of this machine's; check both",
+                gateway="/".join(origin), ahead_s=round((frontier_us - now_us) / 1e6, 1),
+            )  # fmt: skip
         return now_us
 
     def _fulfilled(self, origin: Gateway, beats: list[Beat]) -> int | None:

@@ -7,9 +7,10 @@ kept, so that a hostile sender cannot fill the disk.
 
 import base64
 import json
-import logging
 import os
 from pathlib import Path
+
+from whenabouts_protocol.logs import Log
 
 MAX_PAYLOAD_BYTES = 65536
 MAX_FILE_BYTES = 16 << 20
@@ -18,7 +19,7 @@ MAX_TOPIC_CHARS = 512
 MAX_TEXT_CHARS = 512
 MAX_LINE_BYTES = 128 << 10  # a letter with the longest of all of them, escaped
 
-log = logging.getLogger("whenabouts.ingest")
+log = Log(__name__)
 
 
 class DeadLetters:
@@ -55,7 +56,7 @@ class DeadLetters:
         if path is None:
             if not self.dropped:
                 log.warning(
-                    "dead letters: %s is full, further ones are only counted; move its files away", self._folder
+                    "dead_letters.full", "further ones are only counted; move its files away", folder=self._folder
                 )
             self.dropped += len(self._buffer)
         else:

@@ -7,7 +7,6 @@ not acknowledged on a later one: the broker sends it again, and it is a repeat.
 """
 
 import contextlib
-import logging
 import queue
 import threading
 import time
@@ -23,6 +22,7 @@ from paho.mqtt.properties import Properties
 from whenabouts_cloud.broker.connection import BrokerError, Credentials
 from whenabouts_cloud.ingest.bridge import Bridge, Flushed
 from whenabouts_protocol import encode_ack, subscription, topic
+from whenabouts_protocol.logs import Log
 
 FLUSH_S = 0.5  # readings wait at most this long for a file
 FLUSH_READINGS = 50_000
@@ -39,7 +39,7 @@ CONNECT_TIMEOUT_S = 10.0
 CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the rest of what it takes for a longer packet
 LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
 
-log = logging.getLogger("whenabouts.ingest")
+log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class IngestService:
             if self._stopping.is_set():
                 return
             if self.connected:
-                log.info("broker %s:%d: connected with %s", self._host, self._port, version.name)
+                log.info("broker.connected", broker=f"{self._host}:{self._port}", version=version.name)
                 return
             self._leave()
         raise BrokerError(f"broker {self._host}:{self._port}: refused the connection: {self._refused or 'no answer'}")
@@ -147,7 +147,7 @@ class IngestService:
         try:
             done = self._bridge.flush()
         except OSError as error:
-            log.error("landing cannot be written (%s); nothing is acknowledged, trying again", error)
+            log.error("landing.unwritable", "nothing is acknowledged; tries again", error=error)
             self._stopping.wait(RETRY_S)
             return
         self._acknowledge(done)
@@ -246,11 +246,11 @@ class IngestService:
     def _on_subscribe(self, _c: mqtt.Client, _u: Any, _mid: int, reasons: list[Any], _p: Any) -> None:
         for (leaf, _), reason in zip(LEAVES, reasons, strict=False):
             if reason.is_failure:
-                log.error("broker: refused %s (%s); allow this user to read it", subscription(leaf), reason)
+                log.error("broker.refused", "allow this user to read it", topic=subscription(leaf), reason=reason)
 
     def _on_disconnect(self, _c: mqtt.Client, _u: Any, _f: Any, reason: Any, _p: Any) -> None:
         if self.connected and not self._stopping.is_set():
-            log.warning("broker: connection lost (%s); trying again", reason)
+            log.warning("broker.lost", "tries again", reason=reason)
         self.connected = False
         self._answered.set()
 

@@ -97,7 +97,7 @@ class Swarm:
         with Stack(self._folder) as stack:
             stack.broker.start()
             part = stack.start_ingest()
-            stack.wait("ingest is connected", lambda: "connected with" in part.log.read_text(), CONNECT_S)
+            stack.wait("ingest is connected", lambda: "broker.connected" in part.log.read_text(), CONNECT_S)
             steps = asyncio.run(self._all_steps(stack))
             part.stop()
             del stack.parts["ingest"]

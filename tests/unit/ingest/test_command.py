@@ -96,4 +96,14 @@ def test_a_subscription_that_the_broker_refuses_is_told(tmp_path, caplog):
     service._on_subscribe(None, None, 1, [refused, granted, granted], None)
     landing.close()
     (record,) = caplog.records
-    assert record.getMessage() == "broker: refused wa/1/+/+/obs (Not authorized); allow this user to read it"
+    assert (record.event, str(record.fields["topic"])) == ("broker.refused", "wa/1/+/+/obs")
+    assert "Not authorized" in str(record.fields["reason"])
+    assert record.getMessage() == "allow this user to read it"
+
+
+def test_the_log_is_written_as_asked_for(tmp_path, nobody_port):
+    """As text or JSON (`whenabouts_cloud.commands.log_options`); another form is wrong usage."""
+    where = ("--broker", f"127.0.0.1:{nobody_port}", "--landing", tmp_path)
+    assert run(*where, "--log-format", "json").exit_code == 1
+    result = run(*where, "--log-format", "xml")
+    assert (result.exit_code, "'text', 'json'" in result.output) == (2, True)
