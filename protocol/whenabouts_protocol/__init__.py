@@ -72,7 +72,24 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """A name of `__all__`, or a submodule: MicroPython asks for those here too."""
-        from whenabouts_protocol.names import named
+        """A name of `__all__`, loaded with its module."""
+        from whenabouts_protocol.lazy import load
 
-        return named(name)
+        homes = (
+            ("errors", "WireError"),
+            ("interval", "Interval"),
+            (
+                "messages",
+                "Ack Beat Birth Status decode_ack decode_beat decode_birth decode_status encode_ack encode_beat "
+                "encode_birth encode_status",
+            ),
+            (
+                "probability",
+                "prob_between prob_deadline prob_delay prob_within ratio_between ratio_deadline ratio_delay ratio_within",
+            ),
+            ("reading", "Reading"),
+            ("topics", "parse_topic subscription topic"),
+            ("vector_clock", "VectorClock"),
+            ("wire", "decode_batch encode_batch"),
+        )
+        return load(__name__, name, homes)

@@ -3,8 +3,7 @@
 What an engine needs is loaded when one is asked for: patterns alone, and the commands that only read them, do without numba.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whenabouts_cloud.language.pattern import Pattern
 
@@ -15,10 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LimitError", "Out", "Pattern", "detect", "engine"]
 
-_OF = {"detect": "methods", "engine": "methods", "LimitError": "runtime.infa_hts", "Out": "runtime.output"}
+if not TYPE_CHECKING:
 
+    def __getattr__(name):
+        """A name of `__all__`, loaded with its module."""
+        from whenabouts_protocol.lazy import load
 
-def __getattr__(name: str) -> Any:
-    if name in _OF:
-        return getattr(importlib.import_module(f"{__name__}.{_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        homes = (("methods", "detect engine"), ("runtime.infa_hts", "LimitError"), ("runtime.output", "Out"))
+        return load(__name__, name, homes)

@@ -4,9 +4,7 @@ After Yang, Huang, Cao, Ma, Lu, "Design of a Sliding Window over Asynchronous Ev
 engine needs is loaded when one is asked for: commands that only read rules do without numba.
 """
 
-import importlib
 from typing import TYPE_CHECKING
-from typing import Any as _Any
 
 if TYPE_CHECKING:
     from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector, Verdict, Verdicts
@@ -19,14 +17,16 @@ __all__ = [
     "Predicate", "Local", "Related", "All", "Any", "Not", "AtLeast",
 ]  # fmt: skip
 
-_OF = {
-    "LimitError": "windows.box", "LatWin": "windows.lattice",
-    **dict.fromkeys(("ConjunctionDetector", "Verdict", "Verdicts"), "conjunction.detector"),
-    **dict.fromkeys(("Predicate", "Local", "Related", "All", "Any", "Not", "AtLeast"), "model.predicate"),
-}  # fmt: skip
+if not TYPE_CHECKING:
 
+    def __getattr__(name):
+        """A name of `__all__`, loaded with its module."""
+        from whenabouts_protocol.lazy import load
 
-def __getattr__(name: str) -> _Any:
-    if name in _OF:
-        return getattr(importlib.import_module(f"{__name__}.{_OF[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        homes = (
+            ("conjunction.detector", "ConjunctionDetector Verdict Verdicts"),
+            ("model.predicate", "All Any AtLeast Local Not Predicate Related"),
+            ("windows.box", "LimitError"),
+            ("windows.lattice", "LatWin"),
+        )
+        return load(__name__, name, homes)

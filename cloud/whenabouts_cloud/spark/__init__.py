@@ -8,8 +8,7 @@ starts nothing and does not import pyspark; the names below come from `expressio
     near = pairs.where(within_probability("a_min", "a_max", "b_min", "b_max", 1_000_000) >= 0.8)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whenabouts_cloud.spark.probability_columns import (
@@ -34,8 +33,10 @@ __all__ = [
     "between_at_least",
 ]
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("whenabouts_cloud.spark.probability_columns"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        """A name of `__all__`, loaded with its module."""
+        from whenabouts_protocol.lazy import load
+
+        return load(__name__, name, (("probability_columns", " ".join(__all__)),))

@@ -1,27 +1,41 @@
-"""What can be imported from `whenabouts_protocol` itself, and what all messages are laid out by."""
+"""Names that packages load on demand, and the layout that all messages share."""
 
 import pytest
 
+import whenabouts_cloud.cep
+import whenabouts_cloud.latwin
+import whenabouts_cloud.spark
+import whenabouts_hardware
 import whenabouts_protocol
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import K_A, Dictionary, boots_in, int_in, pack_key
-from whenabouts_protocol.names import named
+from whenabouts_protocol.lazy import load
+
+PACKAGES = [
+    whenabouts_protocol,
+    whenabouts_hardware,
+    whenabouts_cloud.cep,
+    whenabouts_cloud.latwin,
+    whenabouts_cloud.spark,
+]
 
 
-@pytest.mark.parametrize("name", whenabouts_protocol.__all__)
-def test_every_name_is_that_of_a_module(name):
-    """And the same one each time."""
-    found = named(name)
-    assert found is getattr(whenabouts_protocol, name)
-    assert found.__name__ == name
-    assert found.__module__.startswith("whenabouts_protocol.")
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_name_of_a_package_is_loaded_when_it_is_asked_for(package):
+    """And is the same one each time."""
+    for name in package.__all__:
+        assert getattr(package, name) is getattr(package, name)
+    with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'nothing'"):
+        getattr(package, "nothing")  # noqa: B009  # mypy knows that it is not there
 
 
-def test_other_names_are_modules_or_none():
-    """A board's interpreter asks for modules as for names."""
-    assert named("layout") is __import__("whenabouts_protocol.layout").layout
-    with pytest.raises(AttributeError, match="found no 'nothing'"):
-        named("nothing")
+def test_a_name_is_that_of_a_submodule_or_the_submodule_itself():
+    """MicroPython asks a package for its submodules as for names."""
+    homes = (("errors", "WireError"),)
+    assert load("whenabouts_protocol", "WireError", homes) is WireError
+    assert load("whenabouts_protocol", "errors", homes).WireError is WireError
+    with pytest.raises(AttributeError, match="'whenabouts_protocol' has no attribute 'Wire'"):
+        load("whenabouts_protocol", "Wire", homes)
 
 
 def test_a_dictionary_counts_in_order_of_appearance():
