@@ -10,16 +10,23 @@ A decoder takes bytes and gives frames; it holds no port, clock or thread, and r
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from whenabouts_hardware.decoders import DECODERS, decoder
     from whenabouts_hardware.decoding import Decoder
     from whenabouts_hardware.frame import Frame
+    from whenabouts_hardware.reader import Reader, Sighting
+    from whenabouts_hardware.readers.catalogue import DECODERS, READERS, decoder
 
-__all__ = ["decoder", "DECODERS", "Decoder", "Frame"]
+__all__ = ["decoder", "DECODERS", "READERS", "Decoder", "Frame", "Reader", "Sighting"]
 
 if not TYPE_CHECKING:
 
     def __getattr__(name):
         """A name of `__all__`, loaded with its module: a board asks for none."""
-        if name not in ("decoder", "DECODERS", "Decoder", "Frame"):
-            raise AttributeError(f"{__name__}: found no {name!r}")
-        return getattr(__import__(__name__ + ".decoders", None, None, (name,)), name)
+        from whenabouts_protocol.lazy import load
+
+        homes = (
+            ("decoding", "Decoder"),
+            ("frame", "Frame"),
+            ("reader", "Reader Sighting"),
+            ("readers.catalogue", "DECODERS READERS decoder"),
+        )
+        return load(__name__, name, homes)

@@ -16,6 +16,10 @@ BAD_BYTE = "bad_byte"  # a byte that may not stand where it stands
 BAD_CONTENT = "bad_content"  # the checksum fits but the content contradicts itself
 LOST_END = "lost_end"  # another frame began, or the line fell silent, before the end
 OVERRUN = "overruns"  # longer than the protocol allows
+# A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
+# nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
+# keep-alive.
+GAP_US = 200_000
 COUNTERS = ("frames", BAD_CHECKSUM, BAD_BYTE, BAD_CONTENT, LOST_END, OVERRUN, "noise_bytes", "resyncs")
 
 
@@ -28,6 +32,7 @@ class Decoder:
 
     START = 0  # the byte every frame begins with
     FRAME_BYTES_MAX = 1  # nothing longer is ever held back
+    OPTIONS: "tuple[str, ...]" = ()  # names of its arguments
 
     def __init__(self) -> None:
         self.counters = dict.fromkeys(COUNTERS, 0)

@@ -20,8 +20,7 @@ import paho.mqtt.client as mqtt
 import psutil
 from paho.mqtt.enums import CallbackAPIVersion
 
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_hardware.readers import em4100, pn532_frames, uhfreader18, yrm100
 from whenabouts_hardware.readers.m6e_frames import tag_notice
 from whenabouts_protocol import decode_batch
@@ -64,7 +63,7 @@ def decoding(kind: str) -> tuple[float, float]:
     frames = frames_of(kind)
     data, best_s = b"".join(frames), float("inf")
     for _ in range(TIMES):
-        decode, good = decoder(READERS[kind].decoder, **READERS[kind].options), 0
+        decode, good = READERS[kind].new_decoder(), 0
         began_s = time.process_time()
         for at in range(0, len(data), CHUNK_BYTES):
             good += sum(frame.ok for frame in decode.feed(data[at : at + CHUNK_BYTES]))

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from support.files.captures import folder, m6e_nano
-from whenabouts_hardware import decoder
+from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.crc16 import epc_crc
-from whenabouts_hardware.sightings import sightings
 
 CAPTURES = m6e_nano()
 
@@ -79,7 +78,7 @@ def test_tag_records_of_all_captures():
         assert 2 <= record["read_count"] <= 31
         assert 918_400 <= record["freq_khz"] <= 924_800
         assert (record["antenna"], record["protocol"]) == ("1/1", 5)
-    seen = [sighting for frame in frames for sighting in sightings("m6e", frame)]
+    seen = [sighting for frame in frames for sighting in READERS["m6e"].sightings(frame)]
     assert [s.key.lower() for s in seen] == [record["epc"] for record in records]
     assert [(s.ts_ms, s.read_count) for s in seen] == [(r["ts_ms"], r["read_count"]) for r in records]
 

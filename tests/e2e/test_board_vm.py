@@ -16,7 +16,7 @@ from support.edge.agent import badges, passed, witness
 from support.waiting import until
 from whenabouts_edge.board.flash_log import Ring
 from whenabouts_edge.board.machine.flash import Flash
-from whenabouts_hardware.catalogue import READERS as KINDS
+from whenabouts_hardware import READERS as KINDS
 from whenabouts_sim.boards import command
 from whenabouts_sim.boards.node_board import NodeBoard
 from whenabouts_sim.world.world import Sighting

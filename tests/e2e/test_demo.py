@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from support.cloud.demo import ENVIRONMENT, PROMISES, check_replayed, demo_command, run_demo
 from support.files.own_captures import FOLDER
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_sim.cli import main
 from whenabouts_sim.stack.sources import SimulatedReaders
 from whenabouts_sim.world.clocks import EPOCH_US, SimClock

@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 from e2e.test_agent_delivery import check_promises
 from e2e.test_edge_rules import distinct, names, published
 from support.edge.agent import CLOCK, Bench, witness
-from whenabouts_hardware.catalogue import FIELD_SCAN_US
+from whenabouts_hardware.reader import FIELD_SCAN_US
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
 from whenabouts_sim.stack.stack import reader_table

@@ -14,9 +14,8 @@ import psutil
 import pytest
 import serial
 
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import READERS, sightings
-from whenabouts_hardware.observed import observed
+from whenabouts_hardware import READERS, decoder
+from whenabouts_hardware.readers.line_values import observed
 from whenabouts_sim.readers.faults import NO_FAULTS
 from whenabouts_sim.readers.line import LineSensor
 from whenabouts_sim.readers.reader_run import KINDS, Mishaps, Passage, ReaderRun
@@ -52,12 +51,12 @@ def test_a_reader_prints_its_port_and_reports_with_the_faults_asked_for(tmp_path
     options = ("--seed", "3", "--rate", "10", "--flipped", "300", "--truth", str(truth))
     with running("reader", "rdm6300", *options) as process:
         path = process.stdout.readline().strip()
-        decode, found = decoder(READERS["rdm6300"].decoder), []
+        decode, found = READERS["rdm6300"].new_decoder(), []
         with serial.Serial(path, 9600, timeout=0.1) as port:
             until_s = time.monotonic() + LIMIT_S
             while len(found) < 20 and time.monotonic() < until_s:
                 for frame in decode.feed(port.read(64)):
-                    found += [s.key for s in sightings("rdm6300", frame)]
+                    found += [s.key for s in READERS["rdm6300"].sightings(frame)]
         process.send_signal(signal.SIGINT)
         figures = json.loads(process.stderr.read().strip().splitlines()[-1])
         assert process.wait(LIMIT_S) == 0

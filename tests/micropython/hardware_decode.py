@@ -6,29 +6,29 @@ A line of the file: {"name": decoder, "mode": or null, "hex": stream, "cuts": si
 import json
 import sys
 
-from whenabouts_hardware.decoders import decoder
-from whenabouts_hardware.sightings import is_anchor, sightings
+from whenabouts_hardware.readers.catalogue import decoder, reader
 
 
 def decode(case):
     """All that a case gives, as plain lists; the last read takes what is left."""
-    reader = decoder(case["name"], mode=case["mode"]) if case["mode"] else decoder(case["name"])
+    facts = reader(case["name"])
+    lines = decoder(case["name"], mode=case["mode"]) if case["mode"] else decoder(case["name"])
     stream = bytes.fromhex(case["hex"])
     frames = []
     at = 0
     for size in case["cuts"]:
-        frames += reader.feed(stream[at : at + size])
+        frames += lines.feed(stream[at : at + size])
         at += size
-    frames += reader.feed(stream[at:])
-    pending = reader.pending.hex()
-    frames += reader.flush()
+    frames += lines.feed(stream[at:])
+    pending = lines.pending.hex()
+    frames += lines.flush()
     return {
         "frames": [
-            [f.kind, f.fields, f.ok, f.error, f.fault, f.start, f.end, f.raw.hex(), is_anchor(f)] for f in frames
+            [f.kind, f.fields, f.ok, f.error, f.fault, f.start, f.end, f.raw.hex(), facts.is_anchor(f)] for f in frames
         ],
-        "sightings": [list(sighting) for frame in frames for sighting in sightings(case["name"], frame)],
+        "sightings": [list(sighting) for frame in frames for sighting in facts.sightings(frame)],
         "pending": pending,
-        "counters": reader.counters,
+        "counters": lines.counters,
     }
 
 

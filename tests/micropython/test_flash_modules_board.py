@@ -51,6 +51,6 @@ def test_the_frames_of_a_kind_need_no_other_modules(kind, tmp_path):
 def test_a_missing_module_is_seen(tmp_path):
     """The check above can fail."""
     names = needed(board("pico_w").modules, ["line"], [])
-    del names["whenabouts_hardware.observed"]
+    del names["whenabouts_hardware.readers.line_values"]
     put(tmp_path, names, "line")
     assert "ImportError" in run(tmp_path, "line").stdout

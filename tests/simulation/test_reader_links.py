@@ -11,7 +11,7 @@ import pytest
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.readers.thread import LinkThread
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.uhf import UhfReader18, Yrm100

@@ -10,8 +10,7 @@ import pytest
 import serial
 
 from support.waiting import until
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import sightings
+from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, VERSION
 from whenabouts_sim.readers.faults import Faults
 from whenabouts_sim.readers.m6e import M6eNano
@@ -55,7 +54,7 @@ class Reading:
 
 def keys(data, kind):
     found = decoder(kind)
-    return [seen.key for frame in found.feed(bytes(data)) + found.flush() for seen in sightings(kind, frame)]
+    return [seen.key for frame in found.feed(bytes(data)) + found.flush() for seen in READERS[kind].sightings(frame)]
 
 
 def sim_clock(speed=SPEED):

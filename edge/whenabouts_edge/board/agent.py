@@ -364,7 +364,7 @@ class Agent:
         site, gateway, boot = self._site, self._gateway, self._ring.boot
         if not self._statuses:
             self._statuses = statuses(site, gateway, boot)
-        read = {r.stream: ("measure" if r.kind == "line" else "tag", r.unit) for r in self.readers}
+        read = {r.stream: (r.reading_kind, r.unit) for r in self.readers}
         delay_us = DELAY_US + 1000 * self._config["commit_ms"]
         streams = [(name, read[name][0], read[name][1]) for name in sorted(read)]
         if "rules" in self._config and self.rules is not None:

@@ -26,8 +26,8 @@ LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answe
 IDLE_MS = 1  # pause of `forever` between steps
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
 SELDOM = (  # needed at the start and seldom later: their code is let go, some 8 kB
-    "whenabouts_edge.board.announce", "whenabouts_edge.board.config", "whenabouts_hardware.decoders",
-    "whenabouts_hardware.catalogue", "whenabouts_protocol.beats", "whenabouts_protocol.messages",
+    "whenabouts_edge.board.announce", "whenabouts_edge.board.config",
+    "whenabouts_hardware.readers.catalogue", "whenabouts_protocol.beats", "whenabouts_protocol.messages",
     "whenabouts_protocol.reading", "whenabouts_protocol.topics", "whenabouts_protocol.wire",
 )  # fmt: skip
 

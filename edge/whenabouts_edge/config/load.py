@@ -34,7 +34,7 @@ from whenabouts_edge.config.settings import (  # fmt: skip
     ReaderConfig,
     StateConfig,
 )
-from whenabouts_hardware.catalogue import READERS, Reader
+from whenabouts_hardware import READERS, Reader
 from whenabouts_protocol.reading import MAX_ATTRS, MAX_PROCESSES
 from whenabouts_protocol.topics import is_name
 

@@ -1,7 +1,7 @@
 """Readers that other packages bring: entry points of the group `whenabouts.readers`.
 
-The entry point's name is the kind as a configuration writes it, its object a `whenabouts_hardware.catalogue.Reader` with
-`make` and `sightings`. In a package's pyproject.toml:
+The entry point's name is the kind as a configuration writes it, its object a `whenabouts_hardware.Reader` with `tags`, as
+the `READER` of a kind that is built in. In a package's pyproject.toml:
 
     [project.entry-points."whenabouts.readers"]
     acme = "acme_reader:READER"
@@ -15,8 +15,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from whenabouts_hardware import Decoder
-from whenabouts_hardware.catalogue import READERS, Reader
+from whenabouts_hardware import READERS, Decoder, Reader
 from whenabouts_protocol.reading import is_text
 
 GROUP = "whenabouts.readers"
@@ -56,14 +55,14 @@ def _register(kind: str, points: list[EntryPoint]) -> str:
 def _problem(reader: Any) -> str:
     """What an agent lacks in a reader, empty if nothing."""
     if not isinstance(reader, Reader):
-        return f"found {type(reader).__name__}, expected whenabouts_hardware.catalogue.Reader"
-    if reader.make is None or reader.sightings is None:
-        return "found a Reader without make and sightings, expected both"
+        return f"found {type(reader).__name__}, expected whenabouts_hardware.Reader"
+    if reader.tags is None:
+        return "found a Reader without tags, expected what gives the tags of a frame"
     if not is_text(reader.latency_source) or type(reader.latency_us) is not int or reader.latency_us < 0:
         return f"found latency_us {reader.latency_us!r}, expected microseconds and where they are from"
     made = reader.new_decoder()
     if not isinstance(made, Decoder):
-        return f"make gave {type(made).__name__}, expected a whenabouts_hardware.Decoder"
+        return f"decoder gave {type(made).__name__}, expected a whenabouts_hardware.Decoder"
     return ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whenabouts_edge.group.conditions import MAX_READS
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_hardware.readers.line import COLUMNS_MAX, FORMS
 from whenabouts_protocol.group_state import VALUE
 from whenabouts_protocol.reading import is_text

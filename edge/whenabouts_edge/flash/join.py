@@ -15,8 +15,7 @@ from whenabouts_edge.flash.nodes import walk
 
 Trees = dict[str, ast.Module]
 _BUILTIN = frozenset(dir(builtins))
-# What its functions import stays loaded with the root, though the module itself may go.
-LOADS_FOR_GOOD = "whenabouts_hardware.decoders"
+READERS = "whenabouts_hardware.readers."  # loaded by name; what they import stays loaded with the root
 _OWN_MEANING = ("__name__", "__file__", "globals")  # what would be another's in another module
 
 
@@ -67,10 +66,9 @@ def _loaded_in_order(trees: Mapping[str, ast.Module], root: str) -> list[str]:
             if isinstance(node, ast.ImportFrom):
                 load(node.module or "")
 
-    if LOADS_FOR_GOOD in trees:
-        begun.add(LOADS_FOR_GOOD)
-        load_imports(trees[LOADS_FOR_GOOD])
-        begun.remove(LOADS_FOR_GOOD)
+    for name in trees:
+        if name.startswith(READERS):
+            load_imports(trees[name])
     load(root)
     return order
 

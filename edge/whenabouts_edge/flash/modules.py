@@ -1,8 +1,8 @@
 """Which of our modules a board needs: those that its main program imports, and what these import.
 
 Found in the sources. What stands under `if TYPE_CHECKING` is not imported, a module loads the packages it is in, imports
-within functions count. Left out are branches for other kinds of readers (`if kind == "m6e":`) and for what is not configured
-(`if "group" in config:`): a board has one or two kinds, and few options.
+within functions count. The modules of its kinds of readers are those that the catalogue of readers names. Left out are
+branches for what is not configured (`if "group" in config:`).
 """
 
 import ast
@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from whenabouts_hardware import DECODERS
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware.readers.catalogue import MODULES
 
+READERS_PACKAGE = "whenabouts_hardware.readers"
 SHARED = ("whenabouts_protocol", "whenabouts_hardware", "whenabouts_edge")
-ALL_KINDS = tuple(sorted(READERS))
+ALL_KINDS = tuple(sorted(MODULES))
 ALL_OPTIONS = (
     "group",
     "led",
@@ -31,9 +31,10 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
     Raises:
         ModuleNotFoundError: a root, or a module imported by one, is not there.
     """
-    kinds, options = frozenset(kinds), frozenset(options)
+    options = frozenset(options)
     found: dict[str, Path] = {}
-    waiting = [name for root in roots for name in _with_packages(root)]
+    readers = [f"{READERS_PACKAGE}.{MODULES[kind]}" for kind in kinds]
+    waiting = [name for root in [*roots, *readers] for name in _with_packages(root)]
     while waiting:
         name = waiting.pop()
         if name in found:
@@ -42,7 +43,7 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
         if path is None:
             raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
         found[name] = path
-        for imported in imports(path, kinds, options):
+        for imported in imports(path, options):
             waiting += [part for part in _with_packages(imported) if part not in found]
     return {name: found[name] for name in sorted(found)}
 
@@ -77,12 +78,12 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path: Path, kinds: Collection[str], options: Collection[str]) -> Iterator[str]:
-    """Modules of ours that the code in a file imports when it runs with these kinds and options alone."""
+def imports(path: Path, options: Collection[str]) -> Iterator[str]:
+    """Modules of ours that the code in a file imports when it runs with these options alone."""
     waiting: list[ast.AST] = [_tree(path)]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and left_out(node.test, kinds, options):
+        if isinstance(node, ast.If) and left_out(node.test, options):
             waiting += node.orelse
             continue
         if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
@@ -96,26 +97,18 @@ def imports(path: Path, kinds: Collection[str], options: Collection[str]) -> Ite
         waiting += ast.iter_child_nodes(node)
 
 
-def left_out(test: ast.expr, kinds: Collection[str], options: Collection[str]) -> bool:
-    """Whether a condition is the type checker's, or asks for other kinds alone, or for an option that is absent."""
+def left_out(test: ast.expr, options: Collection[str]) -> bool:
+    """True of the type checker's condition, and of one that asks for an option that is absent."""
     if isinstance(test, ast.Name):
         return test.id == "TYPE_CHECKING"
     if isinstance(test, ast.BoolOp):
-        found = [left_out(one, kinds, options) for one in test.values]
+        found = [left_out(one, options) for one in test.values]
         return any(found) if isinstance(test.op, ast.And) else all(found)
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq | ast.In):
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.In):
         return False
-    if isinstance(test.left, ast.Constant):
-        absent = test.left.value in ALL_OPTIONS and test.left.value not in options
-        return isinstance(test.ops[0], ast.In) and absent
-    right = test.comparators[0]
-    asked = right.elts if isinstance(right, ast.Tuple) else [right]
-    return bool(asked) and all(isinstance(one, ast.Constant) and one.value in _others(kinds) for one in asked)
-
-
-def _others(kinds: Collection[str]) -> set[str]:
-    """The other kinds and their decoders."""
-    return {*ALL_KINDS, *DECODERS} - {*kinds, *(READERS[kind].decoder for kind in kinds)}
+    if not isinstance(test.left, ast.Constant):
+        return False
+    return test.left.value in ALL_OPTIONS and test.left.value not in options
 
 
 def _home(package: str, name: str) -> Iterator[str]:

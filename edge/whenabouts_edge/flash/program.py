@@ -81,7 +81,7 @@ class _Branches(ast.NodeTransformer):
             return node.orelse
         if isinstance(node.test, ast.UnaryOp) and _is_for_checker(node.test.operand):
             return node.body
-        if not left_out(node.test, self._kinds, self._options):
+        if not left_out(node.test, self._options):
             return node
         option = _option(node.test)
         if option is None or not any(isinstance(one, ast.ImportFrom) for part in node.body for one in walk(part)):

@@ -18,7 +18,7 @@ from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.nodes import Nodes, walk
 
 _BY_NAME = ("getattr", "setattr", "hasattr", "delattr")
-_BLIND = ("__import__", "eval", "exec", "globals", "locals", "vars", "dir")
+_BLIND = ("eval", "exec", "globals", "locals", "vars", "dir")
 _BLIND_ATTRIBUTES = ("__dict__", "attrgetter", "methodcaller", "import_module")
 _NUMBER = re.compile(r"_\d+")
 _OPTIONS = "options"

@@ -14,7 +14,7 @@ from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.draft import Draft
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.session import ReaderSession
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_protocol import Interval, Reading
 
 log = logging.getLogger("whenabouts.edge")

@@ -5,15 +5,15 @@ Windows are of the host's clock, which on a board are its ticks. Drafts carry no
 
 from whenabouts_edge.readers.draft import Draft
 from whenabouts_edge.readers.stamp import Stamper, after_question, host_us_max, wire_us
+from whenabouts_hardware.decoding import GAP_US
 from whenabouts_hardware.dialogue import Start
-from whenabouts_hardware.sightings import GAP_US, is_anchor, sightings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from whenabouts_hardware import Frame
-    from whenabouts_hardware.catalogue import Reader
+    from whenabouts_hardware.reader import Reader
 
 # Tags that a reader kept until it was asked are as old as the search that found them, which no frame tells: a timed search
 # lasts about a second by convention, and fetching follows it.
@@ -35,25 +35,22 @@ class ReaderSession:
     """
 
     def __init__(self, config: "dict[str, Any]", opened_us: int, reader: "Reader | None" = None) -> None:
-        from whenabouts_hardware.catalogue import facts  # needed here alone
+        if reader is None:
+            from whenabouts_hardware.readers.catalogue import reader as built_in  # needed here alone
 
-        self.kind, self.stream = config["kind"], config["stream"]
-        reader = reader or facts(self.kind)
+            reader = built_in(config["kind"])
+        self.stream = config["stream"]
+        self._reader = reader
+        self.reading_kind = "tag" if reader.observe is None else "measure"
         self.baud: int = config.get("baud", reader.baud)
         gather_us = _BUSY_US + (_GATHER_BITS * 1_000_000 // self.baud if self.baud else 0)
         latency_us = config.get("latency_us", reader.latency_us)
         adapter_us = config.get("adapter_us", gather_us)
         self._names = config.get("key"), config.get("value")
         self.unit = config.get("unit")
-        options: dict[str, Any] = {}
-        if self.kind == "line":
-            options = {"form": config.get("form", "auto"), "columns": tuple(config.get("columns", ()))}
-        self._decoder = reader.new_decoder(**options)
+        self._decoder = reader.new_decoder(config)
         listen_only = bool(config.get("listen_only"))
-        commands = reader.start
-        if self.kind == "m6e":
-            commands = _start_commands(commands, config)
-        self.dialogue = Start((), None) if listen_only else reader.dialogue(commands)
+        self.dialogue = Start((), None) if listen_only else reader.dialogue(config)
         self._stamper = Stamper(self.baud, latency_us, adapter_us, reader.cycle_us)
         self._fed = 0
         self._last_byte_us: int | None = None
@@ -105,25 +102,25 @@ class ReaderSession:
                 self.complaint = str(frame.fields.get("text", "status of an unknown kind"))
                 continue
             self.good += 1
-            if is_anchor(frame):
+            if self._reader.is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
-            if self.kind == "line":
-                drafts += self._measured(frame)
-            else:
+            if self._reader.observe is None:
                 drafts += self._seen(frame, asked_us)
+            else:
+                drafts += self._measured(frame, self._reader.observe)
         self._stamper.forget(self._fed - len(self._decoder.pending))
         self.clear(empty_us)
         self.readings += len(drafts)
         return drafts
 
     def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[Draft]":
-        seen = sightings(self.kind, frame)
+        seen = self._reader.sightings(frame)
         if not seen:
             return []
         whole = self._stamper.window(frame.start, frame.end)
         if asked_us is not None:
             whole = after_question(whole, asked_us)
-        buffered = frame.kind == "tags" and self.kind == "m6e"  # counted from a search that no keep-alive announced
+        buffered = frame.kind == self._reader.buffered
         if buffered:
             whole = whole[0] - BUFFERED_US, whole[1]
         drafts = []
@@ -134,24 +131,10 @@ class ReaderSession:
             drafts.append(Draft(self.stream, "tag", window[0], window[1], key, None, None, attrs))
         return drafts
 
-    def _measured(self, frame: "Frame") -> "list[Draft]":
-        from whenabouts_hardware.observed import observed  # with all that reads lines: of no use to other kinds
-
-        found = observed(frame, self._names[0], self._names[1])
+    def _measured(self, frame: "Frame", observe: "Any") -> "list[Draft]":
+        found = observe(frame, self._names[0], self._names[1])
         if found is None:
             self.complaint = f"a line without {self._names[1] or self._names[0]}"
             return []
         earliest_us, latest_us = self._stamper.window(frame.start, frame.end)
         return [Draft(self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, found.attrs)]
-
-
-def _start_commands(start: "tuple[bytes, ...]", config: "dict[str, Any]") -> "tuple[bytes, ...]":
-    """What starts a reader: region and power, where configured, behind the first command of its kind."""
-    from whenabouts_hardware.readers.m6e_frames import set_read_power, set_region
-
-    settings: tuple[bytes, ...] = ()
-    if "region" in config:
-        settings += (set_region(config["region"]),)
-    if "read_power_cdbm" in config:
-        settings += (set_read_power(config["read_power_cdbm"]),)
-    return start[:1] + settings + start[1:]

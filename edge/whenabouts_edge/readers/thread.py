@@ -14,7 +14,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host import Batch, Link
 from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 
 REOPEN_S_MIN, REOPEN_S_MAX = 0.5, 30.0  # pauses between attempts to open a port, doubled and jittered
 CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent

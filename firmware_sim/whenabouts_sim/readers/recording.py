@@ -5,7 +5,7 @@ from __future__ import annotations
 from whenabouts_edge.capture.capture import Recorder, Sink
 from whenabouts_edge.readers.port import Chunk, Sent
 from whenabouts_edge.trace.format import Head
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_sim.readers.faults import NO_FAULTS
 from whenabouts_sim.readers.reader_run import AHEAD_US, KINDS, Passage
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from random import Random
 
 from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import UHF18_GAP_US
 from whenabouts_hardware.readers import uhfreader18, yrm100
+from whenabouts_hardware.readers.uhfreader18 import GAP_US
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults, treat
 from whenabouts_sim.world.world import Sighting
@@ -45,7 +45,7 @@ class UhfReader18(ReaderCore):
         for frame in self._decoder.feed(data):
             if not frame.ok:
                 self._send(uhfreader18.answer(0, 0xFE), now_us)
-            elif self._scan_ends_us is not None or (now_us < self._line.free_us + UHF18_GAP_US and self._inventories):
+            elif self._scan_ends_us is not None or (now_us < self._line.free_us + GAP_US and self._inventories):
                 self.lost_commands += 1
             elif frame.fields["recmd"] == uhfreader18.OP_INVENTORY:
                 self._inventories += 1

@@ -15,9 +15,8 @@ from pathlib import Path
 
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
 from whenabouts_edge.trace.reader import open_trace
-from whenabouts_hardware import Frame, decoder
-from whenabouts_hardware.catalogue import READERS as KINDS
-from whenabouts_hardware.catalogue import is_anchor, sightings
+from whenabouts_hardware import READERS as KINDS
+from whenabouts_hardware import Frame
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
@@ -191,7 +190,7 @@ def _recognise(records: Sequence[Record]) -> tuple[Model, int, int]:
     frames: dict[Model, list[Frame]] = {}
     kinds: tuple[Model, ...] = ("m6e", "rdm6300")
     for kind in kinds:
-        decode = decoder(KINDS[kind].decoder, **KINDS[kind].options)
+        decode = KINDS[kind].new_decoder()
         frames[kind] = [*decode.feed(data), *decode.flush()]
         counts[kind] = sum(frame.ok for frame in frames[kind])
     model, good = counts.most_common(1)[0]
@@ -205,7 +204,7 @@ def _one_by_one(model: Model, records: Sequence[Record]) -> list[Record]:
 
     Played all at once they would come faster than the line carries them, which no stamp allows for.
     """
-    decode = decoder(KINDS[model].decoder, **KINDS[model].options)
+    decode = KINDS[model].new_decoder()
     byte_ns = 10_000_000_000 // KINDS[model].baud
     found: list[Record] = []
     before = 0  # bytes of earlier records
@@ -226,16 +225,16 @@ def _one_by_one(model: Model, records: Sequence[Record]) -> list[Record]:
 
 def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, str]]:
     """(time of the event, time of the frame's last byte, key) of every sighting in a capture, in its nanoseconds."""
-    decode = decoder(KINDS[model].decoder, **KINDS[model].options)
+    decode = KINDS[model].new_decoder()
     byte_ns = 10_000_000_000 // KINDS[model].baud
     cycle_ns: int | None = None
     found: list[tuple[int, int, str]] = []
     for record in records:
         for frame in decode.feed(record.data) if record.direction == "rx" else ():
             first_bit_ns = record.return_ns - (frame.end - frame.start) * byte_ns - 1000
-            if is_anchor(frame):
+            if KINDS["m6e"].is_anchor(frame):
                 cycle_ns = first_bit_ns
-            for sighting in sightings(model, frame):
+            for sighting in KINDS[model].sightings(frame):
                 event_ns = first_bit_ns
                 if cycle_ns is not None and sighting.ts_ms is not None and sighting.read_count == 1:
                     event_ns = min(first_bit_ns, cycle_ns + sighting.ts_ms * 1_000_000)

@@ -9,6 +9,7 @@ After the ID-12LA data sheet of 2013 and captures of RDM6300 readers.
 
 from whenabouts_hardware.decoding import BAD_BYTE, BAD_CHECKSUM, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.reader import FIELD_SCAN_SOURCE, FIELD_SCAN_US, Reader, Sighting
 
 STX = 0x02
 ETX = 0x03
@@ -98,3 +99,11 @@ class Em4100Decoder(Decoder):
             return Frame("tag", fields, raw, start)
         error = f"found checksum {checksum:02X}, expected {right:02X}"
         return Frame("tag", fields, raw, start, error, BAD_CHECKSUM)
+
+
+def _tags(frame: Frame) -> "list[Sighting]":
+    """The key is version and id, ten digits."""
+    return [Sighting(frame.raw[1 : DIGITS - 1].decode().upper(), {}, None, 1)]
+
+
+READER = Reader(Em4100Decoder, 9600, FIELD_SCAN_US, FIELD_SCAN_SOURCE, _tags)

@@ -16,10 +16,13 @@ import json
 
 from whenabouts_hardware.decoding import BAD_BYTE, BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.reader import Reader
+from whenabouts_hardware.readers.line_values import is_no_number, number_or_text, observed
 
 FORMS = ("auto", "json", "csv", "nmea", "text")
 LINE_BYTES_MAX = 1024  # with its end; a longer one is given as damaged, in pieces of this size
 COLUMNS_MAX = 64
+LATENCY_US = 1_000_000
 _LF, _CR = 0x0A, 0x0D
 
 
@@ -34,6 +37,7 @@ class LineDecoder(Decoder):
     """
 
     FRAME_BYTES_MAX = LINE_BYTES_MAX
+    OPTIONS = ("form", "columns", "midway")
 
     def __init__(self, form: str = "auto", columns: "tuple[str, ...]" = (), midway: bool = False) -> None:
         if form not in FORMS:
@@ -124,7 +128,7 @@ def _json(text: str) -> "tuple[dict[str, object], str | None, str | None]":
         return {"text": text}, "found no JSON object, expected one on each line", BAD_CONTENT
     for name in sorted(found):
         value = found[name]
-        if not (value is None or type(value) in (int, float, str, bool)) or _is_no_number(value):
+        if not (value is None or type(value) in (int, float, str, bool)) or is_no_number(value):
             return (
                 {"text": text},
                 f"value {name}: found {value!r}, expected a finite number, text or truth value",
@@ -151,18 +155,11 @@ def _nmea(text: str) -> "tuple[dict[str, object], str | None, str | None]":
     return fields, f"found checksum {digits}, expected {right:02X}", BAD_CHECKSUM
 
 
-def number_or_text(text: str) -> "int | float | str":
-    """A number where the text is one."""
-    text = text.strip()
-    for number in (int, float):
-        try:
-            found = number(text)
-        except ValueError:
-            continue
-        if not _is_no_number(found) and "_" not in text:
-            return found
-    return text
-
-
-def _is_no_number(value: object) -> bool:
-    return type(value) is float and (value != value or value in (float("inf"), float("-inf")))
+READER = Reader(
+    LineDecoder,
+    9600,
+    LATENCY_US,
+    "assumed; the sensor's data sheet knows it: set latency_us",
+    observe=observed,
+    options={"midway": True},
+)

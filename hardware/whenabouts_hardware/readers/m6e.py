@@ -10,11 +10,14 @@ from struct import unpack_from
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame, as_hex
+from whenabouts_hardware.reader import Reader, Sighting
 from whenabouts_hardware.readers.m6e_frames import (
     ANSWER_DATA_BYTES_MAX,
     ANSWER_OVERHEAD_BYTES,
+    ANTENNA_SEARCH_1_1,
     COMMAND_DATA_BYTES_MAX,
     COMMAND_OVERHEAD_BYTES,
+    CYCLE_MS,
     OP_AUTONOMOUS,
     OP_BOOT,
     OP_GET_TAG_BUFFER,
@@ -24,18 +27,26 @@ from whenabouts_hardware.readers.m6e_frames import (
     OP_VERSION,
     OPTION_METADATA,
     OPTION_MULTI_SELECT,
+    PROTOCOL_GEN2_ONLY,
+    READ_FILTER_OFF,
     RESPONSE_STATISTICS,
     RESPONSE_TAG,
     SEARCH_STREAMING,
     START,
+    START_CONTINUOUS,
     STATUS_NO_TAGS,
     STATUS_OK,
+    STOP,
     crc,
+    set_read_power,
+    set_region,
 )
 from whenabouts_hardware.readers.m6e_records import ContentError, Cursor, statistics, tag_record, temperature, version
 from whenabouts_hardware.readers.m6e_status import status_text
 
 MODES = ("reader", "host", "both")
+_CYCLE_US = 1000 * CYCLE_MS  # of START_CONTINUOUS
+_ATTRS = ("freq_khz", "gpio", "phase", "rssi")
 
 
 class M6eDecoder(Decoder):
@@ -53,6 +64,7 @@ class M6eDecoder(Decoder):
         COMMAND_DATA_BYTES_MAX + COMMAND_OVERHEAD_BYTES,
         ANSWER_DATA_BYTES_MAX + ANSWER_OVERHEAD_BYTES,
     )
+    OPTIONS = ("mode",)
 
     def __init__(self, mode: str = "both") -> None:
         """Raises ValueError for an unknown mode."""
@@ -222,3 +234,43 @@ def _tag_buffer(cursor: Cursor, fields: "dict[str, object]") -> "str | None":
             error = f"record {i + 1} of {count}: {wrong}"
     cursor.end()
     return error
+
+
+def _tags(frame: Frame) -> "list[Sighting]":
+    records = [frame.fields] if frame.kind == "tag" else frame.fields["tags"] if frame.kind == "tags" else ()
+    return [_sighting(record) for record in records] if isinstance(records, list) else []
+
+
+def _sighting(record: "dict[str, object]") -> Sighting:
+    attrs = {name: record[name] for name in _ATTRS if name in record}
+    antenna = record.get("antenna")
+    if isinstance(antenna, str):
+        attrs["antenna"] = int(antenna.split("/")[0])
+    return Sighting(str(record["epc"]).upper(), attrs, record.get("ts_ms"), record.get("read_count", 1))
+
+
+def _settings(config: "dict[str, object]") -> "tuple[bytes, ...]":
+    """Region and power are the operator's to set."""
+    commands: tuple[bytes, ...] = ()
+    if "region" in config:
+        commands += (set_region(config["region"]),)  # type: ignore[arg-type]
+    if "read_power_cdbm" in config:
+        commands += (set_read_power(config["read_power_cdbm"]),)  # type: ignore[arg-type]
+    return commands
+
+
+READER = Reader(
+    M6eDecoder,
+    115200,
+    _CYCLE_US,
+    "one search cycle of the start command, unless the reader's own timestamp narrows it",
+    _tags,
+    options={"mode": "reader"},
+    # A reader that was left running takes no other command before STOP.
+    start=(STOP, PROTOCOL_GEN2_ONLY, ANTENNA_SEARCH_1_1, READ_FILTER_OFF, START_CONTINUOUS),
+    settings=_settings,
+    silence_us=3 * _CYCLE_US,  # it reports every cycle, tags or none: three missing ones are no chance
+    cycle_us=_CYCLE_US,
+    anchor="keepalive",
+    buffered="tags",
+)

@@ -6,11 +6,16 @@ found by its start code `00 FF`, its length by a checksum of its own, so a flipp
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame, as_hex
+from whenabouts_hardware.polling import Question
+from whenabouts_hardware.reader import Reader, Sighting
 from whenabouts_hardware.readers.pn532_frames import (
+    ACK,
     BODY_BYTES_MAX,
+    LIST_ONE_106A,
     OP_AUTO_POLL,
     OP_FIRMWARE,
     OP_LIST_PASSIVE,
+    SAM_NORMAL,
     SYNTAX_ERROR,
     TO_CHIP,
     TO_HOST,
@@ -18,6 +23,8 @@ from whenabouts_hardware.readers.pn532_frames import (
 )
 from whenabouts_hardware.readers.pn532_targets import TargetError, listed, polled
 
+WAIT_US = 250_000  # chosen: how long one question waits for a card; a stamp is up to twice as wide
+PAUSE_US = 20_000  # chosen
 _EXTENDED_BYTES_MAX = 1 + 2 + 5 + BODY_BYTES_MAX + 2  # preamble, start code, lengths, body, checksum and postamble
 
 
@@ -133,3 +140,22 @@ def _content(body: bytes, raw: bytes, start: int) -> Frame:
     if len(targets) == 1:
         fields.update(targets[0])
     return Frame("targets", fields, raw, start)
+
+
+def _tags(frame: Frame) -> "list[Sighting]":
+    """The key is the identifier of a card."""
+    targets = frame.fields.get("targets")
+    if not isinstance(targets, list):
+        return []
+    return [Sighting(one["uid"].upper(), {}, None, 1) for one in targets if "uid" in one]
+
+
+READER = Reader(
+    Pn532Decoder,
+    115200,
+    2 * WAIT_US,
+    "a card is reported by the question that runs, or by the one before it that was broken off as the card came",
+    _tags,
+    start=(WAKEUP + SAM_NORMAL,),
+    question=Question(LIST_ONE_106A, ("targets",), WAIT_US, PAUSE_US, abort=ACK),
+)

@@ -12,6 +12,8 @@ UHFReader288 puts an antenna mask in front and a signal byte behind every EPC. A
 from whenabouts_hardware.crc16 import mcrf4xx
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, Decoder
 from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.polling import Question
+from whenabouts_hardware.reader import Reader, Sighting
 
 BROADCAST = 0xFF
 LEN_MIN = 4  # Adr, Cmd, two of checksum: a command without data
@@ -74,6 +76,11 @@ def _framed(body: bytes) -> bytes:
 
 
 INVENTORY = command(OP_INVENTORY)
+SCAN_US = 1_075_000  # scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0)
+GAP_US = 15_000  # between frames, and after two that met on the line (manual 2.0)
+# Tags of one inventory leave one by one behind its scan: 3.5 ms for each of the largest number seen at once, assumed 64.
+LATENCY_US = SCAN_US + 225_000
+_ANTENNA_OF = {1: 1, 2: 2, 4: 3, 8: 4}  # of an antenna mask with one bit
 
 
 class UhfReader18Decoder(Decoder):
@@ -176,3 +183,31 @@ def _records(data: bytes, at: int, behind: int) -> "list[dict[str, object]] | No
         records.append(record)
         at = end + behind
     return records if at == len(data) else None
+
+
+def _sightings(frame: Frame) -> "list[Sighting]":
+    if frame.kind == "active":
+        return [Sighting(str(frame.fields["epc"]).upper(), {}, None, 1)]
+    records = frame.fields.get("tags")
+    if not isinstance(records, list):
+        return []
+    antenna = _ANTENNA_OF.get(frame.fields.get("antenna_mask"))  # type: ignore[call-overload]
+    found = []
+    for record in records:
+        attrs: dict[str, object] = {}
+        if "rssi" in record:
+            attrs["rssi_raw"] = record["rssi"]
+        if antenna is not None:
+            attrs["antenna"] = antenna
+        found.append(Sighting(str(record["epc"]).upper(), attrs, None, 1))
+    return found
+
+
+READER = Reader(
+    UhfReader18Decoder,
+    57600,
+    LATENCY_US,
+    "scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0), and 64 answers",
+    _sightings,
+    question=Question(INVENTORY, ("tags", "no_tag"), LATENCY_US, GAP_US, parts=("more_tags",)),
+)

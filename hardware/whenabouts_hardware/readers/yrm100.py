@@ -10,6 +10,7 @@ reader answers every round without a tag with an error, which shows that it live
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.decoding import BAD_BYTE, BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
 from whenabouts_hardware.frame import Frame
+from whenabouts_hardware.reader import FIELD_SCAN_SOURCE, FIELD_SCAN_US, Reader, Sighting
 
 START = 0xBB
 END = 0x7E
@@ -24,6 +25,8 @@ OP_STOP = 0x28
 OP_POWER = 0xB6
 OP_ERROR = 0xFF
 ROUNDS_MAX = 0xFFFF
+# Every round without a tag is answered; three seconds without an answer mean that the rounds are over or the reader is off.
+SILENCE_US = 3_000_000
 
 ERROR_NO_TAG = 0x15
 _ERRORS = {
@@ -136,3 +139,20 @@ def _tag(fields: "dict[str, object]", payload: bytes, raw: bytes, start: int) ->
     if found != right:
         return Frame("tag", fields, raw, start, f"found EPC checksum {found:04X}, expected {right:04X}", BAD_CHECKSUM)
     return Frame("tag", fields, raw, start)
+
+
+def _tags(frame: Frame) -> "list[Sighting]":
+    if frame.kind != "tag":
+        return []
+    return [Sighting(str(frame.fields["epc"]).upper(), {"rssi": frame.fields["rssi"]}, None, 1)]
+
+
+READER = Reader(
+    Yrm100Decoder,
+    115200,
+    FIELD_SCAN_US,
+    FIELD_SCAN_SOURCE,
+    _tags,
+    start=(STOP, INVENTORY_ENDLESS),
+    silence_us=SILENCE_US,
+)

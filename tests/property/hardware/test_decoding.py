@@ -7,8 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_hardware import Frame, decoder
-from whenabouts_hardware.catalogue import sightings
+from whenabouts_hardware import READERS, Frame, decoder
 from whenabouts_hardware.crc16 import epc_crc
 from whenabouts_hardware.readers.em4100 import encode
 from whenabouts_hardware.readers.m6e_frames import (
@@ -273,7 +272,7 @@ def test_any_content_is_read_or_refused(op, status, data):
     [frame] = decoder("m6e", mode="reader").feed(answer(op, status, data))
     assert (frame.fields["op"], frame.fields["status"]) == (op, status)
     assert frame.ok or (frame.fault == "bad_content" and frame.error and frame.fields["data"] == data.hex())
-    sightings("m6e", frame)
+    READERS["m6e"].sightings(frame)
 
 
 @given(
@@ -292,7 +291,7 @@ def test_notice_comes_back_as_built(epc, rssi, tx, rx, freq_khz, ts_ms, read_cou
     )
     [frame] = decoder("m6e").feed(raw)
     attrs = {"rssi": rssi, "antenna": tx, "freq_khz": freq_khz, "phase": 9, "gpio": 3}
-    assert sightings("m6e", frame) == [(epc.hex().upper(), attrs, ts_ms, read_count)]
+    assert READERS["m6e"].sightings(frame) == [(epc.hex().upper(), attrs, ts_ms, read_count)]
     assert frame.fields["antenna"] == f"{tx}/{rx}"
 
 
@@ -301,4 +300,4 @@ def test_card_comes_back_as_encoded(version, id, crlf):
     """What a simulator encodes is what the agent sees, in both layouts."""
     [frame] = decoder("id12la").feed(encode(version, id, crlf))
     assert (frame.ok, frame.fields["version"], frame.fields["id"]) == (True, version, id)
-    assert sightings("id12la", frame) == [(f"{version:02X}{id:08X}", {}, None, 1)]
+    assert READERS["id12la"].sightings(frame) == [(f"{version:02X}{id:08X}", {}, None, 1)]

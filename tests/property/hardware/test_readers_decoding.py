@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import READERS, sightings
-from whenabouts_hardware.observed import observed
+from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.readers import pn532_frames as pn532
 from whenabouts_hardware.readers import uhfreader18 as uhf18
 from whenabouts_hardware.readers import yrm100
 from whenabouts_hardware.readers.line import LINE_BYTES_MAX
+from whenabouts_hardware.readers.line_values import observed
 
 often = settings(max_examples=examples(120), deadline=None)
 words = st.integers(0, 31).flatmap(lambda n: st.binary(min_size=2 * n, max_size=2 * n))
@@ -170,7 +169,7 @@ def test_what_frames_say_is_read_or_refused(name, data):
     stream = data.draw(streams(name))
     reader = decoder(name)
     for frame in reader.feed(stream) + reader.flush():
-        seen = sightings(name, frame)
+        seen = READERS[name].sightings(frame)
         assert frame.ok or seen == []
         if name == "line":
             assert frame.ok or observed(frame) is None
@@ -185,7 +184,7 @@ def test_tags_of_an_inventory_come_back(epcs):
         raw = uhf18.inventory_answer(epcs[:count]) if sum(map(len, epcs)) < 200 else uhf18.inventory_answer([])
         [frame] = decoder("uhfreader18").feed(raw)
         assert frame.ok
-        assert [s.key for s in sightings("uhfreader18", frame)] in ([e.hex().upper() for e in epcs[:count]], [])
+        assert [s.key for s in READERS["uhfreader18"].sightings(frame)] in ([e.hex().upper() for e in epcs[:count]], [])
         assert (frame.kind == "no_tag") is (frame.fields["status"] == uhf18.STATUS_NO_TAG)
 
 
@@ -194,20 +193,20 @@ def test_one_flipped_bit_of_a_notice(epc, rssi):
     """No flip of a single bit of a YRM100's notice gives another tag: two checksums stand against it."""
     raw = yrm100.tag_notice(epc, rssi)
     [frame] = decoder("yrm100").feed(raw)
-    assert sightings("yrm100", frame) == [(epc.hex().upper(), {"rssi": rssi}, None, 1)]
+    assert READERS["yrm100"].sightings(frame) == [(epc.hex().upper(), {"rssi": rssi}, None, 1)]
     for bit in range(8 * len(raw)):
         flipped = bytearray(raw)
         flipped[bit // 8] ^= 1 << bit % 8
         reader = decoder("yrm100")
         found = reader.feed(bytes(flipped)) + reader.flush()
-        assert [s for other in found for s in sightings("yrm100", other)] == []
+        assert [s for other in found for s in READERS["yrm100"].sightings(other)] == []
 
 
 @given(st.sampled_from(sorted(READERS)), st.integers(0, 60))
 def test_a_line_stuck_at_one_byte_fills_nothing(name, size):
     """Zeros, or start bytes without end, are neither kept nor a reason to fail."""
     for byte in (0, 0x55, 0xBB, 0xFF, 0x02, 0x7B):
-        reader = decoder(READERS[name].decoder, **READERS[name].options)
+        reader = READERS[name].new_decoder()
         stream = bytes([byte]) * size * 50
         frames = reader.feed(stream)
         assert len(reader.pending) < reader.FRAME_BYTES_MAX

@@ -28,7 +28,7 @@ def flashed_board(
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     modules = needed([ROOT], kinds, options)
     if script is not None:
-        modules = {**needed([ROOT, *imports(script, kinds, options)], kinds, options), script.stem: script}
+        modules = {**needed([ROOT, *imports(script, options)], kinds, options), script.stem: script}
     for name, source in reduced(modules, ROOT, kinds, options, used).items():
         if script is not None and name == script.stem:
             (folder / script.name).write_text(source)

@@ -12,8 +12,7 @@ from whenabouts_edge.trace import Head, Record, encode_head, encode_record
 
 MODULE = '''
 """A reader that sends A5, four bytes of a tag, and their sum."""
-from whenabouts_hardware import Decoder, Frame
-from whenabouts_hardware.catalogue import Reader, Sighting
+from whenabouts_hardware import Decoder, Frame, Reader, Sighting
 
 
 class AcmeDecoder(Decoder):
@@ -28,13 +27,17 @@ class AcmeDecoder(Decoder):
         return Frame("tag", {"id": raw[1:5].hex()}, raw, self._offset + at), True
 
 
-def sightings(frame):
+def tags(frame):
     return [Sighting(frame.fields["id"], {"rssi": -50}, None, 1)]
 
 
-READER = Reader(19200, "acme", {}, 5000, "its data sheet", make=AcmeDecoder, sightings=sightings)
-WITHOUT = Reader(19200, "acme", {}, 5000, "its data sheet")
-WRONG_MAKE = Reader(19200, "acme", {}, 5000, "its data sheet", make=dict, sightings=sightings)
+class Other:
+    OPTIONS = ()
+
+
+READER = Reader(AcmeDecoder, 19200, 5000, "its data sheet", tags)
+WITHOUT = Reader(AcmeDecoder, 19200, 5000, "its data sheet")
+WRONG_DECODER = Reader(Other, 19200, 5000, "its data sheet", tags)
 NUMBER = 7
 '''
 CONFIG = """\
@@ -98,9 +101,9 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
         ([], "found 'acme', expected one of id12la, line,"),
         (["acme = acme_reader:MISSING"], "acme-0 1.0 cannot be used (acme_reader:MISSING: AttributeError: module"),
         (["acme = no_such_module:READER"], "cannot be used (no_such_module:READER: ModuleNotFoundError"),
-        (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.catalogue.Reader"),
-        (["acme = acme_reader:WITHOUT"], "found a Reader without make and sightings, expected both"),
-        (["acme = acme_reader:WRONG_MAKE"], "make gave dict, expected a whenabouts_hardware.Decoder"),
+        (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.Reader"),
+        (["acme = acme_reader:WITHOUT"], "found a Reader without tags, expected what gives the tags of a frame"),
+        (["acme = acme_reader:WRONG_DECODER"], "decoder gave Other, expected a whenabouts_hardware.Decoder"),
         (
             ["acme = acme_reader:READER", "acme = acme_reader:WITHOUT"],
             "which packages acme-0 1.0, acme-1 1.0 bring both",

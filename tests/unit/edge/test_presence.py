@@ -13,7 +13,7 @@ from whenabouts_edge.readers.host import Batch, Link, Observed
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.presence import PresenceHost
 from whenabouts_edge.readers.visits import Visits
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE
 
 S = 1_000_000

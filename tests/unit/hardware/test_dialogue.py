@@ -2,11 +2,10 @@
 
 import pytest
 
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import READERS
 from whenabouts_hardware.dialogue import Start
 from whenabouts_hardware.polling import UNANSWERED_MAX, Poll, Question
-from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, OP_BOOT, answer
+from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, OP_BOOT, answer, set_read_power, set_region
 from whenabouts_hardware.readers.pn532_frames import ACK, LIST_ONE_106A, SAM_NORMAL, WAKEUP, target_106a
 from whenabouts_hardware.readers.pn532_frames import answer as pn532_answer
 from whenabouts_hardware.readers.uhfreader18 import HEARTBEAT, INVENTORY, inventory_answer
@@ -24,7 +23,7 @@ def said(dialogue, now_us):
 
 def frame(kind, raw):
     """The one frame of these bytes."""
-    reader = decoder(READERS[kind].decoder, **READERS[kind].options)
+    reader = READERS[kind].new_decoder()
     [found] = reader.feed(raw) + reader.flush()
     return found
 
@@ -56,9 +55,17 @@ def test_a_reader_that_booted_is_started_again_at_once():
     assert one.restarts == 2
 
 
-def test_an_operators_commands_take_the_place_of_the_kinds():
-    """A reader that is only listened to is sent nothing, however silent it is."""
-    assert said(READERS["m6e"].dialogue(start=(b"mine",)), 0) == [b"mine"]
+def test_what_an_operator_sets_follows_the_stop():
+    """Region and power, before the reader is started again."""
+    m6e = READERS["m6e"]
+    first, *rest = m6e.start
+    settings = [set_region(0x0D), set_read_power(2000)]
+    assert said(m6e.dialogue({"region": 0x0D, "read_power_cdbm": 2000}), 0) == [first, *settings, *rest]
+    assert said(m6e.dialogue(), 0) == list(m6e.start)
+
+
+def test_a_reader_that_is_only_listened_to_is_sent_nothing():
+    """However silent it is."""
     silent = Start((), None)
     assert [said(silent, t * S) for t in (0, 1000)] == [[], []]
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import sightings
-from whenabouts_hardware.observed import observed
+from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.readers import pn532_frames as pn532
 from whenabouts_hardware.readers import uhfreader18 as uhf18
+from whenabouts_hardware.readers.line_values import observed
 from whenabouts_hardware.readers.pn532_targets import TargetError, listed, polled
 from whenabouts_hardware.readers.yrm100 import NOTICE, framed
 
@@ -64,7 +63,7 @@ def test_four_antennas_and_the_strength_of_their_signals():
     """The mask names one antenna of a UHFReader288; the strength has no unit."""
     raw = uhf18.answer(uhf18.OP_INVENTORY, 1, b"\4\2" + b"\2\xaa\xbb\x50" + b"\2\xcc\xdd\x60")
     [frame] = frames("uhfreader18", raw)
-    assert sightings("uhfreader18", frame) == [
+    assert READERS["uhfreader18"].sightings(frame) == [
         ("AABB", {"rssi_raw": 0x50, "antenna": 3}, None, 1),
         ("CCDD", {"rssi_raw": 0x60, "antenna": 3}, None, 1),
     ]
@@ -73,9 +72,9 @@ def test_four_antennas_and_the_strength_of_their_signals():
 def test_a_reader_in_active_mode_reports_unasked():
     """And an inventory whose lengths do not add up reports nothing."""
     [active] = frames("uhfreader18", uhf18.answer(uhf18.OP_ACTIVE, 0, bytes.fromhex("2000708c2b380b2d00000000")))
-    assert [s.key for s in sightings("uhfreader18", active)] == ["2000708C2B380B2D00000000"]
+    assert [s.key for s in READERS["uhfreader18"].sightings(active)] == ["2000708C2B380B2D00000000"]
     [wrong] = frames("uhfreader18", uhf18.answer(uhf18.OP_INVENTORY, 1, b"\2\2\xaa"))
-    assert (wrong.ok, wrong.fault, sightings("uhfreader18", wrong)) == (False, "bad_content", [])
+    assert (wrong.ok, wrong.fault, READERS["uhfreader18"].sightings(wrong)) == (False, "bad_content", [])
 
 
 def test_a_notice_too_short_for_a_tag():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from whenabouts_hardware import DECODERS, Frame, decoder
-from whenabouts_hardware.catalogue import READERS, is_anchor, sightings
+from whenabouts_hardware import DECODERS, READERS, Frame, decoder
+from whenabouts_hardware.readers.catalogue import reader
 from whenabouts_hardware.readers.em4100 import encode
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, START_CONTINUOUS, STOP, answer, tag_notice
 
@@ -12,18 +12,17 @@ NOTICE = tag_notice(EPC, rssi=-44, antenna="2/3", freq_khz=922600, ts_ms=820, re
 
 
 def one(kind: str, raw: bytes) -> Frame:
-    reader = READERS[kind]
-    [frame] = decoder(reader.decoder, **reader.options).feed(raw)
+    [frame] = READERS[kind].new_decoder().feed(raw)
     return frame
 
 
 def test_every_reader_has_a_decoder_and_a_latency():
     """A decoder can be made from each record, and no reader claims to be instant."""
     assert set(READERS) == set(DECODERS)
-    for reader in READERS.values():
-        assert decoder(reader.decoder, **reader.options).feed(b"") == []
-        assert reader.latency_us > 0
-        assert reader.latency_source
+    for facts in READERS.values():
+        assert facts.new_decoder().feed(b"") == []
+        assert facts.latency_us > 0
+        assert facts.latency_source
 
 
 def test_start_of_a_mercury_reader():
@@ -46,19 +45,19 @@ def test_card_readers_need_no_start(kind):
 def test_card_sighting(kind):
     """The key is version and id in ten upper-case digits, whatever case the reader sends."""
     for raw in (encode(0x0A, 0x86F444), encode(0x0A, 0x86F444, crlf=True).lower()):
-        assert sightings(kind, one(kind, raw)) == [("0A0086F444", {}, None, 1)]
+        assert READERS[kind].sightings(one(kind, raw)) == [("0A0086F444", {}, None, 1)]
 
 
 def test_uhf_sighting():
     """EPC as key, radio values as integers, the port that transmitted, the reader's own time."""
     attrs = {"rssi": -44, "antenna": 2, "freq_khz": 922600, "phase": 174, "gpio": 1}
-    assert sightings("m6e", one("m6e", NOTICE)) == [("E2000015860E01801080AFCF", attrs, 820, 3)]
+    assert READERS["m6e"].sightings(one("m6e", NOTICE)) == [("E2000015860E01801080AFCF", attrs, 820, 3)]
 
 
 def test_uhf_sighting_without_metadata():
     """What the reader did not send is not made up."""
     bare = answer(0x22, 0, bytes.fromhex("10001b000001") + NOTICE[-20:-2])
-    assert sightings("m6e", one("m6e", bare)) == [("E2000015860E01801080AFCF", {}, None, 1)]
+    assert READERS["m6e"].sightings(one("m6e", bare)) == [("E2000015860E01801080AFCF", {}, None, 1)]
 
 
 @pytest.mark.parametrize(
@@ -75,14 +74,14 @@ def test_uhf_sighting_without_metadata():
 )
 def test_frames_without_sightings(kind, raw):
     """Damaged frames and those about something else report no tag."""
-    assert sightings(kind, one(kind, raw)) == []
+    assert READERS[kind].sightings(one(kind, raw)) == []
 
 
 def test_anchor():
     """A keep-alive starts a cycle; nothing else does."""
-    assert is_anchor(one("m6e", KEEPALIVE))
+    assert READERS["m6e"].is_anchor(one("m6e", KEEPALIVE))
     for raw in (NOTICE, answer(0x22, 0x0504), answer(0x29, 0x0400), KEEPALIVE[:-1] + b"\0"):
-        assert not is_anchor(one("m6e", raw))
+        assert not READERS["m6e"].is_anchor(one("m6e", raw))
 
 
 def test_unknown_names_are_refused_with_the_known_ones():
@@ -91,7 +90,7 @@ def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=f"found 'pn533', {known}"):
         decoder("pn533")
     with pytest.raises(ValueError, match=f"found 'pn533', {known}"):
-        sightings("pn533", one("m6e", KEEPALIVE))
+        reader("pn533")
     with pytest.raises(ValueError, match="found 'duplex', expected one of reader, host, both"):
         decoder("m6e", mode="duplex")
     with pytest.raises(ValueError, match="rdm6300: found option 'mode', expected none"):

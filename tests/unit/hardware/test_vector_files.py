@@ -5,8 +5,7 @@ import json
 import pytest
 
 from support.files.reader_frames import VECTORS
-from whenabouts_hardware import DECODERS
-from whenabouts_hardware.catalogue import READERS
+from whenabouts_hardware import DECODERS, READERS
 
 FILES = sorted(VECTORS.iterdir())
 

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from whenabouts_edge.readers.stamp import Stamper, after_question
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import GAP_US, READERS, sightings
+from whenabouts_hardware import READERS
+from whenabouts_hardware.decoding import GAP_US
 from whenabouts_hardware.readers.yrm100 import ROUNDS_MAX, inventory
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
@@ -29,7 +29,7 @@ class Host:
         self.core = CORES[kind]("one", seed, faults)
         self.core.power_on(0)
         self.dialogue = self.facts.dialogue()
-        self.decoder = decoder(self.facts.decoder, **self.facts.options)
+        self.decoder = self.facts.new_decoder()
         self.stamper = Stamper(self.facts.baud, self.facts.latency_us, 0)
         self.now_us = self.fed = self.heard_us = 0
         self.found = []  # (key, earliest, latest)
@@ -56,7 +56,7 @@ class Host:
     def _heard(self, frames):
         for frame in frames:
             asked_us = self.dialogue.asked_us
-            for sighting in sightings(self.kind, frame):
+            for sighting in self.facts.sightings(frame):
                 window = self.stamper.window(frame.start, frame.end)
                 self.found.append((sighting.key, *after_question(window, asked_us)))
             self.dialogue.heard(frame, self.now_us)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.search import examples
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import sightings
+from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.readers.m6e_frames import READ_FILTER_OFF, START_ACK, START_CONTINUOUS, STOP, VERSION, command
 from whenabouts_sim.readers.core import ReaderCore
 from whenabouts_sim.readers.faults import NO_FAULTS, Faults
@@ -47,7 +46,7 @@ class Host:
         return found.feed(self.data) + found.flush()
 
     def keys(self) -> list[str]:
-        return [seen.key for frame in self.frames() for seen in sightings(self.kind, frame)]
+        return [seen.key for frame in self.frames() for seen in READERS[self.kind].sightings(frame)]
 
 
 def portal(world: World, faults: Faults = NO_FAULTS, started: bool = True) -> Host:
@@ -125,7 +124,7 @@ def test_a_record_dates_itself_from_the_first_byte_of_the_last_keep_alive(seed):
             if frame.kind == "keepalive":
                 anchor_us = piece.ready_us - wire_us(len(frame.raw), 115_200)
                 anchors.append(anchor_us)
-            for seen in sightings("m6e", frame):
+            for seen in READERS["m6e"].sightings(frame):
                 assert 0 <= piece.sighting.true_us - (anchor_us + 1000 * seen.ts_ms) < 1000
                 dated += 1
     assert dated == len(world.of_reader(DOCK.name)) > 0

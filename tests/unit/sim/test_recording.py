@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from support.files.own_captures import FOLDER, TRACE
 from whenabouts_edge.cli import main as edge
 from whenabouts_edge.trace import open_trace
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import READERS, sightings
+from whenabouts_hardware import READERS, decoder
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS
 from whenabouts_sim.cli import main as sim
 from whenabouts_sim.readers.reader_run import KINDS
@@ -48,7 +47,7 @@ def test_the_capture_of_the_project_holds_a_start_its_answers_and_tags():
     commands = [record.data for record in records if record.direction == "tx"]
     lines = decoder("m6e", mode="reader")
     frames = [frame for record in records if record.direction == "rx" for frame in lines.feed(record.data)]
-    keys = [s.key for frame in frames for s in sightings("m6e", frame)]
+    keys = [s.key for frame in frames for s in READERS["m6e"].sightings(frame)]
     assert tuple(commands) == READERS["m6e"].start
     assert commands[-1] == START_CONTINUOUS
     assert sum(frame.kind == "keepalive" for frame in frames) == 8
@@ -73,7 +72,7 @@ def test_every_reader_can_be_recorded(tmp_path, kind):
     frames = [frame for record in records if record.direction == "rx" for frame in lines.feed(record.data)]
     assert all(frame.ok for frame in frames)
     if kind != "line":
-        assert 1 < len({s.key for frame in frames for s in sightings(kind, frame)}) <= 5
+        assert 1 < len({s.key for frame in frames for s in READERS[kind].sightings(frame)}) <= 5
     assert f"seed 3, {len(frames)} frames" in done.output
 
 

@@ -25,8 +25,7 @@ from whenabouts_edge.readers.port import open_port
 from whenabouts_edge.readers.thread import LinkThread
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 from whenabouts_edge.trace.player import Player
-from whenabouts_hardware import decoder
-from whenabouts_hardware.catalogue import sightings
+from whenabouts_hardware import READERS, decoder
 
 MS = 1_000_000
 
@@ -147,7 +146,7 @@ def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_capture(tmp_path)
     records = list(open_trace(TRACE).records())
     lines = decoder("m6e", mode="reader")
     frames = [frame for record in records if record.direction == "rx" for frame in lines.feed(record.data)]
-    tags = [s.key for frame in frames + lines.flush() if frame.ok for s in sightings("m6e", frame)]
+    tags = [s.key for frame in frames + lines.flush() if frame.ok for s in READERS["m6e"].sightings(frame)]
     assert tags
     far, found, begun_us = PtyEnd(tmp_path / "port"), [], time.monotonic_ns() // 1000
     config = ReaderConfig("r", "m6e", str(tmp_path / "port"), "r/tags", 115200, 1000, 1_000_000, True)

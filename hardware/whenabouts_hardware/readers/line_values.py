@@ -1,12 +1,11 @@
-"""What a line of a sensor observed: the key it belongs to, the value, and all else it said.
+"""The observation in a line of a sensor: the key it belongs to, the value, and all else it said.
 
-Which field is which only the operator knows; without being told, a text is the value of its line.
+Only the operator knows which field is which; without being told, a text is the value of its line.
 """
 
 from collections import namedtuple
 
 from whenabouts_hardware.frame import Frame
-from whenabouts_hardware.readers.line import number_or_text
 
 # key: text or None. value: number, text, truth value or None. attrs: the other fields by name.
 Observation = namedtuple("Observation", ("key", "value", "attrs"))
@@ -47,3 +46,21 @@ def _fields(frame: Frame) -> "dict[str, object]":
     if isinstance(values, list):
         fields.update({str(n + 1): v for n, v in enumerate(values)})
     return fields
+
+
+def number_or_text(text: str) -> "int | float | str":
+    """A number where the text is one."""
+    text = text.strip()
+    for number in (int, float):
+        try:
+            found = number(text)
+        except ValueError:
+            continue
+        if not is_no_number(found) and "_" not in text:
+            return found
+    return text
+
+
+def is_no_number(value: object) -> bool:
+    """True of a float that is infinite or not a number."""
+    return type(value) is float and (value != value or value in (float("inf"), float("-inf")))

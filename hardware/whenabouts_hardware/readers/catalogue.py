@@ -1,0 +1,61 @@
+"""The kinds of readers by name. To add one, write its module beside this one, with a `READER`, and its line in `MODULES`.
+
+A reader's module is loaded when it is asked for: a board has one kind of reader, and little memory.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from whenabouts_hardware.decoding import Decoder
+    from whenabouts_hardware.reader import Reader
+
+    READERS: "dict[str, Reader]"
+else:
+
+    def __getattr__(name):
+        """READERS, all kinds by name, is made when it is asked for; packages add theirs to it."""
+        if name != "READERS":
+            raise AttributeError(f"{__name__}: found no {name!r}")
+        found = globals()["READERS"] = {kind: reader(kind) for kind in MODULES}
+        return found
+
+
+MODULES = {
+    "id12la": "em4100",
+    "line": "line",
+    "m6e": "m6e",
+    "pn532": "pn532",
+    "rdm6300": "em4100",
+    "uhfreader18": "uhfreader18",
+    "yrm100": "yrm100",
+}
+DECODERS = tuple(sorted(MODULES))
+
+
+def reader(kind: str) -> "Reader":
+    """The facts of a kind that is built in.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if kind not in MODULES:
+        raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(DECODERS)))
+    found: Reader = __import__("whenabouts_hardware.readers." + MODULES[kind], None, None, ("READER",)).READER
+    return found
+
+
+def decoder(name: str, **options: "Any") -> "Decoder":
+    """A new decoder of a kind of reader.
+
+    Options: of m6e `mode`, "reader", "host" or "both" (default); of line those of `LineDecoder`; the others have none.
+
+    Raises:
+        ValueError: the name is unknown, or an option does not fit.
+    """
+    made = reader(name).decoder
+    for option in options:
+        if option not in made.OPTIONS:
+            wanted = " or ".join(made.OPTIONS) or "none"
+            raise ValueError(f"decoder {name}: found option {option!r}, expected {wanted}")
+    return made(**options)
