@@ -10,18 +10,19 @@ from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
     CLOCK_STATES,
     INT64_MAX,
-    K_A,
-    K_B,
     K_BOOT,
-    K_C,
-    K_D,
-    K_E,
-    K_F,
-    K_G,
+    K_BOUND,
+    K_CLOCK_STATE,
+    K_FRONTIER,
     K_GATEWAY,
-    K_H,
+    K_INVALID,
+    K_LANDED,
+    K_PUBLISHED,
+    K_REFUSED,
     K_SCHEMA,
     K_SITE,
+    K_SPOOL_BYTES,
+    K_SPOOL_READINGS,
     MAX_BOOTS,
     SCHEMA,
     boots_in,
@@ -100,14 +101,14 @@ def encode_beat(m: Beat) -> bytes:
         raise WireError(f"beat clock state: expected one of {', '.join(CLOCK_STATES)}")
     fields = {
         K_BOOT: m.boot,
-        K_A: m.frontier_us,
-        K_B: _triples(m.published),
-        K_C: CLOCK_STATES.index(m.clock_state),
-        K_D: m.bound_us,
-        K_E: m.spool_readings,
-        K_F: m.spool_bytes,
+        K_FRONTIER: m.frontier_us,
+        K_PUBLISHED: _triples(m.published),
+        K_CLOCK_STATE: CLOCK_STATES.index(m.clock_state),
+        K_BOUND: m.bound_us,
+        K_SPOOL_READINGS: m.spool_readings,
+        K_SPOOL_BYTES: m.spool_bytes,
     }
-    for key, count in ((K_G, m.refused), (K_H, m.unfit)):
+    for key, count in ((K_REFUSED, m.refused), (K_INVALID, m.unfit)):
         if count is not None:
             fields[key] = count
     return encoded(m, fields, decode_beat)
@@ -116,30 +117,30 @@ def encode_beat(m: Beat) -> bytes:
 def decode_beat(data: bytes) -> Beat:
     """The heartbeat in data. Raises WireError for anything else."""
     head = read_head(data)
-    frontier_us, bound_us = head.get(K_A), head.get(K_D)
+    frontier_us, bound_us = head.get(K_FRONTIER), head.get(K_BOUND)
     return Beat(
         *origin_of(head),
         None if frontier_us is None else int_in(frontier_us, INT64_MIN, INT64_MAX, "beat frontier"),
-        _ranges(head, K_B),
-        CLOCK_STATES[int_in(head.get(K_C), 0, len(CLOCK_STATES) - 1, "beat clock state")],
+        _ranges(head, K_PUBLISHED),
+        CLOCK_STATES[int_in(head.get(K_CLOCK_STATE), 0, len(CLOCK_STATES) - 1, "beat clock state")],
         None if bound_us is None else int_in(bound_us, 0, INT64_MAX, "beat bound"),
-        int_in(head.get(K_E), 0, INT64_MAX, "beat spool readings"),
-        int_in(head.get(K_F), 0, INT64_MAX, "beat spool bytes"),
-        int_in(head[K_G], 0, INT64_MAX, "beat refused") if K_G in head else None,
-        int_in(head[K_H], 0, INT64_MAX, "beat unfit") if K_H in head else None,
+        int_in(head.get(K_SPOOL_READINGS), 0, INT64_MAX, "beat spool readings"),
+        int_in(head.get(K_SPOOL_BYTES), 0, INT64_MAX, "beat spool bytes"),
+        int_in(head[K_REFUSED], 0, INT64_MAX, "beat refused") if K_REFUSED in head else None,
+        int_in(head[K_INVALID], 0, INT64_MAX, "beat unfit") if K_INVALID in head else None,
     )
 
 
 def encode_ack(m: Ack) -> bytes:
     """The bytes of an acknowledgement. Raises WireError when a field is out of its range."""
-    return encoded(m, {K_A: _pairs(m.landed)}, decode_ack)
+    return encoded(m, {K_LANDED: _pairs(m.landed)}, decode_ack)
 
 
 def decode_ack(data: bytes) -> Ack:
     """The acknowledgement in data. Raises WireError for anything else."""
     head = read_head(data)
     _check_origin(head, 0)
-    return Ack(head[K_SITE], head[K_GATEWAY], boots_in(head, K_A))
+    return Ack(head[K_SITE], head[K_GATEWAY], boots_in(head, K_LANDED))
 
 
 def encoded(m: "Any", fields: "dict[int, Any]", decode: "Any") -> bytes:

@@ -7,7 +7,7 @@ message without rules. Decoded under the limits of all messages, and ending in W
 
 from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.layout import K_GATEWAY, K_SCHEMA, K_SITE, SCHEMA, read_head
+from whenabouts_protocol.layout import K_GATEWAY, K_RULES, K_SCHEMA, K_SITE, SCHEMA, read_head
 from whenabouts_protocol.reading import MAX_TEXT_BYTES, check_origin, is_text
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ DERIVED_PREFIX = (
     "$rule/"  # of derived streams; as with topics, a leading wildcard does not cover names that begin with $
 )
 
-_K_RULES = 4
 _RULE_FIELDS = 8
 _SIDE_FIELDS = 3
 
@@ -83,7 +82,7 @@ def encode_rules(site: str, gateway: str, rules: "list[CompiledRule]") -> bytes:
         WireError: a field is out of its range, or two rules have one derived stream.
     """
     rows = [_rule_row(rule) for rule in rules]
-    data = dumps({K_SCHEMA: SCHEMA, K_SITE: site, K_GATEWAY: gateway, _K_RULES: rows})
+    data = dumps({K_SCHEMA: SCHEMA, K_SITE: site, K_GATEWAY: gateway, K_RULES: rows})
     decode_rules(data)  # what this side would refuse to read it must not send
     return data
 
@@ -91,7 +90,7 @@ def encode_rules(site: str, gateway: str, rules: "list[CompiledRule]") -> bytes:
 def decode_rules(data: bytes) -> "tuple[str, str, list[CompiledRule]]":
     """(site, gateway, rules) of the message in data. Raises WireError for anything else."""
     head = read_head(data)
-    rows = head.get(_K_RULES)
+    rows = head.get(K_RULES)
     try:
         check_origin(head.get(K_SITE), head.get(K_GATEWAY), 0)
     except ValueError as error:

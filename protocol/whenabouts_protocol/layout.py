@@ -17,13 +17,16 @@ CONDITIONS = ("online", "offline", "stopped")  # offline is the last will, stopp
 
 SCHEMA = 1  # major version: a decoder refuses any other
 MAX_MESSAGE_BYTES = 262144  # above this nothing is parsed: a gateway's batch of 50 is about a kilobyte
+MAX_BATCH_READINGS = 2000  # bounds what one message can make a receiver hold
 MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed
 INT64_MAX = 0x7FFFFFFFFFFFFFFF
 
-# Keys of the head; every message of the protocol has the first three.
+# Keys of a batch; every message of the protocol has the first three.
 K_SCHEMA, K_SITE, K_GATEWAY, K_BOOT, K_SEQ, K_T_MIN, K_VCLOCKS, K_STREAMS, K_KEYS, K_ATTRS, K_ROWS = range(11)
-# Keys of what other messages say.
-K_A, K_B, K_C, K_D, K_E, K_F, K_G, K_H = range(4, 12)
+# Keys behind the head: of a birth, a heartbeat, a status, an acknowledgement, and of rules.
+K_BIRTH_STREAMS, K_GROUP, K_VIEW, K_BUILD = range(4, 8)
+K_FRONTIER, K_PUBLISHED, K_CLOCK_STATE, K_BOUND, K_SPOOL_READINGS, K_SPOOL_BYTES, K_REFUSED, K_INVALID = range(4, 12)
+K_CONDITION = K_LANDED = K_RULES = 4
 
 _HEX = "0123456789ABCDEF"
 

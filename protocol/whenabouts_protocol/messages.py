@@ -15,11 +15,12 @@ from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
     CONDITIONS,
     INT64_MAX,
-    K_A,
-    K_B,
+    K_BIRTH_STREAMS,
     K_BOOT,
-    K_C,
-    K_D,
+    K_BUILD,
+    K_CONDITION,
+    K_GROUP,
+    K_VIEW,
     KINDS,
     MAX_BOOTS,
     int_in,
@@ -91,7 +92,7 @@ def encode_birth(m: Birth) -> bytes:
         WireError: a field is out of its range.
     """
     return encoded(
-        m, {K_BOOT: m.boot, K_A: _stream_rows(m.streams), K_B: m.group, K_C: m.view, K_D: m.build},
+        m, {K_BOOT: m.boot, K_BIRTH_STREAMS: _stream_rows(m.streams), K_GROUP: m.group, K_VIEW: m.view, K_BUILD: m.build},
         decode_birth,
     )  # fmt: skip
 
@@ -100,14 +101,14 @@ def decode_birth(data: bytes) -> Birth:
     """The birth message in data. Raises WireError for anything else."""
     head = read_head(data)
     streams = []
-    for row in list_in(head, K_A, MAX_STREAMS, "streams"):
+    for row in list_in(head, K_BIRTH_STREAMS, MAX_STREAMS, "streams"):
         if type(row) is not list or len(row) < 5 or not is_text(row[0]) or not (row[2] is None or is_text(row[2])):
             raise WireError("birth streams: found an entry that is not [name, kind, unit, delay_us, length_us_max]")
         kind = KINDS[int_in(row[1], 0, len(KINDS) - 1, "kind")]
         streams.append(
             (row[0], kind, row[2], int_in(row[3], 0, INT64_MAX, "delay"), int_in(row[4], 0, INT64_MAX, "length"))
         )
-    group, view, build = head.get(K_B), list_in(head, K_C, MAX_PROCESSES, "view"), head.get(K_D)
+    group, view, build = head.get(K_GROUP), list_in(head, K_VIEW, MAX_PROCESSES, "view"), head.get(K_BUILD)
     if not (group is None or is_text(group)) or not all(is_text(name) for name in view):
         raise WireError("birth: found a group or view that is no text")
     if type(build) is not str or not (build == "" or is_text(build)):
@@ -119,13 +120,15 @@ def encode_status(m: Status) -> bytes:
     """The bytes of a status message. Raises WireError when a field is out of its range."""
     if m.condition not in CONDITIONS:
         raise WireError(f"status condition: expected one of {', '.join(CONDITIONS)}")
-    return encoded(m, {K_BOOT: m.boot, K_A: CONDITIONS.index(m.condition)}, decode_status)
+    return encoded(m, {K_BOOT: m.boot, K_CONDITION: CONDITIONS.index(m.condition)}, decode_status)
 
 
 def decode_status(data: bytes) -> Status:
     """The status message in data. Raises WireError for anything else."""
     head = read_head(data)
-    return Status(*origin_of(head), CONDITIONS[int_in(head.get(K_A), 0, len(CONDITIONS) - 1, "status condition")])
+    return Status(
+        *origin_of(head), CONDITIONS[int_in(head.get(K_CONDITION), 0, len(CONDITIONS) - 1, "status condition")]
+    )
 
 
 def _stream_rows(streams: "Any") -> "list[list[Any]]":

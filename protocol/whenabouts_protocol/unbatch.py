@@ -12,10 +12,10 @@ from whenabouts_protocol.layout import (
     K_STREAMS,
     K_T_MIN,
     K_VCLOCKS,
+    MAX_BATCH_READINGS,
     read_head,
 )
 from whenabouts_protocol.reading import CLOCK_STATES, KINDS, Reading, is_text, is_vclock
-from whenabouts_protocol.wire import MAX_BATCH_READINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@ from whenabouts_protocol.layout import (
     K_T_MIN,
     K_VCLOCKS,
     KINDS,
+    MAX_BATCH_READINGS,
     MAX_MESSAGE_BYTES,
     SCHEMA,
     Dictionary,
@@ -36,8 +37,6 @@ from whenabouts_protocol.reading import Reading, check_reading
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-MAX_BATCH_READINGS = 2000  # bounds what one message can make a receiver hold
 
 
 def encode_batch(readings: "list[Reading]") -> bytes:

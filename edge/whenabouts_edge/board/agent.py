@@ -17,17 +17,18 @@ from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
     CLOCK_STATES,
-    K_A,
-    K_B,
     K_BOOT,
-    K_C,
-    K_D,
-    K_E,
-    K_F,
-    K_G,
+    K_BOUND,
+    K_CLOCK_STATE,
+    K_FRONTIER,
     K_GATEWAY,
+    K_LANDED,
+    K_PUBLISHED,
+    K_REFUSED,
     K_SCHEMA,
     K_SITE,
+    K_SPOOL_BYTES,
+    K_SPOOL_READINGS,
     MAX_BOOTS,
     SCHEMA,
     boots_in,
@@ -250,7 +251,7 @@ class Agent:
         ring = self._ring
         try:
             head = read_head(payload)
-            landed = boots_in(head, K_A)
+            landed = boots_in(head, K_LANDED)
         except WireError:
             self.acks_refused += 1
             return
@@ -347,13 +348,13 @@ class Agent:
             K_SITE: self._site,
             K_GATEWAY: self._gateway,
             K_BOOT: self._ring.boot,
-            K_A: None if promised is None else promised.frontier_us,
-            K_B: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
-            K_C: CLOCK_STATES.index(self.clock.state(now_us)),
-            K_D: self.clock.bound_us(now_us),
-            K_E: self._ring.readings,
-            K_F: self._ring.payload_bytes,
-            K_G: self.store.refused,  # what makes no reading among them: it is found out when it is stored
+            K_FRONTIER: None if promised is None else promised.frontier_us,
+            K_PUBLISHED: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
+            K_CLOCK_STATE: CLOCK_STATES.index(self.clock.state(now_us)),
+            K_BOUND: self.clock.bound_us(now_us),
+            K_SPOOL_READINGS: self._ring.readings,
+            K_SPOOL_BYTES: self._ring.payload_bytes,
+            K_REFUSED: self.store.refused,  # what makes no reading among them: it is found out when it is stored
         }
         mqtt.publish(self._topic("beat"), dumps(beat), now_us, qos=0)
 

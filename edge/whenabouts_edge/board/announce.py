@@ -7,14 +7,15 @@ of the configuration; they are looked at. Names of site and gateway are, too, wh
 from whenabouts_protocol.cbor import dumps
 from whenabouts_protocol.layout import (
     CONDITIONS,
-    K_A,
-    K_B,
+    K_BIRTH_STREAMS,
     K_BOOT,
-    K_C,
-    K_D,
+    K_BUILD,
+    K_CONDITION,
     K_GATEWAY,
+    K_GROUP,
     K_SCHEMA,
     K_SITE,
+    K_VIEW,
     KINDS,
     SCHEMA,
 )
@@ -38,12 +39,12 @@ def birth(
         if text is not None and not is_text(text):
             raise ValueError(f"birth: found {text!r}, expected text of 1 to 256 bytes")
     rows = [[name, KINDS.index(kind), unit, delay_us, length_us] for name, kind, unit, delay_us, length_us in streams]
-    return _message(site, gateway, boot, {K_A: rows, K_B: group, K_C: view, K_D: build})
+    return _message(site, gateway, boot, {K_BIRTH_STREAMS: rows, K_GROUP: group, K_VIEW: view, K_BUILD: build})
 
 
 def statuses(site: str, gateway: str, boot: int) -> "dict[str, bytes]":
     """For each condition the message that tells it, as `messages.encode_status`."""
-    return {name: _message(site, gateway, boot, {K_A: n}) for n, name in enumerate(CONDITIONS)}
+    return {name: _message(site, gateway, boot, {K_CONDITION: n}) for n, name in enumerate(CONDITIONS)}
 
 
 def _message(site: str, gateway: str, boot: int, fields: "dict[int, Any]") -> bytes:

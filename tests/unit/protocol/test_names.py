@@ -8,7 +8,7 @@ import whenabouts_cloud.spark
 import whenabouts_hardware
 import whenabouts_protocol
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.layout import K_A, Dictionary, boots_in, int_in, pack_key
+from whenabouts_protocol.layout import K_LANDED, Dictionary, boots_in, int_in, pack_key
 from whenabouts_protocol.lazy import load
 
 PACKAGES = [
@@ -57,8 +57,8 @@ def test_only_upper_case_bytes_travel_as_bytes(key, packed):
 def test_numbers_of_boots_are_pairs(entries):
     """One of each boot, 64 at most."""
     with pytest.raises(WireError):
-        boots_in({K_A: entries}, K_A)
-    assert boots_in({K_A: [[3, 4], [7, 0]]}, K_A) == {3: 4, 7: 0}
+        boots_in({K_LANDED: entries}, K_LANDED)
+    assert boots_in({K_LANDED: [[3, 4], [7, 0]]}, K_LANDED) == {3: 4, 7: 0}
 
 
 def test_an_integer_is_no_truth_value():

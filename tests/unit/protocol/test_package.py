@@ -28,7 +28,7 @@ def test_every_name_is_there(name):
 
 def test_a_name_that_is_not_there_is_an_attribute_error():
     """As of any module."""
-    with pytest.raises(AttributeError, match="found no 'reeding'"):
+    with pytest.raises(AttributeError, match="has no attribute 'reeding'"):
         getattr(whenabouts_protocol, "reeding")  # noqa: B009  # mypy knows that it is not there
     with pytest.raises(ImportError):
         exec("from whenabouts_protocol import reeding")
