@@ -8,7 +8,9 @@ Each is made alone by `warm engines` and `warm classes`; `warm imports` has Pyth
 import importlib
 import pkgutil
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.correlation import Condition, correlate, count_pairs
 from whenabouts_cloud.jobs.session.shared_classes import TRAINED, make_archive
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
+from whenabouts_cloud.progress import progress
 from whenabouts_cloud.rules.model import CepRule, RuleFile
 
 NAMES = ("A", "B", "C")
@@ -36,27 +39,45 @@ MANY_KEYS = 5000  # more than an engine has room for at first
 
 
 def warm() -> None:
-    """Runs every engine on a handful of events."""
+    """Run every engine on a handful of events."""
     kinds, keys, t = np.array([0, 1, 2]), np.zeros(3, np.int64), np.array([1, 5, 8])
-    values = {"value": np.zeros(3)}
-    for text in PATTERNS:
-        for emit in ("sure", "arrival"):
-            if emit == "arrival" and any(word in text for word in SURE_ALONE):
-                continue
-            running = engine(Pattern.parse(text, unit_us=1), NAMES, emit=emit, k=5, longest=3)
-            running.feed(kinds, keys, t, t_max=t + 3, attributes=values)
-            running.finish()
+    condition = Condition("within", d=3, confidence="0.8")
+    steps: list[Callable[[], object]] = [
+        lambda text=text, emit=emit: _pattern(text, emit, kinds, keys, t)  # type: ignore[misc]
+        for text in PATTERNS
+        for emit in ("sure", "arrival")
+        if emit == "sure" or not any(word in text for word in SURE_ALONE)
+    ]
+    steps += [
+        _crowd,
+        lambda: _count(kinds, keys, t),
+        _windows,
+        lambda: correlate(t, t + 3, t, t + 3, condition, engine="numba"),
+        lambda: correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=True),
+        lambda: count_pairs(t, t + 3, t, t + 3, condition, engine="numba"),
+    ]
+    with progress("compiling the engines", len(steps), "steps") as advance:
+        for step in steps:
+            step()
+            advance(1)
+
+
+def _pattern(text: str, emit: Any, kinds: Ints, keys: Ints, t: Ints) -> None:
+    running = engine(Pattern.parse(text, unit_us=1), NAMES, emit=emit, k=5, longest=3)
+    running.feed(kinds, keys, t, t_max=t + 3, attributes={"value": np.zeros(3)})
+    running.finish()
+
+
+def _crowd() -> None:
     crowded = engine(Pattern.parse("SEQ(A, C) WITHIN 9 PER key", unit_us=1), NAMES, k=5)
     crowded.feed(np.zeros(MANY_KEYS, np.int64), np.arange(MANY_KEYS), np.arange(MANY_KEYS))
     crowded.finish()
+
+
+def _count(kinds: Ints, keys: Ints, t: Ints) -> None:
     counting = counter(Pattern.parse(PATTERNS[0], unit_us=1), NAMES, k=5)
     counting.feed(kinds, keys, t)
     counting.finish()
-    _windows()
-    condition = Condition("within", d=3, confidence="0.8")
-    for probability in (False, True):
-        correlate(t, t + 3, t, t + 3, condition, engine="numba", probability=probability)
-    count_pairs(t, t + 3, t, t + 3, condition, engine="numba")
 
 
 def warm_rules(rules: RuleFile) -> None:

@@ -19,6 +19,7 @@ from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError, write_durably
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
+from whenabouts_cloud.progress import progress
 from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
 
@@ -87,7 +88,11 @@ def _check_name(name: str, found: str, instead: str = "") -> None:
 
 def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us: int, as_json: bool) -> None:
     """Land the logs; all are read before the first one lands."""
-    parsed = [(file, *_parsed(file, read)) for file in files]
+    with progress("reading logs", len(files), "files") as advance:
+        parsed = []
+        for file in files:
+            parsed.append((file, *_parsed(file, read)))
+            advance(1)
     try:
         store = Landing(landing)
         try:
@@ -132,13 +137,15 @@ def _import(
             ledger_name(readings[0].site, readings[0].gateway), readings[0].boot, [x.seq for x in readings]
         )
         new = [x for x, flag in zip(readings, is_new, strict=True) if flag]
-    for begin in range(0, len(new), READINGS_IN_FILE):
-        part = new[begin : begin + READINGS_IN_FILE]
-        ranges = as_ranges((ledger_name(x.site, x.gateway), x.boot, x.seq) for x in part)
-        store.write(part, ranges, now_us)
-        ledger.land(ranges)
-        if store.snapshot_due():
-            store.snapshot(ledger.landed_ranges())
+    with progress(f"landing {file.name}", len(new), "readings") as advance:
+        for begin in range(0, len(new), READINGS_IN_FILE):
+            part = new[begin : begin + READINGS_IN_FILE]
+            ranges = as_ranges((ledger_name(x.site, x.gateway), x.boot, x.seq) for x in part)
+            store.write(part, ranges, now_us)
+            ledger.land(ranges)
+            if store.snapshot_due():
+                store.snapshot(ledger.landed_ranges())
+            advance(len(part))
     return {
         "file": str(file),
         "landed": len(new),

@@ -1,0 +1,71 @@
+"""Progress of long work on stderr: a bar with rate and remaining time on a terminal, a line now and then without one."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+EVERY_S = 10.0  # between two lines where there is no terminal
+
+Advance = Callable[[int], None]
+"""Called with how much was done since the call before."""
+
+
+@contextlib.contextmanager
+def progress(
+    label: str, total: int, unit: str, clock: Callable[[], float] = time.monotonic, stream: Any = None
+) -> Iterator[Advance]:
+    """Around work of `total` units, such as readings; `stream` is stderr when not given."""
+    out = sys.stderr if stream is None else stream
+    pace = _Pace(label, total, unit, clock)
+    if out.isatty():
+        bar: Any
+        with click.progressbar(
+            length=total, label=label, file=out, show_pos=True, show_eta=True, item_show_func=lambda _: pace.rate()
+        ) as bar:
+
+            def forward(count: int) -> None:
+                pace.add(count)
+                bar.update(count)
+
+            yield forward
+        return
+
+    def tell(count: int) -> None:
+        pace.add(count)
+        if pace.due():
+            click.echo(pace.line(), file=out)
+
+    yield tell
+
+
+class _Pace:
+    """How much is done, how fast, and how long the rest takes at that rate."""
+
+    def __init__(self, label: str, total: int, unit: str, clock: Callable[[], float]) -> None:
+        self._label, self._total, self._unit, self._clock = label, total, unit, clock
+        self._begun_s = self._told_s = clock()
+        self._done = 0
+
+    def add(self, count: int) -> None:
+        self._done += count
+
+    def due(self) -> bool:
+        """Whether the last line is long ago; work that is done needs none, as its result follows."""
+        now_s = self._clock()
+        if self._done >= self._total or now_s - self._told_s < EVERY_S:
+            return False
+        self._told_s = now_s
+        return True
+
+    def rate(self) -> str:
+        return f"{self._done / max(self._clock() - self._begun_s, 1e-3):,.0f} {self._unit}/s"
+
+    def line(self) -> str:
+        spent_s = self._clock() - self._begun_s
+        text = f"{self._label}: {self._done:,} of {self._total:,} {self._unit}, {self.rate()}"
+        left_s = spent_s * (self._total - self._done) / self._done if self._done else None
+        return text if left_s is None else f"{text}, {left_s:.0f} s left"
