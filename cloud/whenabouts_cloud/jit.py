@@ -14,17 +14,25 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-import numpy.typing as npt
+from whenabouts_cloud.arrays import Array as Array
 
-Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
+Row = TypeVar("Row", bound=NamedTuple)
 KEPT = 4  # states of a file whose code is kept: other versions may run on this machine
 _IMPORT = re.compile(r"^from (whenabouts_cloud[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
 
 _numba = importlib.import_module("numba")
+
+
+def columns(row: type[Row]) -> Row:
+    """The place of each column of a table whose rows are of this type: `table[i, columns(Row).name]`.
+
+    Machine code takes it for a constant.
+    """
+    return row._make(range(len(row._fields)))
 
 
 def compiled(function: Function) -> Function:

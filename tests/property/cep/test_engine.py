@@ -14,7 +14,8 @@ from reference.cep import Case, Event
 from support.cep.checks import check_arrival, check_late, check_sure, columns, run
 from support.search import examples
 from whenabouts_cloud.cep import detect, engine
-from whenabouts_cloud.cep.kernel.program import K_MANY, compile_plans
+from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
+from whenabouts_cloud.cep.kernel.program import CLASS
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.refine import refine
 from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
@@ -107,7 +108,7 @@ def test_several_patterns_at_once_tell_what_each_tells_alone(drawn, data):
 def test_many_patterns_at_once_tell_what_each_tells_alone(drawn, data):
     """Also where a type is used so often that an event is compared with all of its uses at once."""
     many = [chain(*one) for one in drawn]
-    assert compile_plans(many, 5).program.klass[:, K_MANY].any()
+    assert compile_plans(many, 5).program.classes[:, CLASS.many].any()
     check_together(many, data)
 
 

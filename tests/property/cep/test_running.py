@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from property.strategies_cep import ATTRIBUTES, plans, values
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel.program import compile_plans
+from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
+from whenabouts_cloud.cep.kernel.layout import CHAIN_WORDS, CHAINS, META, PENDING
 from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.resize_for_patterns import changed
 
@@ -222,7 +222,7 @@ def test_what_waits_of_other_patterns_goes_on_when_one_goes():
     one.feed([0, 1], [0, 0], [0, 1])
     left = compile_plans({1: few[1]}, len(NAMES))
     state = changed(one.state, one.compiled, left, ())
-    assert state.meta[at.PENDING] == state.meta[at.HEAP] == state.meta[at.PENDING_TOP] == 1
-    assert state.pending[0, at.P_VARIANT] == 0
-    assert state.nodes.shape[1] == at.NODE + 3 * at.CHAIN_WORDS
-    assert state.meta[at.STORED] == 2
+    assert state.meta[META.pending] == state.meta[META.heap] == state.meta[META.pending_top] == 1
+    assert state.pending[0, PENDING.variant] == 0
+    assert state.nodes.shape[1] == CHAINS + 3 * CHAIN_WORDS
+    assert state.meta[META.stored] == 2

@@ -6,7 +6,7 @@ import pytest
 from whenabouts_cloud.cep import LimitError, Pattern, detect, engine
 from whenabouts_cloud.cep.kernel.finality import pop, push, raise_source
 from whenabouts_cloud.cep.kernel.hts import find, find_or_add, forget, packed_places, recent_from, rehash
-from whenabouts_cloud.cep.kernel.layout import NODE_TOP, NODES, POOL_TOP
+from whenabouts_cloud.cep.kernel.layout import META
 from whenabouts_cloud.cep.runtime import infa_hts
 from whenabouts_cloud.cep.runtime.store import more_nodes, more_pool, more_sources, new_state
 from whenabouts_cloud.jit import bare
@@ -243,11 +243,11 @@ def test_keys_of_one_bucket_are_told_apart_and_leave_no_holes():
                 state = more_nodes(state)
                 node = int(find_or_add(state.slots, state.nodes, state.meta, key))
             assert known.setdefault(key, node) == node
-        assert state.meta[NODES] == len(known)
+        assert state.meta[META.nodes] == len(known)
     for key in range(400):
         assert find(state.slots, state.nodes, key << 33) == known.get(key << 33, 0)
     slots = np.zeros_like(state.slots)
-    rehash(slots, state.nodes, int(state.meta[NODE_TOP]))
+    rehash(slots, state.nodes, int(state.meta[META.node_top]))
     assert {int(k): int(n) for k, n in slots if n} == known
 
 
@@ -258,7 +258,7 @@ def test_chains_take_as_much_room_when_packed_as_was_counted():
     needed, following = packed_places(one.state.nodes, one.state.meta)
     before, packed = len(one.state.pool), more_pool(one.state)
     again = packed_places(packed.nodes, packed.meta)
-    assert int(packed.meta[POOL_TOP]) - int(new_state(7, 6, 0, 1).meta[POOL_TOP]) == needed
+    assert int(packed.meta[META.pool_top]) - int(new_state(7, 6, 0, 1).meta[META.pool_top]) == needed
     assert again == (needed, following)
     assert needed + following < len(packed.pool) <= max(before, 1.1 * needed + following + 64)
 

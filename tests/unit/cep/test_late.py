@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from whenabouts_cloud.cep import Pattern, engine
+from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
 from whenabouts_cloud.cep.kernel.emit import negates
-from whenabouts_cloud.cep.kernel.program import compile_plans
 from whenabouts_cloud.pattern.plan import plan_of
 
 A, B, C, D = range(4)

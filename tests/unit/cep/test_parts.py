@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from property.strategies_cep import plans
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, engine
-from whenabouts_cloud.cep.kernel import layout as at
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, plain_of
+from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
 from whenabouts_cloud.cep.kernel.conditions import of_columns
+from whenabouts_cloud.cep.kernel.emit import TELL
 from whenabouts_cloud.cep.kernel.finality import take_pending
-from whenabouts_cloud.cep.kernel.hashing import home
-from whenabouts_cloud.cep.kernel.hts import insert, sweep
+from whenabouts_cloud.cep.kernel.hts import home, insert, sweep
 from whenabouts_cloud.cep.kernel.infa import chain_completes
-from whenabouts_cloud.cep.kernel.program import compile_plans
-from whenabouts_cloud.cep.kernel.row_order import sort_rows
+from whenabouts_cloud.cep.kernel.layout import DONE, META, NEVER, NODE, PENDING
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
-from whenabouts_cloud.cep.kernel.staged import begin_stage, undo
+from whenabouts_cloud.cep.kernel.staged import begin_stage, sort_rows, undo
 from whenabouts_cloud.cep.runtime import snapshot
 from whenabouts_cloud.cep.runtime.deferred import Offered
 from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
@@ -41,7 +41,7 @@ def stored(chains):
     none, index = np.empty((1, 0)), 0
     for number, chain in enumerate(chains):
         for t in chain:
-            assert insert(state.nodes, state.pool, state.attrs, state.meta, 0, number, t, t, index, 0, none, -100)
+            assert insert(state, 0, number, Event(0, index, t, t, 0, 0), none, -100)
             index += 1
     return state
 
@@ -62,11 +62,8 @@ def test_the_automaton_fires_exactly_when_an_event_completes_something(chains, d
     combinations = product(*([t] if place == position else chain for place, chain in enumerate(chains)))
     expected = any(all(a < b for a, b in pairwise(c)) and c[-1] - c[0] <= window for c in combinations)
     state, program = stored(chains), compile_plans([chain_plan(len(chains), window)], len(chains)).program
-    scratch = new_scratch(0, len(chains))
-    found = chain_completes(
-        state.nodes, state.pool, program.element, 0, 0, len(chains), position, t, window, scratch.num
-    )
-    assert found == expected
+    machine = Machine(program, state, new_results(len(chains), len(chains), 1), new_scratch(0, len(chains)))
+    assert chain_completes(plain_of(machine), Site(0, position, 0), t) == expected
 
 
 @given(st.lists(times, min_size=1, max_size=4), st.data())
@@ -86,16 +83,15 @@ def test_both_searches_find_every_combination_once(chains, data):
         if all(a[0] < b[0] for a, b in pairwise(c)) and c[-1][0] - c[0][0] <= window
     )
     state, program = stored(chains), compile_plans([chain_plan(count, window)], count).program
-    scratch, out = new_scratch(0, count), new_results(count, count, 1)
-    general = [program, state, out, scratch, 0, position, 0, t, t, index, 0, at.NEVER, False, 0, index]
-    assert search(*general) == at.DONE
-    assert sorted(map(tuple, out.told[: state.meta[at.TOLD]].tolist())) == expected
-    state.meta[at.TOLD] = 0
-    if chain_completes(state.nodes, state.pool, program.element, 0, 0, count, position, t, window, scratch.num):
-        plain = [program.variant, program.element, program.negation, state.nodes, state.pool, state.meta, state.pending]
-        told = [out.told, out.told_which, scratch.num, 0, position, 0, t, index, False, 0]
-        assert search_plain(*plain, *told) == at.DONE
-    assert sorted(map(tuple, out.told[: state.meta[at.TOLD]].tolist())) == expected
+    out = new_results(count, count, 1)
+    machine, site = Machine(program, state, out, new_scratch(0, count)), Site(0, position, 0)
+    setting = Setting(hold=window, longest=0, k=0, eager=False, by_source=False)
+    assert search(machine, site, Event(0, index, t, t, 0, 1), Goal(int(TELL), NEVER, -1), setting) == DONE
+    assert sorted(map(tuple, out.told[: state.meta[META.told]].tolist())) == expected
+    state.meta[META.told] = 0
+    if chain_completes(plain_of(machine), site, t):
+        assert search_plain(plain_of(machine), site, t, index, 0, False) == DONE
+    assert sorted(map(tuple, out.told[: state.meta[META.told]].tolist())) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1)), max_size=60))
@@ -111,10 +107,10 @@ def test_rows_are_sorted_by_column_then_by_pattern(drawn):
 def test_a_sweep_keeps_what_is_not_past():
     """Heads of chains go, later events stay, an empty chain gives its block back."""
     state = stored([[1, 5, 9], [2, 3]])
-    sweep(state.slots, state.nodes, state.pool, state.meta, 5, 5)
-    assert state.meta[at.STORED] == 2
-    assert state.nodes[0, at.MINIMUM] == 5
-    assert state.nodes[0, at.STATE] == 1
+    sweep(state, 5)
+    assert state.meta[META.stored] == 2
+    assert state.nodes[0, NODE.minimum] == 5
+    assert state.nodes[0, NODE.present] == 1
 
 
 def test_conditions_over_columns_are_false_where_a_value_is_missing():
@@ -230,15 +226,21 @@ def test_a_search_that_is_undone_leaves_nothing_behind():
     """What it found is untold, and the places of the matches that were to wait are free again, each once."""
     state = new_state(1, 1, 0, 1)
     meta = state.meta
-    meta[at.TOLD], meta[at.RETRACTED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = 5, 2, 3, 4
+    meta[META.told], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 5, 2, 3, 4
     begin_stage(meta)
-    places = [take_pending(state) for _ in range(3)]
+    places = [take_pending(meta, state.pending) for _ in range(3)]
     for place in places:
-        state.pending[place, at.P_NEXT], meta[at.STAGED] = meta[at.STAGED], place
-    meta[at.TOLD], meta[at.RETRACTED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = 9, 9, 9, 9
+        state.pending[place, PENDING.next], meta[META.staged] = meta[META.staged], place
+    meta[META.told], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 9, 9, 9, 9
     undo(state)
-    assert meta[[at.TOLD, at.RETRACTED, at.CANDIDATES, at.NEGATED_EVENTS, at.STAGED]].tolist() == [5, 2, 3, 4, -1]
-    assert sorted(take_pending(state) for _ in range(3)) == sorted(places)
+    assert meta[[META.told, META.retracted, META.candidates, META.negated_events, META.staged]].tolist() == [
+        5,
+        2,
+        3,
+        4,
+        -1,
+    ]
+    assert sorted(take_pending(meta, state.pending) for _ in range(3)) == sorted(places)
 
 
 def test_a_search_that_wants_more_room_tells_each_match_once():

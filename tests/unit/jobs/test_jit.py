@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whenabouts_cloud import jit
+from whenabouts_cloud import arrays, jit
 
 INNER = "from whenabouts_cloud.jit import compiled\n\n@compiled\ndef inner(x):\n    return x + {}\n"
 OUTER = (
@@ -26,7 +26,8 @@ def package(tmp_path):
         (home / folder).mkdir(parents=True)
         (home / folder / "__init__.py").touch()
     (home / "__init__.py").touch()
-    shutil.copy(jit.__file__, home)
+    for module in (jit, arrays):
+        shutil.copy(module.__file__, home)
     (home / "low" / "inner.py").write_text(INNER.format(1))
     (home / "high" / "outer.py").write_text(OUTER)
     return home

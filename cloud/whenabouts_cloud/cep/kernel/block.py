@@ -7,274 +7,256 @@ is called again: it goes on where it was, the search for that event from its beg
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
-from whenabouts_cloud.cep.kernel.emit import FIRST, NO_MOMENT, NONE, TELL, offer, tell
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, plain_of, variant_of
+from whenabouts_cloud.cep.kernel.emit import ANYTHING, FIRST, NO_CLASS, NO_MOMENT, NO_POSITION, NONE, TELL, offer, tell
 from whenabouts_cloud.cep.kernel.finality import bind_pending, free_pending, leave, pop, raise_source, violated
-from whenabouts_cloud.cep.kernel.hts import find, find_or_add, insert, sweep
+from whenabouts_cloud.cep.kernel.hts import find, find_or_add, insert, last_of, sweep
 from whenabouts_cloud.cep.kernel.infa import absent, chain_completes
 from whenabouts_cloud.cep.kernel.late_events import note_late
-from whenabouts_cloud.cep.kernel.layout import Block, Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.cep.kernel.row_order import sort_rows
+from whenabouts_cloud.cep.kernel.layout import (
+    DONE,
+    EVENT_PLACE,
+    META,
+    MORE_NODES,
+    MORE_POOL,
+    NODE,
+    PENDING,
+    STOPPED,
+    Block,
+    State,
+)  # fmt: skip
+from whenabouts_cloud.cep.kernel.program import CLASS, NEED, USE, VARIANT, Program
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
-from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, retract, undo
+from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, number_rows, retract, sort_rows, undo
 from whenabouts_cloud.jit import Array, bare, woven
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
-KBOUND, SOURCE = 0, 1
 
 
 @bare
-def feed_block(
-    p: Program, state: State, block: Block, out: Results, s: Scratch, eager: bool, by_source: bool, k: int,
-    hold: int, longest: int,
-) -> Any:  # fmt: skip
-    """Takes in the events of the block from meta[AT] on; DONE, or what there must be more of."""
+def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
+    """Takes in the events of the block from meta[META.event] on; DONE, or what there must be more of."""
+    program, state, out = machine.program, machine.state, machine.out
     meta = state.meta
     intervals = len(block.t_max) > 0
-    span = max(1, (hold + longest + k) >> 2)
-    i = meta[at.AT]
+    span = max(1, (setting.hold + setting.longest + setting.k) >> 2)
+    i = meta[META.event]
     while i < len(block.t):
-        t, index = block.t[i], meta[at.FED] + i
-        t_max = block.t_max[i] if intervals else t
-        kind = block.type_code[i]
-        first, last = p.type_start[kind], p.type_start[kind + 1]
-        if meta[at.STAGE] == ARRIVED:
-            status = _arrive(p, state, block, out, s, i, first, last, t, t_max, index, by_source, k, hold, longest)
-            if status != at.DONE:
+        kind, t = block.type_code[i], block.t[i]
+        first, last = program.type_start[kind], program.type_start[kind + 1]
+        event = Event(i, meta[META.fed] + i, t, block.t_max[i] if intervals else t, first, last)
+        if meta[META.stage] == ARRIVED:
+            status = _arrive(machine, block, event, setting)
+            if status != DONE:
                 return status
-        if meta[at.STAGE] == SEARCHING:
-            status = _complete(p, state, block, out, s, i, first, last, t, t_max, index, eager, longest)
-            if status != at.DONE:
+        if meta[META.stage] == SEARCHING:
+            status = _complete(machine, block, event, setting)
+            if status != DONE:
                 undo(state)
                 return status
-            meta[at.STAGE] = SEALING
-        if meta[at.HEAP] > 0 and state.heap[0, 0] <= meta[at.FRONTIER]:
-            status = seal_due(p, state, out, s, eager, index)
-            if status != at.DONE:
+            meta[META.stage] = SEALING
+        if meta[META.heap] > 0 and state.heap[0, 0] <= meta[META.frontier]:
+            status = seal_due(machine, setting, event.arrival)
+            if status != DONE:
                 return status
-        _number(meta, out, s, index)
+        number_rows(meta, out, machine.scratch.row, event.arrival)
         if len(block.frontier):
-            block.frontier[i] = meta[at.FRONTIER]
-        meta[at.STAGE] = ARRIVED
-        if meta[at.FRONTIER] - meta[at.SWEPT] >= span:
-            clean(state, hold, longest)
+            block.frontier[i] = meta[META.frontier]
+        meta[META.stage] = ARRIVED
+        if meta[META.frontier] - meta[META.swept] >= span:
+            clean(state, setting)
         i += 1
-        meta[at.AT] = i
-        if meta[at.STOP] != 0:
-            return at.STOPPED
-    return at.DONE
+        meta[META.event] = i
+        if meta[META.stop] != 0:
+            return STOPPED
+    return DONE
 
 
 @bare
-def advance(p: Program, state: State, out: Results, s: Scratch, eager: bool, hold: int, longest: int) -> Any:
+def advance(machine: Machine, setting: Setting) -> Any:
     """Tells what is sealed at the frontier as it stands, with no event; DONE, or what there must be more of."""
-    meta = state.meta
-    if meta[at.STAGE] == ARRIVED:
-        meta[at.STAGE] = SEALING
-        meta[at.GROUP] = meta[at.TOLD]
-    status = seal_due(p, state, out, s, eager, NO_MOMENT)
-    if status != at.DONE:
+    state, out, meta = machine.state, machine.out, machine.state.meta
+    if meta[META.stage] == ARRIVED:
+        meta[META.stage] = SEALING
+        meta[META.group] = meta[META.told]
+    status = seal_due(machine, setting, NO_MOMENT)
+    if status != DONE:
         return status
-    for row in range(meta[at.GROUP], meta[at.TOLD]):
+    for row in range(meta[META.group], meta[META.told]):
         out.told_at[row] = -1
-    sort_rows(out.told, out.told_which, meta[at.GROUP], meta[at.TOLD], s.row)
-    meta[at.STAGE] = ARRIVED
-    clean(state, hold, longest)
-    return at.DONE
+    sort_rows(out.told, out.told_which, meta[META.group], meta[META.told], machine.scratch.row)
+    meta[META.stage] = ARRIVED
+    clean(state, setting)
+    return DONE
+
+
+@woven
+def past_of(meta: Array, setting: Setting) -> Any:
+    """What ended before this time nothing can join any more."""
+    return meta[META.frontier] - 2 * setting.longest - setting.hold
 
 
 @bare
-def clean(state: State, hold: int, longest: int) -> None:
+def clean(state: State, setting: Setting) -> None:
     """Drops from all main nodes what nothing can join any more."""
-    meta = state.meta
-    past = meta[at.FRONTIER] - 2 * longest - hold
-    sweep(state.slots, state.nodes, state.pool, meta, past, past)
-    meta[at.SWEPT] = meta[at.FRONTIER]
+    sweep(state, past_of(state.meta, setting))
+    state.meta[META.swept] = state.meta[META.frontier]
 
 
 @woven
-def _arrive(
-    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
-    index: int, by_source: bool, k: int, hold: int, longest: int,
-) -> Any:  # fmt: skip
+def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
     """Notes the event as late, or puts it into the chains of its classes; then raises the frontier."""
-    meta = state.meta
-    frontier = meta[at.FRONTIER]
-    late = t_max < frontier or t < frontier - longest
+    state, meta = machine.state, machine.state.meta
+    late = event.t_max < meta[META.frontier] or event.t < meta[META.frontier] - setting.longest
     if late:
-        status = note_late(p, state, block, out, s, i, t, t_max, index, longest, hold)
-        if status != at.DONE:
+        status = note_late(machine, block, event, setting)
+        if status != DONE:
             return status
-    elif first < last:
-        past = frontier - 2 * longest - hold
-        status = _store(p, state, block, i, t, t_max, index, first, last, past)
-        if status != at.DONE:
+    elif event.first < event.last:
+        status = _store(machine.program, state, block, event, past_of(meta, setting))
+        if status != DONE:
             return status
-        if t_max - t > meta[at.LONGEST]:
-            meta[at.LONGEST] = t_max - t
-    _promise(state, block, by_source, k, i, t_max)
-    if late or first == last:
-        meta[at.STAGE] = SEALING
-        meta[at.GROUP], meta[at.RETRACTED_GROUP] = meta[at.TOLD], meta[at.RETRACTED]
+        if event.t_max - event.t > meta[META.longest]:
+            meta[META.longest] = event.t_max - event.t
+    _raise_frontier(state, block, event, setting)
+    if late or event.first == event.last:
+        meta[META.stage] = SEALING
+        meta[META.group], meta[META.retracted_group] = meta[META.told], meta[META.retracted]
     else:
-        meta[at.STAGE] = SEARCHING
+        meta[META.stage] = SEARCHING
         begin_stage(meta)
-    return at.DONE
+    return DONE
 
 
 @woven
-def _complete(
-    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, first: int, last: int, t: int, t_max: int,
-    index: int, eager: bool, longest: int,
-) -> Any:  # fmt: skip
-    """Searches what the event completes in each of its classes, and what it takes back."""
-    meta, nodes = state.meta, state.nodes
-    for column in range(state.attrs.shape[1]):
-        s.attrs[at.EVENT_PLACE, column] = block.attrs[i, column]
-    for place in range(first, last):
-        c = p.type_class[place]
-        if p.klass[c, of.K_TRUE] >= 0 and not block.true[p.klass[c, of.K_TRUE], i]:
-            continue
-        node = find(state.slots, nodes, block.key[i]) if p.klass[c, of.K_KEYED] else 0
-        status = _complete_class(p, state, out, s, c, node, t, t_max, index, eager, longest)
-        if status != at.DONE:
-            return status
-        if eager and p.klass[c, of.K_FORBID] and nodes[node, at.MATCHES] != 0:
-            status = retract(p, state, out, s, node, c, t, t_max, index)
-            if status != at.DONE:
-                return status
-    if meta[at.STAGED] >= 0 or meta[at.RETRACTED] > meta[at.RETRACTED_GROUP]:
-        commit(state, out)
-    return at.DONE
+def _store(program: Program, state: State, block: Block, event: Event, past: int) -> Any:
+    """Puts the event into the chains of its classes; meta[META.chain] counts those that are done."""
+    meta = state.meta
+    for place in range(event.first + meta[META.chain], event.last):
+        c = program.type_class[place]
+        if _is_of_class(program, block, c, event.row):
+            node = 0
+            if program.classes[c, CLASS.keyed]:
+                node = find_or_add(state.slots, state.nodes, meta, block.key[event.row])
+                if node == 0:
+                    return MORE_NODES
+            if not insert(state, node, c, event, block.attrs, past):
+                return MORE_POOL
+        meta[META.chain] += 1
+    meta[META.chain] = 0
+    return DONE
 
 
 @woven
-def _complete_class(
-    p: Program, state: State, out: Results, s: Scratch, c: int, node: int, t: int, t_max: int, index: int, eager: bool,
-    longest: int,
-) -> Any:  # fmt: skip
-    """Searches each variant at each position that the class has in it, if the automaton says that it may be complete."""
-    nodes, pool = state.nodes, state.pool
-    points = pool.shape[1] == 2
-    many = points and p.klass[c, of.K_MANY] != 0
-    use_end, none_before, none_after = p.klass[c, of.K_USE_END], 0, 0
-    if many:
-        none_before, none_after = absent(nodes, pool, node, t, p.klass[c, of.K_WINDOW])
-        if none_after == -1:
-            use_end = p.klass[c, of.K_USE_LAST]
-    for use in range(p.klass[c, of.K_USE], use_end):
-        if many:
-            if (p.need[use, 0] & none_before) | (p.need[use, 1] & none_after) != 0:
-                continue
-        elif points and _lacks_neighbour(p, nodes, node, use, t):
-            continue
-        variant, position = p.use[use, of.U_VARIANT], p.use[use, of.U_POSITION]
-        if points and p.variant[variant, of.V_PLAIN]:
-            first, width = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
-            window = p.variant[variant, of.V_WINDOW]
-            if not chain_completes(nodes, pool, p.element, node, first, width, position, t, window, s.num):
-                continue
-            status = search_plain(
-                p.variant, p.element, p.negation, nodes, pool, state.meta, state.pending, out.told, out.told_which,
-                s.num, variant, position, node, t, index, eager, longest,
-            )  # fmt: skip
-        else:
-            status = search(
-                p, state, out, s, variant, position, node, t, t_max, index, TELL, at.NEVER, eager, longest, index
-            )  # fmt: skip
-        if status != at.DONE:
-            return status
-    return at.DONE
+def _is_of_class(program: Program, block: Block, c: int, row: int) -> bool:
+    """Whether an event of a type of the class satisfies its condition."""
+    true = program.classes[c, CLASS.true]
+    return bool(true < 0 or block.true[true, row])
 
 
 @woven
-def _lacks_neighbour(p: Program, nodes: Array, node: int, use: int, t: int) -> bool:
-    """Whether the positive next to the event's position, on either side, has no event on that side of it."""
-    after, before = p.use[use, of.U_AFTER], p.use[use, of.U_BEFORE]
-    if after >= 0 and nodes[node, at.NODE + at.CHAIN_WORDS * after + at.LAST] <= t:
-        return True
-    if before >= 0:
-        latest = nodes[node, at.NODE + at.CHAIN_WORDS * before + at.LAST]
-        return bool(latest < t - p.use[use, of.U_WINDOW])
-    return False
-
-
-@woven
-def _number(meta: Array, out: Results, s: Scratch, index: int) -> None:
-    """Gives what was told and taken back at this event its index, in lexicographic order."""
-    if meta[at.TOLD] > meta[at.GROUP]:
-        for row in range(meta[at.GROUP], meta[at.TOLD]):
-            out.told_at[row] = index
-        sort_rows(out.told, out.told_which, meta[at.GROUP], meta[at.TOLD], s.row)
-    if meta[at.RETRACTED] > meta[at.RETRACTED_GROUP]:
-        for row in range(meta[at.RETRACTED_GROUP], meta[at.RETRACTED]):
-            out.retracted_at[row] = index
-        sort_rows(out.retracted, out.retracted_which, meta[at.RETRACTED_GROUP], meta[at.RETRACTED], s.row)
-
-
-@woven
-def _promise(state: State, block: Block, by_source: bool, k: int, i: int, t_max: int) -> None:
+def _raise_frontier(state: State, block: Block, event: Event, setting: Setting) -> None:
     """What the event says about those to come."""
     meta = state.meta
-    if by_source:
-        reached = raise_source(state.tree, block.source[i], t_max)
+    if setting.by_source:
+        reached = raise_source(state.tree, block.source[event.row], event.t_max)
     else:  # without a branch: half the guesses would be wrong
-        meta[at.NEWEST] = max(meta[at.NEWEST], t_max)
-        reached = meta[at.NEWEST] - k
-    meta[at.FRONTIER] = max(meta[at.FRONTIER], reached)
+        meta[META.newest] = max(meta[META.newest], event.t_max)
+        reached = meta[META.newest] - setting.k
+    meta[META.frontier] = max(meta[META.frontier], reached)
 
 
 @woven
-def _store(
-    p: Program, state: State, block: Block, i: int, t: int, t_max: int, index: int, first: int, last: int, past: int
-) -> Any:
-    """Puts the event into the chains of its classes; meta[CHAIN] counts those that are done."""
-    nodes, pool, attrs, slots, meta = state.nodes, state.pool, state.attrs, state.slots, state.meta
-    for place in range(first + meta[at.CHAIN], last):
-        c = p.type_class[place]
-        if p.klass[c, of.K_TRUE] < 0 or block.true[p.klass[c, of.K_TRUE], i]:
-            node = 0
-            if p.klass[c, of.K_KEYED]:
-                node = find_or_add(slots, nodes, meta, block.key[i])
-                if node == 0:
-                    return at.MORE_NODES
-            if not insert(nodes, pool, attrs, meta, node, c, t, t_max, index, i, block.attrs, past):
-                return at.MORE_POOL
-        meta[at.CHAIN] += 1
-    meta[at.CHAIN] = 0
-    return at.DONE
+def _complete(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
+    """Searches what the event completes in each of its classes, and what it takes back."""
+    program, state, scratch = machine.program, machine.state, machine.scratch
+    for column in range(state.attrs.shape[1]):
+        scratch.attrs[EVENT_PLACE, column] = block.attrs[event.row, column]
+    for place in range(event.first, event.last):
+        c = program.type_class[place]
+        if not _is_of_class(program, block, c, event.row):
+            continue
+        node = find(state.slots, state.nodes, block.key[event.row]) if program.classes[c, CLASS.keyed] else 0
+        status = _complete_class(machine, c, node, event, setting)
+        if status != DONE:
+            return status
+        if setting.eager and program.classes[c, CLASS.negations] and state.nodes[node, NODE.matches] != 0:
+            status = retract(machine, node, c, event)
+            if status != DONE:
+                return status
+    if state.meta[META.staged] >= 0 or state.meta[META.retracted] > state.meta[META.retracted_group]:
+        commit(state, machine.out)
+    return DONE
+
+
+@woven
+def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting) -> Any:
+    """Searches each variant at each position that the class has in it, if the automaton says that it may be complete."""
+    program, nodes, pool = machine.program, machine.state.nodes, machine.state.pool
+    points, plain = pool.shape[1] == 2, plain_of(machine)
+    many = points and program.classes[c, CLASS.many] != 0
+    use_end, none_before, none_after = program.classes[c, CLASS.use_end], 0, 0
+    if many:
+        none_before, none_after = absent(nodes, pool, node, event.t, program.classes[c, CLASS.window])
+        if none_after == -1:
+            use_end = program.classes[c, CLASS.use_last]
+    for use in range(program.classes[c, CLASS.use], use_end):
+        if many:
+            if (program.needs[use, NEED.before] & none_before) | (program.needs[use, NEED.after] & none_after) != 0:
+                continue
+        elif points and _lacks_neighbour(program, nodes, node, use, event.t):
+            continue
+        site = Site(program.uses[use, USE.variant], program.uses[use, USE.position], node)
+        if points and program.variants[site.variant, VARIANT.plain]:
+            if not chain_completes(plain, site, event.t):
+                continue
+            status = search_plain(plain, site, event.t, event.arrival, setting.longest, setting.eager)
+        else:
+            status = search(machine, site, event, Goal(TELL, ANYTHING, NO_CLASS), setting)
+        if status != DONE:
+            return status
+    return DONE
+
+
+@woven
+def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int) -> bool:
+    """Whether the positive next to the event's position, on either side, has no event on that side of it."""
+    after, before = program.uses[use, USE.after], program.uses[use, USE.before]
+    if after >= 0 and last_of(nodes, node, after) <= t:
+        return True
+    return bool(before >= 0 and last_of(nodes, node, before) < t - program.uses[use, USE.window])
 
 
 @bare
-def seal_due(p: Program, state: State, out: Results, s: Scratch, eager: bool, moment: int) -> Any:
+def seal_due(machine: Machine, setting: Setting, moment: int) -> Any:
     """Tells, or lets go, the matches whose sealing time the frontier has reached."""
+    program, state = machine.program, machine.state
     meta, pending, heap = state.meta, state.pending, state.heap
-    while meta[at.HEAP] > 0 and heap[0, 0] <= meta[at.FRONTIER]:
+    while meta[META.heap] > 0 and heap[0, 0] <= meta[META.frontier]:
         place = heap[0, 1]
-        node = pending[place, at.P_NODE]
-        if node >= 0 and not eager:
-            variant = pending[place, at.P_VARIANT]
-            count = p.variant[variant, of.V_WIDTH]
-            bind_pending(state, place, count, s)
-            kept = True
-            if not p.variant[variant, of.V_REFINED]:
-                for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-                    if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], s):
-                        kept = False
-                        break
-            if kept and p.variant[variant, of.V_OFFERED]:
-                status = offer(p, state, out, s, variant, node, FIRST, NONE, moment)
-                if status != at.DONE:
-                    return status
-            elif kept:
-                status = tell(p, out, s, meta, variant)
-                if status != at.DONE:
-                    return status
+        site = Site(pending[place, PENDING.variant], NO_POSITION, pending[place, PENDING.node])
+        if site.node >= 0 and not setting.eager:
+            bind_pending(state, place, program.variants[site.variant, VARIANT.width], machine.scratch)
+            status = _seal(machine, site, moment)
+            if status != DONE:
+                return status
         pop(heap, meta)
-        if node >= 0:
+        if site.node >= 0:
             leave(state, place)
         free_pending(state, place)
-    return at.DONE
+    return DONE
+
+
+@woven
+def _seal(machine: Machine, site: Site, moment: int) -> Any:
+    """Tells the pending match that is bound, unless a negation is violated; of uncertain order that is asked later."""
+    program = machine.program
+    variant = variant_of(program.variants, site.variant)
+    if not variant.refined:
+        for k in range(variant.negation, variant.negation_end):
+            if violated(program, machine.state, machine.scratch, site, k):
+                return DONE
+    if variant.offered:
+        return offer(machine, site, FIRST, NONE, moment)
+    return tell(machine, site.variant)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.layout import S_T, S_T_MAX, Scratch
+from whenabouts_cloud.cep.kernel.layout import BOUND, Scratch
+from whenabouts_cloud.cep.kernel.program import STEP
 from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.pattern.plan import Resolved
 
@@ -49,19 +50,19 @@ def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Ar
 
 
 @bare
-def holds(steps: Array, step_value: Array, first: int, last: int, s: Scratch) -> Any:
+def holds(steps: Array, step_value: Array, first: int, last: int, scratch: Scratch) -> Any:
     """Whether the condition of steps [first, last) holds for the bound elements."""
-    stack, top = s.stack, 0
+    stack, top = scratch.stack, 0
     for step in range(first, last):
-        op = steps[step, 0]
+        op = steps[step, STEP.code]
         if op == ATTRIBUTE:
-            element, column = steps[step, 1], steps[step, 2]
+            element, column = steps[step, STEP.element], steps[step, STEP.column]
             if column == COLUMN_T_MIN:
-                stack[top] = float(s.num[element, S_T])
+                stack[top] = float(scratch.bound[element, BOUND.t])
             elif column == COLUMN_T_MAX:
-                stack[top] = float(s.num[element, S_T_MAX])
+                stack[top] = float(scratch.bound[element, BOUND.t_max])
             else:
-                stack[top] = s.attrs[element, column]
+                stack[top] = scratch.attrs[element, column]
             top += 1
         elif op == CONSTANT:
             stack[top] = step_value[step]

@@ -9,247 +9,282 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, negation_of, variant_of
 from whenabouts_cloud.cep.kernel.conditions import holds
-from whenabouts_cloud.cep.kernel.finality import gap, is_own, seal, take_pending
-from whenabouts_cloud.cep.kernel.hts import LOW, first_from, reach_back
-from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.cep.kernel.finality import due_of, gap, is_own, take_pending
+from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
+from whenabouts_cloud.cep.kernel.layout import (
+    BOUND,
+    CANDIDATE,
+    CANDIDATE_EVENTS,
+    DONE,
+    EVENT_PLACE,
+    FOREVER,
+    META,
+    MORE_ADDED,
+    MORE_CANDIDATES,
+    MORE_NEGATED,
+    MORE_PENDING,
+    MORE_REMOVED,
+    MORE_TOLD,
+    NEGATED_EVENT,
+    NEGATED_PLACE,
+    NEVER,
+    NODE,
+    PENDING,
+    PENDING_EVENTS,
+    Scratch,
+    State,
+)  # fmt: skip
+from whenabouts_cloud.cep.kernel.program import ELEMENT, NEGATION, UNORDERED, VARIANT, Negation, Program, Variant
+from whenabouts_cloud.jit import Array, bare, woven
 
 
-def _typed(value: Any, kind: Any = np.int64) -> Any:
+def _typed(value: int) -> Any:
     """A constant that is handed to functions: with a type, so that none is compiled once for each value."""
-    return kind(value)
+    return np.int64(value)
 
 
 TELL, ADD, REMOVE = _typed(0), _typed(1), _typed(2)  # what a search is for: results, or what a late event would change
 # A candidate outside of the kernel: complete, and sealed or told on arrival; asked again because of a negated event that
 # came; one that a late event would have added; one that it might have removed, by the negations in its serial.
 FIRST, AGAIN, LATE_ADDED, LATE_REMOVED = _typed(0), _typed(1), _typed(2), _typed(3)
-NONE, NOT_EAGER = _typed(0), _typed(False, np.bool_)
-NO_POSITION = NO_MOMENT = _typed(-1)
+NONE = _typed(0)
+NO_POSITION = NO_MOMENT = NO_CLASS = _typed(-1)
+ANYTHING = _typed(NEVER)  # as the oldest event that a search may use
 
 
 @bare
-def conclude(
-    p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, t: int, t_max: int, index: int,
-    goal: int, oldest: int, eager: bool, longest: int, moment: int,
-) -> Any:  # fmt: skip
+def conclude(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
     """What is done with a complete match."""
-    meta = state.meta
-    if goal == TELL:
-        return emit(p, state, out, s, variant, node, eager, longest, moment)
-    if not _gaps_held(p, s, variant, oldest):
-        return at.DONE
-    if p.variant[variant, of.V_REFINED]:
-        if goal == ADD:
-            return offer(p, state, out, s, variant, node, LATE_ADDED, NONE, moment)
-        asked = forbidding(p, s, variant, t, t_max, index, state.attrs.shape[1])
-        return at.DONE if asked == 0 else offer(p, state, out, s, variant, node, LATE_REMOVED, asked, moment)
+    program, scratch = machine.program, machine.scratch
+    if goal.kind == TELL:
+        return emit(machine, site, setting, event.arrival)
+    if not _gaps_held(program, scratch, site.variant, goal.oldest):
+        return DONE
+    if goal.kind == ADD:
+        if program.variants[site.variant, VARIANT.refined]:
+            return offer(machine, site, LATE_ADDED, NONE, event.arrival)
+        return _note(machine, site.variant, goal.kind)
+    if program.variants[site.variant, VARIANT.refined]:
+        asked = forbidding(program, scratch, site.variant, event, goal.event_class)
+        return DONE if asked == 0 else offer(machine, site, LATE_REMOVED, asked, event.arrival)
+    if not breaks(program, scratch, site.variant, event, goal.event_class):
+        return DONE
+    return _note(machine, site.variant, goal.kind)
+
+
+@woven
+def _note(machine: Machine, v: int, kind: int) -> Any:
+    """Notes the match that is bound as one that the late event would have added or removed."""
+    program, out, meta = machine.program, machine.out, machine.state.meta
     rows, row, more = (
-        (out.added, meta[at.ADDED], at.MORE_ADDED) if goal == ADD else (out.removed, meta[at.REMOVED], at.MORE_REMOVED)
+        (out.added, meta[META.added], MORE_ADDED) if kind == ADD else (out.removed, meta[META.removed], MORE_REMOVED)
     )
-    if goal == REMOVE and not breaks(p, s, variant, t, t_max, index, state.attrs.shape[1]):
-        return at.DONE
     if row >= len(rows):
         return more
-    first, count = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
+    variant = variant_of(program.variants, v)
     for column in range(rows.shape[1]):
         rows[row, column] = -1
-    rows[row, 0], rows[row, 1] = meta[at.FED] + meta[at.AT], p.variant[variant, of.V_PLAN]
-    for i in range(count):
-        rows[row, 2 + p.element[first + i, of.E_COLUMN]] = s.num[i, at.S_INDEX]
-    if goal == ADD:
-        meta[at.ADDED] += 1
+    rows[row, 0], rows[row, 1] = meta[META.fed] + meta[META.event], variant.plan
+    for i in range(variant.width):
+        column = program.elements[variant.element + i, ELEMENT.column]
+        rows[row, 2 + column] = machine.scratch.bound[i, BOUND.arrival]
+    if kind == ADD:
+        meta[META.added] += 1
     else:
-        meta[at.REMOVED] += 1
-    return at.DONE
+        meta[META.removed] += 1
+    return DONE
 
 
 @bare
-def emit(
-    p: Program, state: State, out: Results, s: Scratch, variant: int, node: int, eager: bool, longest: int, moment: int
-) -> Any:
-    """Tells the match that is bound, or lets it wait."""
-    meta = state.meta
-    count = p.variant[variant, of.V_WIDTH]
-    sealed = True
-    if p.variant[variant, of.V_NEGATION_END] > p.variant[variant, of.V_NEGATION]:
-        when = seal(p, variant, count, p.variant[variant, of.V_WINDOW], longest, s)
-        sealed = when <= meta[at.FRONTIER]
-        if not sealed:
-            place = take_pending(state)
-            if place < 0:
-                return at.MORE_PENDING
-            pending = state.pending
-            pending[place, at.P_SEAL], pending[place, at.P_VARIANT], pending[place, at.P_NODE] = when, variant, node
-            meta[at.SERIAL] += 1
-            pending[place, at.P_SERIAL] = meta[at.SERIAL]
-            extra = state.attrs.shape[1]
-            for i in range(count):
-                pending[place, at.P_EVENTS + 3 * i] = s.num[i, at.S_T]
-                pending[place, at.P_EVENTS + 3 * i + 1] = s.num[i, at.S_T_MAX]
-                pending[place, at.P_EVENTS + 3 * i + 2] = s.num[i, at.S_INDEX]
-                for column in range(extra):
-                    state.pending_attrs[place, i * extra + column] = s.attrs[i, column]
-            pending[place, at.P_NEXT] = meta[at.STAGED]
-            meta[at.STAGED] = place
-    if sealed or eager:
-        if p.variant[variant, of.V_OFFERED]:
-            serial = meta[at.SERIAL] if not sealed else NONE
-            return offer(p, state, out, s, variant, node, FIRST, serial, moment)
-        return tell(p, out, s, meta, variant)
-    return at.DONE
+def emit(machine: Machine, site: Site, setting: Setting, moment: int) -> Any:
+    """Tells the match that is bound, or keeps it pending, or both."""
+    program, state = machine.program, machine.state
+    variant = variant_of(program.variants, site.variant)
+    serial = NONE
+    if variant.negation_end > variant.negation:
+        due = due_of(program, machine.scratch, site.variant, setting.longest)
+        if due > state.meta[META.frontier]:
+            if not _keep_pending(state, machine.scratch, site, variant.width, due):
+                return MORE_PENDING
+            if not setting.eager:
+                return DONE
+            serial = state.meta[META.serial]
+    if variant.offered:
+        return offer(machine, site, FIRST, serial, moment)
+    return tell(machine, site.variant)
+
+
+@woven
+def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: int) -> bool:
+    """Keeps the match that is bound pending; false if there is no room."""
+    meta, pending = state.meta, state.pending
+    place = take_pending(meta, pending)
+    if place < 0:
+        return False
+    meta[META.serial] += 1
+    pending[place, PENDING.due], pending[place, PENDING.variant] = due, site.variant
+    pending[place, PENDING.node], pending[place, PENDING.serial] = site.node, meta[META.serial]
+    pending[place, PENDING.next] = meta[META.staged]
+    extra = state.attrs.shape[1]
+    for i in range(count):
+        events = PENDING_EVENTS + 3 * i
+        pending[place, events], pending[place, events + 1] = scratch.bound[i, BOUND.t], scratch.bound[i, BOUND.t_max]
+        pending[place, events + 2] = scratch.bound[i, BOUND.arrival]
+        for column in range(extra):
+            state.pending_attrs[place, i * extra + column] = scratch.attrs[i, column]
+    meta[META.staged] = place
+    return True
 
 
 @bare
-def tell(p: Program, out: Results, s: Scratch, meta: Array, variant: int) -> Any:
+def tell(machine: Machine, v: int) -> Any:
     """Writes the match that is bound to the results."""
-    row, width = meta[at.TOLD], out.told.shape[1]
+    program, out, meta = machine.program, machine.out, machine.state.meta
+    variant = variant_of(program.variants, v)
+    row = meta[META.told]
     if row >= len(out.told):
-        return at.MORE_TOLD
-    first, count = p.variant[variant, of.V_ELEMENT], p.variant[variant, of.V_WIDTH]
-    if width != count:
-        for column in range(width):
+        return MORE_TOLD
+    if out.told.shape[1] != variant.width:
+        for column in range(out.told.shape[1]):
             out.told[row, column] = -1
-    for i in range(count):
-        out.told[row, p.element[first + i, of.E_COLUMN]] = s.num[i, at.S_INDEX]
+    for i in range(variant.width):
+        column = program.elements[variant.element + i, ELEMENT.column]
+        out.told[row, column] = machine.scratch.bound[i, BOUND.arrival]
     if len(out.told_which):
-        out.told_which[row] = p.variant[variant, of.V_PLAN]
-    meta[at.TOLD] = row + 1
-    return at.DONE
+        out.told_which[row] = variant.plan
+    meta[META.told] = row + 1
+    return DONE
 
 
 @bare
-def offer(
-    p: Program,
-    state: State,
-    out: Results,
-    s: Scratch,
-    variant: int,
-    node: int,
-    kind: int,
-    serial: int,
-    moment: int,
-) -> Any:
+def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> Any:
     """Hands the match that is bound to the refinement, with the negated events that may lie in its gaps."""
-    meta, pool = state.meta, state.pool
-    count, window = p.variant[variant, of.V_WIDTH], p.variant[variant, of.V_WINDOW]
-    row = meta[at.CANDIDATES]
-    if row >= len(out.candidates):
-        return at.MORE_CANDIDATES
-    filled = meta[at.NEGATED_EVENTS]
-    out.candidates[row, 4] = filled
-    behind = (
-        p.variant[variant, of.V_NEGATION_END] if p.variant[variant, of.V_REFINED] else p.variant[variant, of.V_NEGATION]
-    )
-    for k in range(p.variant[variant, of.V_NEGATION], behind):
-        a, b = possible_gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
-        if p.variant[variant, of.V_ORDER] == of.UNORDERED:
-            a, b = at.NEVER, at.FOREVER
-        field = at.NODE + at.CHAIN_WORDS * p.negation[k, of.N_CLASS] + at.RANGE
-        begin, end = state.nodes[node, field] >> 32, state.nodes[node, field] & LOW
-        place = first_from(pool, begin, end, a - reach_back(meta, pool))
-        while place < end and pool[place, 0] <= b:
-            latest = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-            if latest >= a and not is_own(count, pool[place, 1], s) and _forbids(p, state, k, place, latest, s):
-                if filled >= len(out.negated):
-                    return at.MORE_NEGATED
-                out.negated[filled, 0] = k - p.variant[variant, of.V_NEGATION]
-                out.negated[filled, 1], out.negated[filled, 2] = pool[place, 0], latest
-                out.negated[filled, 3] = pool[place, 1]
-                filled += 1
-            place += 1
-    out.candidates[row, 0], out.candidates[row, 1], out.candidates[row, 2] = moment, variant, serial
-    out.candidates[row, 3], out.candidates[row, 5] = kind, state.nodes[node, at.KEY]
-    for i in range(count):
-        out.candidates[row, at.CANDIDATE + 3 * i], out.candidates[row, at.CANDIDATE + 1 + 3 * i] = (
-            s.num[i, at.S_T],
-            s.num[i, at.S_T_MAX],
-        )
-        out.candidates[row, at.CANDIDATE + 2 + 3 * i] = s.num[i, at.S_INDEX]
-    meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = row + 1, filled
-    return at.DONE
+    state, candidates, bound = machine.state, machine.out.candidates, machine.scratch.bound
+    variant = variant_of(machine.program.variants, site.variant)
+    row, filled = state.meta[META.candidates], state.meta[META.negated_events]
+    if row >= len(candidates):
+        return MORE_CANDIDATES
+    candidates[row, CANDIDATE.negated] = filled
+    if variant.refined:
+        for k in range(variant.negation, variant.negation_end):
+            filled = _add_negated(machine, variant, k, site.node, filled)
+            if filled < 0:
+                return MORE_NEGATED
+    candidates[row, CANDIDATE.moment], candidates[row, CANDIDATE.variant] = moment, site.variant
+    candidates[row, CANDIDATE.serial], candidates[row, CANDIDATE.kind] = serial, kind
+    candidates[row, CANDIDATE.key] = state.nodes[site.node, NODE.key]
+    for i in range(variant.width):
+        events = CANDIDATE_EVENTS + 3 * i
+        candidates[row, events], candidates[row, events + 1] = bound[i, BOUND.t], bound[i, BOUND.t_max]
+        candidates[row, events + 2] = bound[i, BOUND.arrival]
+    state.meta[META.candidates], state.meta[META.negated_events] = row + 1, filled
+    return DONE
 
 
-@bare
-def possible_gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
+@woven
+def _add_negated(machine: Machine, variant: Variant, k: int, node: int, filled: int) -> Any:
+    """Adds the events that may lie in the gap of negation k; how many rows are filled then, -1 if there is no room."""
+    program, state, scratch, rows = machine.program, machine.state, machine.scratch, machine.out.negated
+    pool, negation = state.pool, negation_of(program.negations, k)
+    a, b = possible_gap(negation, variant, scratch.bound)
+    if variant.order == UNORDERED:
+        a, b = NEVER, FOREVER
+    begin, end = chain_of(state.nodes, node, negation.event_class)
+    for place in range(first_from(pool, begin, end, a - reach_back(state.meta, pool)), end):
+        if pool[place, 0] > b:
+            break
+        t_max = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
+        if t_max < a or is_own(scratch.bound, variant.width, pool[place, 1]):
+            continue
+        if not _forbids(program, state, k, place, t_max, scratch):
+            continue
+        if filled >= len(rows):
+            return -1
+        rows[filled, NEGATED_EVENT.negation] = k - variant.negation
+        rows[filled, NEGATED_EVENT.t], rows[filled, NEGATED_EVENT.t_max] = pool[place, 0], t_max
+        rows[filled, NEGATED_EVENT.arrival] = pool[place, 1]
+        filled += 1
+    return filled
+
+
+@woven
+def possible_gap(negation: Negation, variant: Variant, bound: Array) -> Any:
     """(a, b): an event can lie in the gap in some placement only if its t_max >= a and its t <= b."""
-    a, b = at.NEVER, at.FOREVER
-    for i in range(count):
-        if left == 0:
-            a = max(a, s.num[i, at.S_T] - window)
-        elif left >> i & 1:
-            a = max(a, s.num[i, at.S_T])
-        if right == 0:
-            b = min(b, s.num[i, at.S_T_MAX] + window)
-        elif right >> i & 1:
-            b = min(b, s.num[i, at.S_T_MAX])
+    a, b = NEVER, FOREVER
+    for i in range(variant.width):
+        if negation.left == 0:
+            a = max(a, bound[i, BOUND.t] - variant.window)
+        elif negation.left >> i & 1:
+            a = max(a, bound[i, BOUND.t])
+        if negation.right == 0:
+            b = min(b, bound[i, BOUND.t_max] + variant.window)
+        elif negation.right >> i & 1:
+            b = min(b, bound[i, BOUND.t_max])
     return a, b
 
 
 @bare
-def _forbids(p: Program, state: State, k: int, place: int, latest: int, s: Scratch) -> Any:
+def _forbids(program: Program, state: State, k: int, place: int, t_max: int, scratch: Scratch) -> Any:
     """Whether the stored event satisfies the condition of negation k."""
-    first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
-    if first == last:
+    negation = negation_of(program.negations, k)
+    if negation.step == negation.step_end:
         return True
-    s.num[at.NEGATED_PLACE, at.S_T], s.num[at.NEGATED_PLACE, at.S_T_MAX] = state.pool[place, 0], latest
+    scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = state.pool[place, 0], t_max
     for column in range(state.attrs.shape[1]):
-        s.attrs[at.NEGATED_PLACE, column] = state.attrs[place, column]
-    return holds(p.step, p.step_value, first, last, s)
+        scratch.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
+    return holds(program.steps, program.step_values, negation.step, negation.step_end, scratch)
 
 
 @bare
-def _gaps_held(p: Program, s: Scratch, variant: int, oldest: int) -> bool:
+def _gaps_held(program: Program, scratch: Scratch, v: int, oldest: int) -> bool:
     """Whether all that could forbid the match that is bound is still held: no gap of it begins before `oldest`."""
-    count, window = p.variant[variant, of.V_WIDTH], p.variant[variant, of.V_WINDOW]
-    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-        left, right = p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT]
-        if p.variant[variant, of.V_REFINED]:
-            begin, _ = possible_gap(left, right, count, window, s)
+    variant = variant_of(program.variants, v)
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(program.negations, k)
+        if variant.refined:
+            begin, _ = possible_gap(negation, variant, scratch.bound)
         else:
-            begin, _ = gap(left, right, count, window, s)
+            begin, _ = gap(negation, variant, scratch.bound)
         if begin < oldest:
             return False
     return True
 
 
 @bare
-def forbidding(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> int:
+def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> int:
     """The negations, as bits, whose class and condition an event satisfies; its attributes are at EVENT_PLACE."""
-    s.num[at.NEGATED_PLACE, at.S_T], s.num[at.NEGATED_PLACE, at.S_T_MAX] = t, t_max
-    for column in range(extra):
-        s.attrs[at.NEGATED_PLACE, column] = s.attrs[at.EVENT_PLACE, column]
-    begun, found = p.variant[variant, of.V_NEGATION], 0
-    for k in range(begun, p.variant[variant, of.V_NEGATION_END]):
-        if p.negation[k, of.N_CLASS] == event_class:
-            first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
-            if first == last or holds(p.step, p.step_value, first, last, s):
-                found |= 1 << (k - begun)
-    return found
+    scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = event.t, event.t_max
+    for column in range(scratch.attrs.shape[1]):
+        scratch.attrs[NEGATED_PLACE, column] = scratch.attrs[EVENT_PLACE, column]
+    variant, bits = variant_of(program.variants, v), 0
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(program.negations, k)
+        if negation.event_class == event_class:
+            step, end = negation.step, negation.step_end
+            if step == end or holds(program.steps, program.step_values, step, end, scratch):
+                bits |= 1 << (k - variant.negation)
+    return bits
 
 
 @bare
-def breaks(p: Program, s: Scratch, variant: int, t: int, t_max: int, event_class: int, extra: int) -> bool:
+def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> bool:
     """Whether an event of a class, whose attributes are at EVENT_PLACE, violates the match that is bound."""
-    asked = forbidding(p, s, variant, t, t_max, event_class, extra)
-    count, window = p.variant[variant, of.V_WIDTH], p.variant[variant, of.V_WINDOW]
-    begun = p.variant[variant, of.V_NEGATION]
-    for k in range(begun, p.variant[variant, of.V_NEGATION_END]):
-        if asked >> (k - begun) & 1:
-            a, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
-            if t_max >= a and t <= b:
+    asked = forbidding(program, scratch, v, event, event_class)
+    variant = variant_of(program.variants, v)
+    for k in range(variant.negation, variant.negation_end):
+        if asked >> (k - variant.negation) & 1:
+            a, b = gap(negation_of(program.negations, k), variant, scratch.bound)
+            if event.t_max >= a and event.t <= b:
                 return True
     return False
 
 
 @bare
-def negates(p: Program, variant: int, c: int) -> bool:
+def negates(program: Program, v: int, c: int) -> bool:
     """Whether the variant forbids events of the class."""
-    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-        if p.negation[k, of.N_CLASS] == c:
+    for k in range(program.variants[v, VARIANT.negation], program.variants[v, VARIANT.negation_end]):
+        if program.negations[k, NEGATION.event_class] == c:
             return True
     return False

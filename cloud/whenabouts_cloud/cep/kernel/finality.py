@@ -8,92 +8,96 @@ checked again: an event that violates it may have come meanwhile, and such event
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
+from whenabouts_cloud.cep.kernel.arguments import Site, negation_of, variant_of
 from whenabouts_cloud.cep.kernel.conditions import holds
-from whenabouts_cloud.cep.kernel.hts import LOW, first_from, reach_back
-from whenabouts_cloud.cep.kernel.layout import Scratch, State
-from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
+from whenabouts_cloud.cep.kernel.layout import (
+    BOUND,
+    FOREVER,
+    META,
+    NEGATED_PLACE,
+    NEVER,
+    NODE,
+    PENDING,
+    PENDING_EVENTS,
+    Scratch,
+    State,
+)  # fmt: skip
+from whenabouts_cloud.cep.kernel.program import UNORDERED, Negation, Program, Variant
+from whenabouts_cloud.jit import Array, bare, woven
 
 
-@bare
-def gap(left: int, right: int, count: int, window: int, s: Scratch) -> Any:
+@woven
+def gap(negation: Negation, variant: Variant, bound: Array) -> Any:
     """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
-    a, b = at.NEVER, at.FOREVER
-    if left == 0:
-        for i in range(count):
-            a = max(a, s.num[i, at.S_T] - window)
-    else:
-        for i in range(count):
-            if left >> i & 1:
-                a = max(a, s.num[i, at.S_T] + 1)
-    if right == 0:
-        for i in range(count):
-            b = min(b, s.num[i, at.S_T_MAX] + window)
-    else:
-        for i in range(count):
-            if right >> i & 1:
-                b = min(b, s.num[i, at.S_T_MAX] - 1)
+    a, b = NEVER, FOREVER
+    for i in range(variant.width):
+        if negation.left == 0:
+            a = max(a, bound[i, BOUND.t] - variant.window)
+        elif negation.left >> i & 1:
+            a = max(a, bound[i, BOUND.t] + 1)
+        if negation.right == 0:
+            b = min(b, bound[i, BOUND.t_max] + variant.window)
+        elif negation.right >> i & 1:
+            b = min(b, bound[i, BOUND.t_max] - 1)
     return a, b
 
 
 @bare
-def seal(p: Program, variant: int, count: int, window: int, longest: int, s: Scratch) -> Any:
+def due_of(program: Program, scratch: Scratch, v: int, longest: int) -> Any:
     """The frontier from which on nothing can violate the match that is bound."""
-    found = at.NEVER
-    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-        _, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
-        if p.negation[k, of.N_RIGHT] != 0 and p.variant[variant, of.V_ORDER] == of.UNORDERED:
+    variant, due = variant_of(program.variants, v), NEVER
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(program.negations, k)
+        _, b = gap(negation, variant, scratch.bound)
+        if negation.right != 0 and variant.order == UNORDERED:
             b += 1  # one gateway may have two events in order at one time
-        found = max(found, b + 1 + longest)
-    return found
+        due = max(due, b + 1 + longest)
+    return due
 
 
 @bare
-def is_own(count: int, index: int, s: Scratch) -> bool:
-    """Whether the event is one of the bound positives."""
-    found = False
+def is_own(bound: Array, count: int, arrival: int) -> bool:
+    """Whether the event is one of the first so many that are bound."""
+    own = False
     for i in range(count):
-        found = found or s.num[i, at.S_INDEX] == index
-    return found
+        own = own or bound[i, BOUND.arrival] == arrival
+    return own
 
 
 @bare
-def violated(p: Program, state: State, k: int, node: int, count: int, window: int, s: Scratch) -> bool:
+def violated(program: Program, state: State, scratch: Scratch, site: Site, k: int) -> bool:
     """Whether a stored event violates negation k of what is bound."""
-    nodes, pool = state.nodes, state.pool
-    a, b = gap(p.negation[k, of.N_LEFT], p.negation[k, of.N_RIGHT], count, window, s)
-    if a > b:
-        slack = reach_back(state.meta, pool)
-        if a > b + slack:
-            return False
-    field = at.NODE + at.CHAIN_WORDS * p.negation[k, of.N_CLASS] + at.RANGE
-    if nodes[node, field - 1] == 0:
+    pool, bound = state.pool, scratch.bound
+    variant, negation = variant_of(program.variants, site.variant), negation_of(program.negations, k)
+    a, b = gap(negation, variant, bound)
+    slack = reach_back(state.meta, pool)
+    if a > b + slack:
         return False
-    begin, end = nodes[node, field] >> 32, nodes[node, field] & LOW
-    intervals = pool.shape[1] == 3
-    place = first_from(pool, begin, end, a - reach_back(state.meta, pool))
-    while place < end and pool[place, 0] <= b:
-        latest = pool[place, 2] if intervals else pool[place, 0]
-        if latest >= a and not is_own(count, pool[place, 1], s):
-            first, last = p.negation[k, of.N_FIRST], p.negation[k, of.N_LAST]
-            if first == last:
-                return True
-            s.num[at.NEGATED_PLACE, at.S_T], s.num[at.NEGATED_PLACE, at.S_T_MAX] = pool[place, 0], latest
-            for column in range(state.attrs.shape[1]):
-                s.attrs[at.NEGATED_PLACE, column] = state.attrs[place, column]
-            if holds(p.step, p.step_value, first, last, s):
-                return True
-        place += 1
+    begin, end = chain_of(state.nodes, site.node, negation.event_class)
+    if begin == end:
+        return False
+    for place in range(first_from(pool, begin, end, a - slack), end):
+        if pool[place, 0] > b:
+            break
+        t_max = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
+        if t_max < a or is_own(bound, variant.width, pool[place, 1]):
+            continue
+        if negation.step == negation.step_end:
+            return True
+        bound[NEGATED_PLACE, BOUND.t], bound[NEGATED_PLACE, BOUND.t_max] = pool[place, 0], t_max
+        for column in range(state.attrs.shape[1]):
+            scratch.attrs[NEGATED_PLACE, column] = state.attrs[place, column]
+        if holds(program.steps, program.step_values, negation.step, negation.step_end, scratch):
+            return True
     return False
 
 
 @bare
 def push(heap: Array, meta: Array, when: int, place: int) -> None:
     """Enters a pending match into the heap."""
-    i = meta[at.HEAP]
-    meta[at.HEAP] += 1
+    i = meta[META.heap]
+    meta[META.heap] += 1
     while i > 0 and heap[(i - 1) >> 1, 0] > when:
         up = (i - 1) >> 1
         heap[i, 0], heap[i, 1] = heap[up, 0], heap[up, 1]
@@ -105,8 +109,8 @@ def push(heap: Array, meta: Array, when: int, place: int) -> None:
 def pop(heap: Array, meta: Array) -> Any:
     """Takes the match with the earliest sealing time out of the heap."""
     place = heap[0, 1]
-    meta[at.HEAP] -= 1
-    count = meta[at.HEAP]
+    meta[META.heap] -= 1
+    count = meta[META.heap]
     when, moved = heap[count, 0], heap[count, 1]
     i = 0
     while True:
@@ -124,15 +128,14 @@ def pop(heap: Array, meta: Array) -> Any:
 
 
 @bare
-def take_pending(state: State) -> Any:
+def take_pending(meta: Array, pending: Array) -> Any:
     """A free place for a match that waits, or -1."""
-    meta, pending = state.meta, state.pending
-    if meta[at.PENDING_FREE] >= 0:
-        place = meta[at.PENDING_FREE]
-        meta[at.PENDING_FREE] = pending[place, at.P_NEXT]
-    elif meta[at.PENDING_TOP] < len(pending):
-        place = meta[at.PENDING_TOP]
-        meta[at.PENDING_TOP] += 1
+    if meta[META.pending_free] >= 0:
+        place = meta[META.pending_free]
+        meta[META.pending_free] = pending[place, PENDING.next]
+    elif meta[META.pending_top] < len(pending):
+        place = meta[META.pending_top]
+        meta[META.pending_top] += 1
     else:
         return -1
     return place
@@ -141,56 +144,56 @@ def take_pending(state: State) -> Any:
 @bare
 def free_pending(state: State, place: int) -> None:
     """Returns a place."""
-    state.pending[place, at.P_NEXT] = state.meta[at.PENDING_FREE]
-    state.pending[place, at.P_NODE] = -1
-    state.meta[at.PENDING_FREE] = place
+    state.pending[place, PENDING.next] = state.meta[META.pending_free]
+    state.pending[place, PENDING.node] = -1
+    state.meta[META.pending_free] = place
 
 
 @bare
 def enter(state: State, place: int) -> None:
     """Lets a match wait: into the heap, and into the list of its main node (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
-    node = pending[place, at.P_NODE]
-    after = nodes[node, at.MATCHES]
-    pending[place, at.P_BEFORE], pending[place, at.P_NEXT] = 0, after
+    node = pending[place, PENDING.node]
+    after = nodes[node, NODE.matches]
+    pending[place, PENDING.before], pending[place, PENDING.next] = 0, after
     if after != 0:
-        pending[after - 1, at.P_BEFORE] = place + 1
-    nodes[node, at.MATCHES] = place + 1
-    push(state.heap, meta, pending[place, at.P_SEAL], place)
-    meta[at.PENDING] += 1
+        pending[after - 1, PENDING.before] = place + 1
+    nodes[node, NODE.matches] = place + 1
+    push(state.heap, meta, pending[place, PENDING.due], place)
+    meta[META.pending] += 1
 
 
 @bare
 def leave(state: State, place: int) -> None:
     """Takes a match out of the list of its main node; its place in the heap is the caller's affair."""
     nodes, pending = state.nodes, state.pending
-    before, after = pending[place, at.P_BEFORE], pending[place, at.P_NEXT]
+    before, after = pending[place, PENDING.before], pending[place, PENDING.next]
     if before != 0:
-        pending[before - 1, at.P_NEXT] = after
+        pending[before - 1, PENDING.next] = after
     else:
-        nodes[pending[place, at.P_NODE], at.MATCHES] = after
+        nodes[pending[place, PENDING.node], NODE.matches] = after
     if after != 0:
-        pending[after - 1, at.P_BEFORE] = before
-    state.meta[at.PENDING] -= 1
+        pending[after - 1, PENDING.before] = before
+    state.meta[META.pending] -= 1
 
 
 @bare
-def bind_pending(state: State, place: int, count: int, s: Scratch) -> None:
+def bind_pending(state: State, place: int, count: int, scratch: Scratch) -> None:
     """Binds the events of a waiting match."""
     extra = state.attrs.shape[1]
     for i in range(count):
-        s.num[i, at.S_T] = state.pending[place, at.P_EVENTS + 3 * i]
-        s.num[i, at.S_T_MAX] = state.pending[place, at.P_EVENTS + 3 * i + 1]
-        s.num[i, at.S_INDEX] = state.pending[place, at.P_EVENTS + 3 * i + 2]
+        scratch.bound[i, BOUND.t] = state.pending[place, PENDING_EVENTS + 3 * i]
+        scratch.bound[i, BOUND.t_max] = state.pending[place, PENDING_EVENTS + 3 * i + 1]
+        scratch.bound[i, BOUND.arrival] = state.pending[place, PENDING_EVENTS + 3 * i + 2]
         for column in range(extra):
-            s.attrs[i, column] = state.pending_attrs[place, i * extra + column]
+            scratch.attrs[i, column] = state.pending_attrs[place, i * extra + column]
 
 
 @bare
 def raise_source(tree: Array, source: int, t_max: int) -> int:
     """The least frontier of all sources after one has come to t_max; leaves are in the second half of the tree."""
     leaf = len(tree) // 2 + source
-    if tree[leaf] == at.FOREVER or tree[leaf] < t_max:
+    if tree[leaf] == FOREVER or tree[leaf] < t_max:
         tree[leaf] = t_max
         while leaf > 1:
             leaf >>= 1

@@ -9,11 +9,30 @@ node is looked at a few times in its life, and an idle key leaves nothing behind
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.arguments import Event
+from whenabouts_cloud.cep.kernel.layout import (
+    CHAIN,
+    CHAIN_WORDS,
+    CHAINS,
+    FOREVER,
+    FREE_BLOCKS,
+    META,
+    NEVER,
+    NODE,
+    State,
+)
 from whenabouts_cloud.jit import Array, bare, woven
 
 LOW = 0xFFFFFFFF
+SETS = 62  # classes that a main node's set has bits for
+SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
+
+
+@woven
+def home(key: int, size: int) -> Any:
+    """The place of a key in a table whose size is a power of two; keys that differ in their high bits alone spread too."""
+    mixed = key ^ (key >> 32)
+    return ((mixed * SPREAD) >> 32) & (size - 1)
 
 
 @woven
@@ -45,17 +64,17 @@ def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
     node = slots[place, 1]
     if node != 0:
         return node
-    if (meta[at.NODES] + 2) * 2 > len(slots):
+    if (meta[META.nodes] + 2) * 2 > len(slots):
         return 0
-    if meta[at.NODE_FREE] != 0:
-        node = meta[at.NODE_FREE]
-        meta[at.NODE_FREE] = nodes[node, at.KEY]
-    elif meta[at.NODE_TOP] < len(nodes):
-        node = meta[at.NODE_TOP]
-        meta[at.NODE_TOP] += 1
+    if meta[META.node_free] != 0:
+        node = meta[META.node_free]
+        meta[META.node_free] = nodes[node, NODE.key]
+    elif meta[META.node_top] < len(nodes):
+        node = meta[META.node_top]
+        meta[META.node_top] += 1
     else:
         return 0
-    meta[at.NODES] += 1
+    meta[META.nodes] += 1
     slots[place, 0], slots[place, 1] = key, node
     clear(nodes, node, key)
     return node
@@ -66,18 +85,18 @@ def clear(nodes: Array, node: int, key: int) -> None:
     """An empty main node."""
     for field in range(nodes.shape[1]):
         nodes[node, field] = 0
-    nodes[node, at.KEY] = key
-    nodes[node, at.MINIMUM] = at.FOREVER
-    nodes[node, at.MAXIMUM] = at.NEVER
-    for field in range(at.NODE + at.LAST, nodes.shape[1], at.CHAIN_WORDS):
-        nodes[node, field] = at.NEVER
+    nodes[node, NODE.key] = key
+    nodes[node, NODE.minimum] = FOREVER
+    nodes[node, NODE.maximum] = NEVER
+    for field in range(CHAINS + CHAIN.last, nodes.shape[1], CHAIN_WORDS):
+        nodes[node, field] = NEVER
 
 
 @bare
 def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
     """Takes an empty main node out of the table; those that stand behind it for its sake move up."""
     mask = len(slots) - 1
-    hole = place_of(slots, nodes, nodes[node, at.KEY])
+    hole = place_of(slots, nodes, nodes[node, NODE.key])
     place = hole
     while True:
         place = (place + 1) & mask
@@ -88,114 +107,138 @@ def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
             slots[hole, 0], slots[hole, 1] = slots[place, 0], slots[place, 1]
             hole = place
     slots[hole, 1] = 0
-    nodes[node, at.KEY] = meta[at.NODE_FREE]
-    nodes[node, at.COUNT] = -1
-    meta[at.NODE_FREE] = node
-    meta[at.NODES] -= 1
+    nodes[node, NODE.key] = meta[META.node_free]
+    nodes[node, NODE.events] = -1
+    meta[META.node_free] = node
+    meta[META.nodes] -= 1
 
 
 @bare
 def rehash(slots: Array, nodes: Array, top: int) -> None:
     """Enters all main nodes into an empty table."""
     for node in range(2, top):
-        if nodes[node, at.COUNT] >= 0:
-            place = place_of(slots, nodes, nodes[node, at.KEY])
-            slots[place, 0], slots[place, 1] = nodes[node, at.KEY], node
+        if nodes[node, NODE.events] >= 0:
+            place = place_of(slots, nodes, nodes[node, NODE.key])
+            slots[place, 0], slots[place, 1] = nodes[node, NODE.key], node
 
 
 @woven
 def take(pool: Array, meta: Array, size: int) -> Any:
     """Base and size of a free block, base 0 if there is none. Where none is left of a size, it is one of the next two."""
-    base = meta[at.FREE + size]
-    top = meta[at.POOL_TOP]
+    base = meta[FREE_BLOCKS + size]
+    top = meta[META.pool_top]
     if base == 0 and top + size_of(size) <= len(pool):
-        meta[at.POOL_TOP] = top + size_of(size)
+        meta[META.pool_top] = top + size_of(size)
         return top, size
     if base == 0:
         size += 1
-        base = meta[at.FREE + size]
+        base = meta[FREE_BLOCKS + size]
     if base == 0:
         size += 1
-        base = meta[at.FREE + size]
+        base = meta[FREE_BLOCKS + size]
     if base != 0:
-        meta[at.FREE + size] = pool[base, 1]
+        meta[FREE_BLOCKS + size] = pool[base, 1]
     return base, size
 
 
 @woven
 def give(pool: Array, meta: Array, base: int, size: int) -> None:
     """Returns a block."""
-    pool[base, 1] = meta[at.FREE + size]
-    meta[at.FREE + size] = base
+    pool[base, 1] = meta[FREE_BLOCKS + size]
+    meta[FREE_BLOCKS + size] = base
 
 
 @woven
-def insert(
-    nodes: Array, pool: Array, attrs: Array, meta: Array, node: int, chain: int, t: int, t_max: int, index: int,
-    row: int, values: Array, past: int,
-) -> bool:  # fmt: skip
-    """Puts an event into the chain of a class in its place; false if the pool has no room. Drops what is before `past`."""
-    field = at.NODE + at.CHAIN_WORDS * chain
-    block, span = nodes[node, field + at.BLOCK], nodes[node, field + at.RANGE]
-    if block == 0:
-        base, size = take(pool, meta, 0)
-        if base == 0:
-            return False
-        nodes[node, field + at.BLOCK] = base << 8 | size
-        begin, end = base, base
-        if chain < 62:
-            nodes[node, at.STATE] |= 1 << chain
-    else:
-        begin, end = span >> 32, span & LOW
-        base, size = block >> 8, block & 255
-        if end == base + size_of(size):
-            dropped = _passed(pool, begin, end, past)
-            begin += dropped
-            live = end - begin
-            fitting = size
-            if live * 8 >= size_of(size) * 7:
-                fitting = size + 1
-            else:
-                while fitting > 0 and live * 3 < size_of(fitting - 1):
-                    fitting -= 1
-            to = base
-            if fitting != size:
-                to, found = take(pool, meta, fitting)
-                if to == 0 and fitting > size:
-                    return False
-                if to == 0:  # a smaller one would only have been better
-                    to, fitting = base, size
-                else:
-                    fitting = found
-            _move(pool, attrs, begin, live, to)
-            if to != base:
-                give(pool, meta, base, size)
-                nodes[node, field + at.BLOCK] = to << 8 | fitting
-            meta[at.STORED] -= dropped
-            nodes[node, at.COUNT] -= dropped
-            begin, end = to, to + live
+def chain_of(nodes: Array, node: int, c: int) -> Any:
+    """Begin and end in the pool of the chain of a class; the same place twice if it has no events."""
+    span = nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.span]
+    return span >> 32, span & LOW
+
+
+@woven
+def last_of(nodes: Array, node: int, c: int) -> Any:
+    """Time of the last event of the chain of a class, NEVER if it has none."""
+    return nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.last]
+
+
+@woven
+def insert(state: State, node: int, c: int, event: Event, values: Array, past: int) -> bool:
+    """Puts an event into the chain of a class in its place; false if the pool has no room. Drops what is before `past`.
+
+    The event's attributes are in its row of `values`.
+    """
+    nodes, pool, attrs, meta = state.nodes, state.pool, state.attrs, state.meta
+    begin, end = _make_room(state, node, c, past)
+    if begin == 0:
+        return False
     intervals, extra = pool.shape[1] == 3, attrs.shape[1]
     place = end
-    while place > begin and pool[place - 1, 0] > t:
+    while place > begin and pool[place - 1, 0] > event.t:
         pool[place, 0], pool[place, 1] = pool[place - 1, 0], pool[place - 1, 1]
         if intervals:
             pool[place, 2] = pool[place - 1, 2]
         for column in range(extra):
             attrs[place, column] = attrs[place - 1, column]
         place -= 1
-    pool[place, 0], pool[place, 1] = t, index
+    pool[place, 0], pool[place, 1] = event.t, event.arrival
     if intervals:
-        pool[place, 2] = t_max
+        pool[place, 2] = event.t_max
     for column in range(extra):
-        attrs[place, column] = values[row, column]
-    nodes[node, field + at.RANGE] = begin << 32 | (end + 1)
-    nodes[node, field + at.LAST] = max(nodes[node, field + at.LAST], t)
-    nodes[node, at.COUNT] += 1
-    if t < nodes[node, at.MINIMUM]:
-        nodes[node, at.MINIMUM] = t
-    nodes[node, at.MAXIMUM] = max(nodes[node, at.MAXIMUM], t_max)
-    meta[at.STORED] += 1
+        attrs[place, column] = values[event.row, column]
+    chain = CHAINS + CHAIN_WORDS * c
+    nodes[node, chain + CHAIN.span] = begin << 32 | (end + 1)
+    nodes[node, chain + CHAIN.last] = max(nodes[node, chain + CHAIN.last], event.t)
+    nodes[node, NODE.events] += 1
+    if event.t < nodes[node, NODE.minimum]:
+        nodes[node, NODE.minimum] = event.t
+    nodes[node, NODE.maximum] = max(nodes[node, NODE.maximum], event.t_max)
+    meta[META.stored] += 1
     return True
+
+
+@woven
+def _make_room(state: State, node: int, c: int, past: int) -> Any:
+    """Begin and end of a chain whose block has room for one more event; 0 and 0 if the pool has none.
+
+    A full block is kept if dropping what is before `past` makes room enough; else its chain moves to one that fits.
+    """
+    nodes, pool, attrs, meta = state.nodes, state.pool, state.attrs, state.meta
+    chain = CHAINS + CHAIN_WORDS * c
+    block = nodes[node, chain + CHAIN.block]
+    if block == 0:
+        base, size = take(pool, meta, 0)
+        if base != 0:
+            nodes[node, chain + CHAIN.block] = base << 8 | size
+            if c < SETS:
+                nodes[node, NODE.present] |= 1 << c
+        return base, base
+    begin, end = chain_of(nodes, node, c)
+    base, size = block >> 8, block & 255
+    if end < base + size_of(size):
+        return begin, end
+    dropped = _passed(pool, begin, end, past)
+    begin += dropped
+    live = end - begin
+    fitting = size
+    if live * 8 >= size_of(size) * 7:
+        fitting = size + 1
+    else:
+        while fitting > 0 and live * 3 < size_of(fitting - 1):
+            fitting -= 1
+    to = base
+    if fitting != size:
+        to, taken = take(pool, meta, fitting)
+        if to == 0 and fitting > size:
+            return 0, 0
+        # Without room for a smaller block it stays, which would only have been better.
+        to, fitting = (base, size) if to == 0 else (to, taken)
+    _move(pool, attrs, begin, live, to)
+    if to != base:
+        give(pool, meta, base, size)
+        nodes[node, chain + CHAIN.block] = to << 8 | fitting
+    meta[META.stored] -= dropped
+    nodes[node, NODE.events] -= dropped
+    return to, to + live
 
 
 @bare
@@ -221,41 +264,42 @@ def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
 
 
 @bare
-def sweep(slots: Array, nodes: Array, pool: Array, meta: Array, past: int, lately: int) -> None:
-    """Drops what is before `past` from all nodes whose minimum time is before `lately`; takes away those left empty."""
+def sweep(state: State, past: int) -> None:
+    """Drops what is before `past` from all main nodes; takes away those left empty."""
+    slots, nodes, pool, meta = state.slots, state.nodes, state.pool, state.meta
     last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
-    for node in range(meta[at.NODE_TOP]):
-        if nodes[node, at.COUNT] < 0 or nodes[node, at.MINIMUM] >= lately:
+    for node in range(meta[META.node_top]):
+        if nodes[node, NODE.events] < 0 or nodes[node, NODE.minimum] >= past:
             continue
-        least, state = at.FOREVER, 0
-        for field in range(at.NODE, nodes.shape[1], at.CHAIN_WORDS):
-            block = nodes[node, field + at.BLOCK]
+        least, present = FOREVER, 0
+        for field in range(CHAINS, nodes.shape[1], CHAIN_WORDS):
+            block = nodes[node, field + CHAIN.block]
             if block == 0:
                 continue
-            begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
-            dropped = end - begin if nodes[node, at.MAXIMUM] < past else 0
+            begin, end = nodes[node, field + CHAIN.span] >> 32, nodes[node, field + CHAIN.span] & LOW
+            dropped = end - begin if nodes[node, NODE.maximum] < past else 0
             while begin + dropped < end and pool[begin + dropped, last] < past:
                 dropped += 1
-            nodes[node, at.COUNT] -= dropped
-            meta[at.STORED] -= dropped
+            nodes[node, NODE.events] -= dropped
+            meta[META.stored] -= dropped
             begin += dropped
             if begin == end:
                 give(pool, meta, block >> 8, block & 255)
-                nodes[node, field + at.BLOCK] = 0
-                nodes[node, field + at.RANGE] = 0
-                nodes[node, field + at.LAST] = at.NEVER
+                nodes[node, field + CHAIN.block] = 0
+                nodes[node, field + CHAIN.span] = 0
+                nodes[node, field + CHAIN.last] = NEVER
                 continue
-            nodes[node, field + at.RANGE] = begin << 32 | end
+            nodes[node, field + CHAIN.span] = begin << 32 | end
             least = min(least, pool[begin, 0])
-            chain = (field - at.NODE) // at.CHAIN_WORDS
-            if chain < 62:
-                state |= 1 << chain
-        nodes[node, at.MINIMUM] = least
-        nodes[node, at.STATE] = state
-        if node > 0 and nodes[node, at.COUNT] == 0 and nodes[node, at.MATCHES] == 0:
+            chain = (field - CHAINS) // CHAIN_WORDS
+            if chain < SETS:
+                present |= 1 << chain
+        nodes[node, NODE.minimum] = least
+        nodes[node, NODE.present] = present
+        if node > 0 and nodes[node, NODE.events] == 0 and nodes[node, NODE.matches] == 0:
             forget(slots, nodes, meta, node)
-        elif nodes[node, at.COUNT] == 0:
-            nodes[node, at.MAXIMUM] = at.NEVER
+        elif nodes[node, NODE.events] == 0:
+            nodes[node, NODE.maximum] = NEVER
 
 
 @woven
@@ -271,12 +315,12 @@ def _fitting(count: int) -> int:
 def packed_places(nodes: Array, meta: Array) -> Any:
     """Places of the pool that all chains need when packed, and of the block that the longest grows into next."""
     needed, largest = 0, 0
-    for node in range(meta[at.NODE_TOP]):
-        if nodes[node, at.COUNT] < 0:
+    for node in range(meta[META.node_top]):
+        if nodes[node, NODE.events] < 0:
             continue
-        for field in range(at.NODE, nodes.shape[1], at.CHAIN_WORDS):
-            if nodes[node, field + at.BLOCK] != 0:
-                span = nodes[node, field + at.RANGE]
+        for field in range(CHAINS, nodes.shape[1], CHAIN_WORDS):
+            if nodes[node, field + CHAIN.block] != 0:
+                span = nodes[node, field + CHAIN.span]
                 size = _fitting((span & LOW) - (span >> 32))
                 needed, largest = needed + size_of(size), max(largest, size)
     return needed, size_of(largest + 1)
@@ -286,20 +330,20 @@ def packed_places(nodes: Array, meta: Array) -> Any:
 def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array, new_attrs: Array) -> None:
     """Moves all chains into an empty pool, each into the smallest block that leaves it room to grow."""
     for size in range(64):
-        meta[at.FREE + size] = 0
-    meta[at.POOL_TOP] = 4
+        meta[FREE_BLOCKS + size] = 0
+    meta[META.pool_top] = 4
     width = pool.shape[1]
-    for node in range(meta[at.NODE_TOP]):
-        if nodes[node, at.COUNT] < 0:
+    for node in range(meta[META.node_top]):
+        if nodes[node, NODE.events] < 0:
             continue
-        for field in range(at.NODE, nodes.shape[1], at.CHAIN_WORDS):
-            if nodes[node, field + at.BLOCK] == 0:
+        for field in range(CHAINS, nodes.shape[1], CHAIN_WORDS):
+            if nodes[node, field + CHAIN.block] == 0:
                 continue
-            begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
+            begin, end = nodes[node, field + CHAIN.span] >> 32, nodes[node, field + CHAIN.span] & LOW
             size = _fitting(end - begin)
             base, _ = take(new_pool, meta, size)
-            nodes[node, field + at.BLOCK] = base << 8 | size
-            nodes[node, field + at.RANGE] = base << 32 | (base + end - begin)
+            nodes[node, field + CHAIN.block] = base << 8 | size
+            nodes[node, field + CHAIN.span] = base << 32 | (base + end - begin)
             for i in range(end - begin):
                 for column in range(width):
                     new_pool[base + i, column] = pool[begin + i, column]
@@ -343,4 +387,4 @@ def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
 @bare
 def reach_back(meta: Array, pool: Array) -> Any:
     """How much earlier than its end an event may begin: the longest stamp seen; nothing among points."""
-    return meta[at.LONGEST] if pool.shape[1] == 3 else 0
+    return meta[META.longest] if pool.shape[1] == 3 else 0

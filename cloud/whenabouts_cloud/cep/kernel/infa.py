@@ -6,81 +6,84 @@ when each positive after it has an event after it, each one before it an event b
 For points and without conditions across events this is exact: a match exists, negations aside.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
-from whenabouts_cloud.cep.kernel.hts import LOW, first_from, recent_from
+from whenabouts_cloud.cep.kernel.arguments import Plain, Site, variant_of
+from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, last_of, recent_from
+from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS
+from whenabouts_cloud.cep.kernel.program import BITS, ELEMENT
 from whenabouts_cloud.jit import Array, bare, woven
 
 
-@woven
-def chain_completes(
-    nodes: Array, pool: Array, element: Array, node: int, first: int, count: int, position: int, t: int, window: int,
-    num: Array,
-) -> bool:  # fmt: skip
-    """Whether an event at `position` completes a chain of points; fills where each positive can lie.
+class Reach(NamedTuple):
+    """Where the positives of a match with an event can begin."""
 
-    For those before it S_END is one past the last place; for those after it S_BOUND is the first place. S_BOUND of the first
-    positive is where the window begins.
+    earliest: int
+    latest: int
+    slack: int  # how much later than the begin of what comes after it a positive may begin
+    after: int  # what comes after the event begins behind this
+
+
+@woven
+def chain_completes(plain: Plain, site: Site, t: int) -> bool:
+    """Whether an event at t completes a chain of points; fills where each positive can lie.
+
+    For those before it `end` is filled, for those after it too, and for the first positive `begin`, where the window begins.
     """
+    nodes, pool, elements, bound = plain.nodes, plain.pool, plain.elements, plain.bound
+    variant, position, node = variant_of(plain.variants, site.variant), site.position, site.node
+    first, count, window = variant.element, variant.width, variant.window
     for i in range(count):  # by the main node alone, which is at hand: chains lie elsewhere
-        last = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.LAST]
+        last = last_of(nodes, node, elements[first + i, ELEMENT.event_class])
         if (i > position and last <= t) or (i < position and last < t - window):
             return False
     latest = t
     for i in range(position + 1, count):
-        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
-        high = span & LOW
-        place = recent_from(pool, span >> 32, high, latest + 1)
-        if place == high:
+        begin, end = chain_of(nodes, node, elements[first + i, ELEMENT.event_class])
+        place = recent_from(pool, begin, end, latest + 1)
+        if place == end:
             return False
         latest = pool[place, 0]
         if latest - t > window:
             return False
-        num[i, at.S_END] = high
+        bound[i, BOUND.end] = end
     earliest = t
     for i in range(position - 1, -1, -1):
-        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
-        low = span >> 32
-        place = recent_from(pool, low, span & LOW, earliest)
-        if place == low:
+        begin, end = chain_of(nodes, node, elements[first + i, ELEMENT.event_class])
+        place = recent_from(pool, begin, end, earliest)
+        if place == begin:
             return False
         earliest = pool[place - 1, 0]
         if latest - earliest > window:
             return False
-        num[i, at.S_END] = place
+        bound[i, BOUND.end] = place
     if position > 0:  # the first positive can reach back only so far
-        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first, of.E_CLASS] + at.RANGE]
-        num[0, at.S_BOUND] = first_from(pool, span >> 32, num[0, at.S_END], latest - window)
+        begin, _ = chain_of(nodes, node, elements[first, ELEMENT.event_class])
+        bound[0, BOUND.begin] = first_from(pool, begin, bound[0, BOUND.end], latest - window)
     return True
 
 
 @bare
-def may_complete(
-    nodes: Array, pool: Array, node: int, element: Array, first: int, count: int, position: int, earliest: int, t: int,
-    reach: int, slack: int, behind: int, num: Array,
-) -> Any:  # fmt: skip
-    """Whether an event at `position` may complete a variant; fills the latest begin that each positive can have.
-
-    `earliest` is the least begin, `reach` the greatest; `slack` is how much later than the begin of what comes after it
-    a positive may begin, and what comes after the event must begin after `behind`.
-    """
+def may_complete(plain: Plain, site: Site, t: int, reach: Reach) -> Any:
+    """Whether an event at t may complete a variant; fills the latest begin that each positive can have."""
+    elements, bound, position = plain.elements, plain.bound, site.position
+    variant = variant_of(plain.variants, site.variant)
+    first, count = variant.element, variant.width
     for i in range(count - 1, -1, -1):
-        limit = reach
         if i == position:
-            num[i, at.S_BOUND] = t
+            bound[i, BOUND.latest] = t
             continue
-        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
-        begin, end = span >> 32, span & LOW
+        limit = reach.latest
         for j in range(i + 1, count):
-            if element[first + i, of.E_AFTER] >> j & 1 and num[j, at.S_BOUND] - 1 + slack < limit:
-                limit = num[j, at.S_BOUND] - 1 + slack
-        place = first_from(pool, begin, end, limit + 1)
-        if place == begin or pool[place - 1, 0] < earliest:
+            if elements[first + i, ELEMENT.after] >> j & 1:
+                limit = min(limit, bound[j, BOUND.latest] - 1 + reach.slack)
+        begin, end = chain_of(plain.nodes, site.node, elements[first + i, ELEMENT.event_class])
+        place = first_from(plain.pool, begin, end, limit + 1)
+        if place == begin or plain.pool[place - 1, 0] < reach.earliest:
             return False
-        num[i, at.S_BOUND] = pool[place - 1, 0]
-        if position >= 0 and element[first + position, of.E_AFTER] >> i & 1 and num[i, at.S_BOUND] <= behind:
+        bound[i, BOUND.latest] = plain.pool[place - 1, 0]
+        follows = position >= 0 and elements[first + position, ELEMENT.after] >> i & 1
+        if follows and bound[i, BOUND.latest] <= reach.after:
             return False
     return True
 
@@ -90,13 +93,12 @@ def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
     """Sets of classes, as in `program`, among points: those without an event before t and those without one after it, each
     by the window at most."""
     before, after = 0, 0
-    for c in range((nodes.shape[1] - at.NODE) // at.CHAIN_WORDS):
-        field = at.NODE + at.CHAIN_WORDS * c
-        bit, last = 1 << (c % of.BITS), nodes[node, field + at.LAST]
+    for c in range((nodes.shape[1] - CHAINS) // CHAIN_WORDS):
+        bit, last = 1 << (c % BITS), last_of(nodes, node, c)
         if last < t:  # as most are, for most events come in order
             before |= bit if last >= t - window else 0
             continue
-        begin, end = nodes[node, field + at.RANGE] >> 32, nodes[node, field + at.RANGE] & LOW
+        begin, end = chain_of(nodes, node, c)
         place = recent_from(pool, begin, end, t)
         if place > begin and pool[place - 1, 0] >= t - window:
             before |= bit

@@ -2,80 +2,60 @@
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
-from whenabouts_cloud.cep.kernel.emit import ADD, NO_POSITION, NOT_EAGER, REMOVE, negates
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site
+from whenabouts_cloud.cep.kernel.emit import ADD, NO_CLASS, NO_POSITION, REMOVE, negates
 from whenabouts_cloud.cep.kernel.hts import find
-from whenabouts_cloud.cep.kernel.layout import Block, Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import Program
+from whenabouts_cloud.cep.kernel.layout import DONE, EMPTY_NODE, EVENT_PLACE, META, MORE_LATE, Block
+from whenabouts_cloud.cep.kernel.program import CLASS, USE, VARIANT
 from whenabouts_cloud.cep.kernel.search import search
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import bare, woven
 
 
 @bare
-def note_late(
-    p: Program, state: State, block: Block, out: Results, s: Scratch, i: int, t: int, t_max: int, index: int,
-    longest: int, hold: int,
-) -> Any:  # fmt: skip
+def note_late(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
     """Notes an event that came too late, with the matches it would have added or removed among what is held."""
-    meta, nodes = state.meta, state.nodes
-    begun = (meta[at.LATE], meta[at.ADDED], meta[at.REMOVED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS])
-    if begun[0] >= len(out.late):
-        return at.MORE_LATE
+    program, state, out, scratch = machine
+    meta, classes = state.meta, program.classes
+    begun = (meta[META.added], meta[META.removed], meta[META.candidates], meta[META.negated_events])
+    if meta[META.late] >= len(out.late):
+        return MORE_LATE
     for column in range(state.attrs.shape[1]):
-        s.attrs[at.EVENT_PLACE, column] = block.attrs[i, column]
-    oldest = max(meta[at.FRONTIER] - longest - hold, meta[at.FORGOTTEN])
-    kind = block.type_code[i]
-    for place in range(p.type_start[kind], p.type_start[kind + 1]):
-        c = p.type_class[place]
-        if p.klass[c, of.K_TRUE] >= 0 and not block.true[p.klass[c, of.K_TRUE], i]:
+        scratch.attrs[EVENT_PLACE, column] = block.attrs[event.row, column]
+    oldest = max(meta[META.frontier] - setting.longest - setting.hold, meta[META.forgotten])
+    for place in range(event.first, event.last):
+        c = program.type_class[place]
+        if classes[c, CLASS.true] >= 0 and not block.true[classes[c, CLASS.true], event.row]:
             continue
         node = 0
-        if p.klass[c, of.K_KEYED]:
-            node = find(state.slots, nodes, block.key[i])
+        if classes[c, CLASS.keyed]:
+            node = find(state.slots, state.nodes, block.key[event.row])
             if node == 0:
-                node = at.EMPTY_NODE
-        for use in range(p.klass[c, of.K_USE], p.klass[c, of.K_USE_END]):
-            status = search(
-                p,
-                state,
-                out,
-                s,
-                p.use[use, of.U_VARIANT],
-                p.use[use, of.U_POSITION],
-                node,
-                t,
-                t_max,
-                index,
-                ADD,
-                oldest,
-                NOT_EAGER,
-                longest,
-                index,
-            )
-            if status != at.DONE:
-                _forget_late(meta, begun)
+                node = EMPTY_NODE
+        status = _search_class(machine, c, node, event, oldest, setting)
+        if status != DONE:
+            # All will be noted anew.
+            meta[META.added], meta[META.removed], meta[META.candidates], meta[META.negated_events] = begun
+            return status
+    out.late[meta[META.late]] = event.arrival
+    meta[META.late] += 1
+    meta[META.late_total] += 1
+    return DONE
+
+
+@woven
+def _search_class(machine: Machine, c: int, node: int, event: Event, oldest: int, setting: Setting) -> Any:
+    """Notes what the event would have added as one of a class, and what it would have removed."""
+    program = machine.program
+    for use in range(program.classes[c, CLASS.use], program.classes[c, CLASS.use_end]):
+        site = Site(program.uses[use, USE.variant], program.uses[use, USE.position], node)
+        status = search(machine, site, event, Goal(ADD, oldest, NO_CLASS), setting)
+        if status != DONE:
+            return status
+    if program.classes[c, CLASS.negations] == 0:
+        return DONE
+    for v in range(len(program.variants)):
+        if program.variants[v, VARIANT.window] >= 0 and negates(program, v, c):
+            status = search(machine, Site(v, NO_POSITION, node), event, Goal(REMOVE, oldest, c), setting)
+            if status != DONE:
                 return status
-        for v in range(len(p.variant)):
-            if p.klass[c, of.K_FORBID] and p.variant[v, of.V_WINDOW] >= 0 and negates(p, v, c):
-                status = search(
-                    p, state, out, s, v, NO_POSITION, node, t, t_max, c, REMOVE, oldest, NOT_EAGER, longest, index
-                )  # fmt: skip
-                if status != at.DONE:
-                    _forget_late(meta, begun)
-                    return status
-    out.late[begun[0]] = index
-    meta[at.LATE] = begun[0] + 1
-    meta[at.LATE_TOTAL] += 1
-    return at.DONE
-
-
-@bare
-def _forget_late(meta: Array, begun: Any) -> None:
-    """Takes back what was noted for a late event, for it will be noted anew."""
-    meta[at.ADDED], meta[at.REMOVED], meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = (
-        begun[1],
-        begun[2],
-        begun[3],
-        begun[4],
-    )
+    return DONE

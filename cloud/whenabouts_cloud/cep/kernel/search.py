@@ -4,178 +4,169 @@ The event stands at one position of a variant; the other positives are bound fro
 of its chain that agrees with what is bound. Conditions and negations are checked as soon as the positives that they name
 are bound. `emit` says what becomes of a match.
 
-`search_plain` does the same for a chain of points without conditions across events, where no choice is in vain but for
-negations.
+Of a certain order the conditions are on the ends that are sure: x is before y iff its t_max is before the t of y. That it is
+possible is the same condition with t and t_max in each other's place, and so is the window's. `_heads_and_tails` says which
+end is which, and everything below is written once.
+
+`search_plain` does the same for a chain of points without conditions across events, where every prefix can be completed,
+negations aside.
 """
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, negation_of, plain_of, variant_of
 from whenabouts_cloud.cep.kernel.conditions import holds
 from whenabouts_cloud.cep.kernel.emit import NONE, TELL, conclude
 from whenabouts_cloud.cep.kernel.finality import violated
-from whenabouts_cloud.cep.kernel.hts import LOW, first_from, reach_back
-from whenabouts_cloud.cep.kernel.infa import may_complete
-from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import Program
-from whenabouts_cloud.jit import bare
+from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
+from whenabouts_cloud.cep.kernel.infa import Reach, may_complete
+from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, EVENT_PLACE, State
+from whenabouts_cloud.cep.kernel.program import CERTAIN, CONDITION, ELEMENT, Variant
+from whenabouts_cloud.jit import Array, bare, woven
 
 UNBOUND = -2
 
 
 @bare
-def search(
-    p: Program, state: State, out: Results, s: Scratch, variant: int, position: int, node: int, t: int, t_max: int,
-    index: int, goal: int, oldest: int, eager: bool, longest: int, moment: int,
-) -> Any:  # fmt: skip
-    """All matches in which the event stands at `position`; for REMOVE (position -1) all that it would violate.
+def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
+    """All matches with the event at the site's position; for REMOVE (position -1) all that it would violate.
 
-    `index` is the event's, for REMOVE its class. Its attributes are at EVENT_PLACE. What a late event would change rests
-    only on events that are not older than `oldest`.
+    The event's attributes are at EVENT_PLACE. What a late event would change rests only on events that are not older than
+    the goal says.
     """
-    nodes, pool, meta = state.nodes, state.pool, state.meta
-    first, count, window = (
-        p.variant[variant, of.V_ELEMENT],
-        p.variant[variant, of.V_WIDTH],
-        p.variant[variant, of.V_WINDOW],
-    )
-    order = p.variant[variant, of.V_ORDER]
-    stretch = reach_back(meta, pool)
-    if goal != TELL:
-        stretch = max(stretch, t_max - t)
-    slack = 0 if order == of.CERTAIN else stretch
-    earliest = t - window - slack if position < 0 else (t_max - window if order == of.CERTAIN else t - window - slack)
-    reach = t + window if order == of.CERTAIN else t_max + window
-    if position < 0:
-        earliest, reach = t - window - 2 * stretch, t_max + window + 2 * stretch
-    if not may_complete(
-        nodes,
-        pool,
-        node,
-        p.element,
-        first,
-        count,
-        position,
-        earliest,
-        t,
-        reach,
-        slack,
-        t_max if order == of.CERTAIN else t - slack,
-        s.num,
-    ):
-        return at.DONE
-    for i in range(count):
-        s.num[i, at.S_INDEX] = UNBOUND
+    bound, attrs, position = machine.scratch.bound, machine.scratch.attrs, site.position
+    variant = variant_of(machine.program.variants, site.variant)
+    reach = _reach(machine.state, variant, position, event, goal)
+    if not may_complete(plain_of(machine), site, event.t, reach):
+        return DONE
+    for i in range(variant.width):
+        bound[i, BOUND.arrival] = UNBOUND
     if position >= 0:
-        s.num[position, at.S_T], s.num[position, at.S_T_MAX], s.num[position, at.S_INDEX] = t, t_max, index
-        for column in range(state.attrs.shape[1]):
-            s.attrs[position, column] = s.attrs[at.EVENT_PLACE, column]
-        if not _agrees(p, state, s, variant, node, 1 << position, NONE):
-            return at.DONE
-    level, fresh = NONE, True
+        bound[position, BOUND.t], bound[position, BOUND.t_max] = event.t, event.t_max
+        bound[position, BOUND.arrival] = event.arrival
+        for column in range(attrs.shape[1]):
+            attrs[position, column] = attrs[EVENT_PLACE, column]
+        if not _agrees(machine, site, 1 << position, NONE):
+            return DONE
+    level, descending = NONE, True
     while level >= 0:
-        if level == count:
-            status = conclude(p, state, out, s, variant, node, t, t_max, index, goal, oldest, eager, longest, moment)
-            if status != at.DONE:
+        if level == variant.width:
+            status = conclude(machine, site, event, goal, setting)
+            if status != DONE:
                 return status
-            level -= 1
-            fresh = False
-            continue
-        if level == position:
-            level += 1 if fresh else -1
-            continue
-        if fresh:
-            low, high = earliest, s.num[level, at.S_BOUND]
-            for i in range(count):
-                if i < level or i == position:
-                    if order == of.CERTAIN:
-                        low = max(low, s.num[i, at.S_T_MAX] - window)
-                        high = min(high, s.num[i, at.S_T] + window)
-                        if p.element[first + level, of.E_BEFORE] >> i & 1:
-                            low = max(low, s.num[i, at.S_T_MAX] + 1)
-                        elif p.element[first + level, of.E_AFTER] >> i & 1:
-                            high = min(high, s.num[i, at.S_T] - 1)
-                    else:
-                        low = max(low, s.num[i, at.S_T] - window - slack)
-                        high = min(high, s.num[i, at.S_T_MAX] + window)
-                        if p.element[first + level, of.E_BEFORE] >> i & 1:
-                            low = max(low, s.num[i, at.S_T] + 1 - slack)
-                        elif p.element[first + level, of.E_AFTER] >> i & 1:
-                            high = min(high, s.num[i, at.S_T_MAX] - 1)
-            span = nodes[node, at.NODE + at.CHAIN_WORDS * p.element[first + level, of.E_CLASS] + at.RANGE]
-            place = first_from(pool, span >> 32, span & LOW, low)
-            s.num[level, at.S_AT] = place
-            s.num[level, at.S_END] = first_from(pool, place, span & LOW, high + 1)
-            fresh = False
-        else:
-            s.num[level, at.S_AT] += 1
-        place = s.num[level, at.S_AT]
-        if place >= s.num[level, at.S_END]:
-            s.num[level, at.S_INDEX] = UNBOUND
-            level -= 1
-            continue
-        s.num[level, at.S_T], s.num[level, at.S_INDEX] = pool[place, 0], pool[place, 1]
-        s.num[level, at.S_T_MAX] = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-        if not _fits(p, s, first, count, level, position, window, order, oldest):
+            descending = False
+        elif level != position:
+            if descending:
+                _enter(machine, site, variant, level, reach)
+            descending = _bind_next(machine, site, variant, level, goal.oldest)
+        level += 1 if descending else -1
+    return DONE
+
+
+@woven
+def _heads_and_tails(order: int) -> Any:
+    """Which end of a stamp counts where it is the later one of two, and which where it is the earlier one; see the head."""
+    if order == CERTAIN:
+        return BOUND.t, BOUND.t_max
+    return BOUND.t_max, BOUND.t
+
+
+@woven
+def _reach(state: State, variant: Variant, position: int, event: Event, goal: Goal) -> Reach:
+    """Where positives can begin."""
+    stretch = reach_back(state.meta, state.pool)
+    if goal.kind != TELL:  # a late event may be longer than those that are held
+        stretch = max(stretch, event.t_max - event.t)
+    certain = variant.order == CERTAIN
+    slack = 0 if certain else stretch
+    head, tail = (event.t, event.t_max) if certain else (event.t_max, event.t)
+    earliest, latest = tail - variant.window - slack, head + variant.window
+    if position < 0:
+        earliest = event.t - variant.window - 2 * stretch
+        latest = event.t_max + variant.window + 2 * stretch
+    return Reach(earliest, latest, slack, tail - slack)
+
+
+@woven
+def _enter(machine: Machine, site: Site, variant: Variant, level: int, reach: Reach) -> None:
+    """The part of its chain in which a positive may lie, by those that are bound."""
+    elements, bound, pool = machine.program.elements, machine.scratch.bound, machine.state.pool
+    own, window, slack = variant.element + level, variant.window, reach.slack
+    head, tail = _heads_and_tails(variant.order)
+    low, high = reach.earliest, bound[level, BOUND.latest]
+    for i in range(variant.width):
+        if i < level or i == site.position:
+            low = max(low, bound[i, tail] - window - slack)
+            high = min(high, bound[i, head] + window)
+            if elements[own, ELEMENT.before] >> i & 1:
+                low = max(low, bound[i, tail] + 1 - slack)
+            elif elements[own, ELEMENT.after] >> i & 1:
+                high = min(high, bound[i, head] - 1)
+    begin, end = chain_of(machine.state.nodes, site.node, elements[own, ELEMENT.event_class])
+    bound[level, BOUND.place] = first_from(pool, begin, end, low)
+    bound[level, BOUND.end] = first_from(pool, bound[level, BOUND.place], end, high + 1)
+
+
+@woven
+def _bind_next(machine: Machine, site: Site, variant: Variant, level: int, oldest: int) -> bool:
+    """Binds a positive to the next event of its chain that agrees with what is bound; false if there is none."""
+    bound, state = machine.scratch.bound, machine.state
+    others = (1 << level) - 1
+    if site.position >= 0:
+        others |= 1 << site.position
+    for place in range(bound[level, BOUND.place], bound[level, BOUND.end]):
+        bound[level, BOUND.t], bound[level, BOUND.arrival] = state.pool[place, 0], state.pool[place, 1]
+        bound[level, BOUND.t_max] = state.pool[place, 2] if state.pool.shape[1] == 3 else state.pool[place, 0]
+        if bound[level, BOUND.t_max] < oldest or not _fits(
+            machine.program.elements, bound, variant, level, site.position
+        ):
             continue
         for column in range(state.attrs.shape[1]):
-            s.attrs[level, column] = state.attrs[place, column]
-        before = (1 << level) - 1
-        if position >= 0:
-            before |= 1 << position
-        if _agrees(p, state, s, variant, node, before | 1 << level, before):
-            level += 1
-            fresh = True
-    return at.DONE
+            machine.scratch.attrs[level, column] = state.attrs[place, column]
+        if _agrees(machine, site, others | 1 << level, others):
+            bound[level, BOUND.place] = place + 1
+            return True
+    bound[level, BOUND.arrival] = UNBOUND
+    return False
 
 
-@bare
-def _fits(
-    p: Program, s: Scratch, first: int, count: int, level: int, position: int, window: int, order: int, oldest: int
-) -> bool:
+@woven
+def _fits(elements: Array, bound: Array, variant: Variant, level: int, position: int) -> bool:
     """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
-    t, t_max = s.num[level, at.S_T], s.num[level, at.S_T_MAX]
-    if t_max < oldest:
-        return False
-    for i in range(count):
+    own = variant.element + level
+    head, tail = _heads_and_tails(variant.order)
+    for i in range(variant.width):
         if i == level or (i > level and i != position):
             continue
-        if s.num[i, at.S_INDEX] == s.num[level, at.S_INDEX]:
+        if bound[i, BOUND.arrival] == bound[level, BOUND.arrival]:
             return False
-        if order == of.CERTAIN:
-            if t_max - s.num[i, at.S_T] > window or s.num[i, at.S_T_MAX] - t > window:
-                return False
-            if p.element[first + level, of.E_BEFORE] >> i & 1 and s.num[i, at.S_T_MAX] >= t:
-                return False
-            if p.element[first + level, of.E_AFTER] >> i & 1 and t_max >= s.num[i, at.S_T]:
-                return False
-        else:
-            if t - s.num[i, at.S_T_MAX] > window or s.num[i, at.S_T] - t_max > window:
-                return False
-            if p.element[first + level, of.E_BEFORE] >> i & 1 and s.num[i, at.S_T] >= t_max:
-                return False
-            if p.element[first + level, of.E_AFTER] >> i & 1 and t >= s.num[i, at.S_T_MAX]:
-                return False
+        if bound[level, tail] - bound[i, head] > variant.window or bound[i, tail] - bound[level, head] > variant.window:
+            return False
+        if elements[own, ELEMENT.before] >> i & 1 and bound[i, tail] >= bound[level, head]:
+            return False
+        if elements[own, ELEMENT.after] >> i & 1 and bound[level, tail] >= bound[i, head]:
+            return False
     return True
 
 
 @bare
-def _agrees(p: Program, state: State, s: Scratch, variant: int, node: int, bound: int, before: int) -> bool:
+def _agrees(machine: Machine, site: Site, bound: int, before: int) -> bool:
     """Whether the conditions and negations hold that can be decided by what is bound and could not before."""
-    for k in range(p.variant[variant, of.V_CONDITION], p.variant[variant, of.V_CONDITION_END]):
-        mask = p.condition[k, of.C_MASK]
+    program, scratch = machine.program, machine.scratch
+    variant = variant_of(program.variants, site.variant)
+    for k in range(variant.condition, variant.condition_end):
+        mask = program.conditions[k, CONDITION.mask]
         if mask & bound != mask or (before != 0 and mask & before == mask):
             continue
-        if not holds(p.step, p.step_value, p.condition[k, of.C_FIRST], p.condition[k, of.C_LAST], s):
+        step, step_end = program.conditions[k, CONDITION.step], program.conditions[k, CONDITION.step_end]
+        if not holds(program.steps, program.step_values, step, step_end, scratch):
             return False
-    if p.variant[variant, of.V_ORDER] != of.CERTAIN:
+    if variant.order != CERTAIN:
         return True
-    count = p.variant[variant, of.V_WIDTH]
-    for k in range(p.variant[variant, of.V_NEGATION], p.variant[variant, of.V_NEGATION_END]):
-        mask = p.negation[k, of.N_MASK]
+    for k in range(variant.negation, variant.negation_end):
+        mask = negation_of(program.negations, k).mask
         if mask & bound != mask or mask & before == mask:
             continue
-        if violated(p, state, k, node, count, p.variant[variant, of.V_WINDOW], s):
+        if violated(program, machine.state, scratch, site, k):
             return False
     return True

@@ -1,213 +1,222 @@
 """The search for a chain of points without conditions across events: as `search`, with less to do for each match.
 
-No choice is in vain but for negations: the automaton says how late each positive can be, so every prefix can be completed.
-A negation between two neighbours ends the walk along the later one's chain at the first event that it forbids.
+The automaton says how late each positive can be, so every prefix can be completed, negations aside. A negation between two
+neighbours ends the walk along the later one's chain at the first event that it forbids.
 """
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
-from whenabouts_cloud.cep.kernel.hts import LOW, first_from
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.cep.kernel.arguments import Plain, Site, negation_of, variant_of
+from whenabouts_cloud.cep.kernel.finality import is_own, take_pending
+from whenabouts_cloud.cep.kernel.hts import chain_of, first_from
+from whenabouts_cloud.cep.kernel.layout import (
+    BOUND,
+    DONE,
+    FOREVER,
+    META,
+    MORE_PENDING,
+    MORE_TOLD,
+    NEVER,
+    PENDING,
+    PENDING_EVENTS,
+)  # fmt: skip
+from whenabouts_cloud.cep.kernel.program import ELEMENT, Variant
+from whenabouts_cloud.jit import bare, woven
 
 
 @bare
-def search_plain(
-    table: Array, element: Array, negation: Array, nodes: Array, pool: Array, meta: Array, pending: Array, told: Array,
-    which: Array, num: Array, variant: int, position: int, node: int, t: int, index: int, eager: bool, longest: int,
-) -> Any:  # fmt: skip
-    """All matches of a chain in which the event stands at `position`, after `infa.chain_completes` has said that it may."""
-    first, count, window = table[variant, of.V_ELEMENT], table[variant, of.V_WIDTH], table[variant, of.V_WINDOW]
-    one, behind = table[variant, of.V_NEGATION], table[variant, of.V_NEGATION_END]
-    last, width, far = count - 1, told.shape[1], False
-    for k in range(one, behind):
-        far = far or 0 <= negation[k, of.N_LOWER] < negation[k, of.N_LEVEL] - 1
-    num[position, at.S_T], num[position, at.S_INDEX] = t, index
-    level, down = 0, True
-    while True:
-        if level == position:
-            if down and one < behind and not _free(negation, nodes, pool, num, node, one, behind, level, t):
-                down = False
-            if not down:
-                level -= 1
-                if level < 0:
-                    return at.DONE
-                continue
-            if position == 0 and last > 0:
-                _reach(nodes, pool, element, num, node, first, count, position, t + window)
-            level += 1
-            if level <= last:
-                _enter(element, negation, nodes, pool, num, node, first, one, behind, level)
-                continue
+def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, eager: bool) -> Any:
+    """All matches of a chain with the event at the site's position, after `infa.chain_completes` has said that it may."""
+    bound, position, node = plain.bound, site.position, site.node
+    variant = variant_of(plain.variants, site.variant)
+    last = variant.width - 1
+    skipping = _has_skipping_negation(plain, variant)
+    bound[position, BOUND.t], bound[position, BOUND.arrival] = t, arrival
+    level, descending = 0, True
+    while level >= 0:
         if level > last:
-            when, edges = at.NEVER, False
-            for k in range(one, behind):
-                if negation[k, of.N_LEVEL] >= 0:
-                    when = max(when, num[negation[k, of.N_LEVEL], at.S_T] + longest)
-                else:
-                    edges = True
-            kept = True
-            if edges:
-                kept, end = _edges(negation, nodes, pool, num, node, count, one, behind, window)
-                when = max(when, end + longest)
-            if kept and when > meta[at.FRONTIER]:
-                if not _wait(meta, pending, num, variant, node, count, when):
-                    return at.MORE_PENDING
-                kept = eager
-            if kept:
-                row = meta[at.TOLD]
-                if row >= len(told):
-                    return at.MORE_TOLD
-                if width != count:
-                    for column in range(width):
-                        told[row, column] = -1
-                for i in range(count):
-                    told[row, element[first + i, of.E_COLUMN]] = num[i, at.S_INDEX]
-                if len(which):
-                    which[row] = table[variant, of.V_PLAN]
-                meta[at.TOLD] = row + 1
-            level = last
-            down = False
-            continue
-        if level == 0 and down:
-            num[0, at.S_AT], num[0, at.S_LIMIT] = num[0, at.S_BOUND], at.FOREVER
-        place = num[level, at.S_AT]
-        if place >= num[level, at.S_END] or pool[place, 0] > num[level, at.S_LIMIT]:
-            level -= 1
-            if level < 0:
-                return at.DONE
-            down = False
-            continue
-        num[level, at.S_AT] = place + 1
-        num[level, at.S_T], num[level, at.S_INDEX] = pool[place, 0], pool[place, 1]
-        if level == 0 and position < last:
-            _reach(nodes, pool, element, num, node, first, count, position, pool[place, 0] + window)
-        if far and not _apart(negation, nodes, pool, num, node, one, behind, level):
-            down = False
-            continue
-        level += 1
-        down = True
-        if level <= last and level != position:
-            _enter(element, negation, nodes, pool, num, node, first, one, behind, level)
+            status = _conclude(plain, site, variant, longest, eager)
+            if status != DONE:
+                return status
+            descending = False
+        elif level == position:
+            if descending:
+                descending = variant.negation == variant.negation_end or _is_free(plain, variant, node, level, t)
+            if descending and level == 0 and last > 0:
+                _limit_ends(plain, variant, site, t + variant.window)
+        else:
+            if descending:
+                _enter(plain, variant, node, level)
+            descending = _bind_next(plain, variant, site, level, skipping)
+        level += 1 if descending else -1
+    return DONE
 
 
 @woven
-def _enter(
-    element: Array, negation: Array, nodes: Array, pool: Array, num: Array, node: int, first: int, one: int, behind: int,
-    level: int,
-) -> None:  # fmt: skip
-    """Where a positive begins, behind the one before it, and the latest time that the negations between them allow."""
-    after = num[level - 1, at.S_T]
-    low = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + level, of.E_CLASS] + at.RANGE] >> 32
-    num[level, at.S_AT] = first_from(pool, low, num[level, at.S_END], after + 1)
-    limit = at.FOREVER
-    for k in range(one, behind):
-        if negation[k, of.N_LEVEL] == level and negation[k, of.N_LOWER] == level - 1:
-            limit = min(limit, _next(negation, nodes, pool, node, k, after))
-    num[level, at.S_LIMIT] = limit
-
-
-@woven
-def _next(negation: Array, nodes: Array, pool: Array, node: int, k: int, after: int) -> Any:
-    """Time of the first event after `after` that negation k forbids."""
-    span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
-    place = first_from(pool, span >> 32, span & LOW, after + 1)
-    return pool[place, 0] if place < span & LOW else at.FOREVER
-
-
-@woven
-def _free(
-    negation: Array, nodes: Array, pool: Array, num: Array, node: int, one: int, behind: int, level: int, t: int
-) -> bool:
-    """Whether the negations between the arrived event and the positive before it allow it, and those further back."""
-    for k in range(one, behind):
-        near = negation[k, of.N_LEVEL] == level and negation[k, of.N_LOWER] == level - 1
-        if near and _next(negation, nodes, pool, node, k, num[level - 1, at.S_T]) < t:
+def _bind_next(plain: Plain, variant: Variant, site: Site, level: int, skipping: bool) -> bool:
+    """Binds a positive to the next event of its chain that no negation forbids; false if there is none."""
+    bound, pool = plain.bound, plain.pool
+    while True:
+        place = bound[level, BOUND.place]
+        if place >= bound[level, BOUND.end] or pool[place, 0] > bound[level, BOUND.limit]:
             return False
-    return _apart(negation, nodes, pool, num, node, one, behind, level)
+        bound[level, BOUND.place] = place + 1
+        bound[level, BOUND.t], bound[level, BOUND.arrival] = pool[place, 0], pool[place, 1]
+        if level == 0 and site.position < variant.width - 1:
+            _limit_ends(plain, variant, site, pool[place, 0] + variant.window)
+        if not skipping or _skipped_are_free(plain, variant, site.node, level):
+            return True
 
 
 @woven
-def _apart(
-    negation: Array, nodes: Array, pool: Array, num: Array, node: int, one: int, behind: int, level: int
-) -> bool:
+def _enter(plain: Plain, variant: Variant, node: int, level: int) -> None:
+    """Where a positive begins, behind the one before it, and the latest time that the negations between them allow."""
+    bound = plain.bound
+    if level == 0:
+        bound[0, BOUND.place], bound[0, BOUND.limit] = bound[0, BOUND.begin], FOREVER
+        return
+    before = bound[level - 1, BOUND.t]
+    begin, _ = chain_of(plain.nodes, node, plain.elements[variant.element + level, ELEMENT.event_class])
+    bound[level, BOUND.place] = first_from(plain.pool, begin, bound[level, BOUND.end], before + 1)
+    limit = FOREVER
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(plain.negations, k)
+        if negation.level == level and negation.lower == level - 1:
+            limit = min(limit, _next_of(plain, node, negation.event_class, before))
+    bound[level, BOUND.limit] = limit
+
+
+@woven
+def _next_of(plain: Plain, node: int, event_class: int, t: int) -> Any:
+    """Time of the first event of a class after t."""
+    begin, end = chain_of(plain.nodes, node, event_class)
+    place = first_from(plain.pool, begin, end, t + 1)
+    return plain.pool[place, 0] if place < end else FOREVER
+
+
+@woven
+def _is_free(plain: Plain, variant: Variant, node: int, level: int, t: int) -> bool:
+    """Whether the negations between the arrived event and the positives before it allow it."""
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(plain.negations, k)
+        near = negation.level == level and negation.lower == level - 1
+        if near and _next_of(plain, node, negation.event_class, plain.bound[level - 1, BOUND.t]) < t:
+            return False
+    return _skipped_are_free(plain, variant, node, level)
+
+
+@woven
+def _has_skipping_negation(plain: Plain, variant: Variant) -> bool:
+    """Whether a negation lies between two positives that are not neighbours."""
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(plain.negations, k)
+        if 0 <= negation.lower < negation.level - 1:
+            return True
+    return False
+
+
+@woven
+def _skipped_are_free(plain: Plain, variant: Variant, node: int, level: int) -> bool:
     """Whether the negations hold that end at this level and begin before its neighbour; their own events may lie between."""
-    for k in range(one, behind):
-        if negation[k, of.N_LEVEL] == level and negation[k, of.N_LOWER] < level - 1:
-            span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
-            place = first_from(pool, span >> 32, span & LOW, num[negation[k, of.N_LOWER], at.S_T] + 1)
-            while place < span & LOW and pool[place, 0] < num[level, at.S_T]:
-                if not _own(num, level + 1, pool[place, 1]):
+    bound, pool = plain.bound, plain.pool
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(plain.negations, k)
+        if negation.level == level and negation.lower < level - 1:
+            begin, end = chain_of(plain.nodes, node, negation.event_class)
+            place = first_from(pool, begin, end, bound[negation.lower, BOUND.t] + 1)
+            while place < end and pool[place, 0] < bound[level, BOUND.t]:
+                if not is_own(bound, level + 1, pool[place, 1]):
                     return False
                 place += 1
     return True
 
 
-@bare
-def _own(num: Array, count: int, index: int) -> bool:
-    found = False
-    for i in range(count):
-        found = found or num[i, at.S_INDEX] == index
-    return found
+@woven
+def _limit_ends(plain: Plain, variant: Variant, site: Site, latest: int) -> None:
+    """Where the positives after the event's position must end for the last of them to be at `latest` or before."""
+    limit = latest
+    for i in range(variant.width - 1, site.position, -1):
+        begin, place = chain_of(plain.nodes, site.node, plain.elements[variant.element + i, ELEMENT.event_class])
+        while place > begin and plain.pool[place - 1, 0] > limit:
+            place -= 1
+        plain.bound[i, BOUND.end] = place
+        limit = plain.pool[place - 1, 0] - 1 if place > begin else NEVER
 
 
 @woven
-def _reach(
-    nodes: Array, pool: Array, element: Array, num: Array, node: int, first: int, count: int, position: int, latest: int
-) -> None:
-    """Where the positives after `position` must end for the last of them to be at `latest` or before."""
-    limit = latest
-    for i in range(count - 1, position, -1):
-        span = nodes[node, at.NODE + at.CHAIN_WORDS * element[first + i, of.E_CLASS] + at.RANGE]
-        low, place = span >> 32, span & LOW
-        while place > low and pool[place - 1, 0] > limit:
-            place -= 1
-        num[i, at.S_END] = place
-        limit = pool[place - 1, 0] - 1 if place > low else at.NEVER
+def _conclude(plain: Plain, site: Site, variant: Variant, longest: int, eager: bool) -> Any:
+    """Emits the match that is bound, or keeps it pending until no negation can be violated any more, or both."""
+    bound, meta, told = plain.bound, plain.meta, plain.told
+    due, at_edges = NEVER, False
+    for k in range(variant.negation, variant.negation_end):
+        level = negation_of(plain.negations, k).level
+        if level >= 0:
+            due = max(due, bound[level, BOUND.t] + longest)
+        else:
+            at_edges = True
+    if at_edges:
+        free, end = _edges_are_free(plain, variant, site.node)
+        if not free:
+            return DONE
+        due = max(due, end + longest)
+    if due > meta[META.frontier]:
+        if not _keep_pending(plain, site, variant.width, due):
+            return MORE_PENDING
+        if not eager:
+            return DONE
+    row = meta[META.told]
+    if row >= len(told):
+        return MORE_TOLD
+    if told.shape[1] != variant.width:
+        for column in range(told.shape[1]):
+            told[row, column] = -1
+    for i in range(variant.width):
+        told[row, plain.elements[variant.element + i, ELEMENT.column]] = bound[i, BOUND.arrival]
+    if len(plain.told_which):
+        plain.told_which[row] = variant.plan
+    meta[META.told] = row + 1
+    return DONE
 
 
-@bare
-def _edges(
-    negation: Array, nodes: Array, pool: Array, num: Array, node: int, count: int, one: int, behind: int, window: int
-) -> Any:
+@woven
+def _edges_are_free(plain: Plain, variant: Variant, node: int) -> Any:
     """Whether no leading or trailing negation is violated, and from when on none can be, but for the longest stamp."""
-    when = at.NEVER
-    for k in range(one, behind):
-        if negation[k, of.N_LEVEL] >= 0:
+    bound, pool, count = plain.bound, plain.pool, variant.width
+    due = NEVER
+    for k in range(variant.negation, variant.negation_end):
+        negation = negation_of(plain.negations, k)
+        if negation.level >= 0:
             continue
-        a, b = num[count - 1, at.S_T] - window, num[0, at.S_T] + window
+        a, b = bound[count - 1, BOUND.t] - variant.window, bound[0, BOUND.t] + variant.window
         for i in range(count):  # in time order: the latest on the left and the earliest on the right count
-            if negation[k, of.N_LEFT] >> i & 1:
-                a = num[i, at.S_T] + 1
-            if negation[k, of.N_RIGHT] >> (count - 1 - i) & 1:
-                b = num[count - 1 - i, at.S_T] - 1
-        when = max(when, b + 1)
-        span = nodes[node, at.NODE + at.CHAIN_WORDS * negation[k, of.N_CLASS] + at.RANGE]
-        place = first_from(pool, span >> 32, span & LOW, a)
-        while place < span & LOW and pool[place, 0] <= b:
-            if not _own(num, count, pool[place, 1]):
-                return False, when
+            if negation.left >> i & 1:
+                a = bound[i, BOUND.t] + 1
+            if negation.right >> (count - 1 - i) & 1:
+                b = bound[count - 1 - i, BOUND.t] - 1
+        due = max(due, b + 1)
+        begin, end = chain_of(plain.nodes, node, negation.event_class)
+        place = first_from(pool, begin, end, a)
+        while place < end and pool[place, 0] <= b:
+            if not is_own(bound, count, pool[place, 1]):
+                return False, due
             place += 1
-    return True, when
+    return True, due
 
 
 @bare
-def _wait(meta: Array, pending: Array, num: Array, variant: int, node: int, count: int, when: int) -> bool:
-    """Lets the match that is bound wait; false if there is no room."""
-    if meta[at.PENDING_FREE] >= 0:
-        place = meta[at.PENDING_FREE]
-        meta[at.PENDING_FREE] = pending[place, at.P_NEXT]
-    elif meta[at.PENDING_TOP] < len(pending):
-        place = meta[at.PENDING_TOP]
-        meta[at.PENDING_TOP] += 1
-    else:
+def _keep_pending(plain: Plain, site: Site, count: int, due: int) -> bool:
+    """Keeps the match that is bound pending; false if there is no room."""
+    meta, pending, bound = plain.meta, plain.pending, plain.bound
+    place = take_pending(meta, pending)
+    if place < 0:
         return False
-    meta[at.SERIAL] += 1
-    pending[place, at.P_SEAL], pending[place, at.P_VARIANT], pending[place, at.P_NODE] = when, variant, node
-    pending[place, at.P_SERIAL], pending[place, at.P_NEXT] = meta[at.SERIAL], meta[at.STAGED]
+    meta[META.serial] += 1
+    pending[place, PENDING.due], pending[place, PENDING.variant] = due, site.variant
+    pending[place, PENDING.node], pending[place, PENDING.serial] = site.node, meta[META.serial]
+    pending[place, PENDING.next] = meta[META.staged]
     for i in range(count):
-        pending[place, at.P_EVENTS + 3 * i], pending[place, at.P_EVENTS + 3 * i + 1] = num[i, at.S_T], num[i, at.S_T]
-        pending[place, at.P_EVENTS + 3 * i + 2] = num[i, at.S_INDEX]
-    meta[at.STAGED] = place
+        events = PENDING_EVENTS + 3 * i
+        pending[place, events], pending[place, events + 1] = bound[i, BOUND.t], bound[i, BOUND.t]
+        pending[place, events + 2] = bound[i, BOUND.arrival]
+    meta[META.staged] = place
     return True

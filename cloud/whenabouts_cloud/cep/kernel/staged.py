@@ -6,86 +6,148 @@ the results, whose `retracted_at` is -2 less the place where it waits until the 
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel import layout as at
-from whenabouts_cloud.cep.kernel import program as of
-from whenabouts_cloud.cep.kernel.emit import AGAIN, breaks, negates, offer
+from whenabouts_cloud.cep.kernel.arguments import Event, Machine, Site, variant_of
+from whenabouts_cloud.cep.kernel.emit import AGAIN, NO_POSITION, breaks, negates, offer
 from whenabouts_cloud.cep.kernel.finality import bind_pending, enter, free_pending, is_own, leave
-from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import Program
+from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, META, MORE_RETRACTED, NODE, PENDING, Results, State
+from whenabouts_cloud.cep.kernel.program import ELEMENT
 from whenabouts_cloud.jit import Array, bare, woven
 
 
 @woven
 def begin_stage(meta: Array) -> None:
     """Remembers where the results stand, to come back to."""
-    meta[at.GROUP], meta[at.RETRACTED_GROUP] = meta[at.TOLD], meta[at.RETRACTED]
-    meta[at.BEGUN_CANDIDATES], meta[at.BEGUN_NEGATED] = meta[at.CANDIDATES], meta[at.NEGATED_EVENTS]
-    meta[at.STAGED] = -1
+    meta[META.group], meta[META.retracted_group] = meta[META.told], meta[META.retracted]
+    meta[META.begun_candidates], meta[META.begun_negated] = meta[META.candidates], meta[META.negated_events]
+    meta[META.staged] = -1
 
 
 @bare
 def undo(state: State) -> None:
     """Takes back what the search for this event has found, for it will begin anew."""
     meta = state.meta
-    meta[at.TOLD], meta[at.RETRACTED] = meta[at.GROUP], meta[at.RETRACTED_GROUP]
-    meta[at.CANDIDATES], meta[at.NEGATED_EVENTS] = meta[at.BEGUN_CANDIDATES], meta[at.BEGUN_NEGATED]
-    while meta[at.STAGED] >= 0:
-        place = meta[at.STAGED]
-        meta[at.STAGED] = state.pending[place, at.P_NEXT]
+    meta[META.told], meta[META.retracted] = meta[META.group], meta[META.retracted_group]
+    meta[META.candidates], meta[META.negated_events] = meta[META.begun_candidates], meta[META.begun_negated]
+    while meta[META.staged] >= 0:
+        place = meta[META.staged]
+        meta[META.staged] = state.pending[place, PENDING.next]
         free_pending(state, place)
 
 
 @bare
-def retract(
-    p: Program, state: State, out: Results, s: Scratch, node: int, c: int, t: int, t_max: int, index: int
-) -> Any:
+def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
     """Told matches of the node that an event of a class violates: taken back, and named by where they wait."""
-    meta, pending = state.meta, state.pending
-    place = state.nodes[node, at.MATCHES]
-    while place != 0:
-        one = place - 1
-        place = pending[one, at.P_NEXT]
-        variant = pending[one, at.P_VARIANT]
-        count = p.variant[variant, of.V_WIDTH]
-        if p.variant[variant, of.V_REFINED]:
-            if not negates(p, variant, c):
-                continue
-            bind_pending(state, one, count, s)
-            status = offer(p, state, out, s, variant, node, AGAIN, pending[one, at.P_SERIAL], index)
-            if status != at.DONE:
-                return status
-            continue
-        bind_pending(state, one, count, s)
-        if is_own(count, index, s) or not breaks(p, s, variant, t, t_max, c, state.attrs.shape[1]):
-            continue
-        row = meta[at.RETRACTED]
-        seen = False  # by another class of the same event
-        for other in range(meta[at.RETRACTED_GROUP], row):
-            seen = seen or out.retracted_at[other] == -one - 2
-        if seen:
-            continue
-        if row >= len(out.retracted):
-            return at.MORE_RETRACTED
-        for column in range(out.retracted.shape[1]):
-            out.retracted[row, column] = -1
-        for i in range(count):
-            out.retracted[row, p.element[p.variant[variant, of.V_ELEMENT] + i, of.E_COLUMN]] = s.num[i, at.S_INDEX]
-        out.retracted_which[row] = p.variant[variant, of.V_PLAN]
-        out.retracted_at[row] = -one - 2
-        meta[at.RETRACTED] = row + 1
-    return at.DONE
+    program, state, scratch = machine.program, machine.state, machine.scratch
+    pending, following = state.pending, state.nodes[node, NODE.matches]
+    while following != 0:
+        place = following - 1
+        following = pending[place, PENDING.next]
+        v = pending[place, PENDING.variant]
+        variant, status = variant_of(program.variants, v), DONE
+        if variant.refined:
+            if negates(program, v, c):
+                bind_pending(state, place, variant.width, scratch)
+                serial = pending[place, PENDING.serial]
+                status = offer(machine, Site(v, NO_POSITION, node), AGAIN, serial, event.arrival)
+        else:
+            bind_pending(state, place, variant.width, scratch)
+            own = is_own(scratch.bound, variant.width, event.arrival)
+            if not own and breaks(program, scratch, v, event, c):
+                status = _take_back(machine, v, place)
+        if status != DONE:
+            return status
+    return DONE
+
+
+@woven
+def _take_back(machine: Machine, v: int, place: int) -> Any:
+    """Writes the pending match that is bound to the results, unless another class of the same event has done so."""
+    out, meta = machine.out, machine.state.meta
+    row, named = meta[META.retracted], -place - 2
+    for other in range(meta[META.retracted_group], row):
+        if out.retracted_at[other] == named:
+            return DONE
+    if row >= len(out.retracted):
+        return MORE_RETRACTED
+    variant = variant_of(machine.program.variants, v)
+    for column in range(out.retracted.shape[1]):
+        out.retracted[row, column] = -1
+    for i in range(variant.width):
+        column = machine.program.elements[variant.element + i, ELEMENT.column]
+        out.retracted[row, column] = machine.scratch.bound[i, BOUND.arrival]
+    out.retracted_which[row], out.retracted_at[row] = variant.plan, named
+    meta[META.retracted] = row + 1
+    return DONE
 
 
 @bare
 def commit(state: State, out: Results) -> None:
     """The search is through: what was found waits from now on, what was taken back no longer does."""
     meta, pending = state.meta, state.pending
-    for row in range(meta[at.RETRACTED_GROUP], meta[at.RETRACTED]):
+    for row in range(meta[META.retracted_group], meta[META.retracted]):
         place = -out.retracted_at[row] - 2
         leave(state, place)
-        pending[place, at.P_NODE] = -1  # its entry in the heap is dropped when its time comes
-        pending[place, at.P_NEXT] = 0
-    while meta[at.STAGED] >= 0:
-        place = meta[at.STAGED]
-        meta[at.STAGED] = pending[place, at.P_NEXT]
+        pending[place, PENDING.node] = -1  # its entry in the heap is dropped when its time comes
+        pending[place, PENDING.next] = 0
+    while meta[META.staged] >= 0:
+        place = meta[META.staged]
+        meta[META.staged] = pending[place, PENDING.next]
         enter(state, place)
+
+
+@woven
+def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
+    """Gives what was told and taken back at this event its index, in lexicographic order."""
+    if meta[META.told] > meta[META.group]:
+        for row in range(meta[META.group], meta[META.told]):
+            out.told_at[row] = arrival
+        sort_rows(out.told, out.told_which, meta[META.group], meta[META.told], spare)
+    if meta[META.retracted] > meta[META.retracted_group]:
+        for row in range(meta[META.retracted_group], meta[META.retracted]):
+            out.retracted_at[row] = arrival
+        sort_rows(out.retracted, out.retracted_which, meta[META.retracted_group], meta[META.retracted], spare)
+
+
+@bare
+def sort_rows(rows: Array, which: Array, first: int, last: int, spare: Array) -> None:
+    """Rows [first, last) in lexicographic order, then by pattern: nearly in order, so by insertion, many by Shell's way."""
+    step = 1
+    while step * 16 < last - first:
+        step = step * 3 + 1
+    while step > 0:
+        for i in range(first + step, last):
+            if not _later(rows, which, i - step, i):
+                continue
+            for column in range(rows.shape[1]):
+                spare[column] = rows[i, column]
+            own = which[i] if len(which) else 0
+            j = i
+            while j - step >= first and _behind(rows, which, j - step, spare, own):
+                for column in range(rows.shape[1]):
+                    rows[j, column] = rows[j - step, column]
+                if len(which):
+                    which[j] = which[j - step]
+                j -= step
+            for column in range(rows.shape[1]):
+                rows[j, column] = spare[column]
+            if len(which):
+                which[j] = own
+        step //= 3
+
+
+@bare
+def _later(rows: Array, which: Array, a: int, b: int) -> bool:
+    """Whether row a belongs behind row b."""
+    for column in range(rows.shape[1]):
+        if rows[a, column] != rows[b, column]:
+            return bool(rows[a, column] > rows[b, column])
+    return bool(len(which) > 0 and which[a] > which[b])
+
+
+@bare
+def _behind(rows: Array, which: Array, a: int, spare: Array, own: int) -> bool:
+    """Whether row a belongs behind the spare one."""
+    for column in range(rows.shape[1]):
+        if rows[a, column] != spare[column]:
+            return bool(rows[a, column] > spare[column])
+    return bool(len(which) > 0 and which[a] > own)

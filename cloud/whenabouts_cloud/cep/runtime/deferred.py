@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whenabouts_cloud.cep.kernel.compile_plans import Compiled
 from whenabouts_cloud.cep.kernel.emit import AGAIN, FIRST, LATE_ADDED, LATE_REMOVED
-from whenabouts_cloud.cep.kernel.layout import CANDIDATE
-from whenabouts_cloud.cep.kernel.program import Compiled
+from whenabouts_cloud.cep.kernel.layout import CANDIDATE, CANDIDATE_EVENTS, NEGATED_EVENT
 from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.refine import refine
 from whenabouts_cloud.jit import Array
-
-MOMENT, VARIANT, SERIAL, KIND, NEGATED, KEY = 0, 1, 2, 3, 4, 5  # columns of a candidate
 
 
 class Rows(NamedTuple):
@@ -59,17 +57,17 @@ class Offered:
         self, candidates: Array, negated: Array, stamps: dict[int, tuple[int, int]], clocks: Clocks | None, base: int
     ) -> Decided:
         """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
-        end = np.append(candidates[1:, NEGATED], len(negated))
+        end = np.append(candidates[1:, CANDIDATE.negated], len(negated))
         found: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
-        for variant in np.unique(candidates[:, VARIANT]).tolist():
-            at = np.flatnonzero(candidates[:, VARIANT] == variant)
+        for variant in np.unique(candidates[:, CANDIDATE.variant]).tolist():
+            at = np.flatnonzero(candidates[:, CANDIDATE.variant] == variant)
             mine = candidates[at]
-            kind = mine[:, KIND]
-            events = _gather(negated, mine[:, NEGATED], end[at])
+            kind = mine[:, CANDIDATE.kind]
+            events = _gather(negated, mine[:, CANDIDATE.negated], end[at])
             keep, probability = self._ask(variant, mine, events, clocks, base, kind == FIRST)
             if (kind == LATE_REMOVED).any():
                 late = np.flatnonzero((kind == LATE_REMOVED) & keep)
-                events = _gather(negated, mine[late, NEGATED], end[at[late]])
+                events = _gather(negated, mine[late, CANDIDATE.negated], end[at[late]])
                 events = _with_late(events, mine[late], stamps)
                 still, _ = self._ask(variant, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
                 keep[late[still]] = False
@@ -114,20 +112,21 @@ class Offered:
         lists, owner = negated
         gaps = []
         for n in range(len(one.negations)):
-            of = lists[:, 0] == n
+            own = lists[:, NEGATED_EVENT.negation] == n
             offsets = np.zeros(len(rows) + 1, np.int64)
-            np.cumsum(np.bincount(owner[of], minlength=len(rows)), out=offsets[1:])
-            gaps.append((offsets, *(np.ascontiguousarray(lists[of, c]) for c in (1, 2)), lists[of, 3] - base))
+            np.cumsum(np.bincount(owner[own], minlength=len(rows)), out=offsets[1:])
+            stamps = (np.ascontiguousarray(lists[own, c]) for c in (NEGATED_EVENT.t, NEGATED_EVENT.t_max))
+            gaps.append((offsets, *stamps, lists[own, NEGATED_EVENT.arrival] - base))
         keep, probability = refine(one, plan, t, t_max, gaps, ids - base, clocks, exact=exact)
         return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
 
     def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
         """Which of the candidates are told, and which taken back."""
         told, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-        told[:] = keep & (rows[:, KIND] == FIRST)
-        self.live.update(rows[told & (rows[:, SERIAL] != 0), SERIAL].tolist())
-        for n in np.flatnonzero((rows[:, KIND] == AGAIN) & ~keep).tolist():
-            serial = int(rows[n, SERIAL])
+        told[:] = keep & (rows[:, CANDIDATE.kind] == FIRST)
+        self.live.update(rows[told & (rows[:, CANDIDATE.serial] != 0), CANDIDATE.serial].tolist())
+        for n in np.flatnonzero((rows[:, CANDIDATE.kind] == AGAIN) & ~keep).tolist():
+            serial = int(rows[n, CANDIDATE.serial])
             if serial in self.live:
                 self.live.remove(serial)
                 back[n] = True
@@ -138,7 +137,7 @@ class Offered:
         one = self.compiled.plans[number].variants[place]
         ids = np.full((len(rows), self.compiled.width), -1, np.int64)
         ids[:, list(one.columns)] = _stamps(rows, len(one.classes))[2]
-        return Rows(ids, rows[:, MOMENT], np.full(len(rows), number, np.int64), probability)
+        return Rows(ids, rows[:, CANDIDATE.moment], np.full(len(rows), number, np.int64), probability)
 
     def _hold_back(self, number: int, variant: int, rows: Array, told: Rows) -> None:
         """Hands matches to the skip."""
@@ -146,7 +145,7 @@ class Offered:
         one = plan.variants[self.compiled.variants[variant][1]]
         places = np.argsort(one.columns)
         t, t_max, index = (x[:, places] for x in _stamps(rows, len(one.classes)))
-        self.skippers[number].add(rows[:, KEY], t, t_max, index, told.ids[:, : plan.width], told.probability)
+        self.skippers[number].add(rows[:, CANDIDATE.key], t, t_max, index, told.ids[:, : plan.width], told.probability)
 
     def _joined(self, parts: list[Rows]) -> Rows:
         if parts:
@@ -157,7 +156,7 @@ class Offered:
 
 def _stamps(rows: Array, count: int) -> tuple[Array, Array, Array]:
     """t, t_max and index of the positives of candidates, (m, n) each."""
-    found = rows[:, CANDIDATE : CANDIDATE + 3 * count]
+    found = rows[:, CANDIDATE_EVENTS : CANDIDATE_EVENTS + 3 * count]
     t, t_max, index = (np.ascontiguousarray(found[:, n::3]) for n in range(3))
     return t, t_max, index
 
@@ -174,10 +173,10 @@ def _with_late(events: tuple[Array, Array], rows: Array, stamps: dict[int, tuple
     """The same with the late event of each candidate added, for the negations in its serial."""
     lists, owner = events
     more = [
-        (n, *stamps[int(row[MOMENT])], int(row[MOMENT]), place)
+        (n, *stamps[int(row[CANDIDATE.moment])], int(row[CANDIDATE.moment]), place)
         for place, row in enumerate(rows)
         for n in range(62)
-        if int(row[SERIAL]) >> n & 1
+        if int(row[CANDIDATE.serial]) >> n & 1
     ]
     added = np.array(more, np.int64).reshape(-1, 5)
     owner = np.concatenate([owner, added[:, 4]])

@@ -20,12 +20,34 @@ from typing import Any, Literal
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel import layout as at
+from whenabouts_cloud.cep.kernel.arguments import Machine, Setting
 from whenabouts_cloud.cep.kernel.block import advance, feed_block
+from whenabouts_cloud.cep.kernel.compile_plans import compile_plans, hold_of
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.finality import raise_source
-from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER, Block, Results
-from whenabouts_cloud.cep.kernel.program import V_OFFERED, compile_plans, hold_of
+from whenabouts_cloud.cep.kernel.layout import (
+    DONE,
+    FOREVER,
+    META,
+    MORE_ADDED,
+    MORE_CANDIDATES,
+    MORE_LATE,
+    MORE_NEGATED,
+    MORE_NODES,
+    MORE_PENDING,
+    MORE_POOL,
+    MORE_REMOVED,
+    MORE_RETRACTED,
+    MORE_TOLD,
+    NEVER,
+    NODE,
+    PENDING,
+    PER_FEED,
+    STOPPED,
+    Block,
+    Results,
+)
+from whenabouts_cloud.cep.kernel.program import VARIANT
 from whenabouts_cloud.cep.runtime import snapshot, store
 from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.deferred import Offered
@@ -77,7 +99,7 @@ class Engine:
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.codes: dict[int, int] = {}  # leaf of each source
         self.offered = Offered(c)
-        self.offers = bool(c.program.variant[:, V_OFFERED].any())
+        self.offers = bool(c.program.variants[:, VARIANT.offered].any())
         self.clocks = HeldClocks(running.causal)
         for source in sources or ():
             self._leaf(source, NEVER)
@@ -90,18 +112,18 @@ class Engine:
     @property
     def fed(self) -> int:
         """How many events were fed so far: the index of the next one."""
-        return int(self.state.meta[at.FED])
+        return int(self.state.meta[META.fed])
 
     @property
     def frontier(self) -> int | None:
         """The time before which everything has arrived, None before anything is promised."""
-        found = int(self.state.meta[at.FRONTIER])
+        found = int(self.state.meta[META.frontier])
         return None if found == NEVER else found
 
     @property
     def full(self) -> str:
         """Which limit of what is held is reached, "" for none: then room for more comes only with the frontier."""
-        stored, waiting = int(self.state.meta[at.STORED]), int(self.state.meta[at.PENDING])
+        stored, waiting = int(self.state.meta[META.stored]), int(self.state.meta[META.pending])
         if stored >= STORED_EVENTS:
             return f"stored events: found {stored}, expected at most {STORED_EVENTS}"
         if waiting >= WAITING_MATCHES:
@@ -115,7 +137,7 @@ class Engine:
         return (
             store.counters(self.state)
             | {"patterns": len(self.running.plans)}
-            | {"late_events": int(self.state.meta[at.LATE_TOTAL]), "fed_events": self.fed}
+            | {"late_events": int(self.state.meta[META.late_total]), "fed_events": self.fed}
         )
 
     def add(self, pattern: Compilable | Plan) -> int:
@@ -136,8 +158,8 @@ class Engine:
                 f"longest stamp: found {plan.longest} ticks, expected at most {self.compiled.longest}, for which the engine "
                 "was made: what is late and what is sealed goes by that; make it with `longest`"
             )
-        nodes = self.state.nodes[: int(self.state.meta[at.NODE_TOP])]
-        latest = int(nodes[nodes[:, at.COUNT] > 0, at.MAXIMUM].max(initial=NEVER))
+        nodes = self.state.nodes[: int(self.state.meta[META.node_top])]
+        latest = int(nodes[nodes[:, NODE.events] > 0, NODE.maximum].max(initial=NEVER))
         self._fits = False
         return self.running.add(plan, self.fed, latest)
 
@@ -166,10 +188,7 @@ class Engine:
         self._fit()
         block = self._block(type_code, key, t, source, t_max, attributes)
         self.clocks.add(clocks, block.t_max if len(block.t_max) else block.t, self._past(self.compiled.hold))
-        return self._run(block, lambda out: feed_block(
-            self.compiled.program, self.state, block, out, self.scratch, self.emit == "arrival", self.order == "source",
-            self.k, self.compiled.hold, self.compiled.longest,
-        ))  # fmt: skip
+        return self._run(block, lambda machine, setting: feed_block(machine, block, setting))
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
         """Tells what is sure once all with t_max below the frontier has come, of everyone or by source. It never falls.
@@ -188,13 +207,10 @@ class Engine:
                 reached = raise_source(self.state.tree, self.codes[source], min(promised, FOREVER - 1))
                 meta = self.state.meta
             if by_source:
-                meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), reached)
+                meta[META.frontier] = max(int(meta[META.frontier]), reached)
         else:
-            meta[at.FRONTIER] = max(int(meta[at.FRONTIER]), moment("frontier", frontier))
-        return self._run(None, lambda out: advance(
-            self.compiled.program, self.state, out, self.scratch, self.emit == "arrival", self.compiled.hold,
-            self.compiled.longest,
-        ))  # fmt: skip
+            meta[META.frontier] = max(int(meta[META.frontier]), moment("frontier", frontier))
+        return self._run(None, advance)
 
     def finish(self) -> Out:
         """Tells what is left: no event comes any more."""
@@ -237,11 +253,11 @@ class Engine:
         old, running = self.compiled, self.running
         c = compile_plans(running.plans, len(self.type_names), old.longest, running.since)
         if c.hold > old.hold:
-            self.state.meta[at.FORGOTTEN] = max(int(self.state.meta[at.FORGOTTEN]), self._past(old.hold))
+            self.state.meta[META.forgotten] = max(int(self.state.meta[META.forgotten]), self._past(old.hold))
         self.state = changed(self.state, old, c, settled)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.offered.follow(c)
-        self.offers = bool(c.program.variant[:, V_OFFERED].any())
+        self.offers = bool(c.program.variants[:, VARIANT.offered].any())
         if running.causal != self.clocks.wanted:
             self.clocks = HeldClocks(running.causal, self.fed)
         self.compiled, self._fits = c, True
@@ -308,20 +324,21 @@ class Engine:
             self._leaf(code, FOREVER)
         return np.array([self.codes[code] for code in known.tolist()], np.int64)[inverse] if len(known) else source
 
-    def _run(self, block: Block | None, step: Callable[[Results], Any]) -> Out:
+    def _run(self, block: Block | None, step: Callable[[Machine, Setting], Any]) -> Out:
         """Calls the machine code until it is through, with more room each time it asks."""
         c, meta = self.compiled, self.state.meta
         count = 0 if block is None else len(block.t)
         out = store.new_results(c.width, c.most, len(c.plans), max(store.ROWS, count // 2))
-        meta[[at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED, at.CANDIDATES, at.NEGATED_EVENTS, at.AT]] = 0
+        meta[PER_FEED] = 0
+        setting = Setting(c.hold, c.longest, self.k, self.emit == "arrival", self.order == "source")
         limit = ""
-        while (wanted := step(out)) not in (at.DONE, at.STOPPED):
+        while (wanted := step(Machine(c.program, self.state, out, self.scratch), setting)) not in (DONE, STOPPED):
             limit = limit or self._limit(wanted, out)
-            meta[at.STOP] = block is not None and limit != ""
+            meta[META.stop] = block is not None and limit != ""
             out = self._grow(wanted, out)
-        taken = int(meta[at.AT])
+        taken = int(meta[META.event])
         told = self._out(out, block, taken)
-        meta[at.STOP] = 0
+        meta[META.stop] = 0
         if limit and taken < count:
             self.clocks.cut(self.fed)
             raise LimitError(limit, taken, told)
@@ -330,29 +347,29 @@ class Engine:
     def _limit(self, wanted: int, out: Results) -> str:
         """What is at its limit, if anything."""
         meta = self.state.meta
-        if wanted in (at.MORE_POOL, at.MORE_PENDING) and self.full:
+        if wanted in (MORE_POOL, MORE_PENDING) and self.full:
             return self.full
-        rows = int(max(meta[at.TOLD], meta[at.CANDIDATES]))
-        if wanted in (at.MORE_TOLD, at.MORE_CANDIDATES) and rows >= BLOCK_MATCHES:
+        rows = int(max(meta[META.told], meta[META.candidates]))
+        if wanted in (MORE_TOLD, MORE_CANDIDATES) and rows >= BLOCK_MATCHES:
             return f"matches of one block: found {rows}, expected at most {BLOCK_MATCHES}"
         return ""
 
     def _past(self, hold: int) -> int:
         """What ended before can be in no match any more."""
-        return int(self.state.meta[at.FRONTIER]) - 2 * self.compiled.longest - hold
+        return int(self.state.meta[META.frontier]) - 2 * self.compiled.longest - hold
 
     def _grow(self, wanted: int, out: Results) -> Results:
-        if wanted == at.MORE_NODES:
+        if wanted == MORE_NODES:
             self.state = store.more_nodes(self.state)
-        elif wanted == at.MORE_POOL:
+        elif wanted == MORE_POOL:
             self.state = store.more_pool(self.state)
-        elif wanted == at.MORE_PENDING:
+        elif wanted == MORE_PENDING:
             self.state = store.more_pending(self.state)
         else:
             names = {
-                at.MORE_TOLD: ("told", "told_at", "told_which"), at.MORE_LATE: ("late",), at.MORE_ADDED: ("added",),
-                at.MORE_RETRACTED: ("retracted", "retracted_at", "retracted_which"), at.MORE_REMOVED: ("removed",),
-                at.MORE_CANDIDATES: ("candidates",), at.MORE_NEGATED: ("negated",),
+                MORE_TOLD: ("told", "told_at", "told_which"), MORE_LATE: ("late",), MORE_ADDED: ("added",),
+                MORE_RETRACTED: ("retracted", "retracted_at", "retracted_which"), MORE_REMOVED: ("removed",),
+                MORE_CANDIDATES: ("candidates",), MORE_NEGATED: ("negated",),
             }[wanted]  # fmt: skip
             grown = {name: store.larger(getattr(out, name)) for name in names}
             if len(self.compiled.plans) == 1:
@@ -363,7 +380,7 @@ class Engine:
     def _out(self, out: Results, block: Block | None, taken: int) -> Out:
         meta = self.state.meta
         told, back, late, added, removed = (
-            int(meta[n]) for n in (at.TOLD, at.RETRACTED, at.LATE, at.ADDED, at.REMOVED)
+            int(meta[n]) for n in (META.told, META.retracted, META.late, META.added, META.removed)
         )
         plans = self.compiled.plans
         which = _cut(out.told_which, told) if len(plans) > 1 else np.full(told, min(plans, default=0))
@@ -380,7 +397,7 @@ class Engine:
             self._decide(out, block, taken, late_ones, parts)
             parts[:2] = [_sorted(*part) for part in parts[:2]]
         told_part, back_part, plus, minus = parts[0], parts[1], _sorted(*parts[2]), _sorted(*parts[3])
-        meta[at.FED] += taken
+        meta[META.fed] += taken
         return Out(
             told_part[0], back_part[0], late_ones, told_part[1], told_part[2], plus[0], minus[0], told_part[3],
             back_part[1], back_part[2], plus[1], plus[2], minus[1], minus[2],
@@ -396,17 +413,17 @@ class Engine:
             end = block.t_max if len(block.t_max) else block.t
             stamps = {i: (int(block.t[i - fed]), int(end[i - fed])) for i in late.tolist()}
         decided = self.offered.decide(
-            out.candidates[: int(meta[at.CANDIDATES])], out.negated[: int(meta[at.NEGATED_EVENTS])], stamps,
+            out.candidates[: int(meta[META.candidates])], out.negated[: int(meta[META.negated_events])], stamps,
             self.clocks.known, self.clocks.base,
         )  # fmt: skip
         frontiers = np.empty(0, np.int64) if block is None else block.frontier[:taken]
-        skipped = self.offered.skipped(int(meta[at.FRONTIER]), frontiers, fed)
+        skipped = self.offered.skipped(int(meta[META.frontier]), frontiers, fed)
         for n, more in enumerate((decided.told, decided.retracted, decided.added, decided.removed)):
             parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more, strict=True))
         parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped, strict=True))
-        if len(self.offered.live) > 2 * int(meta[at.PENDING]) + LIVE:
-            waiting = self.state.pending[: int(meta[at.PENDING_TOP])]
-            self.offered.keep_live(waiting[waiting[:, at.P_NODE] >= 0, at.P_SERIAL])
+        if len(self.offered.live) > 2 * int(meta[META.pending]) + LIVE:
+            waiting = self.state.pending[: int(meta[META.pending_top])]
+            self.offered.keep_live(waiting[waiting[:, PENDING.node] >= 0, PENDING.serial])
 
 
 def _cut(rows: Array, count: int) -> Array:

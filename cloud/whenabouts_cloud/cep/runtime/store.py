@@ -5,10 +5,25 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel import layout as at
 from whenabouts_cloud.cep.kernel.conditions import STEPS
 from whenabouts_cloud.cep.kernel.hts import clear, packed_places, rehash, repack
-from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
+from whenabouts_cloud.cep.kernel.layout import (
+    BOUND,
+    CANDIDATE_EVENTS,
+    CHAIN_WORDS,
+    CHAINS,
+    EMPTY_NODE,
+    FOREVER,
+    META,
+    META_WORDS,
+    NEVER,
+    NODE,
+    PENDING,
+    PENDING_EVENTS,
+    Results,
+    Scratch,
+    State,
+)
 from whenabouts_cloud.cep.runtime.checksum import opened, sealed
 from whenabouts_cloud.jit import Array
 
@@ -21,18 +36,18 @@ VERSION = 3
 
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
     """The arrays of an engine that has seen nothing."""
-    meta = np.zeros(at.META, np.int64)
-    meta[[at.FRONTIER, at.NEWEST, at.SWEPT, at.FORGOTTEN]] = at.NEVER
-    meta[at.POOL_TOP], meta[at.NODE_TOP] = 4, 2
-    meta[[at.PENDING_FREE, at.STAGED]] = -1
-    nodes = np.zeros((MAIN_NODES, at.NODE + at.CHAIN_WORDS * classes), np.int64)
+    meta = np.zeros(META_WORDS, np.int64)
+    meta[[META.frontier, META.newest, META.swept, META.forgotten]] = NEVER
+    meta[META.pool_top], meta[META.node_top] = 4, 2
+    meta[[META.pending_free, META.staged]] = -1
+    nodes = np.zeros((MAIN_NODES, CHAINS + CHAIN_WORDS * classes), np.int64)
     for node in range(2):
         clear(nodes, node, 0)
     leaves = 1 << max(0, sources - 1).bit_length()
     return State(
         np.zeros((4 * MAIN_NODES, 2), np.int64), nodes, np.zeros((POOL, 2), np.int64), np.zeros((POOL, attributes)),
-        np.zeros((WAITING, at.P_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
-        np.zeros((WAITING, 2), np.int64), np.full(2 * leaves, at.FOREVER), meta,
+        np.zeros((WAITING, PENDING_EVENTS + 3 * most), np.int64), np.zeros((WAITING, most * attributes)),
+        np.zeros((WAITING, 2), np.int64), np.full(2 * leaves, FOREVER), meta,
     )  # fmt: skip
 
 
@@ -45,14 +60,14 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
     return Results(
         np.empty((rows, width), np.int64), np.empty(rows, np.int64), np.empty(rows if plans > 1 else 0, np.int64),
         table(width), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), np.empty(ROWS, np.int64), table(width + 2),
-        table(width + 2), table(at.CANDIDATE + 3 * most), table(4),
+        table(width + 2), table(CANDIDATE_EVENTS + 3 * most), table(4),
     )  # fmt: skip
 
 
 def new_scratch(attributes: int, width: int) -> Scratch:
     """Room for a search."""
     return Scratch(
-        np.zeros((64, at.SCRATCH), np.int64), np.zeros((64, attributes)), np.zeros(STEPS), np.zeros(width, np.int64)
+        np.zeros((64, len(BOUND)), np.int64), np.zeros((64, attributes)), np.zeros(STEPS), np.zeros(width, np.int64)
     )
 
 
@@ -67,7 +82,7 @@ def more_nodes(state: State) -> State:
     """More room for main nodes, and a hash table that is less than half full."""
     nodes = larger(state.nodes, NODE_GROWTH)
     slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), 2), np.int64)
-    rehash(slots, nodes, int(state.meta[at.NODE_TOP]))
+    rehash(slots, nodes, int(state.meta[META.node_top]))
     return state._replace(slots=slots, nodes=nodes)
 
 
@@ -96,7 +111,7 @@ def more_sources(state: State, sources: int) -> State:
     if sources <= leaves:
         return state
     wide = 1 << (sources - 1).bit_length()
-    tree = np.full(2 * wide, at.FOREVER)
+    tree = np.full(2 * wide, FOREVER)
     tree[wide : wide + leaves] = state.tree[leaves:]
     for i in range(wide - 1, 0, -1):
         tree[i] = min(tree[2 * i], tree[2 * i + 1])
@@ -113,9 +128,9 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     packed = more_pool(_without_empty(state))
     meta = packed.meta
     parts = {
-        "nodes": packed.nodes[: meta[at.NODE_TOP]], "pool": packed.pool[: meta[at.POOL_TOP]],
-        "attrs": packed.attrs[: meta[at.POOL_TOP]], "pending": packed.pending[: meta[at.PENDING_TOP]],
-        "pending_attrs": packed.pending_attrs[: meta[at.PENDING_TOP]], "heap": packed.heap[: meta[at.HEAP]],
+        "nodes": packed.nodes[: meta[META.node_top]], "pool": packed.pool[: meta[META.pool_top]],
+        "attrs": packed.attrs[: meta[META.pool_top]], "pending": packed.pending[: meta[META.pending_top]],
+        "pending_attrs": packed.pending_attrs[: meta[META.pending_top]], "heap": packed.heap[: meta[META.heap]],
         "tree": packed.tree, "meta": meta, **more,
     }  # fmt: skip
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
@@ -126,14 +141,14 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
 def _without_empty(state: State) -> State:
     """A copy without main nodes that hold nothing; the others move up."""
     meta, pending = state.meta.copy(), state.pending.copy()
-    nodes = state.nodes[: int(meta[at.NODE_TOP])]
-    held = (nodes[:, at.COUNT] > 0) | ((nodes[:, at.COUNT] == 0) & (nodes[:, at.MATCHES] != 0))
-    held[: at.EMPTY_NODE + 1] = True
-    waiting = pending[: int(meta[at.PENDING_TOP])]
-    mine = waiting[:, at.P_NODE] >= 0
-    waiting[mine, at.P_NODE] = (np.cumsum(held) - 1)[waiting[mine, at.P_NODE]]
+    nodes = state.nodes[: int(meta[META.node_top])]
+    held = (nodes[:, NODE.events] > 0) | ((nodes[:, NODE.events] == 0) & (nodes[:, NODE.matches] != 0))
+    held[: EMPTY_NODE + 1] = True
+    waiting = pending[: int(meta[META.pending_top])]
+    mine = waiting[:, PENDING.node] >= 0
+    waiting[mine, PENDING.node] = (np.cumsum(held) - 1)[waiting[mine, PENDING.node]]
     kept = nodes[held]
-    meta[[at.NODE_TOP, at.NODES, at.NODE_FREE]] = len(kept), len(kept) - at.EMPTY_NODE - 1, 0
+    meta[[META.node_top, META.nodes, META.node_free]] = len(kept), len(kept) - EMPTY_NODE - 1, 0
     return state._replace(nodes=kept, meta=meta, pending=pending)
 
 
@@ -162,7 +177,7 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
     heap_room = max(len(arrays["pending"]), len(arrays["heap"]))
     arrays["heap"] = larger(arrays["heap"], heap_room / max(1, len(arrays["heap"])))
     slots = np.zeros((1 << (2 * len(arrays["nodes"]) + 4).bit_length(), 2), np.int64)
-    rehash(slots, arrays["nodes"], int(arrays["meta"][at.NODE_TOP]))
+    rehash(slots, arrays["nodes"], int(arrays["meta"][META.node_top]))
     more = {name: arrays.pop(name) for name in list(arrays) if name not in State._fields}
     return header, State(slots=slots, **arrays), more
 
@@ -170,8 +185,8 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
 def counters(state: State) -> dict[str, int]:
     """What is held now."""
     meta = state.meta
-    waiting = state.pending[: meta[at.PENDING_TOP]]
+    waiting = state.pending[: meta[META.pending_top]]
     return {
-        "stored_events": int(meta[at.STORED]), "keys": int(meta[at.NODES]), "longest_stamp": int(meta[at.LONGEST]),
-        "waiting_matches": int((waiting[:, at.P_NODE] >= 0).sum()), "state_bytes": state_bytes(state),
+        "stored_events": int(meta[META.stored]), "keys": int(meta[META.nodes]), "longest_stamp": int(meta[META.longest]),
+        "waiting_matches": int((waiting[:, PENDING.node] >= 0).sum()), "state_bytes": state_bytes(state),
     }  # fmt: skip

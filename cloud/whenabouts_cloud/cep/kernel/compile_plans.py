@@ -1,0 +1,266 @@
+"""Compiles plans to the tables of `program`.
+
+Classes that are equal, in one pattern or in many, become one, so that an event is stored once and touches only the patterns
+that have a use for it. A pattern without a key has classes of its own, whose chains hang on main node 0.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whenabouts_cloud.cep.kernel.conditions import CODES, COLUMN_T_MAX, COLUMN_T_MIN, STEPS
+from whenabouts_cloud.cep.kernel.layout import NEGATED_PLACE, POSITIVES
+from whenabouts_cloud.cep.kernel.program import (
+    BITS,
+    CERTAIN,
+    MANY,
+    POSSIBLE,
+    UNORDERED,
+    Class,
+    Condition,
+    Element,
+    Need,
+    Negation,
+    Program,
+    Step,
+    Use,
+    Variant,
+)  # fmt: skip
+from whenabouts_cloud.jit import Array
+from whenabouts_cloud.pattern import plan as pattern
+from whenabouts_cloud.pattern.plan import NEGATED, TIME_LIMIT, Plan, Resolved
+
+STAMPS = {"t_min": COLUMN_T_MIN, "t_max": COLUMN_T_MAX}  # attributes that are the stamps
+
+
+@dataclass
+class Compiled:
+    """The tables and what Python needs beside them."""
+
+    program: Program
+    plans: dict[int, Plan]  # by number
+    kinds: tuple["Kind", ...]  # what each class asks of an event
+    attributes: tuple[str, ...]  # that are stored with the events
+    needed: tuple[str, ...]  # columns that feed must be given
+    conditions: list[tuple[Array, Resolved]]  # types and condition of each row of Block.true
+    variants: list[tuple[int, int]]  # number of the plan, and place in it, of each variant
+    width: int
+    most: int  # positives of a variant at most
+    classes: int
+    hold: int
+    longest: int
+
+
+def hold_of(plans: Iterable[Plan]) -> int:
+    """Ticks behind the frontier that events are held: the widest window; for a plan with a leading negation two of them.
+
+    So what an event that is late by at most a window would have added is known there too: the gap before it.
+    """
+    return max((plan.window * (2 if _has_leading_negation(plan) else 1) for plan in plans), default=0)
+
+
+def _has_leading_negation(plan: Plan) -> bool:
+    return any(not negation.left for variant in plan.variants for negation in variant.negations)
+
+
+class Kind(NamedTuple):
+    """A class among all patterns: equal ones share a chain of events."""
+
+    types: frozenset[int]
+    condition: Resolved
+    keyed: bool
+    since: int  # index of the first event that its chain has; 0: all that can still be in a match
+
+
+@dataclass
+class _Tables:
+    """Rows so far."""
+
+    classes: dict[Kind, int] = field(default_factory=dict)
+    uses: list[list[tuple[Need, Use]]] = field(default_factory=list)  # by class
+    variants: list[Variant] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
+    negations: list[Negation] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    step_values: list[float] = field(default_factory=list)
+    attributes: list[str] = field(default_factory=list)
+
+
+def compile_plans(
+    plans: Sequence[Plan] | Mapping[int, Plan], types: int, longest: int | None = None,
+    since: Mapping[int, int] | None = None,
+) -> Compiled:  # fmt: skip
+    """The tables of some plans, by number or in order, over type codes 0 .. types - 1.
+
+    `since` are, by number, the indices of the first events that plans see; those of different ones share no chains.
+
+    Raises:
+        ValueError: a plan has too many positives or steps, or a window out of range.
+    """
+    tables, starts = _Tables(), since or {}
+    numbered = dict(plans) if isinstance(plans, Mapping) else dict(enumerate(plans))
+    class_of = {
+        number: [_class(tables, plan, n, starts.get(number, 0)) for n in range(len(plan.classes))]
+        for number, plan in numbered.items()
+    }
+    tables.uses = [[] for _ in tables.classes]
+    for number, plan in numbered.items():
+        if not 0 <= plan.window < TIME_LIMIT:
+            raise ValueError(f"window of pattern {number}: found {plan.window} ticks, expected 0 .. 2^60")
+        for variant in plan.variants:
+            _add_variant(tables, number, plan, variant, class_of[number])
+    by_type = _classes_by_type(tables, types)
+    conditions = [(np.array(sorted(kind.types), np.int64), kind.condition) for kind in tables.classes if kind.condition]
+    classes = _class_rows(tables)
+    uses = [use for rows in tables.uses for use in rows]
+    program = Program(
+        type_start=np.cumsum([0, *map(len, by_type)]), type_class=np.array([c for row in by_type for c in row], np.int64),
+        classes=_table(Class, classes), uses=_table(Use, [use for _, use in uses]),
+        needs=_table(Need, [need for need, _ in uses]), variants=_table(Variant, tables.variants),
+        elements=_table(Element, tables.elements), negations=_table(Negation, tables.negations),
+        conditions=_table(Condition, tables.conditions), steps=_table(Step, tables.steps),
+        step_values=np.array(tables.step_values, np.float64),
+    )  # fmt: skip
+    needed = dict.fromkeys(name for plan in numbered.values() for name in plan.attributes if name not in STAMPS)
+    return Compiled(
+        program=program, plans=numbered, kinds=tuple(tables.classes), attributes=tuple(tables.attributes),
+        needed=tuple(needed), conditions=conditions,
+        variants=[(number, place) for number, plan in numbered.items() for place in range(len(plan.variants))],
+        width=max((plan.width for plan in numbered.values()), default=0),
+        most=max((len(v.classes) for plan in numbered.values() for v in plan.variants), default=0),
+        classes=len(tables.classes), hold=hold_of(numbered.values()),
+        longest=max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
+    )  # fmt: skip
+
+
+def _add_variant(tables: _Tables, number: int, plan: Plan, variant: pattern.Variant, class_of: Sequence[int]) -> None:
+    """Adds a variant of the plan, with its elements, negations, conditions and uses; `class_of` is by class of the plan."""
+    count = len(variant.classes)
+    if not 0 < count <= POSITIVES:
+        raise ValueError(f"variant of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
+    order = {"certain": CERTAIN, "causal": UNORDERED}.get(plan.mode, POSSIBLE)
+    before = _closure(variant.before) if order != UNORDERED else [0] * count
+    after = [sum(1 << j for j in range(count) if before[j] >> i & 1) for i in range(count)]
+    chain = all(mask == (1 << i) - 1 for i, mask in enumerate(before))
+    element, negation, condition = len(tables.elements), len(tables.negations), len(tables.conditions)
+    classes = [class_of[c] for c in variant.classes]
+    tables.elements += map(Element, classes, variant.columns, before, after)
+    for one in variant.negations:
+        tables.negations.append(_negation(tables, plan, one, class_of[one.event_class], count, chain))
+    for steps in variant.conditions:
+        first, last, mask = _steps(tables, plan, steps)
+        tables.conditions.append(Condition(mask, first, last))
+    refined = order != CERTAIN
+    offered = refined or plan.skip != "none"
+    plain = chain and not offered and not variant.conditions and not any(one.condition for one in variant.negations)
+    window = plan.window - (1 if plan.strict_window else 0)
+    tables.variants.append(Variant(
+        plan=number, window=window, order=order, refined=int(refined), offered=int(offered), plain=int(plain),
+        width=count, element=element, negation=negation, negation_end=len(tables.negations), condition=condition,
+        condition_end=len(tables.conditions),
+    ))  # fmt: skip
+    if window < 0:  # nothing is shorter than nothing
+        return
+    neighbours = [-1, *(classes if plain else [-1] * count), -1]
+    for i, own in enumerate(classes):
+        needed = (before[i], after[i]) if order == CERTAIN else (0, 0)
+        need = Need(*(_bits(c for j, c in enumerate(classes) if mask >> j & 1) for mask in needed))
+        use = Use(len(tables.variants) - 1, i, neighbours[i], neighbours[i + 2], window)
+        tables.uses[own].append((need, use))
+
+
+def _negation(
+    tables: _Tables, plan: Plan, one: pattern.Negation, event_class: int, count: int, chain: bool
+) -> Negation:
+    """The row of a negation of a variant with so many positives."""
+    first, last, mask = _steps(tables, plan, one.condition)
+    if not (chain and one.left and one.right):
+        return Negation(event_class, one.left, one.right, (1 << count) - 1, first, last, -1, -1)
+    # The match's own events are no violation, so those that may lie in the gap must be bound.
+    mask = (1 << (mask | one.left | one.right).bit_length()) - 1
+    level, lower = (one.right & -one.right).bit_length() - 1, one.left.bit_length() - 1
+    return Negation(event_class, one.left, one.right, mask, first, last, level, lower)
+
+
+def _classes_by_type(tables: _Tables, types: int) -> list[list[int]]:
+    by_type: list[list[int]] = [[] for _ in range(types)]
+    for kind, c in tables.classes.items():
+        for code in kind.types:
+            if not 0 <= code < types:
+                raise ValueError(f"type code of a class: found {code}, expected 0 .. {types - 1}")
+            by_type[code].append(c)
+    return by_type
+
+
+def _class_rows(tables: _Tables) -> list[Class]:
+    """The rows of the classes; puts the uses of each in order."""
+    rows: list[Class] = []
+    negations = Counter(row.event_class for row in tables.negations)
+    end, conditions = 0, 0
+    for c, kind in enumerate(tables.classes):
+        uses = tables.uses[c]
+        uses.sort(key=lambda one: one[0].after != 0)
+        begin, last = end, end + sum(need.after == 0 for need, _ in uses)
+        end += len(uses)
+        # With fewer, the sets of the event would cost more than they spare.
+        many = len(uses) > max(MANY, len(tables.classes) // 2)
+        widest = max((use.window for _, use in uses), default=0)
+        true = conditions if kind.condition else -1
+        conditions += true >= 0
+        rows.append(Class(true, int(kind.keyed), begin, end, negations[c], last, int(many), widest))
+    return rows
+
+
+def _class(tables: _Tables, plan: Plan, number: int, since: int) -> int:
+    """The number among all classes."""
+    one = plan.classes[number]
+    steps = tuple((s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition)
+    return tables.classes.setdefault(Kind(one.types, steps, plan.per_key, since), len(tables.classes))
+
+
+def _steps(tables: _Tables, plan: Plan, condition: pattern.Program) -> tuple[int, int, int]:
+    """First and last step, and the positives that are named."""
+    if len(condition) > STEPS:
+        raise ValueError(f"condition: found {len(condition)} steps, expected at most {STEPS}")
+    first, mask = len(tables.steps), 0
+    for step in condition:
+        column, element = 0, step.element
+        if step.op == "attribute":
+            name = plan.attributes[step.column]
+            if name not in STAMPS and name not in tables.attributes:
+                tables.attributes.append(name)
+            column = STAMPS[name] if name in STAMPS else tables.attributes.index(name)
+            mask |= 0 if element == NEGATED else 1 << element
+        tables.steps.append(Step(CODES[step.op], NEGATED_PLACE if element == NEGATED else element, column))
+        tables.step_values.append(step.value)
+    return first, len(tables.steps), mask
+
+
+def _closure(before: Sequence[int]) -> list[int]:
+    """All that comes before each, directly or not; each stands behind what comes before it."""
+    closed: list[int] = []
+    for i, mask in enumerate(before):
+        if mask >> i:
+            raise ValueError(f"positive {i}: found one before it that is listed after it, expected an order by time")
+        for j in range(i):
+            if mask >> j & 1:
+                mask |= closed[j]
+        closed.append(mask)
+    return closed
+
+
+def _bits(classes: Iterable[int]) -> int:
+    """A set of classes."""
+    bits = 0
+    for c in classes:
+        bits |= 1 << c % BITS
+    return bits
+
+
+def _table(row: Any, rows: Sequence[tuple[int, ...]]) -> Array:
+    """A table of rows of this type."""
+    return np.array(rows, np.int64).reshape(-1, len(row._fields))
