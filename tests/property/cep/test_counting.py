@@ -11,7 +11,7 @@ from support.cep.checks import columns
 from support.search import examples
 from whenabouts_cloud.cep import Pattern, detect
 from whenabouts_cloud.cep.count.counter import NotCountableError, counter
-from whenabouts_cloud.cep.count.state import KEY, enter, find, leave
+from whenabouts_cloud.cep.count.state import SLOT, enter, find, leave
 
 NAMES = [f"T{n}" for n in range(6)]
 WEIGHTS = np.array([3.0, np.nan, -1.0, 4.0, 0.0, np.nan, 2.0, 8.0, 1.0, -5.0, 6.0, 7.0])  # by index of the event
@@ -196,7 +196,7 @@ def test_keys_are_found_until_they_leave(steps):
     for slot, (comes, number, spread) in enumerate(steps):
         key = number * spread
         if comes and key not in known and len(known) < 7:
-            slots[slot, KEY] = key
+            slots[slot, SLOT.key] = key
             enter(table, key, slot)
             known[key] = slot
         elif not comes and key in known:

@@ -9,20 +9,7 @@ from support.search import examples
 from whenabouts_cloud.cep import Pattern
 from whenabouts_cloud.cep.count.live_starts import give_back, new_slot, start, width_of
 from whenabouts_cloud.cep.count.measures import clear, forget, join, take_in
-from whenabouts_cloud.cep.count.state import (  # fmt: skip
-    CHUNK,
-    FIRST_ROOM,
-    GREATEST,
-    HEAD,
-    KINDS,
-    LEAST,
-    NUMBER,
-    ROOM,
-    SUM,
-    TAIL,
-    more_rows,
-    new_state,
-)
+from whenabouts_cloud.cep.count.state import FIRST_ROOM, GREATEST, KINDS, LEAST, NUMBER, SLOT, SUM, more_rows, new_state
 from whenabouts_cloud.cep.count.step import look, new_step
 from whenabouts_cloud.pattern.countable import countable
 
@@ -63,8 +50,8 @@ def test_events_of_one_time_add_at_their_places_and_zero_those_of_their_gaps():
     tables, bits = tables_of("SEQ(A, B, !C, D) WITHIN 10")
     state = new_state(0, 0, width_of(tables), 0)
     step = new_step(tables, state)
-    group = np.array([bits[1], bits[1], bits[2]], np.int64)
-    look(tables, 0, group, len(group), np.empty((3, 0)), 3, step)
+    step.group[:3] = [bits[1], bits[1], bits[2]]
+    look(tables, 0, 3, step)
     assert step.adds[:3].tolist() == [0, 2, 0]
     assert step.zero[:3].tolist() == [False, True, False]
 
@@ -77,17 +64,17 @@ def test_the_rows_of_a_key_move_to_a_larger_chunk_and_leave_theirs_to_the_next()
     slot = new_slot(state, 7)
     for now in range(FIRST_ROOM):
         start(tables, state, slot, now)
-    first = state.slots[slot, CHUNK]
+    first = state.slots[slot, SLOT.chunk]
     start(tables, state, slot, FIRST_ROOM)
-    chunk, room, head, tail = (state.slots[slot, column] for column in (CHUNK, ROOM, HEAD, TAIL))
+    chunk, room, head, tail = (state.slots[slot, column] for column in (SLOT.chunk, SLOT.room, SLOT.head, SLOT.tail))
     assert (room, tail - head) == (2 * FIRST_ROOM, FIRST_ROOM + 1)
     begun = state.counts[chunk * width_of(tables) + head :][: tail - head]
     assert begun.tolist() == list(range(FIRST_ROOM + 1)), "the times of the starts, in order"
     other = new_slot(state, 8)
     start(tables, state, other, 20)
-    assert state.slots[other, CHUNK] == first != chunk
+    assert state.slots[other, SLOT.chunk] == first != chunk
     give_back(state, chunk, room, width_of(tables))
     third = new_slot(state, 9)
     for now in range(FIRST_ROOM + 1):
         start(tables, state, third, now)
-    assert state.slots[third, CHUNK] == chunk
+    assert state.slots[third, SLOT.chunk] == chunk

@@ -12,11 +12,10 @@ import pytest
 from reference import cep_causal
 from support.paths import REPOSITORY
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.cep.uncertain.chain_probability import STATES, probability
+from whenabouts_cloud.cep.uncertain.chain_probability import NODES_MAX, STATES, probability, rules
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import downsets, extensions
 from whenabouts_cloud.cep.uncertain.possible import possible
-from whenabouts_cloud.cep.uncertain.quadrature import NODES_MAX, rules
 from whenabouts_cloud.cep.uncertain.refine import OBSTACLES, Counters, refine
 from whenabouts_cloud.jit import compiled
 from whenabouts_cloud.pattern.plan import Negation, Plan, Variant

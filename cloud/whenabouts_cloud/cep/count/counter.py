@@ -27,17 +27,12 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.count.state import (
-    AT,
-    CALLS,
     GREATEST,
-    HELD,
-    KEYS,
     KINDS,
     LEAST,
-    LIVE,
+    META,
     NUMBER,
     SUM,
-    TOLD,
     State,
     Told,
     larger,
@@ -48,7 +43,17 @@ from whenabouts_cloud.cep.count.state import (
     new_state,
 )
 from whenabouts_cloud.cep.count.step import new_step
-from whenabouts_cloud.cep.count.sweep import DONE, MORE_HELD, MORE_QUEUE, MORE_ROWS, MORE_SLOTS, MOST, run
+from whenabouts_cloud.cep.count.sweep import (
+    DONE,
+    MORE_HELD,
+    MORE_QUEUE,
+    MORE_ROWS,
+    MORE_SLOTS,
+    MOST,
+    Events,
+    Machine,
+    run,
+)
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.layout import FOREVER
 from whenabouts_cloud.cep.runtime import validate
@@ -133,7 +138,7 @@ class Counter:
         """What is held, and how many events were fed and were late."""
         meta = self._state.meta
         return {
-            "held_events": int(meta[HELD]), "keys": int(meta[KEYS]), "live_starts": int(meta[LIVE]),
+            "held_events": int(meta[META.held]), "keys": int(meta[META.keys]), "live_starts": int(meta[META.live]),
             "state_bytes": sum(array.nbytes for array in self._state), "fed_events": self._fed, "late_events": self._late,
         }  # fmt: skip
 
@@ -212,7 +217,7 @@ class Counter:
         return columns
 
     def _check_room(self, count: int) -> None:
-        for what, held, most in (("held events", HELD, HELD_EVENTS), ("live starts", LIVE, LIVE_STARTS)):
+        for what, held, most in (("held events", META.held, HELD_EVENTS), ("live starts", META.live, LIVE_STARTS)):
             if self._state.meta[held] + count > most:
                 raise CountLimitError(
                     f"{what}: found {self._state.meta[held]} and a block of {count}, expected at most {most}; nothing is "
@@ -229,12 +234,13 @@ class Counter:
 
     def _run(self, t: Array, key: Array, mask: Array, values: Array, frontier: Array, late: Array) -> Counts:
         """Calls the machine code until it is through, with more room each time it asks."""
-        self._state.meta[AT] = self._state.meta[TOLD] = 0
-        self._state.meta[CALLS] += 1
+        self._state.meta[META.event] = self._state.meta[META.told] = 0
+        self._state.meta[META.calls] += 1
+        events = Events(t, key, mask, values, frontier)
         told = Told(np.empty((64, 2), np.int64), np.empty((64, self._measures, KINDS)))
         tables, step = self._found.tables, new_step(self._found.tables, self._state)
         while True:
-            wanted = run(tables, self._state, told, step, t, key, mask, values, frontier, self._promise.frontier)
+            wanted = run(Machine(tables, self._state, told, step), events, self._promise.frontier)
             if wanted == DONE:
                 break
             if wanted in _GROW:
@@ -242,7 +248,7 @@ class Counter:
                 step = new_step(tables, self._state) if wanted == MORE_HELD else step
             else:
                 told = Told(larger(told.rows), larger(told.measured))
-        count = int(self._state.meta[TOLD])
+        count = int(self._state.meta[META.told])
         rows, measured = _by_key(told.rows[:count], told.measured[:count])
         self._add(rows[:, 1], measured)
         return Counts(rows[:, 0].copy(), rows[:, 1].copy(), self._aggregated(measured), late)

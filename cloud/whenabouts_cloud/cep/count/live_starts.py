@@ -5,28 +5,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.cep.count.measures import cell_of
-from whenabouts_cloud.cep.count.state import (  # fmt: skip
-    CALL,
-    CHUNK,
-    FIRST_ROOM,
-    FREE_SLOT,
-    GREATEST,
-    HEAD,
-    KEY,
-    KEYS,
-    KINDS,
-    LARGEST,
-    LAST,
-    LEAST,
-    LIVE,
-    ROOM,
-    ROWS,
-    SLOTS,
-    SUM,
-    TAIL,
-    State,
-    enter,
-)
+from whenabouts_cloud.cep.count.state import FIRST_ROOM, GREATEST, KINDS, LEAST, META, SLOT, SUM, State, enter
 from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.pattern.countable import Tables
@@ -52,18 +31,18 @@ def give_back(s: State, chunk: int, room: int, width: int) -> None:
 def new_slot(s: State, key: int) -> Any:
     """A slot for a key that has none; there is room."""
     meta, slots = s.meta, s.slots
-    slot = meta[FREE_SLOT]
+    slot = meta[META.free_slot]
     if slot >= 0:
-        meta[FREE_SLOT] = slots[slot, LAST]
+        meta[META.free_slot] = slots[slot, SLOT.last]
     else:
-        slot = meta[SLOTS]
-        meta[SLOTS] += 1
-    slots[slot, KEY], slots[slot, LAST], slots[slot, CHUNK] = key, NEVER, -1
-    slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL], slots[slot, CALL] = 0, 0, 0, 0
+        slot = meta[META.slots]
+        meta[META.slots] += 1
+    slots[slot, SLOT.key], slots[slot, SLOT.last], slots[slot, SLOT.chunk] = key, NEVER, -1
+    slots[slot, SLOT.room], slots[slot, SLOT.head], slots[slot, SLOT.tail], slots[slot, SLOT.call] = 0, 0, 0, 0
     for lead in range(s.back.shape[1]):
         s.back[slot, lead] = NEVER
     enter(s.table, key, slot)
-    meta[KEYS] += 1
+    meta[META.keys] += 1
     return slot
 
 
@@ -72,9 +51,9 @@ def start(tables: Tables, s: State, slot: int, now: int) -> None:
     """A row for a start, with nothing counted yet, behind the others of its key."""
     slots, counts, measured, width = s.slots, s.counts, s.measured, width_of(tables)
     places, measures = len(tables.place_term), len(tables.reads)
-    if slots[slot, CHUNK] < 0 or slots[slot, TAIL] == slots[slot, ROOM]:
+    if slots[slot, SLOT.chunk] < 0 or slots[slot, SLOT.tail] == slots[slot, SLOT.room]:
         _make_room(s, slot, width, measures * KINDS * places)
-    chunk, row, room = slots[slot, CHUNK], slots[slot, TAIL], slots[slot, ROOM]
+    chunk, row, room = slots[slot, SLOT.chunk], slots[slot, SLOT.tail], slots[slot, SLOT.room]
     begin = chunk * width
     counts[begin + row] = now
     for p in range(places):
@@ -88,16 +67,16 @@ def start(tables: Tables, s: State, slot: int, now: int) -> None:
             cell = cell_of(chunk, room, places, measures, m, p, row)
             measured[cell], measured[cell + SUM * step] = 0.0, 0.0
             measured[cell + LEAST * step], measured[cell + GREATEST * step] = np.inf, -np.inf
-    slots[slot, TAIL] += 1
-    s.meta[LIVE] += 1
+    slots[slot, SLOT.tail] += 1
+    s.meta[META.live] += 1
 
 
 @bare
 def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
     """Moves the live rows of a key to the begin of its chunk, or of one twice as large if they fill more than half."""
     slots, meta = s.slots, s.meta
-    old, old_room, head = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD]
-    live = slots[slot, TAIL] - head
+    old, old_room, head = slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head]
+    live = slots[slot, SLOT.tail] - head
     chunk, room = old, old_room
     if old < 0 or 2 * live > old_room:
         room = FIRST_ROOM if old < 0 else 2 * old_room
@@ -108,14 +87,19 @@ def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
         if chunk >= 0:
             s.free[size] = s.counts[chunk * width]
         else:
-            chunk = meta[ROWS]
-            meta[ROWS] += room
-        meta[LARGEST] = max(meta[LARGEST], room)
+            chunk = meta[META.rows]
+            meta[META.rows] += room
+        meta[META.largest] = max(meta[META.largest], room)
     _move(s.counts, old * width + head, old_room, chunk * width, room, width, live)
     _move(s.measured, old * measured_width + head, old_room, chunk * measured_width, room, measured_width, live)
     if old >= 0 and old != chunk:
         give_back(s, old, old_room, width)
-    slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL] = chunk, room, 0, live
+    slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head], slots[slot, SLOT.tail] = (
+        chunk,
+        room,
+        0,
+        live,
+    )
 
 
 @bare

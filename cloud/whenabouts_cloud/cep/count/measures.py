@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from whenabouts_cloud.cep.count.state import GREATEST, KINDS, LEAST, NUMBER, SUM, State
+from whenabouts_cloud.cep.count.state import GREATEST, KINDS, LEAST, NUMBER, SUM, Rows, State
 from whenabouts_cloud.jit import Array, bare
 
 
@@ -39,20 +39,19 @@ def forget(measured: Array, cell: int, kind: int, head: int, end: int) -> None:
 
 
 @bare
-def carry(
-    s: State, cell: int, room: int, kind: int, head: int, end: int, before: int, guard: int, now: int, times: int,
-    read: Array, m: int, p: int,
-) -> None:  # fmt: skip
+def carry(s: State, cell: int, kind: int, rows: Rows, before: int, guard: int, read: Array, times: int) -> None:
     """The step of a count for what is measured: of d partial matches of the place before, each with `times` events here.
 
-    Without a branch, for the rows lie side by side. Those that may not end yet, by `guard`, count for nothing.
+    `cell` is where the measure's numbers at this place begin, `kind` the distance from one kind to the next, `before` and
+    `guard` where counts of the place before and times from which rows may end begin (-1: all may), `read` what is measured
+    of the events here. Without a branch, for the rows lie side by side. Those that may not end yet count for nothing.
     """
-    measured, counts = s.measured, s.counts
-    number, total, least, greatest = read[m, p, NUMBER], read[m, p, SUM], read[m, p, LEAST], read[m, p, GREATEST]
-    for row in range(head, end):
+    measured, counts, room = s.measured, s.counts, rows.room
+    number, total, least, greatest = read[NUMBER], read[SUM], read[LEAST], read[GREATEST]
+    for row in range(rows.head, rows.end):
         d = counts[before + row]
         if guard >= 0:
-            d = 0 if counts[guard + row] > now else d
+            d = 0 if counts[guard + row] > rows.now else d
         at, had = cell + row, measured[cell + row - room]
         some = d > 0
         more = some and had > 0.0

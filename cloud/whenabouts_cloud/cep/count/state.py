@@ -15,14 +15,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.hts import home
 from whenabouts_cloud.cep.kernel.layout import NEVER
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, bare, columns
 
-# Columns of `slots`.
-KEY, LAST, CHUNK, ROOM, HEAD, TAIL, CALL, OUT = range(8)
-# Places of `meta`.
-HELD, SLOTS, FREE_SLOT, ROWS, QUEUE_HEAD, QUEUE_SIZE, CALLS, TOLD, AT, LIVE, KEYS, LARGEST = range(12)
+
+class Slot(NamedTuple):
+    """What is kept of a key."""
+
+    key: int
+    last: int  # time of its latest event in the queue; of a free slot the next free one
+    chunk: int  # of its starts, -1: none
+    room: int  # rows of the chunk
+    head: int  # its live starts are the rows [head, tail)
+    tail: int
+    call: int  # the latest call that told of it
+    out: int  # and the row that it has there
+
+
+class Meta(NamedTuple):
+    """Numbers of a counter."""
+
+    held: int
+    slots: int
+    free_slot: int  # head of the list of free slots
+    rows: int
+    queue_head: int
+    queue_size: int
+    calls: int
+    told: int
+    event: int  # the next of the call
+    live: int  # starts
+    keys: int
+    largest: int  # rows of the largest chunk
+
+
+SLOT, META = columns(Slot), columns(Meta)
 # Of a measure.
 NUMBER, SUM, LEAST, GREATEST = range(4)
 KINDS = 4
@@ -45,6 +73,17 @@ class State(NamedTuple):
     meta: Array
 
 
+class Rows(NamedTuple):
+    """The live starts of a key in `counts`, at a time; the last one is apart if it is of this time."""
+
+    slot: int
+    now: int
+    chunk: int
+    room: int
+    head: int
+    end: int  # they are the rows [head, end)
+
+
 class Told(NamedTuple):
     """Rows of what has become sure: key and matches, and the measures."""
 
@@ -55,15 +94,15 @@ class Told(NamedTuple):
 def new_state(values: int, leads: int, row: int, measured: int) -> State:
     """Nothing: events have so many values, rows so many numbers, and measures."""
     return State(
-        np.empty((64, 3), np.int64), np.empty((64, values)), np.full(64, -1, np.int64), np.empty((16, 8), np.int64),
+        np.empty((64, 3), np.int64), np.empty((64, values)), np.full(64, -1, np.int64), np.empty((16, len(SLOT)), np.int64),
         np.full((16, leads), NEVER, np.int64), np.empty(64 * row, np.int64), np.empty(64 * measured),
         np.full(SIZES, -1, np.int64), np.empty((64, 2), np.int64), _meta(),
     )  # fmt: skip
 
 
 def _meta() -> Array:
-    meta = np.zeros(12, np.int64)
-    meta[FREE_SLOT], meta[LARGEST] = -1, FIRST_ROOM
+    meta = np.zeros(len(META), np.int64)
+    meta[META.free_slot], meta[META.largest] = -1, FIRST_ROOM
     return meta
 
 
@@ -86,7 +125,7 @@ def more_slots(state: State) -> State:
     )
     for place in np.flatnonzero(state.table >= 0):
         slot = state.table[place]
-        enter(grown.table, int(state.slots[slot, KEY]), int(slot))
+        enter(grown.table, int(state.slots[slot, SLOT.key]), int(slot))
     return grown
 
 
@@ -97,10 +136,10 @@ def more_rows(state: State) -> State:
 
 def more_queue(state: State) -> State:
     """A longer ring, laid out from its begin."""
-    head, length = int(state.meta[QUEUE_HEAD]), len(state.queue)
+    head, length = int(state.meta[META.queue_head]), len(state.queue)
     queue = larger(np.roll(state.queue, -head, axis=0))
     assert len(queue) == 2 * length
-    state.meta[QUEUE_HEAD] = 0
+    state.meta[META.queue_head] = 0
     return state._replace(queue=queue)
 
 
@@ -110,7 +149,7 @@ def find(table: Array, slots: Array, key: int) -> Any:
     last = len(table) - 1
     at = home(key, len(table))
     while table[at] >= 0:
-        if slots[table[at], KEY] == key:
+        if slots[table[at], SLOT.key] == key:
             return table[at]
         at = (at + 1) & last
     return -1
@@ -131,14 +170,14 @@ def leave(table: Array, slots: Array, key: int) -> None:
     """Takes a key out and moves up those behind it that would not be found any more (Knuth, vol. 3, 6.4, algorithm R)."""
     last = len(table) - 1
     hole = home(key, len(table))
-    while slots[table[hole], KEY] != key:
+    while slots[table[hole], SLOT.key] != key:
         hole = (hole + 1) & last
     at = hole
     while True:
         at = (at + 1) & last
         if table[at] < 0:
             break
-        wanted = home(slots[table[at], KEY], len(table))
+        wanted = home(slots[table[at], SLOT.key], len(table))
         if ((at - wanted) & last) >= ((at - hole) & last):
             table[hole] = table[at]
             hole = at
@@ -146,8 +185,9 @@ def leave(table: Array, slots: Array, key: int) -> None:
 
 
 @bare
-def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int, values: Array, row: int) -> None:
-    """An event, with a row of `values`, into the heap of `size`, which has room."""
+def push(held: Array, held_values: Array, size: int, event: tuple[int, int, int], values: Array) -> None:
+    """An event (t, key, mask), with its values, into the heap of `size`, which has room."""
+    t, key, mask = event
     at = size
     while at > 0:
         up = (at - 1) >> 1
@@ -156,8 +196,8 @@ def push(held: Array, held_values: Array, size: int, t: int, key: int, mask: int
         _copy(held, held_values, up, at)
         at = up
     held[at, 0], held[at, 1], held[at, 2] = t, key, mask
-    for column in range(values.shape[1]):
-        held_values[at, column] = values[row, column]
+    for column in range(len(values)):
+        held_values[at, column] = values[column]
 
 
 @bare

@@ -1,4 +1,4 @@
-"""What the events of one key and time do at each place of a variant: how many add, what they zero, what is read of them."""
+"""Effect of simultaneous events of one key on each place of a variant: increments, resets, values read."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,13 @@ from whenabouts_cloud.pattern.countable import Tables
 
 
 class Step(NamedTuple):
-    """Room for one step: the events of one key and time, their masks and values; and what they do at each place of a
-    variant: how many add, whether they zero, what is read of them."""
+    """Room for one step: the events of one key and time, and their effect on each place of a variant."""
 
-    group: Array
+    group: Array  # masks of the events
     values: Array
-    adds: Array
-    zero: Array
-    read: Array
+    adds: Array  # by place: how many events add
+    zero: Array  # by place: whether they set to zero what was there
+    read: Array  # by measure and place: what is measured of them
 
 
 def new_step(tables: Tables, state: State) -> Step:
@@ -31,10 +30,10 @@ def new_step(tables: Tables, state: State) -> Step:
 
 
 @bare
-def look(tables: Tables, v: int, group: Array, size: int, values: Array, n: int, step: Step) -> None:
-    """How many events of a time count at each place, which counts they set to zero, and what measures read of them."""
-    adds, zero, read, place_term = step.adds, step.zero, step.read, tables.place_term
-    first = tables.place_start[v]
+def look(tables: Tables, v: int, size: int, step: Step) -> None:
+    """Fills the effect of the first `size` events of the step on variant v."""
+    group, adds, zero, read, place_term = step.group, step.adds, step.zero, step.read, tables.place_term
+    first, n = tables.place_start[v], tables.place_start[v + 1] - tables.place_start[v]
     for p in range(n):
         adds[p] = 0
         zero[p] = False
@@ -52,8 +51,8 @@ def look(tables: Tables, v: int, group: Array, size: int, values: Array, n: int,
             adds[p] += 1
             for m in range(len(read)):
                 column = tables.reads[m, first + p]
-                if column >= 0 and not np.isnan(values[x, column]):
-                    take_in(read, m, p, values[x, column])
+                if column >= 0 and not np.isnan(step.values[x, column]):
+                    take_in(read, m, p, step.values[x, column])
 
 
 @bare

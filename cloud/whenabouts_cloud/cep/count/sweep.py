@@ -11,154 +11,178 @@ event. One after the last place holds the matches back until the start ends, for
 Cost: an event touches the live starts of its key once for each place that it can take. Numbers above MOST become MOST.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from whenabouts_cloud.cep.count.live_starts import give_back, new_slot, start, width_of
 from whenabouts_cloud.cep.count.measures import add, carry, cell_of, clear, forget, join
-from whenabouts_cloud.cep.count.state import (  # fmt: skip
-    AT,
-    CALL,
-    CALLS,
-    CHUNK,
-    FREE_SLOT,
-    HEAD,
-    HELD,
-    KEY,
-    KEYS,
-    KINDS,
-    LARGEST,
-    LAST,
-    LIVE,
-    OUT,
-    QUEUE_HEAD,
-    QUEUE_SIZE,
-    ROOM,
-    ROWS,
-    SLOTS,
-    TAIL,
-    TOLD,
-    State,
-    Told,
-    find,
-    leave,
-    pop,
-    push,
-)
+from whenabouts_cloud.cep.count.state import KINDS, META, SLOT, Rows, State, Told, find, leave, pop, push
 from whenabouts_cloud.cep.count.step import Step, look
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
-from whenabouts_cloud.jit import Array, bare
+from whenabouts_cloud.jit import Array, bare, woven
 from whenabouts_cloud.pattern.countable import Tables
 
 MOST = (1 << 62) - 1  # a count that is told as this is this or more
 DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_TOLD = range(6)
 
 
+class Events(NamedTuple):
+    """The events of a call in the order of arrival, each with the frontier after it."""
+
+    t: Array
+    key: Array
+    mask: Array
+    values: Array
+    frontier: Array
+
+
+class Machine(NamedTuple):
+    """A counter as the kernels see it."""
+
+    tables: Tables
+    state: State
+    told: Told
+    step: Step
+
+
+class Place(NamedTuple):
+    """A place of a variant that a step reaches; `column` and `guard` are where its numbers in `counts` begin."""
+
+    number: int  # in the variant
+    of_all: int  # among the places of all variants
+    column: int
+    guard: int  # the times from which rows may end, -1: all may
+    adds: int
+    zero: bool
+    stored: bool  # else partial matches that come here are complete, and told
+    begins: bool  # whether a match can begin here at this time
+
+
 @bare
-def run(
-    tables: Tables, s: State, told: Told, step: Step, t: Array, key: Array, mask: Array, values: Array, frontier: Array,
-    last: int,
-) -> Any:  # fmt: skip
+def run(machine: Machine, events: Events, last: int) -> Any:
     """Takes in events, each with the frontier after it, then the frontier `last`; DONE, or what there must be more of first.
 
     Called again with more room it goes on where it was.
     """
-    meta, held, held_values, queue = s.meta, s.held, s.held_values, s.queue
-    window, width = tables.limits[0], width_of(tables)
-    group, group_values = step.group, step.values
-    at, size, wanted = meta[AT], meta[HELD], DONE
+    s = machine.state
+    meta, held = s.meta, s.held
+    i, wanted = meta[META.event], DONE
     while True:
-        reached = last if at == len(t) else (frontier[at - 1] if at > 0 else NEVER)
-        while True:
-            first = held[0, 0] if size > 0 else FOREVER
-            until = min(first, reached)
-            if meta[QUEUE_SIZE] > 0 and queue[meta[QUEUE_HEAD], 0] + window < until:
-                wanted = _end(tables, s, told, until)
-            if first >= reached or wanted != DONE:
-                break
-            if meta[FREE_SLOT] < 0 and (meta[SLOTS] == len(s.slots) or 2 * meta[SLOTS] >= len(s.table)):
-                wanted = MORE_SLOTS
-            elif meta[QUEUE_SIZE] == len(queue):
-                wanted = MORE_QUEUE
-            elif meta[TOLD] == len(told.rows):
-                wanted = MORE_TOLD
-            elif (meta[ROWS] + 2 * meta[LARGEST]) * width > len(s.counts):
-                wanted = MORE_ROWS
-            if wanted != DONE:
-                break
-            of, count = held[0, 1], 0
-            while size > 0 and held[0, 0] == first and held[0, 1] == of:
-                group[count] = held[0, 2]
-                for column in range(held_values.shape[1]):
-                    group_values[count, column] = held_values[0, column]
-                pop(held, held_values, size)
-                size -= 1
-                count += 1
-            _take(tables, s, told, first, of, group, count, group_values, step)
-        if wanted == DONE and at < len(t) and size == len(held):
+        reached = last if i == len(events.t) else (events.frontier[i - 1] if i > 0 else NEVER)
+        wanted = _pass(machine, reached)
+        if wanted == DONE and i < len(events.t) and meta[META.held] == len(held):
             wanted = MORE_HELD
-        if wanted != DONE or at == len(t):
-            meta[AT], meta[HELD] = at, size
+        if wanted != DONE or i == len(events.t):
+            meta[META.event] = i
             return wanted
-        push(held, held_values, size, t[at], key[at], mask[at], values, at)
-        size += 1
-        at += 1
+        push(held, s.held_values, meta[META.held], (events.t[i], events.key[i], events.mask[i]), events.values[i])
+        meta[META.held] += 1
+        i += 1
+
+
+@woven
+def _pass(machine: Machine, reached: int) -> Any:
+    """Counts the events that the frontier has passed, those of one key and time together; DONE, or what is wanted first."""
+    tables, s = machine.tables, machine.state
+    meta, held, queue = s.meta, s.held, s.queue
+    while True:
+        first = held[0, 0] if meta[META.held] > 0 else FOREVER
+        until = min(first, reached)
+        if meta[META.queue_size] > 0 and queue[meta[META.queue_head], 0] + tables.limits[0] < until:
+            wanted = _end(machine, until)
+            if wanted != DONE:
+                return wanted
+        if first >= reached:
+            return DONE
+        if meta[META.free_slot] < 0 and (meta[META.slots] == len(s.slots) or 2 * meta[META.slots] >= len(s.table)):
+            return MORE_SLOTS
+        if meta[META.queue_size] == len(queue):
+            return MORE_QUEUE
+        if meta[META.told] == len(machine.told.rows):
+            return MORE_TOLD
+        if (meta[META.rows] + 2 * meta[META.largest]) * width_of(tables) > len(s.counts):
+            return MORE_ROWS
+        _take(machine, first, held[0, 1], _pop_group(s, machine.step))
+
+
+@woven
+def _pop_group(s: State, step: Step) -> Any:
+    """Takes the events of the first key and time out of the heap, into the step; how many they are."""
+    held, held_values = s.held, s.held_values
+    t, key, size, count = held[0, 0], held[0, 1], s.meta[META.held], 0
+    while size > 0 and held[0, 0] == t and held[0, 1] == key:
+        step.group[count] = held[0, 2]
+        for column in range(held_values.shape[1]):
+            step.values[count, column] = held_values[0, column]
+        pop(held, held_values, size)
+        size -= 1
+        count += 1
+    s.meta[META.held] = size
+    return count
 
 
 @bare
-def _end(tables: Tables, s: State, told: Told, until: int) -> int:
+def _end(machine: Machine, until: int) -> int:
     """Ends the starts whose window is over before `until`, and forgets keys of which nothing is left."""
-    meta, slots, counts, queue = s.meta, s.slots, s.counts, s.queue
-    places, measures, last = len(tables.place_term), len(tables.reads), len(queue) - 1
-    while meta[QUEUE_SIZE] > 0 and queue[meta[QUEUE_HEAD], 0] + tables.limits[0] < until:
-        t, slot = queue[meta[QUEUE_HEAD], 0], queue[meta[QUEUE_HEAD], 1]
-        if meta[TOLD] == len(told.rows):
+    tables, s = machine.tables, machine.state
+    meta, slots, queue = s.meta, s.slots, s.queue
+    while meta[META.queue_size] > 0 and queue[meta[META.queue_head], 0] + tables.limits[0] < until:
+        t, slot = queue[meta[META.queue_head], 0], queue[meta[META.queue_head], 1]
+        if meta[META.told] == len(machine.told.rows):
             return MORE_TOLD
-        chunk, room, row = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD]
-        begin = chunk * width_of(tables)
-        if row < slots[slot, TAIL] and counts[begin + row] == t:
-            for v in range(len(tables.terms)):
-                p = tables.place_start[v + 1] - 1
-                count = counts[begin + (1 + p) * room + row]
-                if tables.trails[v] and count > 0:
-                    out = _told(s, told, slot)
-                    told.rows[out, 1] = min(told.rows[out, 1] + count, MOST)
-                    for m in range(measures):
-                        if tables.first_read[m, v] <= p - tables.place_start[v]:
-                            cell = cell_of(chunk, room, places, measures, m, p, row)
-                            join(told.measured, out, m, s.measured, cell, room * places, 1)
-            slots[slot, HEAD] += 1
-            meta[LIVE] -= 1
-        meta[QUEUE_HEAD] = (meta[QUEUE_HEAD] + 1) & last
-        meta[QUEUE_SIZE] -= 1
-        if slots[slot, LAST] == t:
-            leave(s.table, slots, slots[slot, KEY])
+        chunk, room, row = slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head]
+        if row < slots[slot, SLOT.tail] and s.counts[chunk * width_of(tables) + row] == t:
+            _tell_trailing(machine, slot, row)
+            slots[slot, SLOT.head] += 1
+            meta[META.live] -= 1
+        meta[META.queue_head] = (meta[META.queue_head] + 1) & (len(queue) - 1)
+        meta[META.queue_size] -= 1
+        if slots[slot, SLOT.last] == t:
+            leave(s.table, slots, slots[slot, SLOT.key])
             if chunk >= 0:
                 give_back(s, chunk, room, width_of(tables))
-            slots[slot, LAST] = meta[FREE_SLOT]
-            meta[FREE_SLOT] = slot
-            meta[KEYS] -= 1
+            slots[slot, SLOT.last] = meta[META.free_slot]
+            meta[META.free_slot] = slot
+            meta[META.keys] -= 1
     return DONE
+
+
+@bare
+def _tell_trailing(machine: Machine, slot: int, row: int) -> None:
+    """Tells the matches that a trailing negation held back until their start ends."""
+    tables, s, told = machine.tables, machine.state, machine.told
+    places, measures = len(tables.place_term), len(tables.reads)
+    chunk, room = s.slots[slot, SLOT.chunk], s.slots[slot, SLOT.room]
+    begin = chunk * width_of(tables)
+    for v in range(len(tables.terms)):
+        p = tables.place_start[v + 1] - 1
+        count = s.counts[begin + (1 + p) * room + row]
+        if tables.trails[v] and count > 0:
+            out = _told(s, told, slot)
+            told.rows[out, 1] = min(told.rows[out, 1] + count, MOST)
+            for m in range(measures):
+                if tables.first_read[m, v] <= p - tables.place_start[v]:
+                    cell = cell_of(chunk, room, places, measures, m, p, row)
+                    join(told.measured, out, m, s.measured, cell, room * places, 1)
 
 
 @bare
 def _told(s: State, told: Told, slot: int) -> Any:
     """The row in which what a slot's key has is told, a new one if there is none in this call."""
     slots, meta, rows = s.slots, s.meta, told.rows
-    if slots[slot, CALL] != meta[CALLS]:
-        out = meta[TOLD]
-        slots[slot, CALL], slots[slot, OUT] = meta[CALLS], out
-        meta[TOLD] += 1
-        rows[out, 0], rows[out, 1] = slots[slot, KEY], 0
+    if slots[slot, SLOT.call] != meta[META.calls]:
+        out = meta[META.told]
+        slots[slot, SLOT.call], slots[slot, SLOT.out] = meta[META.calls], out
+        meta[META.told] += 1
+        rows[out, 0], rows[out, 1] = slots[slot, SLOT.key], 0
         for m in range(told.measured.shape[1]):
             clear(told.measured, out, m)
-    return slots[slot, OUT]
+    return slots[slot, SLOT.out]
 
 
 @bare
-def _take(
-    tables: Tables, s: State, told: Told, now: int, key: int, group: Array, size: int, values: Array, step: Step
-) -> None:
-    """The events of one key and time."""
+def _take(machine: Machine, now: int, key: int, size: int) -> None:
+    """The events of one key and time, `size` of them in the step."""
+    tables, s, group = machine.tables, machine.state, machine.step.group
     meta, slots, terms = s.meta, s.slots, tables.terms
     starting, back = tables.limits[2], tables.limits[3]
     everything = 0
@@ -169,94 +193,109 @@ def _take(
         if not everything & (starting | back):
             return
         slot = new_slot(s, key)
-    live = slots[slot, TAIL] > slots[slot, HEAD]
+    live = slots[slot, SLOT.tail] > slots[slot, SLOT.head]
     if everything & starting:
         start(tables, s, slot, now)
         live = True
     if live:
         for v in range(len(terms)):
             if everything & terms[v]:
-                _count(tables, s, told, slot, now, v, group, size, values, step)
+                _count(machine, slot, now, v, size)
     if everything & (starting | back):
         if everything & back:
             for v in range(len(terms)):
                 for n in range(tables.negation_start[v], tables.negation_start[v + 1]):
                     if tables.negation_left[n] < 0 and everything >> tables.negation_term[n] & 1:
                         s.back[slot, tables.lead[v]] = now
-        slots[slot, LAST] = now
+        slots[slot, SLOT.last] = now
         queue = s.queue
-        at = (meta[QUEUE_HEAD] + meta[QUEUE_SIZE]) & (len(queue) - 1)
-        queue[at, 0], queue[at, 1] = now, slot
-        meta[QUEUE_SIZE] += 1
+        last = (meta[META.queue_head] + meta[META.queue_size]) & (len(queue) - 1)
+        queue[last, 0], queue[last, 1] = now, slot
+        meta[META.queue_size] += 1
 
 
 @bare
-def _count(
-    tables: Tables,
-    s: State,
-    told: Told,
-    slot: int,
-    now: int,
-    v: int,
-    group: Array,
-    size: int,
-    values: Array,
-    step: Step,
-) -> None:
-    """One step of one variant: see the head of this file."""
+def _count(machine: Machine, slot: int, now: int, v: int, size: int) -> None:
+    """One step of variant v, from its last place to its first: each adds what came to the place before it until now."""
+    tables, s, step = machine.tables, machine.state, machine.step
     slots, counts = s.slots, s.counts
-    first, places, measures = tables.place_start[v], len(tables.place_term), len(tables.reads)
-    n, lead, trails = tables.place_start[v + 1] - first, tables.lead[v], tables.trails[v]
-    chunk, room, head, tail = slots[slot, CHUNK], slots[slot, ROOM], slots[slot, HEAD], slots[slot, TAIL]
-    begin = chunk * (1 + places + tables.limits[1])
-    adds, zero = step.adds, step.zero
-    look(tables, v, group, size, values, n, step)
+    first, last = tables.place_start[v], tables.place_start[v + 1] - tables.place_start[v] - 1
+    chunk, room, head, tail = (
+        slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head], slots[slot, SLOT.tail],
+    )  # fmt: skip
+    begin = chunk * width_of(tables)
     end = tail - 1 if tail > head and counts[begin + tail - 1] == now else tail  # but for the start of this time
-    may_end = begin + (1 + places + lead) * room
-    for p in range(n - 1, -1, -1):
-        if adds[p] == 0 and not zero[p]:
+    rows = Rows(slot, now, chunk, room, head, end)
+    may_end = begin + (1 + len(tables.place_term) + tables.lead[v]) * room
+    look(tables, v, size, step)
+    for p in range(last, -1, -1):
+        if step.adds[p] == 0 and not step.zero[p]:
             continue
-        stored = p < n - 1 or trails
-        a, held_back = begin + (1 + first + p) * room, lead >= 0 and p == n - 1
-        total = 0
-        for row in range(head, end if p > 0 or zero[0] else head):
-            d = counts[a - room + row] if p > 0 and adds[p] > 0 else 0
-            if held_back and counts[may_end + row] > now:
-                d = 0
-            if stored:
-                counts[a + row] = _plus(0 if zero[p] else counts[a + row], adds[p], d)
-            else:
-                total = _plus(total, adds[p], d)
-        begins = p == 0 and adds[0] > 0 and not (held_back and counts[may_end + end] > now)
-        if begins:
-            if stored:
-                counts[a + end] = adds[0]
-            else:
-                total = adds[0]
-        out = _told(s, told, slot) if total > 0 else -1
-        if total > 0:
-            told.rows[out, 1] = min(told.rows[out, 1] + total, MOST)
-        for m in range(measures):
-            if p < tables.first_read[m, v]:
-                continue
-            cell, kind = cell_of(chunk, room, places, measures, m, first + p, 0), room * places
-            if stored:
-                if zero[p]:
-                    forget(s.measured, cell, kind, head, end)
-                if p > 0 and adds[p] > 0:
-                    guard = may_end if held_back else -1
-                    carry(s, cell, room, kind, head, end, a - room, guard, now, adds[p], step.read, m, p)
-                if begins:
-                    for k in range(KINDS):
-                        s.measured[cell + k * kind + end] = step.read[m, p, k]
-            elif begins:
-                add(told.measured, out, m, 1, step.read, p)
-            elif total > 0:
-                for row in range(head, end):
-                    d = counts[a - room + row]
-                    if d > 0 and not (held_back and counts[may_end + row] > now):
-                        add(told.measured, out, m, d, step.read, p)
-                        join(told.measured, out, m, s.measured, cell - room + row, kind, adds[p])
+        guard = may_end if tables.lead[v] >= 0 and p == last else -1
+        begins = p == 0 and step.adds[0] > 0 and not (guard >= 0 and counts[guard + end] > now)
+        stored = p < last or tables.trails[v]
+        column = begin + (1 + first + p) * room
+        place = Place(p, first + p, column, guard, step.adds[p], step.zero[p], stored, begins)
+        _count_place(machine, rows, place, v)
+
+
+@woven
+def _count_place(machine: Machine, rows: Rows, place: Place, v: int) -> None:
+    """The step at one place: counts of partial matches, or matches told; measures go along."""
+    tables, told = machine.tables, machine.told
+    total, out = _add(machine.state.counts, rows, place), -1
+    if total > 0:
+        out = _told(machine.state, told, rows.slot)
+        told.rows[out, 1] = min(told.rows[out, 1] + total, MOST)
+    for m in range(len(tables.reads)):
+        if place.number >= tables.first_read[m, v]:
+            _measure(machine, rows, place, m, out)
+
+
+@woven
+def _add(counts: Array, rows: Rows, place: Place) -> Any:
+    """Adds what came to the place before, times the events that add; the number of matches if they are complete here."""
+    before, grows = place.column - rows.room, place.number > 0 and place.adds > 0
+    total = 0
+    for row in range(rows.head, rows.end if place.number > 0 or place.zero else rows.head):
+        d = counts[before + row] if grows else 0
+        if place.guard >= 0 and counts[place.guard + row] > rows.now:
+            d = 0
+        if place.stored:
+            counts[place.column + row] = _plus(0 if place.zero else counts[place.column + row], place.adds, d)
+        else:
+            total = _plus(total, place.adds, d)
+    if place.begins:
+        if place.stored:
+            counts[place.column + rows.end] = place.adds
+        else:
+            total = place.adds
+    return total
+
+
+@woven
+def _measure(machine: Machine, rows: Rows, place: Place, m: int, out: int) -> None:
+    """The step of measure m at one place; `out` is the row of the matches told, -1 if there are none."""
+    s, told, read = machine.state, machine.told, machine.step.read
+    p, before, kind = place.number, place.column - rows.room, rows.room * len(machine.tables.place_term)
+    places, measures = len(machine.tables.place_term), len(machine.tables.reads)
+    cell = cell_of(rows.chunk, rows.room, places, measures, m, place.of_all, 0)
+    if place.stored:
+        if place.zero:
+            forget(s.measured, cell, kind, rows.head, rows.end)
+        if p > 0 and place.adds > 0:
+            carry(s, cell, kind, rows, before, place.guard, read[m, p], place.adds)
+        if place.begins:
+            for k in range(KINDS):
+                s.measured[cell + k * kind + rows.end] = read[m, p, k]
+    elif place.begins:
+        add(told.measured, out, m, 1, read, p)
+    elif out >= 0:
+        for row in range(rows.head, rows.end):
+            d = s.counts[before + row]
+            if d > 0 and not (place.guard >= 0 and s.counts[place.guard + row] > rows.now):
+                add(told.measured, out, m, d, read, p)
+                join(told.measured, out, m, s.measured, cell - rows.room + row, kind, place.adds)
 
 
 @bare

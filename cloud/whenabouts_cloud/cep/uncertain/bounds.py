@@ -13,16 +13,21 @@ Leading and trailing gaps have the sides x < t_j - w for some j, x > t_j + w for
 is exactly 1 or 0 in floating point, and so are the bounds: points cost no integration. O(n^2 + n x) a candidate.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
-from whenabouts_cloud.cep.uncertain.order_ideals import Downsets
-from whenabouts_cloud.cep.uncertain.quadrature import Floats
-from whenabouts_cloud.jit import compiled
+from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Floats
+from whenabouts_cloud.jit import Array, compiled
 
-Array = Any  # inside compiled code
+
+class Bounds(NamedTuple):
+    """Of each candidate's probability (m,), and for each obstacle at least P(in its gaps)."""
+
+    lower: Floats
+    upper: Floats
+    risk: Floats
 
 
 @compiled
@@ -49,101 +54,73 @@ def less(a1: int, b1: int, a2: int, b2: int, shift: int, or_equal: bool) -> floa
 
 @compiled
 def _gap(
-    x: Array,
-    i: int,
-    n: int,
-    a: Array,
-    b: Array,
-    left: int,
-    right: int,
-    latest: int,
-    earliest: int,
-    w: int,
-    strict: bool,
+    lo: int, hi: int, structure: Downsets, k: int, stamps: tuple[Array, Array], w: int, strict: bool
 ) -> tuple[float, float]:
-    """At least P(x in the gap), and at least P(x outside)."""
+    """At least P(x in gap k), and at least P(x outside), for x in [lo, hi] and the positives' stamps."""
+    a, b = stamps
+    left, right, left_last, right_first = (
+        structure.left[k], structure.right[k], structure.left_last[k], structure.right_first[k],
+    )  # fmt: skip
     inside, outside = 1.0, 0.0
-    lo, hi = x[0, i], x[1, i]
-    for j in range(n):
+    for j in range(len(a)):
         bit = 1 << j
-        if left == 0:
-            early = less(lo, hi, a[j], b[j], w, strict)
+        if left == 0 or left & bit:
+            early = less(lo, hi, a[j], b[j], w, strict) if left == 0 else less(lo, hi, a[j], b[j], 0, True)
             inside = min(inside, 1.0 - early)
-            outside += early if latest & bit else 0.0
-        elif left & bit:
-            early = less(lo, hi, a[j], b[j], 0, True)
-            inside = min(inside, 1.0 - early)
-            outside += early if latest & bit else 0.0
-        if right == 0:
-            late = less(a[j], b[j], lo, hi, w, strict)
+            outside += early if left_last & bit else 0.0
+        if right == 0 or right & bit:
+            late = less(a[j], b[j], lo, hi, w, strict) if right == 0 else less(a[j], b[j], lo, hi, 0, True)
             inside = min(inside, 1.0 - late)
-            outside += late if earliest & bit else 0.0
-        elif right & bit:
-            late = less(a[j], b[j], lo, hi, 0, True)
-            inside = min(inside, 1.0 - late)
-            outside += late if earliest & bit else 0.0
+            outside += late if right_first & bit else 0.0
     return inside, min(outside, 1.0)
 
 
 @compiled
-def _bounds(
-    t_min: Array,
-    t_max: Array,
-    offsets: Array,
-    x: Array,
-    gaps: Array,
-    before: Array,
-    covers: Array,
-    first: int,
-    last: int,
-    left: Array,
-    right: Array,
-    left_last: Array,
-    right_first: Array,
-    w: int,
-    strict: bool,
-    lower: Array,
-    upper: Array,
-    risk: Array,
-) -> None:
-    n = t_min.shape[1]
+def _in_order(structure: Downsets, a: Array, b: Array, w: int, strict: bool) -> tuple[float, float]:
+    """At most P(the positives are in order and within the window), and at most the sum of the complements."""
+    before, n = structure.before, len(a)
     chain = True
     for i in range(n):
         chain = chain and before[i] == (1 << i) - 1
+    most, lost = 1.0, 0.0
+    even, odd = 1.0, 1.0  # on a chain, the products of pairs that share no event
+    for i in range(n):
+        for j in range(n):
+            if before[i] >> j & 1:
+                p = less(a[j], b[j], a[i], b[i], 0, False)
+                most = min(most, p)
+                if structure.covers[i] >> j & 1:
+                    lost += 1.0 - p
+                if chain and j == i - 1:
+                    if i % 2:
+                        odd *= p
+                    else:
+                        even *= p
+            if i != j and structure.first >> j & 1 and structure.last >> i & 1:
+                far = less(a[j], b[j], a[i], b[i], w, strict)
+                most = min(most, 1.0 - far)
+                lost += far
+    if strict and w <= 0:
+        most = 0.0
+    return min(most, even, odd), lost
+
+
+@compiled
+def _bounds(structure: Downsets, t_min: Array, t_max: Array, x: Obstacles, w: int, strict: bool, out: Bounds) -> None:
     for c in range(len(t_min)):
-        a, b = t_min[c], t_max[c]
-        up, lost = 1.0, 0.0
-        even, odd = 1.0, 1.0
-        for i in range(n):
-            for j in range(n):
-                if before[i] >> j & 1:
-                    p = less(a[j], b[j], a[i], b[i], 0, False)
-                    up = min(up, p)
-                    if covers[i] >> j & 1:
-                        lost += 1.0 - p
-                    if chain and j == i - 1:
-                        if i % 2:
-                            odd *= p
-                        else:
-                            even *= p
-                if i != j and first >> j & 1 and last >> i & 1:
-                    far = less(a[j], b[j], a[i], b[i], w, strict)
-                    up = min(up, 1.0 - far)
-                    lost += far
-        if strict and w <= 0:
-            up = 0.0
-        up = min(up, even, odd)
-        for i in range(offsets[c], offsets[c + 1]):
+        stamps = t_min[c], t_max[c]
+        most, lost = _in_order(structure, t_min[c], t_max[c], w, strict)
+        for i in range(x.offsets[c], x.offsets[c + 1]):
             together = 0.0
-            for k in range(len(left)):
-                if gaps[i] >> k & 1:
-                    inside, outside = _gap(x, i, n, a, b, left[k], right[k], left_last[k], right_first[k], w, strict)
+            for k in range(len(structure.left)):
+                if x.gaps[i] >> k & 1:
+                    inside, outside = _gap(x.t_min[i], x.t_max[i], structure, k, stamps, w, strict)
                     together += inside
-                    up = min(up, outside)
-            risk[i] = min(together, 1.0)
-            lost += risk[i]
-        upper[c] = max(up, 0.0)
-        lower[c] = max(0.0, min(1.0 - lost, upper[c]))
+                    most = min(most, outside)
+            out.risk[i] = min(together, 1.0)
+            lost += out.risk[i]
+        out.upper[c] = max(most, 0.0)
+        out.lower[c] = max(0.0, min(1.0 - lost, out.upper[c]))
 
 
 def bounds(
@@ -153,24 +130,6 @@ def bounds(
 
     Each is within 1e-13 of what exact arithmetic gives.
     """
-    lower, upper, risk = np.empty(len(t_min)), np.empty(len(t_min)), np.empty(len(found.t_min))
-    s, x = structure, np.stack([found.t_min, found.t_max])
-    sides = (s.left, s.right, s.left_last, s.right_first)
-    _bounds(
-        t_min,
-        t_max,
-        found.offsets,
-        x,
-        found.gaps,
-        s.before,
-        s.covers,
-        s.first,
-        s.last,
-        *sides,
-        w,
-        strict,
-        lower,
-        upper,
-        risk,
-    )
-    return lower, upper, risk
+    out = Bounds(np.empty(len(t_min)), np.empty(len(t_min)), np.empty(len(found.t_min)))
+    _bounds(structure, t_min, t_max, found, w, strict, out)
+    return out

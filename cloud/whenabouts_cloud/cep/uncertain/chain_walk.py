@@ -4,9 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import compiled
-
-Array = Any  # inside compiled code
+from whenabouts_cloud.jit import Array, compiled
 
 
 class Stamps(NamedTuple):
@@ -50,14 +48,38 @@ class Rule(NamedTuple):
     upto: Array
 
 
+class Start(NamedTuple):
+    """Where a walk starts: the downset (none or the first positive) happened at base + offset, a point or not."""
+
+    base: float
+    offset: float
+    atom: bool
+    downset: int
+
+
 class Items(NamedTuple):
     """A stretch of time cut into atoms and open cells, in order; item c begins at bases[c] + offsets[c]."""
 
     bases: Array
     offsets: Array
     lengths: Array
-    count: Array  # values kept for it: 1 for an atom, else the nodes
+    kept: Array  # values kept for it: 1 for an atom, else the nodes
     density: Array  # (n, items) share of a positive's probability that lies in the item
+
+
+class Walk(NamedTuple):
+    """All that a step of the walk reads, and the values by state (downset and bits) that it adds to."""
+
+    items: Items
+    order: Order
+    terms: Terms
+    known: Array  # (k,) the terms of each obstacle's sum that depend on the start alone
+    final: Array  # (k,) and those that the window adds
+    leads: Array
+    share: Array
+    lead: Array
+    values: Array  # (states, items, q)
+    some: Array  # (states,) whether there are any
 
 
 @compiled
@@ -105,23 +127,24 @@ def terms_of(order: Order, start: int, leads: Array) -> Terms:
 
 
 @compiled
-def _cells(ends: Array, base: float, offset: float, atom: bool, limit: float, stamps: Stamps, q: int) -> Items:
-    """The stretch from base + offset on, at most `limit` long; its first item is the moment where the walk starts."""
+def _cells(ends: Array, start: Start, limit: float, stamps: Stamps, q: int) -> Items:
+    """The stretch from the start on, at most `limit` long; its first item is the moment where the walk starts."""
+    base, offset, atom = start.base, start.offset, start.atom
     a, b, strict = stamps.a, stamps.b, stamps.strict
     size = 2 * len(ends) + 3
     bases, offsets, lengths = np.empty(size), np.zeros(size), np.zeros(size)
     is_atom = np.zeros(size, np.bool_)
     bases[0], offsets[0], is_atom[0] = base, offset, True
-    count, at, at_offset = 1, base, offset
+    count, begin, begin_offset = 1, base, offset
     for i in range(len(ends)):
         ahead = (ends[i] - base) - offset
         if ahead <= 0.0:
             continue
         past = ahead > limit
         to, to_offset = (base + limit, offset) if past else (ends[i], 0.0)
-        length = (to - at) + (to_offset - at_offset)
+        length = (to - begin) + (to_offset - begin_offset)
         if length > 0.0:
-            bases[count], offsets[count], lengths[count] = at, at_offset, length
+            bases[count], offsets[count], lengths[count] = begin, begin_offset, length
             count += 1
         if past or (strict and ahead == limit):
             break
@@ -131,7 +154,7 @@ def _cells(ends: Array, base: float, offset: float, atom: bool, limit: float, st
         if point:
             bases[count], is_atom[count] = ends[i], True
             count += 1
-        at, at_offset = ends[i], 0.0
+        begin, begin_offset = ends[i], 0.0
     density, kept = np.zeros((len(a), count)), np.empty(count, np.int64)
     for c in range(count):
         kept[c] = 1 if is_atom[c] else q
@@ -154,11 +177,11 @@ def _shares(items: Items, stamps: Stamps, rule: Rule) -> tuple[Array, Array]:
     for x in range(k):
         low, high = stamps.x_min[x], stamps.x_max[x]
         for c in range(count):
-            for j in range(items.count[c]):
-                at = items.offsets[c] + items.lengths[c] * rule.nodes[j]
-                share[x, c, j] = _share(low, high, items.bases[c], at, True)
+            for j in range(items.kept[c]):
+                offset = items.offsets[c] + items.lengths[c] * rule.nodes[j]
+                share[x, c, j] = _share(low, high, items.bases[c], offset, True)
                 if stamps.leads[x]:
-                    lead[x, c, j] = _share(low, high, items.bases[c] - stamps.w, at, stamps.strict)
+                    lead[x, c, j] = _share(low, high, items.bases[c] - stamps.w, offset, stamps.strict)
     return share, lead
 
 
@@ -166,7 +189,7 @@ def _shares(items: Items, stamps: Stamps, rule: Rule) -> tuple[Array, Array]:
 def _integrate(g: Array, items: Items, rule: Rule, sums: Array) -> float:
     """The integral of g (items, q) over everything; `sums` takes those over all before each node."""
     total, q = 0.0, len(rule.nodes)
-    for c in range(len(items.count)):
+    for c in range(len(items.kept)):
         if items.lengths[c] == 0.0:
             sums[c, 0] = total
             total += g[c, 0]
@@ -192,11 +215,10 @@ def _may_tie(order: Order, stamps: Stamps, s: int, e: int) -> Any:
 
 
 @compiled
-def _step(
-    s: int, e: int, mask: int, factor: Array, items: Items, order: Order, terms: Terms, known: Array, final: Array,
-    leads: Array, share: Array, lead: Array, g: Array, some: Array,
-) -> None:  # fmt: skip
+def _step(walk: Walk, s: int, e: int, mask: int, factor: Array) -> None:
     """Positive e happens after s, where bits are `mask`: adds `factor` times the obstacles' terms to the states after it."""
+    items, order, terms, known, final = walk.items, walk.order, walk.terms, walk.known, walk.final
+    leads, share, lead, values, some = walk.leads, walk.share, walk.lead, walk.values, walk.some
     to, full, k = order.successors[s, e], len(order.sets) - 1, len(known)
     split, splits, keep = np.empty(k, np.int64), 0, 0
     for x in range(k):
@@ -206,8 +228,8 @@ def _step(
         pending = known[x] if not terms.touched[s, x] and (terms.touched[to, x] or not terms.future[to, x]) else 0.0
         if not terms.future[to, x]:
             ending = leads[x] and to == full
-            for c in range(len(items.count)):
-                for j in range(items.count[c]):
+            for c in range(len(items.kept)):
+                for j in range(items.kept[c]):
                     term = pending + final[x] + change * share[x, c, j]
                     factor[c, j] *= term + lead[x, c, j] if ending else term
         elif change != 0.0 or pending != 0.0:
@@ -221,10 +243,10 @@ def _step(
             if not taken >> i & 1:
                 target |= 1 << terms.bit[to, split[i]]
         target += terms.place[to]
-        for c in range(len(items.count)):
+        for c in range(len(items.kept)):
             if items.density[e, c] == 0.0:
                 continue
-            for j in range(items.count[c]):
+            for j in range(items.kept[c]):
                 product = factor[c, j]
                 for i in range(splits):
                     if taken >> i & 1:
@@ -232,53 +254,61 @@ def _step(
                         pending = known[x] if not terms.touched[s, x] else 0.0
                         product *= pending + (terms.free[s, x] - terms.free[to, x]) * share[x, c, j]
                 if product != 0.0:
-                    g[target, c, j] += product
+                    values[target, c, j] += product
                     some[target] = True
 
 
 @compiled
-def walk(
-    base: float, offset: float, atom: bool, start: int, limit: float, ends: Array, stamps: Stamps, order: Order,
-    terms: Terms, rule: Rule,
-) -> float:  # fmt: skip
-    """The probability, given that the downset `start` (none or the first positive) happened at base + offset."""
-    count, n = order.successors.shape
-    k, q, full, w = len(stamps.x_min), len(rule.nodes), count - 1, stamps.w
-    known, final = np.zeros(k), np.ones(k)  # of each obstacle's sum: the terms that depend on the start alone
+def _from_start(start: Start, stamps: Stamps, order: Order, terms: Terms) -> tuple[float, Array, Array]:
+    """The factor of the obstacles whose sums are known at the start; `known` and `final` of a walk."""
+    k, w, full = len(stamps.x_min), stamps.w, len(order.sets) - 1
+    known, final = np.zeros(k), np.ones(k)
     value = 1.0
     for x in range(k):
         low, high = stamps.x_min[x], stamps.x_max[x]
         if stamps.trails[x]:
-            final[x] = 1.0 - _share(low, high, base + w, offset, not stamps.strict)
-        if start > 0:
-            known[x] = (terms.free[0, x] - terms.free[start, x]) * _share(low, high, base, offset, True)
-        if not terms.future[start, x]:
-            leads = stamps.leads[x] and start == full
-            value *= known[x] + final[x] + (_share(low, high, base - w, offset, stamps.strict) if leads else 0.0)
-    if start == full or value == 0.0:
+            final[x] = 1.0 - _share(low, high, start.base + w, start.offset, not stamps.strict)
+        if start.downset > 0:
+            change = terms.free[0, x] - terms.free[start.downset, x]
+            known[x] = change * _share(low, high, start.base, start.offset, True)
+        if not terms.future[start.downset, x]:
+            leads = stamps.leads[x] and start.downset == full
+            value *= (
+                known[x] + final[x]
+                + (_share(low, high, start.base - w, start.offset, stamps.strict) if leads else 0.0)
+            )  # fmt: skip
+    return value, known, final
+
+
+@compiled
+def walk(start: Start, limit: float, ends: Array, stamps: Stamps, order: Order, terms: Terms, rule: Rule) -> float:
+    """The probability, given the start; at most `limit` long."""
+    count, n = order.successors.shape
+    q, full = len(rule.nodes), count - 1
+    value, known, final = _from_start(start, stamps, order, terms)
+    if start.downset == full or value == 0.0:
         return value
-    items = _cells(ends, base, offset, atom, limit, stamps, q)
+    items = _cells(ends, start, limit, stamps, q)
     share, lead = _shares(items, stamps, rule)
-    g, some = np.zeros((terms.place[count], len(items.count), q)), np.zeros(terms.place[count], np.bool_)
-    g[terms.place[start], 0, 0] = value
-    some[terms.place[start]] = True
-    sums, factor = np.zeros((len(items.count), q)), np.empty((len(items.count), q))
-    for s in range(start, full):
+    values, some = np.zeros((terms.place[count], len(items.kept), q)), np.zeros(terms.place[count], np.bool_)
+    values[terms.place[start.downset], 0, 0] = value
+    some[terms.place[start.downset]] = True
+    arrays = Walk(items, order, terms, known, final, stamps.leads, share, lead, values, some)
+    sums, factor = np.zeros((len(items.kept), q)), np.empty((len(items.kept), q))
+    for s in range(start.downset, full):
         for mask in range(terms.place[s + 1] - terms.place[s]):
             state = terms.place[s] + mask
             if not some[state]:
                 continue
-            _integrate(g[state], items, rule, sums)
+            _integrate(values[state], items, rule, sums)
             for e in range(n):
                 if order.successors[s, e] < 0:
                     continue
                 tie = _may_tie(order, stamps, s, e)
-                for c in range(len(items.count)):
-                    for j in range(items.count[c]):
+                for c in range(len(items.kept)):
+                    for j in range(items.kept[c]):
                         factor[c, j] = items.density[e, c] * sums[c, j]
                     if tie and items.density[e, c] > 0.0:
-                        factor[c, 0] += g[state, c, 0]
-                _step(
-                    s, e, mask, factor, items, order, terms, known, final, stamps.leads, share, lead, g, some
-                )  # fmt: skip
-    return _integrate(g[terms.place[full]], items, rule, sums)
+                        factor[c, 0] += values[state, c, 0]
+                _step(arrays, s, e, mask, factor)
+    return _integrate(values[terms.place[full]], items, rule, sums)

@@ -7,8 +7,8 @@ through every linear extension once, but sums that depend on the last positive's
 Between two steps the gaps that are open are known: `blocked`. Everything here depends on the variant alone and is kept.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,10 @@ EXTENSIONS = 40_320  # AND of 8; more is refused where linear extensions are gon
 NEGATIONS = 62  # bits of a mask
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Downsets:
+class Downsets(NamedTuple):
     """Sets are bits of positives, or of negations; D downsets by size, the empty one first, K negations, n positives."""
 
     before: Ints  # (n,) closed under "before"

@@ -17,18 +17,14 @@ Cost: O(n^2 + x n) a raise, about 1 us for a chain of 4 with 2 negated events; u
 extensions until one is possible, so AND of 8 that is not costs 40 320 times that, and only if negated events are undecided.
 """
 
-from typing import Any
-
 import numpy as np
 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import Downsets
-from whenabouts_cloud.jit import compiled
+from whenabouts_cloud.jit import Array, compiled
 
 STEPS = 1 << 8  # infinitesimals a tick; stamps of one candidate may so be 2^54 us (570 years) apart
 NONE, AGAIN, FITS = 0, 1, 2
-
-Array = Any  # inside compiled code
 
 
 @compiled
@@ -51,9 +47,9 @@ def _settle(t: Array, high: Array, order: Array, before: Array, w: int, strict: 
 
 
 @compiled
-def _fit(t: Array, place: Array, left: Array, right: Array, gaps: int, lo: int, hi: int, w: int, strict: bool) -> int:
+def _fit(t: Array, place: Array, structure: Downsets, gaps: int, lo: int, hi: int, w: int, strict: bool) -> int:
     """Whether x in [lo, hi] fits outside its gaps; if not, the end that must rise is raised, or NONE can be."""
-    n = len(t)
+    n, left, right = len(t), structure.left, structure.right
     blocked = np.zeros(n + 1, np.bool_)  # from place s - 1 to place s
     inside = np.zeros(n, np.bool_)  # the moment of place s itself
     lead, trail = False, False
@@ -93,30 +89,22 @@ def _fit(t: Array, place: Array, left: Array, right: Array, gaps: int, lo: int, 
 
 @compiled
 def _extension(
-    order: Array,
-    a: Array,
-    b: Array,
-    x: Array,
-    gaps: Array,
-    before: Array,
-    left: Array,
-    right: Array,
-    w: int,
-    strict: bool,
+    order: Array, a: Array, b: Array, obstacles: Obstacles, structure: Downsets, w: int, strict: bool
 ) -> bool:
-    """Whether there is a placement in this order."""
+    """Whether there is a placement in this order; stamps in infinitesimals."""
     t, high = a[order], b[order]
     place = np.argsort(order)
     again = True
     while again:
         again = False
-        if not _settle(t, high, order, before, w, strict):
+        if not _settle(t, high, order, structure.before, w, strict):
             return False
-        for i in range(len(gaps)):
-            found = _fit(t, place, left, right, gaps[i], x[0, i], x[1, i], w, strict)
-            if found == NONE:
+        for i in range(len(obstacles.gaps)):
+            lo, hi = obstacles.t_min[i], obstacles.t_max[i]
+            answer = _fit(t, place, structure, obstacles.gaps[i], lo, hi, w, strict)
+            if answer == NONE:
                 return False
-            if found == AGAIN:
+            if answer == AGAIN:
                 again = True
                 break
     return True
@@ -124,23 +112,24 @@ def _extension(
 
 @compiled
 def _possible(
-    t_min: Array, t_max: Array, offsets: Array, x: Array, gaps: Array, orders: Array, before: Array, left: Array,
-    right: Array, w: int, strict: bool, found: Array,
+    structure: Downsets, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool,
+    result: Array,
 ) -> None:  # fmt: skip
     for c in range(len(t_min)):
-        begin, end = offsets[c], offsets[c + 1]
-        origin = np.min(t_min[c])
-        highest = np.max(t_max[c])
-        for i in range(begin, end):
-            origin, highest = min(origin, x[0, i]), max(highest, x[1, i])
+        own = slice(obstacles.offsets[c], obstacles.offsets[c + 1])
+        x_min, x_max = obstacles.t_min[own], obstacles.t_max[own]
+        origin, highest = np.min(t_min[c]), np.max(t_max[c])
+        for i in range(len(x_min)):
+            origin, highest = min(origin, x_min[i]), max(highest, x_max[i])
         a, b = (t_min[c] - origin) * STEPS, (t_max[c] - origin) * STEPS
+        few = Obstacles(
+            obstacles.offsets, (x_min - origin) * STEPS, (x_max - origin) * STEPS, obstacles.gaps[own]
+        )  # fmt: skip
         span = min(w, highest - origin + 1) * STEPS  # longer ones are no windows
-        found[c] = False
+        result[c] = False
         for o in range(len(orders)):
-            if _extension(
-                orders[o], a, b, (x[:, begin:end] - origin) * STEPS, gaps[begin:end], before, left, right, span, strict
-            ):
-                found[c] = True
+            if _extension(orders[o], a, b, few, structure, span, strict):
+                result[c] = True
                 break
 
 
@@ -149,8 +138,5 @@ def possible(
 ) -> Array:
     """Whether each candidate (m, n), with its obstacles, is possible (m,); `orders` are the linear extensions (E, n)."""
     result = np.empty(len(t_min), np.bool_)
-    x, s = np.stack([found.t_min, found.t_max]), structure
-    _possible(
-        t_min, t_max, found.offsets, x, found.gaps, orders, s.before, s.left, s.right, window, strict, result
-    )  # fmt: skip
+    _possible(structure, orders, t_min, t_max, found, window, strict, result)
     return result
