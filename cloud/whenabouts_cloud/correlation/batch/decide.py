@@ -4,13 +4,22 @@ The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; 
 guard, exact integers of 128 bits and their product with the confidence decide. Source: correlation mathematics, section 7.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from whenabouts_cloud.jit import compiled
 
 Limbs = tuple[Any, Any]  # uint64: high, low
+
+
+class Criterion(NamedTuple):
+    """What decides a pair: the width of the condition in ticks, the confidence p/q, and how near to it floats may be."""
+
+    width: int
+    p: int
+    q: int
+    guard: float
 
 
 @compiled
@@ -37,12 +46,12 @@ def probability(apart: int, w_a: int, w_b: int, width: int) -> float:
 
 
 @compiled
-def matches(apart: int, w_a: int, w_b: int, width: int, p: int, q: int, threshold: float, guard: float) -> Any:
-    """Whether the pair satisfies the condition."""
-    above = probability(apart, w_a, w_b, width) - threshold
-    if abs(above) >= guard:
+def matches(apart: int, w_a: int, w_b: int, threshold: float, criterion: Criterion) -> Any:
+    """Whether the pair satisfies the condition; `threshold` is p / q, divided once."""
+    above = probability(apart, w_a, w_b, criterion.width) - threshold
+    if abs(above) >= criterion.guard:
         return above > 0.0
-    return exactly(apart, w_a, w_b, width, p, q)
+    return exactly(apart, w_a, w_b, criterion.width, criterion.p, criterion.q)
 
 
 @compiled

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
+
 ZONE = 4096  # rows that share one entry of the survey
 ZONES_AT_ONCE = 16  # checked together: as few steps as stay in the cache
 SAFE_SPAN = 1 << 59  # of all stamps: M, D and T and their sum then stay under 2^63
 NO_KEY = -1
 PLAIN = "iubSUmM"  # kinds of numpy types whose equality is that of their sorted values
 
-Array = npt.NDArray[Any]
 Index = npt.NDArray[np.int64]
 
 

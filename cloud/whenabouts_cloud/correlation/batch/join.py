@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
 from whenabouts_cloud.correlation.batch import matches_numpy, one_by_one
 from whenabouts_cloud.correlation.batch.input import codes, side, spans_too_much
 from whenabouts_cloud.correlation.batch.reach import Terms
@@ -25,7 +26,6 @@ NUMBA_ROWS = 2_000_000  # both sides: numpy takes 0.2 us a row more, and numba h
 NUMBA_MODULE = "whenabouts_cloud.correlation.batch.matches_numba"
 ENGINES = ("numpy", "numba")
 
-Array = npt.NDArray[Any]
 Index = npt.NDArray[np.int64]
 Pairs = tuple[Index, Index]
 PairsWithProbability = tuple[Index, Index, npt.NDArray[np.float64]]

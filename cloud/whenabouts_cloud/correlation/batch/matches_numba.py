@@ -13,22 +13,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from whenabouts_cloud.correlation.batch.decide import matches, probability
+from whenabouts_cloud.correlation.batch.decide import Criterion, matches, probability
 from whenabouts_cloud.correlation.batch.matches_numpy import GUARD, Runs, by_runs
 from whenabouts_cloud.correlation.batch.pairs_numba import Filler
-from whenabouts_cloud.correlation.batch.reach import Terms, reach
-from whenabouts_cloud.correlation.batch.slabs import Slab
+from whenabouts_cloud.correlation.batch.reach import Reach, Terms, reach
+from whenabouts_cloud.correlation.batch.slabs import Ordered, Slab
 from whenabouts_cloud.correlation.batch.sort import deal, order
-from whenabouts_cloud.jit import compiled
+from whenabouts_cloud.jit import Array, compiled
 
 __all__ = ["counts", "deal", "expand", "order", "pair_probability", "pairs", "runs"]
 
 RUNS = 1 << 16  # runs given out at once, 1.5 MiB
 COUNTED = 1 << 15  # pairs written and forgotten at once: counting on the way would be no faster
-
-Array = npt.NDArray[Any]
 
 
 def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
@@ -36,16 +33,15 @@ def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
     a, b = slab.a, slab.b
     table = reach(a.length, b.length, terms)
     keyed = a.code is not None and b.code is not None
-    a_code, b_code = (a.code, b.code) if a.code is not None and b.code is not None else (a.row, b.row)  # else unused
+    if not keyed:  # then unused
+        a, b = a._replace(code=a.row), b._replace(code=b.row)
     size = max(RUNS, len(b.row) // 2 + 2)
+    criterion = Criterion(terms.width, terms.p, terms.q, GUARD)
     row = 0
     while row < len(a.row):
-        out = tuple(np.empty(size, np.int64) for _ in range(3))
-        row, found, probes = _find_runs(
-            row, a.middle, a.length, a_code, b.middle, b.length, b_code, keyed,
-            table.shortest, table.shift, table.sure, table.far, terms.centre, terms.width, terms.p, terms.q, GUARD, *out,
-        )  # fmt: skip
-        yield Runs(out[0][:found], out[1][:found], out[2][:found], probes)
+        first, last, of_a = (np.empty(size, np.int64) for _ in range(3))
+        row, count, probes = _find_runs(row, a, b, keyed, table, terms.centre, criterion, Runs(of_a, first, last, 0))
+        yield Runs(of_a[:count], first[:count], last[:count], probes)
 
 
 def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, int]]:
@@ -72,7 +68,7 @@ def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
     """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
     run, offset = 0, 0
     while run < len(found.a):
-        run, offset, filled = _fill(run, offset, found.a, found.first, found.last, slab.a.row, slab.b.row, i, j)
+        run, offset, filled = _fill(run, offset, found, slab.a.row, slab.b.row, i, j)
         yield filled
 
 
@@ -82,7 +78,7 @@ def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Arra
     stamps are a_min, a_max, b_min, b_max as they were given, spanning little enough for int64.
     """
     chance = np.empty(len(i))
-    _fill_probability(i, j, *stamps, terms.centre, terms.width, terms.threshold, chance)
+    _fill_probability(i, j, stamps, terms.centre, terms.width, terms.threshold, chance)
     return chance
 
 
@@ -115,12 +111,15 @@ def _place(values: Array, low: int, high: int, guess: int, value: int) -> int:
 
 @compiled
 def _find_runs(
-    row: int, a_middle: Array, a_length: Array, a_code: Array, b_middle: Array, b_length: Array, b_code: Array,
-    keyed: bool, shortest: int, shift: int, sure: Array, far: Array, centre: int, width: int, p: int, q: int,
-    guard: float, out_a: Array, out_first: Array, out_last: Array,
-) -> tuple[int, int, int]:  # fmt: skip
+    row: int, a: Ordered, b: Ordered, keyed: bool, table: Reach, centre: int, criterion: Criterion, out: Runs
+) -> tuple[int, int, int]:
     """Runs of the rows of A from `row` on, until the next one might not fit: next row, runs, probes."""
-    found, probes, threshold = 0, 0, p / q
+    # Names for the arrays: taken out of their tuples in the loop they would be counted at each use.
+    a_middle, a_length, b_middle, b_length = a.middle, a.length, b.middle, b.length
+    a_code: Any = a.code
+    b_code: Any = b.code
+    out_a, out_first, out_last, sure, far = out.a, out.first, out.last, table.sure, table.far
+    count, probes, threshold = 0, 0, criterion.p / criterion.q
     low, high = 0, 0 if keyed else len(b_middle)
     first, middle = 0, 0
     begun = row
@@ -129,22 +128,22 @@ def _find_runs(
             low = _place(b_code, 0, len(b_code), high, a_code[row])
             high = _place(b_code, low, len(b_code), low, a_code[row] + 1)
             first, middle = low, low
-        kind = (a_length[row] - shortest) >> shift
+        kind = (a_length[row] - table.shortest) >> table.shift
         reached, certain = far[kind], sure[kind]
         if reached < 0:
             row += 1
             continue
         target, w_a = a_middle[row] + centre, a_length[row]
         first = _place(b_middle, low, high, first, target - reached)
-        # From here on `place` walks right; a run that is open began at `start`.
-        place, start = first, -1
         if certain >= 0:
             middle = _place(b_middle, first, high, max(middle, first), target + certain + 1)
         # A row has at most every second candidate as a run.
-        if found + (high - first) // 2 + 1 >= len(out_a):
+        if count + (high - first) // 2 + 1 >= len(out_a):
             last = _place(b_middle, first, high, max(middle, first), target + reached + 1)
-            if found + (last - first) // 2 + 1 >= len(out_a):
-                return row, found, probes
+            if count + (last - first) // 2 + 1 >= len(out_a):
+                return row, count, probes
+        # `place` walks right; a run that is open began at `start`.
+        place, start = first, -1
         while place < high and b_middle[place] <= target + reached:
             apart = abs(b_middle[place] - target)
             if apart <= certain:
@@ -153,38 +152,36 @@ def _find_runs(
                 place = middle
                 continue
             probes += 1
-            if matches(apart, w_a, b_length[place], width, p, q, threshold, guard):
+            if matches(apart, w_a, b_length[place], threshold, criterion):
                 if start < 0:
                     start = place
             elif start >= 0:
-                out_a[found], out_first[found], out_last[found] = row, start, place
-                found += 1
+                out_a[count], out_first[count], out_last[count] = row, start, place
+                count += 1
                 start = -1
             place += 1
         if start >= 0:
-            out_a[found], out_first[found], out_last[found] = row, start, place
-            found += 1
+            out_a[count], out_first[count], out_last[count] = row, start, place
+            count += 1
         row += 1
-    return row, found, probes
+    return row, count, probes
 
 
 @compiled
-def _fill(
-    run: int, offset: int, run_a: Array, run_first: Array, run_last: Array, a_row: Array, b_row: Array, i: Array,
-    j: Array,
-) -> tuple[int, int, int]:  # fmt: skip
+def _fill(run: int, offset: int, runs: Runs, a_row: Array, b_row: Array, i: Array, j: Array) -> tuple[int, int, int]:
     """Pairs of the runs from (run, offset) on, until the buffers are full: next run, next offset, pairs."""
+    of_a, first, last = runs.a, runs.first, runs.last
     filled = 0
-    while run < len(run_a):
-        first = run_first[run] + offset
-        count = min(run_last[run] - first, len(i) - filled)
-        row = a_row[run_a[run]]
-        for at in range(count):
-            i[filled + at] = row
-            j[filled + at] = b_row[first + at]
+    while run < len(of_a):
+        begin = first[run] + offset
+        count = min(last[run] - begin, len(i) - filled)
+        row = a_row[of_a[run]]
+        for n in range(count):
+            i[filled + n] = row
+            j[filled + n] = b_row[begin + n]
         filled += count
         offset += count
-        if first + count == run_last[run]:
+        if begin + count == last[run]:
             run += 1
             offset = 0
         if filled == len(i):
@@ -194,10 +191,11 @@ def _fill(
 
 @compiled
 def _fill_probability(
-    i: Array, j: Array, a_min: Array, a_max: Array, b_min: Array, b_max: Array, centre: int, width: int,
-    threshold: float, chance: Array,
+    i: Array, j: Array, stamps: tuple[Array, Array, Array, Array], centre: int, width: int, threshold: float,
+    chance: Array,
 ) -> None:  # fmt: skip
-    for at in range(len(i)):
-        x_min, x_max, y_min, y_max = a_min[i[at]], a_max[i[at]], b_min[j[at]], b_max[j[at]]
+    a_min, a_max, b_min, b_max = stamps
+    for n in range(len(i)):
+        x_min, x_max, y_min, y_max = a_min[i[n]], a_max[i[n]], b_min[j[n]], b_max[j[n]]
         apart = abs((y_min - x_min) + (y_max - x_max) - centre)
-        chance[at] = max(probability(apart, x_max - x_min, y_max - y_min, width), threshold)
+        chance[n] = max(probability(apart, x_max - x_min, y_max - y_min, width), threshold)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
 from whenabouts_cloud.correlation.batch.input import NO_KEY, survey
 from whenabouts_cloud.correlation.batch.reach import Terms, reach
 from whenabouts_cloud.correlation.batch.slabs import Dealt, Ordered, Slab
@@ -22,8 +23,6 @@ from whenabouts_protocol import ratio_within
 
 PROBES = 1 << 14  # candidates evaluated at once, each in some fifteen arrays of eight bytes
 GUARD = 1e-12  # closer to the threshold than this is decided exactly; the float error is below 1e-15
-
-Array = npt.NDArray[Any]
 
 
 class Runs(NamedTuple):

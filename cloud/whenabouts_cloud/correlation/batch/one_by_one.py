@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_protocol import ratio_within
 
@@ -23,7 +24,6 @@ CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once, each in some twenty 
 GUARD = 1e-9  # closer to ct than this is decided exactly; the float error is below 1e-15
 INT64_SAFE = 1 << 60  # |stamp| and d up to here: 2^60 + 2 * 2^61 and every sum below stay under 2^63
 
-Array = npt.NDArray[Any]
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
 

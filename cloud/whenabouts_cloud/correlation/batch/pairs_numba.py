@@ -16,23 +16,28 @@ than T^2 BAND, which is always so for points, `decide` decides. Source: correlat
 Cost: some 30 ns a row of A, half a nanosecond a pair; 16 bytes a row of A and some four a row of B.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from whenabouts_cloud.correlation.batch.decide import matches
+from whenabouts_cloud.correlation.batch.decide import Criterion, matches
 from whenabouts_cloud.correlation.batch.matches_numpy import GUARD
 from whenabouts_cloud.correlation.batch.reach import Reach, Terms, reach
 from whenabouts_cloud.correlation.batch.slabs import Slab
-from whenabouts_cloud.jit import compiled, inlined
+from whenabouts_cloud.jit import Array, compiled, inlined
 
 WIDE = 16  # rows copied at once
 BAND = 2.0**-45
 WIDEST_AXIS = 1 << 61  # of keys and middles as one number
 MOST_ROWS = (1 << 31) - 1  # of B
 
-Array = npt.NDArray[Any]
+
+class Axis(NamedTuple):
+    """Rows of a side in order: places on the axis of keys and middles, lengths, row numbers."""
+
+    place: Array
+    length: Array
+    row: Array
 
 
 class Filler:
@@ -43,15 +48,16 @@ class Filler:
         lowest, highest = int(b_axis[0]), int(b_axis[-1])
         shift = max(0, (highest - lowest).bit_length() - len(b_axis).bit_length())
         index = np.empty(((highest - lowest) >> shift) + 2, np.int32)
-        places = np.empty((4, len(a_axis)), np.int32)
+        self._places = np.empty((4, len(a_axis)), np.int32)
+        self._a = Axis(a_axis, slab.a.length, slab.a.row)
+        self._b = Axis(b_axis, slab.b.length, slab.b.row)
+        self._criterion = Criterion(terms.width, terms.p, terms.q, GUARD)
         _fill_index(b_axis, lowest, shift, index)
-        _fill_places(a_axis, slab.a.length, b_axis, index, lowest, shift, *table, places)
-        self._sides = a_axis, slab.a.length, slab.a.row, b_axis, slab.b.length, slab.b.row, places
-        self._terms = terms.width, terms.p, terms.q, GUARD, BAND
+        _fill_places(self._a, b_axis, index, lowest, shift, table, self._places)
 
     def fill(self, i: Array, j: Array) -> tuple[int, int]:
         """Pairs written into i and j, and probabilities evaluated; up to the row whose candidates might not fit any more."""
-        self.row, filled, probes = _fill_pairs(self.row, *self._sides, *self._terms, i, j)
+        self.row, filled, probes = _fill_pairs(self.row, self._a, self._b, self._places, self._criterion, i, j)
         return filled, probes
 
     @staticmethod
@@ -113,19 +119,17 @@ def _place(axis: Array, index: Array, lowest: int, shift: int, value: int) -> An
 
 
 @compiled
-def _fill_places(
-    a_axis: Array, a_length: Array, b_axis: Array, index: Array, lowest: int, index_shift: int, shortest: int,
-    kind_shift: int, sure: Array, far: Array, places: Array,
-) -> None:  # fmt: skip
+def _fill_places(a: Axis, b_axis: Array, index: Array, lowest: int, shift: int, table: Reach, places: Array) -> None:
     """For each row of A the places of its first candidate, its first sure match, and behind the last of both."""
+    a_axis, a_length, sure, far = a.place, a.length, table.sure, table.far
     for row in range(len(a_axis)):
-        kind, target = np.uintp((a_length[row] - shortest) >> kind_shift), a_axis[row]
+        kind, target = np.uintp((a_length[row] - table.shortest) >> table.shift), a_axis[row]
         reached, certain = far[kind], sure[kind]
         # Without sure matches the middle two are one place; without candidates all four are.
-        first = _place(b_axis, index, lowest, index_shift, target - max(reached, 0))
-        last = _place(b_axis, index, lowest, index_shift, target + reached + 1)
-        sure_first = _place(b_axis, index, lowest, index_shift, target - max(certain, 0))
-        sure_last = _place(b_axis, index, lowest, index_shift, target + certain + 1)
+        first = _place(b_axis, index, lowest, shift, target - max(reached, 0))
+        last = _place(b_axis, index, lowest, shift, target + reached + 1)
+        sure_first = _place(b_axis, index, lowest, shift, target - max(certain, 0))
+        sure_last = _place(b_axis, index, lowest, shift, target + certain + 1)
         places[0, row], places[1, row], places[2, row], places[3, row] = first, sure_first, sure_last, last
 
 
@@ -139,13 +143,14 @@ def _area(s: int, w_a: float, w_b: float) -> float:
 
 @compiled
 def _fill_pairs(
-    row: int, a_axis: Array, a_length: Array, a_row: Array, b_axis: Array, b_length: Array, b_row: Array, places: Array,
-    width: int, p: int, q: int, guard: float, band: float, i: Array, j: Array,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+    row: int, a: Axis, b: Axis, places: Array, criterion: Criterion, i: Array, j: Array
+) -> tuple[Any, Any, Any]:
     """Pairs of the rows of A from `row` on: the next row, pairs, probes."""
+    # Names for the arrays: taken out of their tuples in the loop they would be counted at each use.
+    a_axis, a_length, a_row, b_axis, b_length, b_row = a.place, a.length, a.row, b.place, b.length, b.row
     filled: Any = 0  # places are numpy's integers for mypy and the machine's for numba
     first: Any
-    probes, threshold = 0, p / q
+    probes, width, threshold = 0, criterion.width, criterion.p / criterion.q
     while row < len(a_row):
         first, sure_first = np.int64(places[0, row]), np.int64(places[1, row])
         sure_last, last = np.int64(places[2, row]), np.int64(places[3, row])
@@ -155,13 +160,13 @@ def _fill_pairs(
         certain, copied = sure_last - sure_first, 0
         if sure_first + WIDE <= len(b_row):
             copied = WIDE
-            for at in range(WIDE):
-                i[np.uintp(filled + at)] = own
-            for at in range(WIDE):
-                j[np.uintp(filled + at)] = b_row[np.uintp(sure_first + at)]
-        for at in range(copied, certain):
-            i[np.uintp(filled + at)] = own
-            j[np.uintp(filled + at)] = b_row[np.uintp(sure_first + at)]
+            for n in range(WIDE):
+                i[np.uintp(filled + n)] = own
+            for n in range(WIDE):
+                j[np.uintp(filled + n)] = b_row[np.uintp(sure_first + n)]
+        for n in range(copied, certain):
+            i[np.uintp(filled + n)] = own
+            j[np.uintp(filled + n)] = b_row[np.uintp(sure_first + n)]
         filled += certain
         left = sure_first - first
         unsure = left + last - sure_last
@@ -176,8 +181,8 @@ def _fill_pairs(
             above = _area(before, side_a, side_b) + _area(after, side_a, side_b)
             above -= 2.0 * side_a * side_b * (1.0 + threshold)
             hit = above > 0.0
-            if abs(above) <= band * (side_a + side_b) * (side_a + side_b):
-                hit = matches(apart, w_a, w_b, width, p, q, threshold, guard)
+            if abs(above) <= BAND * (side_a + side_b) * (side_a + side_b):
+                hit = matches(apart, w_a, w_b, threshold, criterion)
             i[np.uintp(filled)], j[np.uintp(filled)] = own, b_row[place]
             filled += np.int64(hit)
         row += 1

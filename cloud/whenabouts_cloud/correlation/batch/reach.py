@@ -16,15 +16,15 @@ error of the floating point formula, so no rounding can change a result. Source:
 Cost: some 50 us a table.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
+
 CLASSES = 256  # of lengths of A in a table: at most 1/256 of the probes more, and 4 KiB that stay in the nearest cache
 ROUNDING = 2.0**-46  # of D + T: the formula is good to a few units in the 52nd place
-
-Array = npt.NDArray[Any]
 
 
 class Terms(NamedTuple):

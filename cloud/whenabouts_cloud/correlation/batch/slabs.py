@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
 from whenabouts_cloud.correlation.batch.input import ZONE, Side
 from whenabouts_cloud.correlation.batch.reach import Terms
 
@@ -23,8 +23,6 @@ SLAB_ZONES = 8  # zones of A in a slab: 32768 rows, with their part of B some 2 
 REPEATS = 3  # orderings of a row of B in slabs that are still cheaper than one of everything
 BUCKET_ROWS = 2 * ZONE  # of a bucket on average
 MAX_BUCKETS = 2048  # more places to write to at once than a core keeps near
-
-Array = npt.NDArray[Any]
 
 
 class Ordered(NamedTuple):

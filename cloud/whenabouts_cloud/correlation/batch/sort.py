@@ -4,19 +4,25 @@ Key, middle and row number are packed into one number each, numpy's vectorized s
 is unpacked again: each stamp is read twice and each result written once. Rows that are in order already are not sorted.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from whenabouts_cloud.correlation.batch import input, matches_numpy
 from whenabouts_cloud.correlation.batch.input import NO_KEY
 from whenabouts_cloud.correlation.batch.slabs import Dealt, Ordered
-from whenabouts_cloud.jit import compiled
+from whenabouts_cloud.jit import Array, compiled
 
 INT64 = np.iinfo(np.int64)
 
-Array = npt.NDArray[Any]
+
+class Packing(NamedTuple):
+    """Where rows lie in packed numbers: key, middle less the lowest, row; middles are less twice the base."""
+
+    base: int
+    lowest: int
+    row_bits: int
+    middle_bits: int
 
 
 def order(
@@ -29,13 +35,15 @@ def order(
     if row_bits + middle_bits + most.bit_length() > 63:
         return matches_numpy.order(t_min, t_max, code, row, start, base, longest)
     packed = np.empty(useful, np.int64)
-    _pack(*stamps, codes, base, longest, lowest, row_bits, middle_bits, packed)
+    packing = Packing(base, lowest, row_bits, middle_bits)
+    _pack(*stamps, codes, longest, packing, packed)
     if not ready:
         packed.sort()
     middle, length, number = (np.empty(useful, np.int64) for _ in range(3))
     key = np.empty(0 if code is None else useful, np.int64)
-    _unpack(packed, *stamps, rows, start, lowest, row_bits, middle_bits, middle, length, number, key)
-    return Ordered(middle, length, number, None if code is None else key)
+    ordered = Ordered(middle, length, number, key)
+    _unpack(packed, *stamps, rows, start, packing, ordered)
+    return ordered if code is not None else ordered._replace(code=None)
 
 
 def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
@@ -44,8 +52,9 @@ def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) ->
     zones = -(-len(t_min) // zone)
     row = np.empty(len(t_min), np.int32 if len(t_min) < 1 << 31 else np.int64)
     low, high = np.full(zones, INT64.max), np.full(zones, INT64.min)
-    _scatter(_plain(t_min), _plain(t_max), earliest, shift, buckets, zone, row, low, high)
-    return row, low, high
+    dealt = row, low, high
+    _scatter(_plain(t_min), _plain(t_max), earliest, shift, buckets, zone, dealt)
+    return dealt
 
 
 def _plain(given: Array | None) -> Array:
@@ -71,39 +80,37 @@ def _survey(t_min: Array, t_max: Array, code: Array, base: int, longest: int) ->
 
 
 @compiled
-def _pack(
-    t_min: Array, t_max: Array, code: Array, base: int, longest: int, lowest: int, row_bits: int, middle_bits: int,
-    packed: Array,
-) -> None:  # fmt: skip
-    at = 0
+def _pack(t_min: Array, t_max: Array, code: Array, longest: int, packing: Packing, packed: Array) -> None:
+    base, lowest, row_bits, middle_bits = packing
+    count = 0
     for row in range(len(t_min)):
         if t_max[row] - t_min[row] <= longest and (len(code) == 0 or code[row] != NO_KEY):
-            packed[at] = (((t_min[row] - base) + (t_max[row] - base) - lowest) << row_bits) | row
+            packed[count] = (((t_min[row] - base) + (t_max[row] - base) - lowest) << row_bits) | row
             if len(code):
-                packed[at] |= code[row] << (row_bits + middle_bits)
-            at += 1
+                packed[count] |= code[row] << (row_bits + middle_bits)
+            count += 1
 
 
 @compiled
 def _unpack(
-    packed: Array, t_min: Array, t_max: Array, rows: Array, start: int, lowest: int, row_bits: int, middle_bits: int,
-    middle: Array, length: Array, number: Array, code: Array,
-) -> None:  # fmt: skip
+    packed: Array, t_min: Array, t_max: Array, rows: Array, start: int, packing: Packing, ordered: Ordered
+) -> None:
+    middle, length, number = ordered.middle, ordered.length, ordered.row
+    code: Any = ordered.code
+    _, lowest, row_bits, middle_bits = packing
     row_mask, middle_mask = (np.int64(1) << row_bits) - 1, (np.int64(1) << middle_bits) - 1
-    for at in range(len(packed)):
-        row = np.uintp(packed[at] & row_mask)
-        middle[at] = lowest + ((packed[at] >> row_bits) & middle_mask)
-        length[at] = t_max[row] - t_min[row]
-        number[at] = (rows[row] if len(rows) else np.int64(row)) + start
+    for n in range(len(packed)):
+        row = np.uintp(packed[n] & row_mask)
+        middle[n] = lowest + ((packed[n] >> row_bits) & middle_mask)
+        length[n] = t_max[row] - t_min[row]
+        number[n] = (rows[row] if len(rows) else np.int64(row)) + start
         if len(code):
-            code[at] = packed[at] >> (row_bits + middle_bits)
+            code[n] = packed[n] >> (row_bits + middle_bits)
 
 
 @compiled
-def _scatter(
-    t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int, zone_rows: int, rows: Array, low: Array,
-    high: Array,
-) -> None:  # fmt: skip
+def _scatter(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int, zone_rows: int, dealt: Dealt) -> None:
+    rows, low, high = dealt
     place = np.zeros(buckets + 1, np.int64)
     for row in range(len(t_min)):
         place[((t_min[row] - earliest) >> shift) + 1] += 1
@@ -111,8 +118,8 @@ def _scatter(
         place[bucket + 1] += place[bucket]
     for row in range(len(t_min)):
         bucket = (t_min[row] - earliest) >> shift
-        at = place[bucket]
+        to = place[bucket]
         place[bucket] += 1
-        rows[at] = row
-        zone = at // zone_rows
+        rows[to] = row
+        zone = to // zone_rows
         low[zone], high[zone] = min(low[zone], t_min[row]), max(high[zone], t_max[row])

@@ -10,10 +10,10 @@ last; `by_source` adds what gateways really promise: each delivers in its own or
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from whenabouts_cloud.arrays import Array
 
 UNIT = 1000  # ticks
 TYPES = "ABCDEFGHIJ"
@@ -26,8 +26,6 @@ K_UNITS = 10
 K_UNITS_LONG = 40  # the other slack: as long as the window
 LATE_SHARES = (0.0, 0.2, 0.5)
 KEYS = (1, 4, 16, 64, 256, 1024)
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

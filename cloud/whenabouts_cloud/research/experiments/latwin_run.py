@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
 from whenabouts_cloud.latwin import All, ConjunctionDetector, LatWin, Local
 from whenabouts_cloud.research.experiments.office import STATE, Office
 
-Array = npt.NDArray[Any]
 Order = Literal["causal", "hybrid"]
 
 

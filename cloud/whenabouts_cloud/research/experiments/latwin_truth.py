@@ -6,14 +6,13 @@ states that is still on counts up to the begin of its last state in the window, 
 reading is `as_paper`; `truly` is what happened: the last state lasts until the next one begins.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from whenabouts_cloud.arrays import Array
 from whenabouts_cloud.research.experiments.office import STATE, Office
 
-Array = npt.NDArray[Any]
 Stretch = tuple[int, int]
 
 

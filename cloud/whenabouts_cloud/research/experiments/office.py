@@ -13,10 +13,11 @@ Pure; cost O(m n) for m rows of n processes, about 0.2 s for nine processes and 
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from whenabouts_cloud.arrays import Array
 
 SECOND = 1_000_000  # microseconds, as all times here
 MINUTE = 60 * SECOND
@@ -26,7 +27,6 @@ LOG2 = 1 / np.log(2)  # the authors' generator takes logarithms to base 2: all i
 
 STATE, REPORT, HEARTBEAT = range(3)  # kinds of rows
 
-Array = npt.NDArray[Any]
 Receipt = Literal["state", "silent", "report", "no messages"]
 
 
