@@ -5,7 +5,7 @@ import pytest
 
 from whenabouts_cloud.latwin.conjunction import overlaps, queues
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector, Verdict
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 
 A, B = 0, 1
 
@@ -297,7 +297,7 @@ def test_true_states_are_found_across_the_end_of_the_ring():
         one.push(A, number, (number,), holds)
     assert [overlaps.next_true(one.ring, A, number) for number in (2, 3, 4, 5)] == [2, 4, 4, -1]
     assert [overlaps.previous_true(one.ring, A, number) for number in (4, 3, 2, 1)] == [4, 2, 2, -1]
-    runs = one.ring.window[A, :, at.RUN]
+    runs = one.ring.window[A, :, layout.RUN]
     assert runs.tolist() == [-1, 4, 0]  # of states 3, 4 and 2: the run of state 2 began with state 0
 
 

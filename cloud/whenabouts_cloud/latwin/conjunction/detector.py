@@ -11,7 +11,7 @@ import numpy.typing as npt
 from whenabouts_cloud.jit import entry
 from whenabouts_cloud.latwin.conjunction import overlaps as runs
 from whenabouts_cloud.latwin.conjunction import queues as kernel
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.group import Clock, Group
 
 
@@ -76,18 +76,19 @@ class ConjunctionDetector(Group):
 
     def __init__(
         self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
-        room: int = at.ROOM,
+        room: int = layout.ROOM,
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self._hybrid = order == "hybrid"
         self._work = np.zeros((runs.WORK, processes), np.int64)
         # One report closes a gap at most, and each state that enters adds one run: no more can become sure by it.
-        most = int((self.ring.heads[:, at.WIDTH] // 2 + 1).sum()) + self.ring.room.shape[1]
+        most = int((self.ring.heads[:, layout.WIDTH] // 2 + 1).sum()) + self.ring.room.shape[1]
         self._told = np.zeros((most, processes), np.int64)
         self.ring.heads[:, [runs.NEWEST_RUN, runs.RUN]] = -1
         self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
         self._bytes = self._row.data.cast("B")
-        self._push = entry(kernel.push, self.ring, self._work, self._told, 0, 0, self._row, 0, 0, 0)
+        self._detection = kernel.Detection(self.ring, self._work, self._told)
+        self._push = entry(kernel.push, self._detection, 0, 0, self._row, 0, 0, 0)
 
     def push(
         self, process: int, state: int, clock: Clock, holds: bool, t_min: int | None = None, t_max: int | None = None
@@ -101,20 +102,17 @@ class ConjunctionDetector(Group):
             ValueError: there is no such process, state or clock, or the times are in the wrong order; nothing has changed.
         """
         given = self._hybrid
-        lo = t_min if given and t_min is not None else at.NEVER
-        hi = t_max if given and t_max is not None else at.FOREVER
+        lo = t_min if given and t_min is not None else layout.NEVER
+        hi = t_max if given and t_max is not None else layout.FOREVER
         try:
             self._put(self._bytes, 0, *clock)
             code: int = self._push(
-                self.ring, self._work, self._told, index(process), index(state), self._row, index(lo), index(hi),
-                1 if holds else 0,
-            )  # fmt: skip
+                self._detection, index(process), index(state), self._row, index(lo), index(hi), 1 if holds else 0
+            )
         except (struct.error, TypeError, OverflowError):
             state = self._clock(process, self._state(state), clock)
             lo, hi = self._times(lo, hi)
-            code = self._push(
-                self.ring, self._work, self._told, process, state, self._row, lo, hi, 1 if holds else 0
-            )  # fmt: skip
+            code = self._push(self._detection, process, state, self._row, lo, hi, 1 if holds else 0)
         if code < 0:
             raise self._error(code, process, state, clock, t_min, t_max)
         verdict: Verdict = _VERDICTS[code]
@@ -138,24 +136,22 @@ class ConjunctionDetector(Group):
         given = {"process": process, "state": state, "clock": clock, "holds": holds}
         columns = [_whole(name, column) for name, column in given.items()]
         rows, n = columns[0].size, len(self._row)
-        for name, column, bound in (("t_min", t_min, at.NEVER), ("t_max", t_max, at.FOREVER)):
+        for name, column, bound in (("t_min", t_min, layout.NEVER), ("t_max", t_max, layout.FOREVER)):
             timed = column is not None and self._hybrid
             columns.append(_whole(name, column) if timed else np.full(rows, bound))
         shapes = [column.shape for column in columns]
         if shapes != [(rows,), (rows,), (rows, n), (rows,), (rows,), (rows,)]:
             raise ValueError(f"columns: found shapes {shapes}, expected {rows} rows each and {n} entries of the clock")
         processes, states, clocks, true, lo, hi = columns
-        first, status = kernel.first_wrong(processes, states, clocks, lo, hi)
+        reports = kernel.Reports(processes, states, clocks, lo, hi, true)
+        first, status = kernel.first_wrong(reports)
         if status < 0:
-            found = (column[first] for column in (processes, states, clocks, lo, hi))
-            raise ValueError(f"row {first}: {self._error(status, *found)}")
+            raise ValueError(f"row {first}: {self._error(status, *(column[first] for column in reports[:5]))}")
         codes, done, told = np.zeros(rows, np.int64), 0, 0
         overlaps, overlap_row = np.zeros((2 * len(self._told), n), np.int64), np.zeros(2 * len(self._told), np.int64)
         while True:
-            done, told = kernel.feed(
-                self.ring, self._work, self._told, processes, states, clocks, lo, hi, true, done, codes, overlaps,
-                overlap_row, told,
-            )  # fmt: skip
+            answers = kernel.Answers(codes, overlaps, overlap_row)
+            done, told = kernel.feed(self._detection, reports, done, answers, told)
             if done == rows:
                 break
             overlaps, overlap_row = np.concatenate([overlaps] * 2), np.concatenate([overlap_row] * 2)
@@ -165,7 +161,7 @@ class ConjunctionDetector(Group):
     @property
     def verdict(self) -> Verdict:
         """What the last report made of it, be it one of a state, evidence or a renewal."""
-        return _VERDICTS[int(self.ring.meta[at.CALLER])]
+        return _VERDICTS[int(self.ring.meta[layout.CALLER])]
 
     @property
     def overlaps(self) -> list[tuple[int, ...]]:
@@ -184,13 +180,14 @@ class ConjunctionDetector(Group):
         return tuple(self.ring.heads[:, runs.WITNESS].tolist())
 
     def _noted(self, process: int, number: int, lo: int) -> int:
-        return int(kernel.push_evidence(self.ring, self._work, self._told, process, number, self._row, lo))
+        return int(kernel.push_evidence(self._detection, process, number, self._row, lo))
 
     def _renewed(self, process: int, number: int) -> int:
-        return int(kernel.push_renewal(self.ring, self._work, self._told, process, number))
+        return int(kernel.push_renewal(self._detection, process, number))
 
     def _rebuilt(self) -> None:
         """The ring is all there is."""
+        self._detection = self._detection._replace(ring=self.ring)
 
 
 def _whole(name: str, column: npt.ArrayLike | None) -> npt.NDArray[np.int64]:

@@ -17,14 +17,14 @@ and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for 
 from typing import Any
 
 from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
 # heads, the detector's part
-NEWEST, NEWEST_RUN, NEWEST_RUN_HI = at.MINE, at.MINE + 1, at.MINE + 2  # of the state that entered last
-JOINED = at.MINE + 3  # the least entry that tells of the begin of the first state: 0 for all, or 1
-WITNESS = at.MINE + 4  # the least CGS of the last verdict in which all held
-RUN = at.MINE + 5  # first states of the latest overlap that was told
+NEWEST, NEWEST_RUN, NEWEST_RUN_HI = layout.MINE, layout.MINE + 1, layout.MINE + 2  # of the state that entered last
+JOINED = layout.MINE + 3  # the least entry that tells of the begin of the first state: 0 for all, or 1
+WITNESS = layout.MINE + 4  # the least CGS of the last verdict in which all held
+RUN = layout.MINE + 5  # first states of the latest overlap that was told
 
 # work: choices of states or runs, a row each; COUNT: how many overlaps have been told since the last report
 LEAST, CHOICE, GREATEST, FROM, TO, BEGIN, BEGIN_HI, ABOVE, BEST, COUNT, WORK = range(11)
@@ -35,28 +35,28 @@ OPEN = 1 << 61  # the last state of a run that is still on
 def entered(ring: Ring, k: int) -> None:
     """Notes which run the newest state of process k belongs to."""
     head = ring.heads[k]
-    number = head[at.NEXT] - 1
-    row = ring.window[k, number % head[at.WIDTH]]
+    number = head[layout.NEXT] - 1
+    row = ring.window[k, number % head[layout.WIDTH]]
     if number == 0:
-        given = row[at.HI] == at.FOREVER
+        given = row[layout.HI] == layout.FOREVER
         for i in range(len(ring.heads)):
-            given = given and (i == k or row[at.ROW + i] == 0)
+            given = given and (i == k or row[layout.ROW + i] == 0)
         head[JOINED] = 0 if given else 1
-    if not row[at.FLAG]:
-        row[at.RUN] = -1
+    if not row[layout.FLAG]:
+        row[layout.RUN] = -1
     elif head[NEWEST_RUN] >= 0 and head[NEWEST] == number - 1:
-        row[at.RUN], row[at.RUN_HI] = head[NEWEST_RUN], head[NEWEST_RUN_HI]
+        row[layout.RUN], row[layout.RUN_HI] = head[NEWEST_RUN], head[NEWEST_RUN_HI]
     else:
-        row[at.RUN], row[at.RUN_HI] = number, row[at.HI]
-    head[NEWEST], head[NEWEST_RUN], head[NEWEST_RUN_HI] = number, row[at.RUN], row[at.RUN_HI]
+        row[layout.RUN], row[layout.RUN_HI] = number, row[layout.HI]
+    head[NEWEST], head[NEWEST_RUN], head[NEWEST_RUN_HI] = number, row[layout.RUN], row[layout.RUN_HI]
 
 
 @bare
 def next_true(ring: Ring, p: int, number: int) -> Any:
     """The first state of the window from `number` on in which the predicate holds, or -1."""
-    width, end = ring.heads[p, at.WIDTH], ring.heads[p, at.NEXT]
+    width, end = ring.heads[p, layout.WIDTH], ring.heads[p, layout.NEXT]
     while number < end:
-        if ring.window[p, number % width, at.FLAG]:
+        if ring.window[p, number % width, layout.FLAG]:
             return number
         number += 1
     return -1
@@ -67,11 +67,11 @@ def overlap(ring: Ring, work: Array, told: Array) -> Any:
     """Whether runs with a state in the window surely overlapped, in windows with a true state each. New ones are told."""
     heads = ring.heads
     for p in range(len(heads)):
-        whole_run(ring, work, p, heads[p, at.FIRST])
+        whole_run(ring, work, p, heads[p, layout.FIRST])
     if not settle_runs(ring, work):
         return False
     for p in range(len(heads)):
-        choose(ring, work, p, previous_true(ring, p, heads[p, at.NEXT] - 1))
+        choose(ring, work, p, previous_true(ring, p, heads[p, layout.NEXT] - 1))
     descend_runs(ring, work, False)
     for p in range(len(heads)):
         if first_of(ring, work, p) > heads[p, RUN]:
@@ -87,12 +87,12 @@ def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     if number < 0:
         return False
     head = ring.heads[p]
-    row = ring.window[p, number % head[at.WIDTH]]
+    row = ring.window[p, number % head[layout.WIDTH]]
     work[FROM, p] = number
-    work[BEGIN, p], work[BEGIN_HI, p] = max(row[at.RUN], head[JOINED]), row[at.RUN_HI]
-    while number + 1 < head[at.NEXT] and ring.window[p, (number + 1) % head[at.WIDTH], at.FLAG]:
+    work[BEGIN, p], work[BEGIN_HI, p] = max(row[layout.RUN], head[JOINED]), row[layout.RUN_HI]
+    while number + 1 < head[layout.NEXT] and ring.window[p, (number + 1) % head[layout.WIDTH], layout.FLAG]:
         number += 1
-    work[TO, p] = number if number + 1 < head[at.NEXT] else OPEN
+    work[TO, p] = number if number + 1 < head[layout.NEXT] else OPEN
     return True
 
 
@@ -121,13 +121,13 @@ def outlasts(ring: Ring, work: Array, j: int) -> Any:
     if end == OPEN:
         row = ring.evidence[j, 0]
     else:
-        row = ring.window[j, (end + 1) % ring.heads[j, at.WIDTH]]
-    lo = row[at.LO]
+        row = ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
+    lo = row[layout.LO]
     own = work[BEGIN, j]
-    work[BEGIN, j] = at.NEVER
+    work[BEGIN, j] = layout.NEVER
     failed = 0
     for i in range(len(ring.heads)):
-        failed += (row[at.ROW + i] < work[BEGIN, i]) & (work[BEGIN_HI, i] >= lo)
+        failed += (row[layout.ROW + i] < work[BEGIN, i]) & (work[BEGIN_HI, i] >= lo)
     work[BEGIN, j] = own
     return failed == 0
 
@@ -136,16 +136,16 @@ def outlasts(ring: Ring, work: Array, j: int) -> Any:
 def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
     """Whether the run of process i is known to have begun before that of j ended."""
     end = work[TO, j]
-    row = ring.evidence[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, at.WIDTH]]
-    return row[at.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[at.LO]
+    row = ring.evidence[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
+    return row[layout.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[layout.LO]
 
 
 @bare
 def previous_true(ring: Ring, p: int, number: int) -> Any:
     """The last state of the window up to `number` in which the predicate holds, or -1."""
-    first, width = ring.heads[p, at.FIRST], ring.heads[p, at.WIDTH]
+    first, width = ring.heads[p, layout.FIRST], ring.heads[p, layout.WIDTH]
     while number >= first:
-        if ring.window[p, number % width, at.FLAG]:
+        if ring.window[p, number % width, layout.FLAG]:
             return number
         number -= 1
     return -1
@@ -155,7 +155,7 @@ def previous_true(ring: Ring, p: int, number: int) -> Any:
 def choose(ring: Ring, work: Array, p: int, number: int) -> None:
     """Chooses the run that a true state belongs to."""
     head = ring.heads[p]
-    while number > head[at.FIRST] and ring.window[p, (number - 1) % head[at.WIDTH], at.FLAG]:
+    while number > head[layout.FIRST] and ring.window[p, (number - 1) % head[layout.WIDTH], layout.FLAG]:
         number -= 1
     whole_run(ring, work, p, number)
 
@@ -163,7 +163,7 @@ def choose(ring: Ring, work: Array, p: int, number: int) -> None:
 @bare
 def first_of(ring: Ring, work: Array, p: int) -> Any:
     """The number of the first state of the run chosen of a process."""
-    return ring.window[p, work[FROM, p] % ring.heads[p, at.WIDTH], at.RUN]
+    return ring.window[p, work[FROM, p] % ring.heads[p, layout.WIDTH], layout.RUN]
 
 
 @bare

@@ -12,7 +12,7 @@ in the window       Yang et al. (2011): every way from the least to the greatest
 Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.conjunction.overlaps import (
@@ -31,19 +31,46 @@ from whenabouts_cloud.latwin.conjunction.overlaps import (
     outlasts,
     overlap,
 )
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew, wrong
+
+
+class Detection(NamedTuple):
+    """The arrays of a detector: its ring, room to work in, and the overlaps that the last report made sure."""
+
+    ring: Ring
+    work: Array
+    told: Array
+
+
+class Reports(NamedTuple):
+    """Reports as columns."""
+
+    process: Array
+    number: Array
+    clock: Array
+    lo: Array
+    hi: Array
+    holds: Array
+
+
+class Answers(NamedTuple):
+    """A verdict for each report; overlaps, and the row of the report that made each sure."""
+
+    codes: Array
+    overlaps: Array
+    rows: Array
+
 
 # a verdict
 POSSIBLY, DEFINITELY, IN_WINDOW, WITHDRAWN = 1, 2, 4, 8
 
 
 @bare
-def push(
-    ring: Ring, work: Array, told: Array, process: int, number: int, clock: Array, lo: int, hi: int, holds: int
-) -> Any:
+def push(detection: Detection, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
     """One report of a state: the verdict over all windows since the last call, or a negative number as `ring.accept`."""
+    ring, work, told = detection
     verdict, judged = 0, False
     while True:
         status = accept(ring, process, number, clock, lo, hi, holds)
@@ -59,31 +86,32 @@ def push(
             verdict |= withdrawn(ring, k)
             verdict |= judge(ring, work, told)
             judged = True
-        if status != at.NO_ROOM:
+        if status != layout.NO_ROOM:
             break
     if not judged:
         verdict = judge(ring, work, told)
-    ring.meta[at.CALLER] = verdict
+    ring.meta[layout.CALLER] = verdict
     return verdict
 
 
 @bare
-def push_evidence(ring: Ring, work: Array, told: Array, process: int, number: int, clock: Array, lo: int) -> Any:
+def push_evidence(detection: Detection, process: int, number: int, clock: Array, lo: int) -> Any:
     """One report without a state: as `push`, errors as `ring.note`."""
-    status = note(ring, process, number, clock, lo)
-    return status if status < 0 else settle(ring, work, told)
+    status = note(detection.ring, process, number, clock, lo)
+    return status if status < 0 else settle(detection)
 
 
 @bare
-def push_renewal(ring: Ring, work: Array, told: Array, process: int, number: int) -> Any:
+def push_renewal(detection: Detection, process: int, number: int) -> Any:
     """A process begins anew: as `push`, errors as `ring.renew`."""
-    status = renew(ring, process, number)
-    return status if status < 0 else settle(ring, work, told)
+    status = renew(detection.ring, process, number)
+    return status if status < 0 else settle(detection)
 
 
 @bare
-def settle(ring: Ring, work: Array, told: Array) -> Any:
+def settle(detection: Detection) -> Any:
     """The verdict over the windows as they are now, and all that releases make of them."""
+    ring, work, told = detection
     work[COUNT, 0] = 0
     verdict = judge(ring, work, told)
     while True:
@@ -93,40 +121,39 @@ def settle(ring: Ring, work: Array, told: Array) -> Any:
         entered(ring, k)
         verdict |= withdrawn(ring, k)
         verdict |= judge(ring, work, told)
-    ring.meta[at.CALLER] = verdict
+    ring.meta[layout.CALLER] = verdict
     return verdict
 
 
 @bare
-def first_wrong(process: Array, number: Array, clock: Array, lo: Array, hi: Array) -> Any:
+def first_wrong(reports: Reports) -> Any:
     """The first row that is no report of a group, and what is wrong with it; or the number of rows and 0."""
-    for i in range(len(process)):
-        status = wrong(clock.shape[1], process[i], number[i], clock[i])
-        if status == 0 and lo[i] > hi[i]:
-            status = at.BAD_TIME
+    for i in range(len(reports.process)):
+        status = wrong(reports.clock.shape[1], reports.process[i], reports.number[i], reports.clock[i])
+        if status == 0 and reports.lo[i] > reports.hi[i]:
+            status = layout.BAD_TIME
         if status < 0:
             return i, status
-    return len(process), 0
+    return len(reports.process), 0
 
 
 @bare
-def feed(
-    ring: Ring, work: Array, told: Array, process: Array, number: Array, clock: Array, lo: Array, hi: Array, holds: Array,
-    begin: int, codes: Array, overlaps: Array, rows: Array, filled: int,
-) -> Any:  # fmt: skip
-    """Many reports from row `begin` on, none of them wrong: verdicts into `codes`, what is told into `overlaps` and `rows`.
+def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, filled: int) -> Any:
+    """Many reports from row `begin` on, none of them wrong: verdicts, and overlaps from row `filled` on.
 
     Returns how many rows are done, less than all if there may be too little room for what the next one tells, and how many
     overlaps are told.
     """
+    told = detection.told
+    process, number, clock, lo, hi, holds = reports
     for i in range(begin, len(process)):
-        if len(rows) - filled < len(told):
+        if len(answers.rows) - filled < len(told):
             return i, filled
-        codes[i] = push(ring, work, told, process[i], number[i], clock[i], lo[i], hi[i], holds[i])
-        for one in range(work[COUNT, 0]):
-            for p in range(len(ring.heads)):
-                overlaps[filled, p] = told[one, p]
-            rows[filled] = i
+        answers.codes[i] = push(detection, process[i], number[i], clock[i], lo[i], hi[i], holds[i])
+        for one in range(detection.work[COUNT, 0]):
+            for p in range(len(detection.ring.heads)):
+                answers.overlaps[filled, p] = told[one, p]
+            answers.rows[filled] = i
             filled += 1
     return len(process), filled
 
@@ -138,12 +165,12 @@ def withdrawn(ring: Ring, k: int) -> Any:
     New order is from states of k to others: it takes away the CGSs with k before it and another process behind. If that
     meets the least one with all true, it meets all that lie above.
     """
-    if ring.meta[at.RAISED] == 0 or not ring.meta[at.CALLER] & POSSIBLY:
+    if ring.meta[layout.RAISED] == 0 or not ring.meta[layout.CALLER] & POSSIBLY:
         return 0
     seen = ring.heads[k, WITNESS]
     for j in range(len(ring.heads)):
-        row = ring.window[j, ring.heads[j, WITNESS] % ring.heads[j, at.WIDTH]]
-        if j != k and row[at.NUMBER] == ring.heads[j, WITNESS] and row[at.ROW + k] > seen:
+        row = ring.window[j, ring.heads[j, WITNESS] % ring.heads[j, layout.WIDTH]]
+        if j != k and row[layout.NUMBER] == ring.heads[j, WITNESS] and row[layout.ROW + k] > seen:
             return WITHDRAWN
     return 0
 
@@ -153,7 +180,7 @@ def judge(ring: Ring, work: Array, told: Array) -> Any:
     """The verdict over the windows as they are."""
     heads = ring.heads
     for p in range(len(heads)):
-        work[CHOICE, p] = next_true(ring, p, heads[p, at.FIRST])
+        work[CHOICE, p] = next_true(ring, p, heads[p, layout.FIRST])
         if work[CHOICE, p] < 0:
             return 0
     verdict = 0
@@ -177,15 +204,15 @@ def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
     while moved:
         moved = False
         for j in range(n):
-            row = window[j, work[line, j] % heads[j, at.WIDTH]]
+            row = window[j, work[line, j] % heads[j, layout.WIDTH]]
             for i in range(n):
-                if row[at.ROW + i] > work[line, i]:  # its own entry is the state itself
-                    number = row[at.ROW + i]
+                if row[layout.ROW + i] > work[line, i]:  # its own entry is the state itself
+                    number = row[layout.ROW + i]
                     if true:
                         number = next_true(ring, i, number)
                         if number < 0:
                             return False
-                    elif number >= heads[i, at.NEXT]:
+                    elif number >= heads[i, layout.NEXT]:
                         return False
                     work[line, i] = number
                     moved = True
@@ -203,10 +230,10 @@ def descend(ring: Ring, work: Array, line: int) -> None:
         for j in range(n):
             fits = False
             while not fits:
-                row = window[j, work[line, j] % heads[j, at.WIDTH]]
+                row = window[j, work[line, j] % heads[j, layout.WIDTH]]
                 fits = True
                 for i in range(n):
-                    if row[at.ROW + i] > work[line, i]:
+                    if row[layout.ROW + i] > work[line, i]:
                         fits = False
                 if not fits:
                     work[line, j] -= 1
@@ -218,7 +245,7 @@ def every_way(ring: Ring, work: Array) -> Any:
     """The paper's Def, of windows that hold a CGS: runs cut at the least and the greatest, as `settle_runs` does it."""
     heads = ring.heads
     for p in range(len(heads)):
-        work[LEAST, p], work[GREATEST, p] = heads[p, at.FIRST], heads[p, at.NEXT] - 1
+        work[LEAST, p], work[GREATEST, p] = heads[p, layout.FIRST], heads[p, layout.NEXT] - 1
     climb(ring, work, LEAST, False)
     descend(ring, work, GREATEST)
     for p in range(len(heads)):
@@ -242,10 +269,10 @@ def cut_run(ring: Ring, work: Array, p: int, number: int) -> Any:
     if number < 0 or number > work[GREATEST, p]:
         return False
     work[FROM, p] = number
-    work[BEGIN, p] = number if number > work[LEAST, p] else at.NEVER
-    work[BEGIN_HI, p] = at.FOREVER
-    width = ring.heads[p, at.WIDTH]
-    while number < work[GREATEST, p] and ring.window[p, (number + 1) % width, at.FLAG]:
+    work[BEGIN, p] = number if number > work[LEAST, p] else layout.NEVER
+    work[BEGIN_HI, p] = layout.FOREVER
+    width = ring.heads[p, layout.WIDTH]
+    while number < work[GREATEST, p] and ring.window[p, (number + 1) % width, layout.FLAG]:
         number += 1
     work[TO, p] = number if number < work[GREATEST, p] else OPEN
     return True

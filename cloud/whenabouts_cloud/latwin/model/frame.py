@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.jit import bare
+from whenabouts_cloud.jit import Array, bare
 
 Ints = npt.NDArray[np.int64]
-Array = Any  # inside compiled code
 
 
 class Frame(NamedTuple):
@@ -24,7 +23,7 @@ class Frame(NamedTuple):
     """
 
     first: Ints  # (n,)
-    count: Array  # (n,) int64
+    count: Any  # (n,) int64
     clocks: Ints  # (n, w, n)
 
 

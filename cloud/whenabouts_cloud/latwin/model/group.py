@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring, new_ring
 
 VERSION = 1
@@ -31,7 +31,7 @@ class Group(ABC):
 
     def __init__(
         self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
-        room: int = at.ROOM,
+        room: int = layout.ROOM,
     ) -> None:  # fmt: skip
         self.ring = new_ring(processes, window, order, patient, room)
         self._row = np.zeros(processes, np.int64)
@@ -63,7 +63,7 @@ class Group(ABC):
         """
         number = -1 if clock is None else self._clock(process, None, clock)
         if clock is not None and number < 0:
-            raise self._error(at.BAD_ENTRY, process, None, clock, None, None)
+            raise self._error(layout.BAD_ENTRY, process, None, clock, None, None)
         status = self._noted(process, number, self._times(t, None)[0])
         if status < 0:
             raise self._error(status, process, number, clock, t, t)
@@ -77,7 +77,7 @@ class Group(ABC):
         whole = isinstance(process, SupportsIndex) and isinstance(state, SupportsIndex)
         if not whole or self._renewed(operator.index(process), operator.index(state)) < 0:
             n = len(self.ring.heads)
-            least = int(self.ring.heads[process, at.NEXT]) if whole and 0 <= process < n else 0
+            least = int(self.ring.heads[process, layout.NEXT]) if whole and 0 <= process < n else 0
             raise ValueError(
                 f"renewal: found process {process}, state {state}, expected a process 0 to {n - 1}, a state from {least}"
             )
@@ -85,7 +85,7 @@ class Group(ABC):
     def snapshot(self) -> bytes:
         """The ring as bytes; all else is made of it. Within 2 KB for 9 processes and windows of 4 while little waits."""
         ring = self.ring
-        waiting = np.argwhere(ring.room[:, :, at.NUMBER] >= 0)
+        waiting = np.argwhere(ring.room[:, :, layout.NUMBER] >= 0)
         parts = [ring.meta, ring.heads, ring.window, ring.evidence, waiting, ring.room[tuple(waiting.T)]]
         depth = [ring.window.shape[1], ring.room.shape[1], len(waiting)]
         head = json.dumps({"version": VERSION, "processes": len(ring.heads), "depth": depth}).encode()
@@ -105,8 +105,8 @@ class Group(ABC):
     @property
     def counters(self) -> dict[str, int]:
         """What has been counted since the beginning, and how many states wait."""
-        found = {name: int(self.ring.meta[place]) for name, place in at.COUNTER_NAMES.items()}
-        return {**found, "waiting": int((self.ring.room[:, :, at.NUMBER] >= 0).sum())}
+        found = {name: int(self.ring.meta[place]) for name, place in layout.COUNTER_NAMES.items()}
+        return {**found, "waiting": int((self.ring.room[:, :, layout.NUMBER] >= 0).sum())}
 
     def _clock(self, process: int, state: int | None, clock: Clock) -> int:
         """Puts a clock into `self._row`; the number of the state it says to be of."""
@@ -119,13 +119,13 @@ class Group(ABC):
                 n = len(self._row)
                 if isinstance(clock, Sized) and len(clock) != n:
                     raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process") from None
-                raise self._error(at.BAD_ENTRY, process, state, clock, None, None) from None
+                raise self._error(layout.BAD_ENTRY, process, state, clock, None, None) from None
         try:  # to ask for the protocol first would take longer than all the rest
             known = operator.index(process) in self._processes
         except TypeError:
             known = False
         if not known:
-            raise self._error(at.BAD_PROCESS, process, state, clock, None, None)
+            raise self._error(layout.BAD_PROCESS, process, state, clock, None, None)
         return int(self._row[process]) if state is None else state
 
     def _state(self, state: int) -> int:
@@ -134,31 +134,31 @@ class Group(ABC):
             number = operator.index(state)
         except TypeError:
             number = -1
-        if not 0 <= number < at.NUMBER_LIMIT:
-            raise self._error(at.BAD_STATE, None, state, None, None, None)
+        if not 0 <= number < layout.NUMBER_LIMIT:
+            raise self._error(layout.BAD_STATE, None, state, None, None, None)
         return number
 
     def _times(self, t_min: int | None, t_max: int | None) -> tuple[int, int]:
         """The bounds as machine code takes them, the widest where there are none."""
         try:
-            lo = at.NEVER if t_min is None else operator.index(t_min)
-            hi = at.FOREVER if t_max is None else operator.index(t_max)
+            lo = layout.NEVER if t_min is None else operator.index(t_min)
+            hi = layout.FOREVER if t_max is None else operator.index(t_max)
         except TypeError:
             lo, hi = 1, 0
-        if not at.NEVER <= lo <= hi <= at.FOREVER:
-            raise self._error(at.BAD_TIME, None, None, None, t_min, t_max)
+        if not layout.NEVER <= lo <= hi <= layout.FOREVER:
+            raise self._error(layout.BAD_TIME, None, None, None, t_min, t_max)
         return lo, hi
 
     def _error(self, status: int, process: Any, state: Any, clock: Any, t_min: Any, t_max: Any) -> ValueError:
         """The error for what a wrong report was answered with."""
         n = len(self._row)
-        number = f"from 0 to {at.NUMBER_LIMIT - 1}"
+        number = f"from 0 to {layout.NUMBER_LIMIT - 1}"
         found = {
-            at.BAD_PROCESS: f"process: found {process}, expected 0 to {n - 1}",
-            at.BAD_STATE: f"state: found {state}, expected a number {number}",
-            at.BAD_OWN: f"clock: found {clock}, expected the number of the state, {state}, as entry {process}",
-            at.BAD_ENTRY: f"clock: found {clock}, expected {n} numbers of states {number}",
-            at.BAD_TIME: f"time: found {t_min} to {t_max}, expected integers, the earlier first",
+            layout.BAD_PROCESS: f"process: found {process}, expected 0 to {n - 1}",
+            layout.BAD_STATE: f"state: found {state}, expected a number {number}",
+            layout.BAD_OWN: f"clock: found {clock}, expected the number of the state, {state}, as entry {process}",
+            layout.BAD_ENTRY: f"clock: found {clock}, expected {n} numbers of states {number}",
+            layout.BAD_TIME: f"time: found {t_min} to {t_max}, expected integers, the earlier first",
         }
         return ValueError(found[status])
 
@@ -182,7 +182,7 @@ def _read(blob: bytes, like: Ring) -> Ring:
             f"snapshot: found {processes} processes, windows of {window} and room for {room}, version {version}, "
             f"expected {n}, {depth}, {places} and {VERSION}"
         )
-    long = at.ROW + n
+    long = layout.ROW + n
     shapes = [like.meta.shape, like.heads.shape, like.window.shape, like.evidence.shape, (waiting, 2), (waiting, long)]
     sizes = [int(np.prod(shape)) for shape in shapes]
     if len(body) != 8 * sum(sizes):
@@ -190,11 +190,11 @@ def _read(blob: bytes, like: Ring) -> Ring:
     flat = np.frombuffer(np.frombuffer(body, np.uint8).reshape(8, -1).T.tobytes(), "<i8").astype(np.int64)
     cut = np.split(flat, np.cumsum(sizes)[:-1])
     meta, heads, held, evidence, where, rows = (part.reshape(shape) for part, shape in zip(cut, shapes, strict=True))
-    if (heads[:, at.WIDTH] != like.heads[:, at.WIDTH]).any() or (
-        meta[: at.PATIENT + 1] != like.meta[: at.PATIENT + 1]
+    if (heads[:, layout.WIDTH] != like.heads[:, layout.WIDTH]).any() or (
+        meta[: layout.PATIENT + 1] != like.meta[: layout.PATIENT + 1]
     ).any():
         raise ValueError("snapshot: found one of another order or other windows, expected that of a group made alike")
     waits = np.zeros_like(like.room)
-    waits[:, :, at.NUMBER] = -1
+    waits[:, :, layout.NUMBER] = -1
     waits[tuple(where.T)] = rows
     return Ring(*(np.ascontiguousarray(part) for part in (meta, heads, held, waits, evidence)))

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.frame import frame
 from whenabouts_cloud.latwin.picture.hasse_svg import svg
 from whenabouts_cloud.latwin.shard.release import Gap, in_order
@@ -79,7 +79,7 @@ def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str
             continue
         if item.evidence:
             continue
-        lo, hi = (item.lo, item.hi) if item.timed else (at.NEVER, at.FOREVER)
+        lo, hi = (item.lo, item.hi) if item.timed else (layout.NEVER, layout.FOREVER)
         checker.push(item.slot, item.number, item.clock, False, lo, hi)
         held[item.slot][item.number] = item
         left.discard((rule.streams[item.slot].name, item.number))
@@ -87,13 +87,13 @@ def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str
             break
     ring = checker.ring
     clocks = [[_clock(ring, slot, number) for number in _held(ring, slot)] for slot in range(n)]
-    return held, frame([int(first) for first in ring.heads[:, at.FIRST]], clocks)
+    return held, frame([int(first) for first in ring.heads[:, layout.FIRST]], clocks)
 
 
-def _held(ring: at.Ring, slot: int) -> range:
-    return range(int(ring.heads[slot, at.FIRST]), int(ring.heads[slot, at.NEXT]))
+def _held(ring: layout.Ring, slot: int) -> range:
+    return range(int(ring.heads[slot, layout.FIRST]), int(ring.heads[slot, layout.NEXT]))
 
 
-def _clock(ring: at.Ring, slot: int, number: int) -> Sequence[int]:
-    clock: Sequence[int] = ring.window[slot, number % ring.heads[slot, at.WIDTH], at.ROW :].tolist()
+def _clock(ring: layout.Ring, slot: int, number: int) -> Sequence[int]:
+    clock: Sequence[int] = ring.window[slot, number % ring.heads[slot, layout.WIDTH], layout.ROW :].tolist()
     return clock

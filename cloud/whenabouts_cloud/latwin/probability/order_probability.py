@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.latwin.model.frame import Array, Frame, Ints
-from whenabouts_cloud.latwin.probability.spread import entered, sample, spread
+from whenabouts_cloud.latwin.model.frame import Frame, Ints
+from whenabouts_cloud.latwin.probability.spread import Draws, Stretch, entered, sample, spread
 from whenabouts_cloud.latwin.windows.walk import Truth, count, states
 
 EXACT_WORK = 1 << 27  # multiplications: some tenths of a second
@@ -58,7 +58,7 @@ class _Model(NamedTuple):
     lo: Ints  # (n, e) of begins, narrowed by those before and after
     hi: Ints
     need: Ints  # (n, e, n) how many begins of each process come before this one
-    count: Array  # (n,) begins
+    count: Any  # (n,) begins
     inside: Ints  # (n,) of them in the window
     order: list[tuple[int, int]]  # the begins, each after those before it
 
@@ -177,19 +177,10 @@ def _inside(rows: npt.NDArray[Any], model: _Model) -> npt.NDArray[np.bool_]:
     return found
 
 
-class _Stretch(NamedTuple):
-    """An open stretch of time, with the rates of the begins, or a point at which `at` of them happen at once."""
-
-    rate: Floats  # (n, e)
-    at: Ints  # (n,)
-    must: Ints  # (n,) begins that have happened when it is over (point) or from its beginning on (stretch)
-    can: Ints  # (n,) begins that may have
-
-
 class _Exact:
     """The downsets of the begins, and measures over them carried from stretch to stretch."""
 
-    def __init__(self, model: _Model, rows: Ints, stretches: list[_Stretch], degrees: int) -> None:
+    def __init__(self, model: _Model, rows: Ints, stretches: list[Stretch], degrees: int) -> None:
         self._rows, self._stretches, self._degrees, self._model = rows, stretches, degrees, model
         sizes = (model.count + 1).tolist()
         self._radix = np.array([np.prod(sizes[j + 1 :], dtype=np.int64) for j in range(len(sizes))], np.int64)
@@ -220,7 +211,7 @@ class _Exact:
                 h = self._jump(h, one)
                 h[good] = np.column_stack([np.zeros(good.sum()), h[good].sum(axis=1)])
             else:
-                spread(h, room, self._rows, fewer, False, one.rate, one.must, one.can, good)
+                spread(h, room, self._rows, fewer, False, one, good)
         return float(h[-1, 1] / h[-1].sum())
 
     def passed(self) -> tuple[Ints, Floats]:
@@ -237,7 +228,7 @@ class _Exact:
             if one.at.any():
                 b = self._jump_back(b, one)
             else:
-                spread(b, backward, self._rows, more, True, one.rate, one.must, one.can, none)
+                spread(b, backward, self._rows, more, True, one, none)
             ends.append(b)
         total = ends.pop()[0, 0]
         h, into = np.zeros((size, 2)), np.zeros(size)
@@ -248,8 +239,8 @@ class _Exact:
                 h = self._jump(h, one)
                 into += h[:, 0] * b[:, 0]
             else:
-                spread(h, forward, self._rows, fewer, False, one.rate, one.must, one.can, none)
-                spread(b, backward, self._rows, more, True, one.rate, one.must, one.can, none)
+                spread(h, forward, self._rows, fewer, False, one, none)
+                spread(b, backward, self._rows, more, True, one, none)
                 entered(forward[:, 0], backward[:, 0], into)
         where = _inside(self._rows, self._model)
         return self._rows[where], np.minimum(into[where] / total, 1.0)
@@ -269,13 +260,13 @@ class _Exact:
         right = (self._codes[place] == code) & (after >= 0).all(axis=1) & (after <= self._model.count).all(axis=1)
         return np.where(right, place, -1)
 
-    def _jump(self, h: Floats, one: _Stretch) -> Floats:
+    def _jump(self, h: Floats, one: Stretch) -> Floats:
         source = self._places(-one.at)
         alive = (source >= 0) & (self._rows >= one.must).all(axis=1)
         found: Floats = np.where(alive[:, None], h[source], 0.0)
         return found
 
-    def _jump_back(self, b: Floats, one: _Stretch) -> Floats:
+    def _jump_back(self, b: Floats, one: Stretch) -> Floats:
         target = self._places(one.at)
         alive = (target >= 0) & (self._rows + one.at >= one.must).all(axis=1)
         found: Floats = np.where(alive[:, None], b[target], 0.0)
@@ -294,7 +285,7 @@ def _order(model: _Model) -> Frame:
     return Frame(np.zeros(n, np.int64), model.count + 1, clocks)
 
 
-def _stretches(model: _Model) -> list[_Stretch]:
+def _stretches(model: _Model) -> list[Stretch]:
     lo, hi, n = model.lo, model.hi, len(model.count)
     real = np.arange(lo.shape[1]) < model.count[:, None]
     ends = np.unique(np.concatenate([lo[real], hi[real]])).tolist()
@@ -304,12 +295,12 @@ def _stretches(model: _Model) -> list[_Stretch]:
         at = (real & (lo == x) & (hi == x)).sum(axis=1)
         can = (real & (lo <= x)).sum(axis=1)
         if at.any():
-            found.append(_Stretch(np.zeros(lo.shape), at, must, can))
+            found.append(Stretch(np.zeros(lo.shape), at, must, can))
         active = real & (lo <= x) & (hi > x)
         if active.any():
             rate = np.zeros(lo.shape)
             rate[active] = (ends[place + 1] - x) / (hi[active] - lo[active])
-            found.append(_Stretch(rate, np.zeros(n, np.int64), must, can))
+            found.append(Stretch(rate, np.zeros(n, np.int64), must, can))
     return found
 
 
@@ -332,7 +323,7 @@ def _samples(
         weights, rows = np.empty(size), np.empty((size, events + 1, n), np.uint16)
         lasts = np.empty((size, events + 1), np.bool_)
         chance = random.random((size, events))
-        sample(np.array(model.order), lo, hi, model.need, after, chance, weights, rows, lasts)
+        sample(np.array(model.order), lo, hi, model.need, after, chance, Draws(weights, rows, lasts))
         yield weights, rows, lasts
 
 

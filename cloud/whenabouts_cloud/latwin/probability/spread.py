@@ -5,24 +5,39 @@ constant rate r, so the coefficients are c[S, k + 1] = sum over the last begins 
 is ever subtracted, and small probabilities are as exact as large ones.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import compiled
+from whenabouts_cloud.jit import Array, compiled
 
-Array = Any  # inside compiled code
+
+class Stretch(NamedTuple):
+    """An open stretch of time, with the rates of the begins, or a point at which `at` of them happen at once."""
+
+    rate: Array  # (n, e)
+    at: Array  # (n,)
+    must: Array  # (n,) begins that have happened when it is over (point) or from its beginning on (stretch)
+    can: Array  # (n,) begins that may have
+
+
+class Draws(NamedTuple):
+    """Sampled orders: weights (s,), rows (s, E + 1, n) of counts of begins, and whether each lasts (s, E + 1)."""
+
+    weights: Array
+    rows: Array
+    lasts: Array
 
 
 @compiled
 def spread(
-    h: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, rate: Array, must: Array, can: Array,
-    good: Array,
-) -> None:  # fmt: skip
+    h: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, stretch: Stretch, good: Array
+) -> None:
     """Takes h (D, 2) through a stretch; coefficients (D, 2, K) of it. Second column: a good downset has been entered.
 
     Forwards neighbours are the downsets with one begin less, backwards with one more, and x counts from the end.
     """
+    rate, must, can = stretch.rate, stretch.must, stretch.can
     size, n, degrees = len(rows), rows.shape[1], coefficients.shape[2]
     for step in range(size):
         s = size - 1 - step if back else step
@@ -64,17 +79,16 @@ def entered(forward: Array, backward: Array, into: Array) -> None:
 
 
 @compiled
-def sample(
-    order: Array, lo: Array, hi: Array, need: Array, after: Array, chance: Array, weights: Array, rows: Array, lasts: Array
-) -> None:  # fmt: skip
-    """Draws begins that keep the order: weights (s,), rows (s, E + 1, n) of counts, and whether each lasts (s, E + 1).
+def sample(order: Array, lo: Array, hi: Array, need: Array, after: Array, chance: Array, draws: Draws) -> None:
+    """Draws begins that keep the order.
 
     In a linear extension each begin is drawn between the latest of those before it and its own bound, early in it by as
     many begins as follow up to the same bound (`after`); the weight is the ratio of the densities.
     """
+    weights, rows, lasts = draws
     events, n = order.shape[0], lo.shape[0]
     t = np.empty(lo.shape)
-    found = np.empty(events)
+    begun = np.empty(events)
     for s in range(len(weights)):
         weight = 1.0
         for place in range(events):
@@ -88,9 +102,9 @@ def sample(
             t[j, k] = min(max(hi[j, k] - length * share, low), hi[j, k])
             if hi[j, k] > lo[j, k]:
                 weight *= length / (hi[j, k] - lo[j, k]) / (more + 1.0) / share**more
-            found[place] = t[j, k]
+            begun[place] = t[j, k]
         weights[s] = weight
-        sequence = np.argsort(found, kind="mergesort")
+        sequence = np.argsort(begun, kind="mergesort")
         for i in range(n):
             rows[s, 0, i] = 0
         lasts[s, 0] = False
@@ -99,4 +113,4 @@ def sample(
             for i in range(n):
                 rows[s, step + 1, i] = rows[s, step, i]
             rows[s, step + 1, order[place, 0]] += 1
-            lasts[s, step + 1] = step + 1 == events or found[sequence[step + 1]] > found[place]
+            lasts[s, step + 1] = step + 1 == events or begun[sequence[step + 1]] > begun[place]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model import predicate as tree
 from whenabouts_cloud.latwin.shard.choices import Lasted, RunChoices
 from whenabouts_cloud.latwin.shard.report import Report, columns_of
@@ -158,7 +158,7 @@ class InWindows:
         held[report.number] = Held(Witness.of(report), report.values)
         if len(held) > self._plan.rule.windows[slot]:
             del held[min(held)]
-        lo, hi = (report.lo, report.hi) if report.timed else (at.NEVER, at.FOREVER)
+        lo, hi = (report.lo, report.hi) if report.timed else (layout.NEVER, layout.FOREVER)
         if self._tests is None:
             self._engine.push(slot, report.number, report.clock, lo, hi)
             holds = self._engine.definitely_in_window if self._definite else self._engine.possibly
@@ -178,7 +178,7 @@ class InWindows:
 
     def due_us(self, after_us: int) -> int:
         """Never."""
-        return at.FOREVER
+        return layout.FOREVER
 
     def take_counts(self) -> Counter[str]:
         """Nothing is counted."""
@@ -256,7 +256,7 @@ class InWindows:
     def _clock(self, slot: int, number: int) -> Any:
         """The effective clock of a state in a window."""
         ring = self._engine.ring
-        return ring.window[slot, number % ring.heads[slot, at.WIDTH], at.ROW :]
+        return ring.window[slot, number % ring.heads[slot, layout.WIDTH], layout.ROW :]
 
 
 Watch = ByRuns | InWindows

@@ -8,8 +8,7 @@ from itertools import product
 import numpy as np
 
 from whenabouts_cloud.jit import Array, entry
-from whenabouts_cloud.latwin.model import algebra as of
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import algebra, layout
 from whenabouts_cloud.latwin.model.algebra import Code
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Not, Predicate, Related
@@ -28,26 +27,26 @@ class Bound:
 
     def __init__(self, predicate: Predicate, ring: Ring, box: Box) -> None:
         self._ring, self._box, self._leaves = ring, box, list[_Leaf]()
-        self._first, self._next = ring.heads[:, at.FIRST], ring.heads[:, at.NEXT]
+        self._first, self._next = ring.heads[:, layout.FIRST], ring.heads[:, layout.NEXT]
         self._seen = [0] * len(box.axes)
         steps: list[tuple[int, int]] = []
         depth = self._compile(predicate, steps, 0)
         table = np.zeros(
-            (len(self._leaves), of.LEAF + 3 * max((len(x.leading) for x in self._leaves), default=0)), np.int64
+            (len(self._leaves), algebra.LEAF + 3 * max((len(x.leading) for x in self._leaves), default=0)), np.int64
         )
         total = 0
         for row, leaf in zip(table, self._leaves, strict=True):
             row[:2] = total, len(leaf.leading)
             for i, (process, step) in enumerate(zip(leaf.leading, leaf.steps, strict=True)):
-                row[of.LEAF + 3 * i :][:3] = box.axes[process, STRIDE], box.axes[process, WIDTH], step
+                row[algebra.LEAF + 3 * i :][:3] = box.axes[process, STRIDE], box.axes[process, WIDTH], step
             total += leaf.size
         words = np.zeros(total, np.int64)
         for row, leaf in zip(table, self._leaves, strict=True):
             leaf.words = words[row[0] : row[0] + leaf.size].data
-        stack = np.zeros((depth, min(len(box.words), of.PIECE)), np.int64)
+        stack = np.zeros((depth, min(len(box.words), algebra.PIECE)), np.int64)
         self._of = [[leaf for leaf in self._leaves if p in leaf.processes] for p in range(len(box.axes))]
         self.code = Code(table, np.array(steps, np.int64).reshape(-1, 2), words, stack)
-        self._evaluate = entry(of.evaluate, self.code, box.axes, box.words, box.words)
+        self._evaluate = entry(algebra.evaluate, self.code, box.axes, box.words, box.words)
 
     def holds(self, true: Array) -> bool:
         """Sets the bits of `true` where the predicate holds (`algebra.evaluate`), for the windows as they are."""
@@ -69,11 +68,11 @@ class Bound:
         """Appends the steps that leave the node's cells at a level of the stack; how many levels they need."""
         parts = list(node.parts())
         if isinstance(node, Related):
-            steps.append((of.PUSH, self._leaf(node)))
+            steps.append((algebra.PUSH, self._leaf(node)))
             return level + 1
         if isinstance(node, Not):
             depth = self._compile(parts[0], steps, level)
-            steps.append((of.NOT, 0))
+            steps.append((algebra.NOT, 0))
             return depth
         if isinstance(node, AtLeast):
             return self._count(node, parts, steps, level)
@@ -81,29 +80,29 @@ class Bound:
             raise ValueError(f"predicate: found {node!r}, expected Local, Related, All, Any, Not or AtLeast")
         whole = isinstance(node, All)
         if not parts:
-            steps.append((of.EVERYTHING if whole else of.NOTHING, 0))
+            steps.append((algebra.EVERYTHING if whole else algebra.NOTHING, 0))
             return level + 1
         parts.sort(key=lambda part: isinstance(part, Related))  # leaves last: they are met with what is there
         depth = self._compile(parts[0], steps, level)
         for part in parts[1:]:
             if isinstance(part, Related):
-                steps.append((of.AND_LEAF if whole else of.OR_LEAF, self._leaf(part)))
+                steps.append((algebra.AND_LEAF if whole else algebra.OR_LEAF, self._leaf(part)))
             else:
                 depth = max(depth, self._compile(part, steps, level + 1))
-                steps.append((of.AND if whole else of.OR, 0))
+                steps.append((algebra.AND if whole else algebra.OR, 0))
         return depth
 
     def _count(self, node: AtLeast, parts: list[Predicate], steps: list[tuple[int, int]], level: int) -> int:
         if node.least <= 0 or node.least > len(parts):
-            steps.append((of.EVERYTHING if node.least <= 0 else of.NOTHING, 0))
+            steps.append((algebra.EVERYTHING if node.least <= 0 else algebra.NOTHING, 0))
             return level + 1
         digits = len(parts).bit_length()
-        steps.append((of.COUNT, digits))
+        steps.append((algebra.COUNT, digits))
         depth = level + digits + 1
         for part in parts:
             depth = max(depth, self._compile(part, steps, level + digits))
-            steps.append((of.ADD, digits))
-        steps.append((of.AT_LEAST, node.least << 8 | digits))
+            steps.append((algebra.ADD, digits))
+        steps.append((algebra.AT_LEAST, node.least << 8 | digits))
         return depth
 
     def _leaf(self, node: Related) -> int:
@@ -147,7 +146,7 @@ class _Leaf:
             for number in new:
                 self._put(*places[number % len(places)], self._function(number))
             return
-        windows = [new if p == process else range(*ring.heads[p, : at.NEXT + 1].tolist()) for p in self.processes]
+        windows = [new if p == process else range(*ring.heads[p, : layout.NEXT + 1].tolist()) for p in self.processes]
         for numbers in product(*windows):
             self._set(numbers)
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
 CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4
@@ -202,9 +202,9 @@ def meet(ring: Ring, box: Box, process: int, place: int) -> None:
         for other in range(axes[j, WIDTH]):
             held = ring.window[j, other]
             masks[j, other] &= ~bit
-            if held[at.NUMBER] < 0:
+            if held[layout.NUMBER] < 0:
                 continue
-            if row[at.ROW + j] <= held[at.NUMBER] and held[at.ROW + process] <= row[at.NUMBER]:
+            if row[layout.ROW + j] <= held[layout.NUMBER] and held[layout.ROW + process] <= row[layout.NUMBER]:
                 masks[j, other] |= bit
                 mask |= 1 << (axes[j, OFFSET] + other)
     masks[process, place] = mask
@@ -223,9 +223,9 @@ def forget(box: Box, process: int, place: int) -> None:
 @bare
 def step(ring: Ring, box: Box, process: int) -> None:
     """Follows a release: what left the window is pruned, what was accepted too soon is cut, what is new grows."""
-    place = (ring.heads[process, at.NEXT] - 1) % ring.heads[process, at.WIDTH]
+    place = (ring.heads[process, layout.NEXT] - 1) % ring.heads[process, layout.WIDTH]
     clear(box, process, place)
-    if ring.meta[at.RAISED] > 0:
+    if ring.meta[layout.RAISED] > 0:
         forget(box, process, place)
         cut(ring, box, process, place)
     meet(ring, box, process, place)
@@ -240,8 +240,8 @@ def cut(ring: Ring, box: Box, process: int, place: int) -> None:
     for j in range(len(box.axes)):
         for other in range(box.axes[j, WIDTH]):
             if (
-                ring.window[j, other, at.MARK]
-                and ring.window[j, other, at.NUMBER] >= 0
+                ring.window[j, other, layout.MARK]
+                and ring.window[j, other, layout.NUMBER] >= 0
                 and (j, other) != (process, place)
             ):
                 meet(ring, box, j, other)
@@ -250,14 +250,14 @@ def cut(ring: Ring, box: Box, process: int, place: int) -> None:
     for j in range(len(box.axes)):
         for other in range(box.axes[j, WIDTH]):
             if (
-                ring.window[j, other, at.MARK]
-                and ring.window[j, other, at.NUMBER] >= 0
+                ring.window[j, other, layout.MARK]
+                and ring.window[j, other, layout.NUMBER] >= 0
                 and (j, other) != (process, place)
             ):
                 clear(box, j, other)
                 grow(box, box.masks[j, other])
     box.facts[WITHDRAWN] += before - box.facts[SIZE]
-    ring.meta[at.WITHDRAWN] += before - box.facts[SIZE]
+    ring.meta[layout.WITHDRAWN] += before - box.facts[SIZE]
 
 
 @bare
@@ -268,7 +268,7 @@ def rebuild(ring: Ring, box: Box) -> None:
     box.facts[SIZE] = 0
     for process in range(len(box.axes)):
         for place in range(box.axes[process, WIDTH]):
-            if ring.window[process, place, at.NUMBER] >= 0:
+            if ring.window[process, place, layout.NUMBER] >= 0:
                 meet(ring, box, process, place)
     pair_words(box)
     grow(box, -1)

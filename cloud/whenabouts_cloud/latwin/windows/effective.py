@@ -21,7 +21,7 @@ once its time is known as far as that of what was released; what is then known o
 from typing import Any
 
 from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
 
@@ -29,12 +29,12 @@ from whenabouts_cloud.latwin.model.layout import Ring
 def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
     """Raises the clock of a row of process `own` to another one; whether it grew."""
     grew = False
-    for i in range(len(row) - at.ROW):
-        if clock[i] > row[at.ROW + i]:
+    for i in range(len(row) - layout.ROW):
+        if clock[i] > row[layout.ROW + i]:
             if i == own:
-                ring.meta[at.CONTRADICTIONS] += 1
+                ring.meta[layout.CONTRADICTIONS] += 1
             else:
-                row[at.ROW + i] = clock[i]
+                row[layout.ROW + i] = clock[i]
                 grew = True
     return grew
 
@@ -43,21 +43,23 @@ def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
 def fold(ring: Ring, process: int, row: Array) -> Any:
     """Raises the clock of a row to all that is before it and held in a window; whether it grew. O(n w + n^2 steps)."""
     heads, window = ring.heads, ring.window
-    if not ring.meta[at.HYBRID]:
+    if not ring.meta[layout.HYBRID]:
         return False
     grew = False
     for i in range(len(heads)):
         if i == process:
             continue
-        number = heads[i, at.NEXT] - 1
-        while number >= heads[i, at.FIRST] and window[i, number % heads[i, at.WIDTH], at.HI] >= row[at.LO]:
+        number = heads[i, layout.NEXT] - 1
+        while (
+            number >= heads[i, layout.FIRST] and window[i, number % heads[i, layout.WIDTH], layout.HI] >= row[layout.LO]
+        ):
             number -= 1
-        if number >= heads[i, at.FIRST]:
-            grew = join(ring, row, window[i, number % heads[i, at.WIDTH], at.ROW :], process) or grew
+        if number >= heads[i, layout.FIRST]:
+            grew = join(ring, row, window[i, number % heads[i, layout.WIDTH], layout.ROW :], process) or grew
         else:
-            number = heads[i, at.GONE] if heads[i, at.GONE_HI] < row[at.LO] else -1
-        if number > row[at.ROW + i]:
-            row[at.ROW + i] = number
+            number = heads[i, layout.GONE] if heads[i, layout.GONE_HI] < row[layout.LO] else -1
+        if number > row[layout.ROW + i]:
+            row[layout.ROW + i] = number
             grew = True
     return join_named(ring, process, row) or grew
 
@@ -70,10 +72,10 @@ def join_named(ring: Ring, process: int, row: Array) -> Any:
     while True:
         again = False
         for i in range(len(heads)):
-            named = min(row[at.ROW + i], heads[i, at.NEXT] - 1)
-            if i != process and named >= heads[i, at.FIRST] and named > 0:
-                known = window[i, named % heads[i, at.WIDTH]]
-                again = join(ring, row, known[at.ROW :], process) or again
+            named = min(row[layout.ROW + i], heads[i, layout.NEXT] - 1)
+            if i != process and named >= heads[i, layout.FIRST] and named > 0:
+                known = window[i, named % heads[i, layout.WIDTH]]
+                again = join(ring, row, known[layout.ROW :], process) or again
         if not again:
             return grew
         grew = True
@@ -87,18 +89,18 @@ def spread(ring: Ring, process: int, row: Array) -> None:
         if j == process:
             continue
         head, before, grew = ring.heads[j], 0, False
-        for number in range(head[at.FIRST], head[at.NEXT]):
-            place = number % head[at.WIDTH]
+        for number in range(head[layout.FIRST], head[layout.NEXT]):
+            place = number % head[layout.WIDTH]
             other = ring.window[j, place]
-            grew = grew and join(ring, other, ring.window[j, before, at.ROW :], j)
+            grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
             grew = told(ring, other, j, process, row) or grew
             if grew:
                 raised(ring, other)
                 changed = True
             before = place
         other = ring.evidence[j, 0]
-        if other[at.NUMBER] >= 0:
-            grew = grew and join(ring, other, ring.window[j, before, at.ROW :], j)
+        if other[layout.NUMBER] >= 0:
+            grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
             changed = told(ring, other, j, process, row) or grew or changed
     while changed:
         changed = settle(ring)
@@ -107,9 +109,9 @@ def spread(ring: Ring, process: int, row: Array) -> None:
 @bare
 def told(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
     """Raises a row of process `own` to a state of `process` and its clock, if it comes after it; whether it grew."""
-    if other[at.LO] <= row[at.HI] and not 0 < row[at.NUMBER] <= other[at.ROW + process]:
+    if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
         return False
-    return join(ring, other, row[at.ROW :], own)
+    return join(ring, other, row[layout.ROW :], own)
 
 
 @bare
@@ -118,18 +120,18 @@ def settle(ring: Ring) -> Any:
     changed = False
     for j in range(len(ring.heads)):
         head, before = ring.heads[j], -1
-        for number in range(head[at.FIRST], head[at.NEXT]):
-            place = number % head[at.WIDTH]
+        for number in range(head[layout.FIRST], head[layout.NEXT]):
+            place = number % head[layout.WIDTH]
             other = ring.window[j, place]
-            grew = before >= 0 and join(ring, other, ring.window[j, before, at.ROW :], j)
+            grew = before >= 0 and join(ring, other, ring.window[j, before, layout.ROW :], j)
             grew = join_named(ring, j, other) or grew
             if grew:
                 raised(ring, other)
                 changed = True
             before = place
         other = ring.evidence[j, 0]
-        if other[at.NUMBER] >= 0 and before >= 0:
-            grew = join(ring, other, ring.window[j, before, at.ROW :], j)
+        if other[layout.NUMBER] >= 0 and before >= 0:
+            grew = join(ring, other, ring.window[j, before, layout.ROW :], j)
             changed = join_named(ring, j, other) or grew or changed
     return changed
 
@@ -137,21 +139,21 @@ def settle(ring: Ring) -> Any:
 @bare
 def raised(ring: Ring, row: Array) -> None:
     """Marks a row of the window whose clock grew after it was let in."""
-    if not row[at.MARK]:
-        row[at.MARK] = 1
-        ring.meta[at.RAISED] += 1
-        ring.meta[at.CUTS] += 1
+    if not row[layout.MARK]:
+        row[layout.MARK] = 1
+        ring.meta[layout.RAISED] += 1
+        ring.meta[layout.CUTS] += 1
 
 
 @bare
 def unmark(ring: Ring) -> None:
     """Forgets which rows the release before has raised."""
-    if ring.meta[at.RAISED] == 0:
+    if ring.meta[layout.RAISED] == 0:
         return
     for j in range(len(ring.heads)):
-        for place in range(ring.heads[j, at.WIDTH]):
-            ring.window[j, place, at.MARK] = 0
-    ring.meta[at.RAISED] = 0
+        for place in range(ring.heads[j, layout.WIDTH]):
+            ring.window[j, place, layout.MARK] = 0
+    ring.meta[layout.RAISED] = 0
 
 
 @bare
@@ -165,12 +167,12 @@ def announce(ring: Ring, process: int) -> None:
     for j in range(len(heads)):
         if j == process:
             continue
-        for number in range(heads[process, at.NEXT], heads[process, at.ARRIVED]):
+        for number in range(heads[process, layout.NEXT], heads[process, layout.ARRIVED]):
             waiting = ring.room[process, number % places]
-            for held in range(heads[j, at.FIRST], heads[j, at.NEXT]):
-                other = ring.window[j, held % heads[j, at.WIDTH]]
-                if waiting[at.HI] < other[at.LO] and other[at.ROW + process] < number:
-                    other[at.ROW + process] = number
+            for held in range(heads[j, layout.FIRST], heads[j, layout.NEXT]):
+                other = ring.window[j, held % heads[j, layout.WIDTH]]
+                if waiting[layout.HI] < other[layout.LO] and other[layout.ROW + process] < number:
+                    other[layout.ROW + process] = number
                     raised(ring, other)
 
 
@@ -178,13 +180,13 @@ def announce(ring: Ring, process: int) -> None:
 def due(ring: Ring) -> Any:
     """The process whose oldest waiting state a patient group may let in now, the one with the least lo; or -1. O(n^2)."""
     heads = ring.heads
-    found, least = -1, at.FOREVER
+    found, least = -1, layout.FOREVER
     for j in range(len(heads)):
-        if heads[j, at.NEXT] == heads[j, at.ARRIVED]:
+        if heads[j, layout.NEXT] == heads[j, layout.ARRIVED]:
             continue
-        row = ring.room[j, heads[j, at.NEXT] % ring.room.shape[1]]
+        row = ring.room[j, heads[j, layout.NEXT] % ring.room.shape[1]]
         end = ring.evidence[j, 0]
-        lo = max(row[at.LO], end[at.LO]) if end[at.NUMBER] >= 0 else row[at.LO]
+        lo = max(row[layout.LO], end[layout.LO]) if end[layout.NUMBER] >= 0 else row[layout.LO]
         if (found < 0 or lo < least) and may_enter(ring, j, row, lo):
             found, least = j, lo
     return found
@@ -194,11 +196,11 @@ def due(ring: Ring) -> Any:
 def may_enter(ring: Ring, process: int, row: Array, lo: int) -> Any:
     """Whether all that may come before a state that began at `lo` or later has been let in."""
     heads = ring.heads
-    if not heads[process, at.BEGUN] and heads[process, at.WATER] < ring.meta[at.NEWEST_LO]:
+    if not heads[process, layout.BEGUN] and heads[process, layout.WATER] < ring.meta[layout.NEWEST_LO]:
         return False
     for i in range(len(heads)):
-        if i != process and heads[i, at.HEARD]:
-            known = row[at.ROW + i]  # 0 says nothing: every process begins there
-            if heads[i, at.WATER] < lo or heads[i, at.NEXT] <= known > 0:
+        if i != process and heads[i, layout.HEARD]:
+            known = row[layout.ROW + i]  # 0 says nothing: every process begins there
+            if heads[i, layout.WATER] < lo or heads[i, layout.NEXT] <= known > 0:
                 return False
     return True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from whenabouts_cloud.jit import Array
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.group import Clock, Group
 from whenabouts_cloud.latwin.model.predicate import Function, Numbers, Predicate
 from whenabouts_cloud.latwin.windows.lattice_on_demand import Walked
@@ -41,7 +41,7 @@ class LatWin(Group):
 
     def __init__(
         self, processes: int, window: int | Sequence[int], order: str = "causal", patient: bool = False,
-        room: int = at.ROOM, store: bool = True,
+        room: int = layout.ROOM, store: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(processes, window, order, patient, room)
         self._cgss: Stored | Walked = Stored(self.ring) if store else Walked()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.frame import Frame
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import All, AtLeast, Function, Not, Predicate, Related
@@ -67,11 +67,11 @@ class Walked:
 
 def frame_of(ring: Ring) -> Frame:
     """The windows as they are, each from its oldest state."""
-    first = ring.heads[:, at.FIRST].copy()
-    count = ring.heads[:, at.NEXT] - first
+    first = ring.heads[:, layout.FIRST].copy()
+    count = ring.heads[:, layout.NEXT] - first
     numbers = first[:, None] + np.arange(ring.window.shape[1])
-    places = numbers % ring.heads[:, at.WIDTH, None]
-    clocks = ring.window[np.arange(len(first))[:, None], places, at.ROW :]
+    places = numbers % ring.heads[:, layout.WIDTH, None]
+    clocks = ring.window[np.arange(len(first))[:, None], places, layout.ROW :]
     return Frame(first, count, np.ascontiguousarray(clocks))
 
 
@@ -116,7 +116,7 @@ def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) 
     if status < 0:
         return status
     let_in(ring)
-    while status == at.NO_ROOM:
+    while status == layout.NO_ROOM:
         status = accept(ring, process, number, clock, lo, hi, 0)
         let_in(ring)
     return status

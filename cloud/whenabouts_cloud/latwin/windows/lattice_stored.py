@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from whenabouts_cloud.jit import Array, bare, entry
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate
 from whenabouts_cloud.latwin.windows.bound import Bound
@@ -24,7 +24,7 @@ class Stored:
     """
 
     def __init__(self, ring: Ring) -> None:
-        self.box = new_box([int(w) for w in ring.heads[:, at.WIDTH]])
+        self.box = new_box([int(w) for w in ring.heads[:, layout.WIDTH]])
         n = len(ring.heads)
         ends = np.zeros((3, n), np.int64)
         self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and one that goes between them
@@ -114,7 +114,7 @@ def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int,
         return status
     box.facts[WITHDRAWN] = 0
     follow(ring, box)
-    while status == at.NO_ROOM:
+    while status == layout.NO_ROOM:
         status = accept(ring, process, number, clock, lo, hi, 0)
         follow(ring, box)
     return status
@@ -143,8 +143,8 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
 @bare
 def follow(ring: Ring, box: Box) -> None:
     """The lattice after what was taken in, release by release."""
-    if ring.meta[at.EMPTIED] >= 0:
-        drop(box, ring.meta[at.EMPTIED])
+    if ring.meta[layout.EMPTIED] >= 0:
+        drop(box, ring.meta[layout.EMPTIED])
     process = release(ring)
     while process >= 0:
         step(ring, box, process)

@@ -24,7 +24,7 @@ last until the begin of one that is not its successor, and every theorem of thei
 from typing import Any
 
 from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.effective import announce, due, fold, join, spread, unmark
 
@@ -34,47 +34,54 @@ def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int
     """Takes in the report that `process` began state `number` between `lo` and `hi`: TAKEN, IGNORED (had come, or is given
     up), NO_ROOM (call again after the releases) or a negative number for a wrong report. O(n)."""
     meta, heads, room = ring.meta, ring.heads, ring.room
-    meta[at.EMPTIED] = -1
+    meta[layout.EMPTIED] = -1
     n = len(heads)
     status = wrong(n, process, number, clock)
     if status == 0 and lo > hi:
-        status = at.BAD_TIME
+        status = layout.BAD_TIME
     if status < 0:
         return status
-    meta[at.TOUCHED] = process
+    meta[layout.TOUCHED] = process
     head = heads[process]
     places = room.shape[1]
     row = room[process, number % places]
-    if number < head[at.FIRST]:
-        meta[at.STALE] += 1
-        return at.IGNORED
-    if number < head[at.ARRIVED] or row[at.NUMBER] == number:
-        meta[at.DUPLICATES] += 1
-        return at.IGNORED
-    if number >= head[at.NEXT] + places:
+    if number < head[layout.FIRST]:
+        meta[layout.STALE] += 1
+        return layout.IGNORED
+    if number < head[layout.ARRIVED] or row[layout.NUMBER] == number:
+        meta[layout.DUPLICATES] += 1
+        return layout.IGNORED
+    if number >= head[layout.NEXT] + places:
         make_room(ring, process, number)
-        return at.NO_ROOM
-    row[at.NUMBER], row[at.LO], row[at.HI], row[at.FLAG], row[at.RUN], row[at.MARK] = number, lo, hi, flag, -1, 0
+        return layout.NO_ROOM
+    row[layout.NUMBER], row[layout.LO], row[layout.HI], row[layout.FLAG], row[layout.RUN], row[layout.MARK] = (
+        number,
+        lo,
+        hi,
+        flag,
+        -1,
+        0,
+    )
     for i in range(n):
-        row[at.ROW + i] = clock[i]
-    meta[at.ACCEPTED] += 1
-    head[at.AHEAD] += 1
+        row[layout.ROW + i] = clock[i]
+    meta[layout.ACCEPTED] += 1
+    head[layout.AHEAD] += 1
     advance(ring, process)
-    return at.TAKEN
+    return layout.TAKEN
 
 
 @bare
 def wrong(n: int, process: int, number: int, clock: Array) -> Any:
     """0, or what is wrong about a process, a number and a clock."""
     if not 0 <= process < n:
-        return at.BAD_PROCESS
-    if not 0 <= number < at.NUMBER_LIMIT:
-        return at.BAD_STATE
+        return layout.BAD_PROCESS
+    if not 0 <= number < layout.NUMBER_LIMIT:
+        return layout.BAD_STATE
     if clock[process] != number:
-        return at.BAD_OWN
+        return layout.BAD_OWN
     for i in range(n):
-        if not 0 <= clock[i] < at.NUMBER_LIMIT:
-            return at.BAD_ENTRY
+        if not 0 <= clock[i] < layout.NUMBER_LIMIT:
+            return layout.BAD_ENTRY
     return 0
 
 
@@ -84,32 +91,32 @@ def advance(ring: Ring, process: int) -> None:
     head, room = ring.heads[process], ring.room[process]
     places = len(room)
     while True:
-        number = head[at.ARRIVED]
+        number = head[layout.ARRIVED]
         row = room[number % places]
-        if row[at.NUMBER] != number:
+        if row[layout.NUMBER] != number:
             break
-        head[at.ARRIVED] += 1
-        head[at.AHEAD] -= 1
-        head[at.HEARD] = 1
-        head[at.WATER] = max(head[at.WATER], row[at.LO])
+        head[layout.ARRIVED] += 1
+        head[layout.AHEAD] -= 1
+        head[layout.HEARD] = 1
+        head[layout.WATER] = max(head[layout.WATER], row[layout.LO])
         pending = ring.evidence[process, 1]
-        if pending[at.NUMBER] == number:
-            head[at.WATER] = max(head[at.WATER], pending[at.LO])
+        if pending[layout.NUMBER] == number:
+            head[layout.WATER] = max(head[layout.WATER], pending[layout.LO])
 
 
 @bare
 def make_room(ring: Ring, process: int, number: int) -> None:
     """Brings the time nearer when state `number` fits into the room of its process."""
     meta, head, room = ring.meta, ring.heads[process], ring.room[process]
-    if head[at.ARRIVED] > head[at.NEXT]:
-        meta[at.FORCED] = process
+    if head[layout.ARRIVED] > head[layout.NEXT]:
+        meta[layout.FORCED] = process
         return
     oldest = number
     for place in range(len(room)):
-        if room[place, at.NUMBER] >= 0:
-            oldest = min(oldest, room[place, at.NUMBER])
+        if room[place, layout.NUMBER] >= 0:
+            oldest = min(oldest, room[place, layout.NUMBER])
     begin_at(ring, process, oldest)
-    meta[at.GIVEN_UP] += 1
+    meta[layout.GIVEN_UP] += 1
 
 
 @bare
@@ -117,20 +124,20 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
     """Empties the window of a process; it begins anew with state `number`. What waits from there on is kept."""
     head, room, window = ring.heads[process], ring.room[process], ring.window[process]
     for place in range(len(window)):
-        window[place, at.NUMBER] = -1
+        window[place, layout.NUMBER] = -1
     for place in range(len(room)):
-        if 0 <= room[place, at.NUMBER] < number:
-            if room[place, at.NUMBER] >= head[at.ARRIVED]:
-                head[at.AHEAD] -= 1
-            room[place, at.NUMBER] = -1
-    ring.evidence[process, 0, at.NUMBER] = -1
-    if ring.evidence[process, 1, at.NUMBER] < number:
-        ring.evidence[process, 1, at.NUMBER] = -1
-    if head[at.ARRIVED] <= number:
-        head[at.ARRIVED], head[at.HEARD], head[at.WATER] = number, 0, at.NEVER
-    head[at.FIRST], head[at.NEXT], head[at.BEGUN] = number, number, 0
-    head[at.GONE], head[at.GONE_HI] = -1, at.FOREVER
-    ring.meta[at.EMPTIED], ring.meta[at.TOUCHED] = process, process
+        if 0 <= room[place, layout.NUMBER] < number:
+            if room[place, layout.NUMBER] >= head[layout.ARRIVED]:
+                head[layout.AHEAD] -= 1
+            room[place, layout.NUMBER] = -1
+    ring.evidence[process, 0, layout.NUMBER] = -1
+    if ring.evidence[process, 1, layout.NUMBER] < number:
+        ring.evidence[process, 1, layout.NUMBER] = -1
+    if head[layout.ARRIVED] <= number:
+        head[layout.ARRIVED], head[layout.HEARD], head[layout.WATER] = number, 0, layout.NEVER
+    head[layout.FIRST], head[layout.NEXT], head[layout.BEGUN] = number, number, 0
+    head[layout.GONE], head[layout.GONE_HI] = -1, layout.FOREVER
+    ring.meta[layout.EMPTIED], ring.meta[layout.TOUCHED] = process, process
     advance(ring, process)
 
 
@@ -138,12 +145,12 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
 def renew(ring: Ring, process: int, number: int) -> Any:
     """Begins a process anew at a state that has not yet entered its window: TAKEN, or what is wrong. Releases may follow."""
     if not 0 <= process < len(ring.heads):
-        return at.BAD_PROCESS
-    if not ring.heads[process, at.NEXT] <= number < at.NUMBER_LIMIT:
-        return at.BAD_STATE
+        return layout.BAD_PROCESS
+    if not ring.heads[process, layout.NEXT] <= number < layout.NUMBER_LIMIT:
+        return layout.BAD_STATE
     begin_at(ring, process, number)
-    ring.meta[at.RENEWED] += 1
-    return at.TAKEN
+    ring.meta[layout.RENEWED] += 1
+    return layout.TAKEN
 
 
 @bare
@@ -154,15 +161,15 @@ def release(ring: Ring) -> Any:
     them). A causal group looks at the process of the last report alone: O(n). A patient one at all: O(n^2).
     """
     meta, heads = ring.meta, ring.heads
-    if meta[at.FORCED] >= 0:
-        chosen = meta[at.FORCED]
-        meta[at.FORCED] = -1
-        meta[at.HASTY] += 1
-    elif meta[at.PATIENT]:
+    if meta[layout.FORCED] >= 0:
+        chosen = meta[layout.FORCED]
+        meta[layout.FORCED] = -1
+        meta[layout.HASTY] += 1
+    elif meta[layout.PATIENT]:
         chosen = due(ring)
     else:
-        chosen = meta[at.TOUCHED]
-        if chosen >= 0 and heads[chosen, at.NEXT] == heads[chosen, at.ARRIVED]:
+        chosen = meta[layout.TOUCHED]
+        if chosen >= 0 and heads[chosen, layout.NEXT] == heads[chosen, layout.ARRIVED]:
             chosen = -1
     if chosen >= 0:
         slide(ring, chosen)
@@ -173,35 +180,37 @@ def release(ring: Ring) -> Any:
 def slide(ring: Ring, process: int) -> None:
     """The oldest waiting state of a process into its window, in place of the one that leaves it."""
     meta, head = ring.meta, ring.heads[process]
-    number, width = head[at.NEXT], head[at.WIDTH]
+    number, width = head[layout.NEXT], head[layout.WIDTH]
     waiting = ring.room[process, number % ring.room.shape[1]]
     row = ring.window[process, number % width]
     unmark(ring)
-    if meta[at.HYBRID] and (head[at.ARRIVED] > number + 1 and not (meta[at.PATIENT] and head[at.BEGUN])):
+    if meta[layout.HYBRID] and (
+        head[layout.ARRIVED] > number + 1 and not (meta[layout.PATIENT] and head[layout.BEGUN])
+    ):
         announce(ring, process)
-    head[at.BEGUN] = 1
-    if row[at.NUMBER] >= 0:
-        head[at.GONE], head[at.GONE_HI] = row[at.NUMBER], row[at.HI]
-        head[at.FIRST] = row[at.NUMBER] + 1
+    head[layout.BEGUN] = 1
+    if row[layout.NUMBER] >= 0:
+        head[layout.GONE], head[layout.GONE_HI] = row[layout.NUMBER], row[layout.HI]
+        head[layout.FIRST] = row[layout.NUMBER] + 1
     for i in range(len(row)):
         row[i] = waiting[i]
-    waiting[at.NUMBER] = -1
-    meta[at.RELEASED] += 1
+    waiting[layout.NUMBER] = -1
+    meta[layout.RELEASED] += 1
     end, pending = ring.evidence[process, 0], ring.evidence[process, 1]
-    if end[at.NUMBER] >= 0:
-        row[at.LO] = max(row[at.LO], end[at.LO])
-        join(ring, row, end[at.ROW :], process)
-    meta[at.NEWEST_LO] = max(meta[at.NEWEST_LO], row[at.LO])
+    if end[layout.NUMBER] >= 0:
+        row[layout.LO] = max(row[layout.LO], end[layout.LO])
+        join(ring, row, end[layout.ROW :], process)
+    meta[layout.NEWEST_LO] = max(meta[layout.NEWEST_LO], row[layout.LO])
     fold(ring, process, row)
-    head[at.NEXT] = number + 1
+    head[layout.NEXT] = number + 1
     for i in range(len(row)):
         end[i] = row[i]
-    if pending[at.NUMBER] == number:
-        end[at.LO] = max(end[at.LO], pending[at.LO])
-        join(ring, end, pending[at.ROW :], process)
+    if pending[layout.NUMBER] == number:
+        end[layout.LO] = max(end[layout.LO], pending[layout.LO])
+        join(ring, end, pending[layout.ROW :], process)
         fold(ring, process, end)
-        pending[at.NUMBER] = -1
-    if meta[at.HYBRID]:
+        pending[layout.NUMBER] = -1
+    if meta[layout.HYBRID]:
         spread(ring, process, row)
 
 
@@ -213,35 +222,35 @@ def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
     Only what is known of the end of the state is raised. Of a state that waits, the latest evidence is kept. O(n^2 w).
     """
     meta, heads = ring.meta, ring.heads
-    meta[at.EMPTIED] = -1
+    meta[layout.EMPTIED] = -1
     n = len(heads)
     if number >= 0:
         status = wrong(n, process, number, clock)
         if status < 0:
             return status
     elif not 0 <= process < n:
-        return at.BAD_PROCESS
+        return layout.BAD_PROCESS
     head, evidence = heads[process], ring.evidence[process]
-    meta[at.TOUCHED] = process
+    meta[layout.TOUCHED] = process
     with_clock = number >= 0
     if not with_clock:
-        number = head[at.ARRIVED] - 1 if head[at.HEARD] and head[at.AHEAD] == 0 else -1
-    beyond = number >= head[at.NEXT] + ring.room.shape[1]
-    if number < head[at.ARRIVED] - 1 or number < 0 or beyond or number < evidence[1, at.NUMBER]:
-        meta[at.UNUSED] += 1
-        return at.IGNORED
-    meta[at.EVIDENCE] += 1
-    if number < head[at.ARRIVED]:
-        head[at.WATER] = max(head[at.WATER], lo)
-    row = evidence[0] if number == head[at.NEXT] - 1 and evidence[0, at.NUMBER] == number else evidence[1]
-    if row[at.NUMBER] != number:
-        row[at.NUMBER], row[at.LO] = number, lo
+        number = head[layout.ARRIVED] - 1 if head[layout.HEARD] and head[layout.AHEAD] == 0 else -1
+    beyond = number >= head[layout.NEXT] + ring.room.shape[1]
+    if number < head[layout.ARRIVED] - 1 or number < 0 or beyond or number < evidence[1, layout.NUMBER]:
+        meta[layout.UNUSED] += 1
+        return layout.IGNORED
+    meta[layout.EVIDENCE] += 1
+    if number < head[layout.ARRIVED]:
+        head[layout.WATER] = max(head[layout.WATER], lo)
+    row = evidence[0] if number == head[layout.NEXT] - 1 and evidence[0, layout.NUMBER] == number else evidence[1]
+    if row[layout.NUMBER] != number:
+        row[layout.NUMBER], row[layout.LO] = number, lo
         for i in range(n):
-            row[at.ROW + i] = 0
-        row[at.ROW + process] = number
-    row[at.LO] = max(row[at.LO], lo)
+            row[layout.ROW + i] = 0
+        row[layout.ROW + process] = number
+    row[layout.LO] = max(row[layout.LO], lo)
     if with_clock:
         join(ring, row, clock, process)
-    if row[at.NUMBER] == head[at.NEXT] - 1:
+    if row[layout.NUMBER] == head[layout.NEXT] - 1:
         fold(ring, process, row)
-    return at.TAKEN
+    return layout.TAKEN

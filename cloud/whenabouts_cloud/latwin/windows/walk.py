@@ -9,13 +9,23 @@ levels and keeps one. It says what Yang et al. (2011) say, which is not sound: a
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.latwin.model.frame import Frame, Ints, climb, descend
-from whenabouts_cloud.latwin.windows.walk_kernel import SLACK, WORD, advance, begin, build, count_all, fill
+from whenabouts_cloud.latwin.windows.walk_kernel import (
+    SLACK,
+    WORD,
+    Cursor,
+    Masks,
+    advance,
+    begin,
+    build,
+    count_all,
+    fill,
+)
 
 Rows = npt.NDArray[Any]  # (m, n) uint8, or uint16 where a process has more than 256 states
 Bools = npt.NDArray[np.bool_]
@@ -31,15 +41,6 @@ class WalkLimitError(ValueError):
     """A window is too long, or has too many CGSs, for what was asked."""
 
 
-class Masks(NamedTuple):
-    """The masks of a frame, and where the field of each process lies in them."""
-
-    masks: Ints
-    word: Ints
-    shift: Ints
-    size: Ints
-
-
 def count(window: Frame) -> int:
     """Number of CGSs. About 2 ns each; long runs of the last process cost nothing more.
 
@@ -47,7 +48,7 @@ def count(window: Frame) -> int:
         WalkLimitError: more than HELD_MAX states held.
     """
     found = masks(window)
-    return 0 if found is None else int(count_all(*found))
+    return 0 if found is None else int(count_all(found))
 
 
 def blocks(window: Frame, size: int = BLOCK) -> Iterator[Rows]:
@@ -60,11 +61,11 @@ def blocks(window: Frame, size: int = BLOCK) -> Iterator[Rows]:
     if found is None:
         return
     n, row_words, lanes = _row(window)
-    may, at, end = np.empty((n, found.masks.shape[2]), np.int64), np.empty(n + 1, np.int64), np.empty(n, np.int64)
-    head = np.empty((n, row_words), np.int64)
+    may, head = np.empty((n, found.masks.shape[2]), np.int64), np.empty((n, row_words), np.int64)
+    cursor = Cursor(may, np.empty(n + 1, np.int64), np.empty(n, np.int64), head)
     out = np.empty((max(size, int(window.count[-1])) + SLACK, row_words), np.int64)
-    begin(*found, may, at, end, head)
-    while rows := fill(*found, lanes, may, at, end, head, out):
+    begin(found, cursor)
+    while rows := fill(found, cursor, lanes, out):
         yield _places(out[:rows], n, lanes)
 
 

@@ -7,7 +7,7 @@ are walked and turned into places. Everything lies between C_min and C_max: rank
 from typing import Any
 
 from whenabouts_cloud.jit import Array, bare
-from whenabouts_cloud.latwin.model import layout as at
+from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box, along
 
@@ -18,19 +18,19 @@ def least(ring: Ring, found: Array) -> bool:
     know of it, until no one knows more. O(n^2 w)."""
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
-        if heads[i, at.FIRST] == heads[i, at.NEXT]:
+        if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
             return False
-        found[i] = heads[i, at.FIRST]
+        found[i] = heads[i, layout.FIRST]
     again = True
     while again:
         again = False
         for j in range(len(heads)):
-            row = window[j, found[j] % heads[j, at.WIDTH]]
+            row = window[j, found[j] % heads[j, layout.WIDTH]]
             for i in range(len(heads)):
-                if i != j and row[at.ROW + i] > found[i]:
-                    if row[at.ROW + i] >= heads[i, at.NEXT]:
+                if i != j and row[layout.ROW + i] > found[i]:
+                    if row[layout.ROW + i] >= heads[i, layout.NEXT]:
                         return False
-                    found[i] = row[at.ROW + i]
+                    found[i] = row[layout.ROW + i]
                     again = True
     return True
 
@@ -41,18 +41,18 @@ def greatest(ring: Ring, found: Array) -> bool:
     more of the others than there is. O(n^2 w)."""
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
-        if heads[i, at.FIRST] == heads[i, at.NEXT]:
+        if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
             return False
-        found[i] = heads[i, at.NEXT] - 1
+        found[i] = heads[i, layout.NEXT] - 1
     again = True
     while again:
         again = False
         for j in range(len(heads)):
             i = 0
             while i < len(heads):
-                if i != j and window[j, found[j] % heads[j, at.WIDTH], at.ROW + i] > found[i]:
+                if i != j and window[j, found[j] % heads[j, layout.WIDTH], layout.ROW + i] > found[i]:
                     found[j] -= 1
-                    if found[j] < heads[j, at.FIRST]:
+                    if found[j] < heads[j, layout.FIRST]:
                         return False
                     again, i = True, 0
                 else:

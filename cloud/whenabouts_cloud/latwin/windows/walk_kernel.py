@@ -9,18 +9,35 @@ the same and some steps are.
 """
 
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.jit import bare, compiled, inlined
+from whenabouts_cloud.jit import Array, bare, compiled, inlined
 
-Array = Any  # inside compiled code
 _bits: Any = importlib.import_module("numba.cpython.unsafe.numbers")
 leading_zeros, trailing_zeros = _bits.leading_zeros, _bits.trailing_zeros  # of 0: 64
 WORD = 64
 SIGN = -(1 << 63)  # words are compared as if they had no sign
 SLACK = 4  # rows written beyond a run
+
+
+class Masks(NamedTuple):
+    """The masks of a window (n + 1, w, words), and where the field of each process lies in them."""
+
+    masks: Array
+    word: Array
+    shift: Array
+    size: Array
+
+
+class Cursor(NamedTuple):
+    """Where a walk is: what may follow each prefix, the state chosen of each process and the last one, rows so far."""
+
+    may: Array  # (n, words)
+    place: Array  # (n + 1,), the last is the depth that the walk is at
+    end: Array  # (n,)
+    head: Array  # (n, row words)
 
 
 @compiled
@@ -68,63 +85,65 @@ def _run(a: Array, b: Array, word: int, shift: int, size: int) -> Any:
 
 
 @compiled
-def count_all(masks: Array, word: Array, shift: Array, size: Array) -> int:
+def count_all(fields: Masks) -> int:
     """Number of CGSs: a walk over the prefixes without the last process, of which the runs are counted."""
+    masks, word, shift, size = fields
     n, words = len(size), masks.shape[2]
     may = np.empty((n, words), np.int64)
-    at, end = np.empty(n, np.int64), np.empty(n, np.int64)
+    place, end = np.empty(n, np.int64), np.empty(n, np.int64)
     may[0] = masks[n, 0]
-    at[0], end[0] = _run(may[0], may[0], word[0], shift[0], size[0])
+    place[0], end[0] = _run(may[0], may[0], word[0], shift[0], size[0])
     total, d, before_last = 0, 0, n - 2
     while d >= 0:
-        if at[d] > end[d]:
+        if place[d] > end[d]:
             d -= 1
             continue
         if d == before_last:
-            for k in range(at[d], end[d] + 1):
+            for k in range(place[d], end[d] + 1):
                 low, high = _run(may[d], masks[d, k], word[d + 1], shift[d + 1], size[d + 1])
                 total += high - low + 1
             d -= 1
             continue
-        chosen = at[d]
-        at[d] += 1
+        chosen = place[d]
+        place[d] += 1
         for m in range(word[d + 1], words):
             may[d + 1, m] = may[d, m] & masks[d, chosen, m]
         d += 1
-        at[d], end[d] = _run(may[d], may[d], word[d], shift[d], size[d])
+        place[d], end[d] = _run(may[d], may[d], word[d], shift[d], size[d])
     return total
 
 
 @bare
-def begin(masks: Array, word: Array, shift: Array, size: Array, may: Array, at: Array, end: Array, head: Array) -> None:
-    """Puts a walk at its beginning: may (n, words), at and end (n + 1,), head (n, row words)."""
+def begin(fields: Masks, cursor: Cursor) -> None:
+    """Puts a walk at its beginning."""
+    masks, word, shift, size = fields
+    may, place, end, head = cursor
     for m in range(masks.shape[2]):
         may[0, m] = masks[len(size), 0, m]
     for r in range(head.shape[1]):
         head[0, r] = 0
-    at[0], end[0] = _run(may[0], may[0], word[0], shift[0], size[0])
-    at[len(size)] = 0  # the depth that the walk is at
+    place[0], end[0] = _run(may[0], may[0], word[0], shift[0], size[0])
+    place[len(size)] = 0
 
 
 @bare
-def fill(
-    masks: Array, word: Array, shift: Array, size: Array, lanes: int, may: Array, at: Array, end: Array, head: Array,
-    out: Array,
-) -> int:  # fmt: skip
+def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
     """Writes the next CGSs, in lexical order, into rows (block, row words) of `lanes` places a word; how many, or 0.
 
     The block has room for all states of the last process and SLACK; a run that might not fit is left for the next block.
     """
+    masks, word, shift, size = fields
+    may, place, end, head = cursor
     n, words, row_words, full = len(size), masks.shape[2], out.shape[1], out.shape[0] - size[-1] - SLACK
     bits, last, before_last = WORD // lanes, n - 1, n - 2
     lane, lane_before = (last % lanes) * bits, (before_last % lanes) * bits
-    d, row = at[n], 0
+    d, row = place[n], 0
     while d >= 0 and row <= full:
-        if at[d] > end[d]:
+        if place[d] > end[d]:
             d -= 1
             continue
-        chosen = at[d]
-        at[d] += 1
+        chosen = place[d]
+        place[d] += 1
         if d < before_last:
             for m in range(word[d + 1], words):
                 may[d + 1, m] = may[d, m] & masks[d, chosen, m]
@@ -132,7 +151,7 @@ def fill(
                 head[d + 1, r] = head[d, r]
             head[d + 1, d // lanes] += chosen << ((d % lanes) * bits)
             d += 1
-            at[d], end[d] = _run(may[d], may[d], word[d], shift[d], size[d])
+            place[d], end[d] = _run(may[d], may[d], word[d], shift[d], size[d])
             continue
         low, high = _run(may[d], masks[d, chosen], word[last], shift[last], size[last])
         for r in range(row_words):
@@ -148,7 +167,7 @@ def fill(
                     out[row + k + more, r] = fixed + (k + more) * step
                 k += 4
         row += high - low + 1
-    at[n] = d
+    place[n] = d
     return row
 
 
