@@ -7,18 +7,15 @@ import pytest
 
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.research.operators import OPERATORS, Counters, operator
-from whenabouts_cloud.research.operators.banded import Banded
 from whenabouts_cloud.research.operators.base import StreamBounds
 from whenabouts_cloud.research.operators.block_buffer import Columns
-from whenabouts_cloud.research.operators.block_kernels import compiled
+from whenabouts_cloud.research.operators.block_kernels import Arrivals, Bands, Bases, Targets, compiled
 from whenabouts_cloud.research.operators.block_operator import BlockOperator
 from whenabouts_cloud.research.operators.eager import Eager
 from whenabouts_cloud.research.operators.keyed import Keyed
-from whenabouts_cloud.research.operators.lazy import Lazy
-from whenabouts_cloud.research.operators.lookup import Lookup
 from whenabouts_cloud.research.operators.simple import Simple
-from whenabouts_cloud.research.operators.simple_sort import SimpleSort
 from whenabouts_cloud.research.operators.tuple_buffer import Held
+from whenabouts_cloud.research.operators.variants import Banded, Lazy, Lookup, SimpleSort
 
 NAMES = list(OPERATORS)
 LAZY = ("lazy", "lookup")
@@ -359,7 +356,8 @@ def test_a_kernel_leaves_ties_to_the_exact_test(name):
     one, rows = np.array([0]), np.array([[-100, 1, 0, 100]])
     middles = np.array([18, 20, 22])  # doubled, of targets of length 10
     lengths = np.array([10, 10, 10])
-    found = compiled(name)(one, one, one, middles // 2 + 5, middles, lengths, rows, 0, 1, 20, 0.5)
+    targets = Targets(middles // 2 + 5, middles, lengths)
+    found = compiled(name)(Bases(one, one, one), targets, Bands(rows, 0, 1), 20, 0.5)
     i, j, near_i, near_j, evaluations, sure = found[:6]
     assert (i.tolist(), j.tolist()) == ([0], [0])
     assert (near_i.tolist(), near_j.tolist()) == ([0], [1])
@@ -380,9 +378,10 @@ def test_the_extent_of_a_block_is_that_of_its_intervals():
 def test_the_waits_of_pairs_end_now_and_begin_with_the_later_of_two():
     """Base [2, 6] that came at 7; targets [0, 10] at 11 and [1, 3] at 9; now is 20."""
     #  by arrival: 20 - 11 and 20 - 9; by maximum: 20 - 10 and 20 - 6
-    one, two = [np.array([x]) for x in (7, 8, 4)], [np.array(x) for x in ([11, 9], [10, 4], [10, 2])]
-    assert compiled("waits")(20, *one, *two, np.array([0, 0]), np.array([0, 1])) == (9 + 11, 10 + 14)
-    assert compiled("waits")(20, *one, *two, np.empty(0, np.int64), np.empty(0, np.int64)) == (0, 0)
+    one = Arrivals(*(np.array([x]) for x in (7, 8, 4)))
+    two = Arrivals(*(np.array(x) for x in ([11, 9], [10, 4], [10, 2])))
+    assert compiled("waits")(20, one, two, np.array([0, 0]), np.array([0, 1])) == (9 + 11, 10 + 14)
+    assert compiled("waits")(20, one, two, np.empty(0, np.int64), np.empty(0, np.int64)) == (0, 0)
 
 
 def test_a_buffer_drops_from_its_front_and_gives_the_room_back():

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.hts import home
 from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.baseline import Compared, Events
 from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, construct, gap, sealing_time
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee
@@ -42,22 +42,16 @@ class Aggressive(Compared):
         told = Told(np.full(BUCKETS, -1, np.int64), np.full(BUCKETS, -1, np.int64), rows, np.zeros(1, np.int64))
         return empty_stacks(classes), told, Guarantee(np.full(1, NEVER, np.int64))
 
-    def _run(
-        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
-    ) -> tuple[Array, Array, Array]:
+    def _run(self, events: Events) -> tuple[Array, Array, Array]:
         stacks, told, guarantee = self._state
-        *state, matches, told_at, retractions = _run(
-            self._chain, stacks, told, guarantee, code, key, t, index, frontier
-        )
+        *state, matches, told_at, retractions = _run(self._chain, stacks, told, guarantee, events)
         self._state = tuple(state)
         return matches, told_at, retractions
 
 
 @compiled
-def _run(
-    chain: Chain, stacks: Stacks, told: Told, guarantee: Guarantee, code: Array, key: Array, t: Array, index: Array,
-    frontier: Array,
-) -> Any:  # fmt: skip
+def _run(chain: Chain, stacks: Stacks, told: Told, guarantee: Guarantee, events: Events) -> Any:
+    code, key, t, arrival, frontier = events.code, events.key, events.t, events.arrival, events.frontier
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     back, back_count = np.empty((64, n), np.int64), 0
@@ -70,16 +64,16 @@ def _run(
             for of in range(first, last):
                 c = chain.of[of]
                 back, back_count = _take_back(chain, told, c, key[e], t[e], before, back, back_count)
-                while insert(stacks, classes, key[e], c, t[e], index[e], before - window) < 0:
+                while insert(stacks, classes, key[e], c, t[e], arrival[e], before - window) < 0:
                     stacks = renewed(stacks, classes, before - window)
             for of in range(first, last):
                 c = chain.of[of]
                 for place in range(n):
                     if chain.place[place] == c:
-                        found = count
+                        begun = count
                         number = number_of(stacks, key[e])
-                        rows, count = construct(chain, stacks, number, place, t[e], index[e], rows, count, work)
-                        for m in range(found, count):
+                        rows, count = construct(chain, stacks, number, place, (t[e], arrival[e]), rows, count, work)
+                        for m in range(begun, count):
                             due = sealing_time(chain, rows[m])
                             if due > frontier[e]:
                                 told = _remembered(told, key[e], due, rows[m], frontier[e])
@@ -87,7 +81,7 @@ def _run(
         if count > done:
             while len(told_at) < len(rows):
                 told_at = np.concatenate((told_at, told_at))
-            told_at[done:count] = index[e]
+            told_at[done:count] = arrival[e]
             done = count
     guarantee.frontier[0] = before
     return stacks, told, guarantee, rows[:count, n:].copy(), told_at[:count].copy(), back[:back_count].copy()

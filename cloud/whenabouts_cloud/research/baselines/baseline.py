@@ -7,7 +7,7 @@ neighbours or at the ends; a late event is left out, counted and told, and what 
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -22,6 +22,18 @@ from whenabouts_cloud.research.baselines.sequence import Chain, chain_of
 
 ADVANCED = -1  # as the type and the index of what is no event but a new frontier
 VERSION = 2
+
+
+class Events(NamedTuple):
+    """The events of a call in the order of arrival: type (ADVANCED: none, only a new frontier), key, t, index; after each
+    the frontier, and whether a punctuation comes."""
+
+    code: Array
+    key: Array
+    t: Array
+    arrival: Array
+    frontier: Array
+    punctuated: Array
 
 
 class Compared(ABC):
@@ -86,7 +98,8 @@ class Compared(ABC):
         self.late_count += int(late.sum())
         punctuated = (index + 1) % self._pog_every == 0
         keys = keys if self._per_key else np.zeros_like(keys)
-        return self._told(np.where(late, ADVANCED, codes), keys, times, index, frontier, punctuated, index[late])
+        events = Events(np.where(late, ADVANCED, codes), keys, times, index, frontier, punctuated)
+        return self._told(events, index[late])
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
         """Nothing before the frontier will come any more, from anyone or from these sources.
@@ -144,18 +157,14 @@ class Compared(ABC):
         """The state before the first event."""
 
     @abstractmethod
-    def _run(
-        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
-    ) -> tuple[Array, Array, Array]:
+    def _run(self, events: Events) -> tuple[Array, Array, Array]:
         """Call the kernel: (matches, told_at, retractions)."""
 
     def _at(self, frontier: int) -> Out:
         one = np.zeros(1, np.int64)
         none = np.empty(0, np.int64)
-        return self._told(one + ADVANCED, one, one, one + ADVANCED, one + frontier, np.ones(1, bool), none)
+        return self._told(Events(one + ADVANCED, one, one, one + ADVANCED, one + frontier, np.ones(1, bool)), none)
 
-    def _told(
-        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array, late: Array
-    ) -> Out:
-        matches, told_at, retractions = self._run(code, key, t, index, frontier, punctuated)
+    def _told(self, events: Events, late: Array) -> Out:
+        matches, told_at, retractions = self._run(events)
         return Out.of(matches, told_at, late, retractions)

@@ -11,7 +11,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.baseline import Compared, Events
 from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee, Held, empty_held, hold, take
@@ -25,22 +25,16 @@ class Conservative(Compared):
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
         return empty_stacks(classes), empty_held(2 * places + 1), Guarantee(np.full(1, NEVER, np.int64))
 
-    def _run(
-        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
-    ) -> tuple[Array, Array, Array]:
+    def _run(self, events: Events) -> tuple[Array, Array, Array]:
         stacks, pending, guarantee = self._state
-        *state, matches, told_at = _run(
-            self._chain, stacks, pending, guarantee, code, key, t, index, frontier, punctuated
-        )
+        *state, matches, told_at = _run(self._chain, stacks, pending, guarantee, events)
         self._state = tuple(state)
         return matches, told_at, matches[:0]
 
 
 @compiled
-def _run(
-    chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, code: Array, key: Array, t: Array, index: Array,
-    frontier: Array, punctuated: Array,
-) -> Any:  # fmt: skip
+def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, events: Events) -> Any:
+    code, key, t, arrival, frontier, punctuated = events
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     told_at = np.empty(256, np.int64)
@@ -52,17 +46,17 @@ def _run(
             first, last = chain.first[code[e]], chain.first[code[e] + 1]
             for of in range(first, last):
                 c = chain.of[of]
-                while insert(stacks, classes, key[e], c, t[e], index[e], bound) < 0:
+                while insert(stacks, classes, key[e], c, t[e], arrival[e], bound) < 0:
                     stacks = renewed(stacks, classes, bound)
             for of in range(first, last):
                 c = chain.of[of]
                 for place in range(n):
                     if chain.place[place] == c:
-                        found = count
+                        begun = count
                         number = number_of(stacks, key[e])
-                        rows, count = construct(chain, stacks, number, place, t[e], index[e], rows, count, work)
-                        kept = found
-                        for m in range(found, count):
+                        rows, count = construct(chain, stacks, number, place, (t[e], arrival[e]), rows, count, work)
+                        kept = begun
+                        for m in range(begun, count):
                             due = sealing_time(chain, rows[m])
                             if due > sealed:
                                 match[0] = key[e]
@@ -85,7 +79,7 @@ def _run(
         if count > done:
             while len(told_at) < len(rows):
                 told_at = np.concatenate((told_at, told_at))
-            told_at[done:count] = index[e]
+            told_at[done:count] = arrival[e]
             done = count
     guarantee.frontier[0] = sealed
     return stacks, pending, guarantee, rows[:count, n:].copy(), told_at[:count].copy()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from whenabouts_cloud.jit import Array, compiled
-from whenabouts_cloud.research.baselines.baseline import Compared
+from whenabouts_cloud.research.baselines.baseline import Compared, Events
 from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Held, empty_held, hold, take
@@ -24,27 +24,16 @@ class KSlack(Compared):
     def _empty(self, places: int, classes: int) -> tuple[Any, ...]:
         return empty_stacks(classes), empty_held(4), empty_held(2 * places + 1)
 
-    def _run(
-        self, code: Array, key: Array, t: Array, index: Array, frontier: Array, punctuated: Array
-    ) -> tuple[Array, Array, Array]:
+    def _run(self, events: Events) -> tuple[Array, Array, Array]:
         stacks, buffer, pending = self._state
-        *state, matches, told_at = _run(self._chain, stacks, buffer, pending, code, key, t, index, frontier)
+        *state, matches, told_at = _run(self._chain, stacks, buffer, pending, events)
         self._state = tuple(state)
         return matches, told_at, matches[:0]
 
 
 @compiled
-def _run(
-    chain: Chain,
-    stacks: Stacks,
-    buffer: Held,
-    pending: Held,
-    code: Array,
-    key: Array,
-    t: Array,
-    index: Array,
-    frontier: Array,
-) -> Any:
+def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Events) -> Any:
+    code, key, t, arrival, frontier = events.code, events.key, events.t, events.arrival, events.frontier
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
     told_at = np.empty(256, np.int64)
@@ -52,7 +41,7 @@ def _run(
     done = 0  # rows whose told_at is written
     for e in range(len(code)):
         if code[e] >= 0 and chain.first[code[e]] < chain.first[code[e] + 1]:
-            event[0], event[1], event[2], event[3] = code[e], key[e], t[e], index[e]
+            event[0], event[1], event[2], event[3] = code[e], key[e], t[e], arrival[e]
             buffer = hold(buffer, t[e], event)
         while buffer.size[0] > 0 and buffer.order[0, 0] <= frontier[e]:
             event[:] = buffer.rows[take(buffer)]
@@ -66,10 +55,10 @@ def _run(
                     stacks = renewed(stacks, classes, now - window)
                     number = insert(stacks, classes, event[1], c, now, event[3], now - window)
                 if c == chain.place[n - 1]:
-                    found = count
-                    rows, count = construct(chain, stacks, number, n - 1, now, event[3], rows, count, work)
-                    kept = found
-                    for m in range(found, count):
+                    begun = count
+                    rows, count = construct(chain, stacks, number, n - 1, (now, event[3]), rows, count, work)
+                    kept = begun
+                    for m in range(begun, count):
                         due = sealing_time(chain, rows[m])
                         if due > now:
                             match[0] = event[1]
@@ -84,7 +73,7 @@ def _run(
         if count > done:
             while len(told_at) < len(rows):
                 told_at = np.concatenate((told_at, told_at))
-            told_at[done:count] = index[e]
+            told_at[done:count] = arrival[e]
             done = count
     return stacks, buffer, pending, rows[:count, n:].copy(), told_at[:count].copy()
 

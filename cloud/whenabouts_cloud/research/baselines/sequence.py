@@ -162,14 +162,15 @@ def _reachable(pool: Array, work: Array, place: int, t: int, window: int) -> boo
 
 @compiled
 def construct(
-    chain: Chain, stacks: Stacks, number: int, place: int, t: int, index: int, rows: Array, count: int, work: Array
+    chain: Chain, stacks: Stacks, number: int, place: int, event: tuple[int, int], rows: Array, count: int, work: Array
 ) -> tuple[Array, int]:
-    """Append to `rows` every sequence with this event in this place that no stored event violates.
+    """Append to `rows` every sequence with this event (t, index) in this place that no stored event violates.
 
     A row holds the times of all places, then the indices; `work` is scratch space (places, SCRATCH). Returns the rows, which
     may have moved, and their count. Everything that the loop reads is in locals or in `work`: taking parts of arrays costs
     more than the search itself.
     """
+    t, index = event
     n, window, base, last = len(chain.place), chain.limits[0], number * chain.limits[1], len(chain.place) - 1
     pool, bounds, left, when, negated = stacks.pool, stacks.bounds, chain.left, chain.when, chain.negated
     for q in range(n):

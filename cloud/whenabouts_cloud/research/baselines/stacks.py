@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.hashing import home
+from whenabouts_cloud.cep.kernel.hts import home
 from whenabouts_cloud.jit import Array, compiled
 
 ROOM = 4  # entries a stack begins with

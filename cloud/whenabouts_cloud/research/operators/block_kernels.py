@@ -1,14 +1,14 @@
 """The compiled loops of the operators that take blocks: sure ranges filled, probe regions evaluated or looked up.
 
 Plain functions, compiled by numba at first use (3 s, kept in numba's cache where that can be written). All arrays are
-int64. Bases are in the order of their maxima (or middles), targets too, `keys` being the targets' maxima (or doubled
-middles). Limits of `target_bounds` are taken by the class of the base's length, relative to `anchor`. A probability is
+int64. Bases are in the order of their maxima (or middles), targets too. Limits of `target_bounds` are taken by the class of
+the base's length, relative to its `anchor`. A probability is
 evaluated in the branch form of the trapezoid, within 1e-15; closer to ct than GUARD the pair is put in `near` and decided
 by the caller in integers. Lengths and distances stay below 2^61 (`block_operator` sees to it), so every sum fits.
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,38 @@ Ints = npt.NDArray[np.int64]
 
 GUARD = 1e-9  # the float error is below 1e-15 of the probability; beyond 2^53 of a length below 1e-12
 SATISFIED, VIOLATED = 1, 2  # states of a look-up entry; 0 is "not initialised"
+
+
+class Bases(NamedTuple):
+    """A block; `centre` is the doubled middle with the condition's centre added, so that distances are target - centre."""
+
+    anchor: Ints
+    centre: Ints
+    length: Ints
+
+
+class Targets(NamedTuple):
+    """What is held of the other stream; `key` is what it is ordered by: the maximum, or the doubled middle."""
+
+    key: Ints
+    middle: Ints
+    length: Ints
+
+
+class Bands(NamedTuple):
+    """Limits of `target_bounds`, a row for each class of lengths: rho .. rho + step - 1, and so on."""
+
+    rows: Ints
+    rho: int
+    step: int
+
+
+class Arrivals(NamedTuple):
+    """Of intervals: when they came, doubled middles, lengths."""
+
+    arrived: Ints
+    middle: Ints
+    length: Ints
 
 
 def _reached(s: int, w1: int, w2: int) -> float:
@@ -45,45 +77,34 @@ def _probability(distance: int, w1: int, w2: int, width: int) -> float:
     return first + _reached(width + total + distance, w1, w2) - 1.0
 
 
-def _ranges(anchor: Ints, lengths: Ints, keys: Ints, rows: Ints, rho: int, step: int) -> Ints:
+def _ranges(bases: Bases, keys: Ints, bands: Bands) -> Ints:
     """For each base the places [from, sure from, sure to, to) in the targets, half open."""
-    found = np.empty((len(anchor), 4), np.int64)
+    anchor, lengths, rows = bases.anchor, bases.length, bands.rows
+    ranges = np.empty((len(anchor), 4), np.int64)
     for i in range(len(anchor)):
-        row = rows[(lengths[i] - rho) // step]
+        row = rows[(lengths[i] - bands.rho) // bands.step]
         low = np.searchsorted(keys, anchor[i] + row[0])
         high = max(low, np.searchsorted(keys, anchor[i] + row[3], side="right"))
         sure_low = sure_high = high
         if row[1] <= row[2]:
             sure_low = low + np.searchsorted(keys[low:high], anchor[i] + row[1])
             sure_high = max(sure_low, low + np.searchsorted(keys[low:high], anchor[i] + row[2], side="right"))
-        found[i, 0], found[i, 1], found[i, 2], found[i, 3] = low, sure_low, sure_high, high
-    return found
+        ranges[i, 0], ranges[i, 1], ranges[i, 2], ranges[i, 3] = low, sure_low, sure_high, high
+    return ranges
 
 
 def match_block(
-    anchor: Ints,
-    centre: Ints,
-    lengths: Ints,
-    keys: Ints,
-    target_middle: Ints,
-    target_length: Ints,
-    rows: Ints,
-    rho: int,
-    step: int,
-    width: int,
-    ct: float,
+    bases: Bases, targets: Targets, bands: Bands, width: int, ct: float
 ) -> tuple[Ints, Ints, Ints, Ints, int, int]:
-    """Places (base, target) that match, places that are too near to tell, evaluations, sure pairs.
-
-    `centre` is the base's doubled middle with the condition's centre added, so that distances are target - centre.
-    """
-    ranges = _ranges(anchor, lengths, keys, rows, rho, step)
+    """Places (base, target) that match, places that are too near to tell, evaluations, sure pairs."""
+    centre, lengths, target_middle, target_length = bases.centre, bases.length, targets.middle, targets.length
+    ranges = _ranges(bases, targets.key, bands)
     room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
     out_i, out_j = np.empty(room, np.int64), np.empty(room, np.int64)
     sure = int(np.sum(ranges[:, 2] - ranges[:, 1]))
     near_i, near_j = np.empty(room - sure, np.int64), np.empty(room - sure, np.int64)
     count = near = 0
-    for i in range(len(anchor)):
+    for i in range(len(centre)):
         low, sure_low, sure_high, high = ranges[i, 0], ranges[i, 1], ranges[i, 2], ranges[i, 3]
         for j in range(sure_low, sure_high):
             out_i[count] = i
@@ -103,38 +124,29 @@ def match_block(
 
 
 def match_block_lookup(
-    anchor: Ints,
-    centre: Ints,
-    lengths: Ints,
-    keys: Ints,
-    target_middle: Ints,
-    target_length: Ints,
-    rows: Ints,
-    rho: int,
-    step: int,
-    width: int,
-    ct: float,
+    bases: Bases, targets: Targets, bands: Bands, width: int, ct: float
 ) -> tuple[Ints, Ints, Ints, Ints, int, int, int]:
     """As `match_block`, with the look-up table of `lookup` in both probe regions; also the hits."""
-    ranges = _ranges(anchor, lengths, keys, rows, rho, step)
+    centre, lengths, target_middle, target_length = bases.centre, bases.length, targets.middle, targets.length
+    ranges = _ranges(bases, targets.key, bands)
     room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
     out_i, out_j = np.empty(room, np.int64), np.empty(room, np.int64)
     sure = int(np.sum(ranges[:, 2] - ranges[:, 1]))
     near_i, near_j = np.empty(room - sure, np.int64), np.empty(room - sure, np.int64)
     count = near = hits = 0
-    bases = len(anchor)
-    for i in range(bases):
+    count_of_bases = len(centre)
+    for i in range(count_of_bases):
         for j in range(ranges[i, 1], ranges[i, 2]):
             out_i[count] = i
             out_j[count] = j
             count += 1
-    stored_end = np.empty(len(keys), np.int64)
+    stored_end = np.empty(len(target_middle), np.int64)
     for right in range(2):
         # Left regions from the largest base to the smallest, right ones from the smallest to the largest. Each walk has a
         # table of its own range, from the first to the last target that a base of this block may probe on that side.
-        state = np.zeros(len(keys), np.int8)
-        for walk in range(bases):
-            i = walk if right else bases - 1 - walk
+        state = np.zeros(len(target_middle), np.int8)
+        for walk in range(count_of_bases):
+            i = walk if right else count_of_bases - 1 - walk
             low, high = (ranges[i, 2], ranges[i, 3]) if right else (ranges[i, 0], ranges[i, 1])
             begin = centre[i] - lengths[i]  # the base's doubled minimum, moved by the condition's centre
             end = centre[i] + lengths[i]
@@ -175,18 +187,10 @@ def extent(rows: Ints) -> tuple[int, int, int, int, int]:
     return shortest, longest, first, least, last
 
 
-def waits(
-    now: int,
-    arrived: Ints,
-    middle: Ints,
-    lengths: Ints,
-    target_arrived: Ints,
-    target_middle: Ints,
-    target_length: Ints,
-    places: Ints,
-    target_places: Ints,
-) -> tuple[int, int]:
+def waits(now: int, base: Arrivals, target: Arrivals, places: Ints, target_places: Ints) -> tuple[int, int]:
     """Sums over the pairs of places: `now` less the later arrival, and less the later maximum."""
+    arrived, middle, lengths = base
+    target_arrived, target_middle, target_length = target
     by_arrival = by_maximum = 0
     for at in range(len(places)):
         i, j = places[at], target_places[at]

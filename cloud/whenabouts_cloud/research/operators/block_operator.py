@@ -33,7 +33,7 @@ from whenabouts_cloud.research.operators.base import (
     number,
 )
 from whenabouts_cloud.research.operators.block_buffer import ARRIVAL, INDEX, KEY, LENGTH, MIDDLE, Columns, Ints
-from whenabouts_cloud.research.operators.block_kernels import compiled
+from whenabouts_cloud.research.operators.block_kernels import Arrivals, Bands, Bases, Targets, compiled
 from whenabouts_cloud.research.operators.probe import Probe
 
 REACH = 1 << 58  # distance from the first stamp, and size of the limits: 2^58 + 2 * 2^60 and every sum stay under 2^62
@@ -224,8 +224,8 @@ class BlockOperator(Operator):
         middle = base[MIDDLE] + (-centre if n else centre)
         anchor = base[KEY] if self.order == "middle" else base[KEY] - base[LENGTH]
         i, j, near_i, near_j, evaluations, sure, *hits = compiled(self.kernel)(
-            anchor, middle, base[LENGTH], target[KEY], target[MIDDLE], target[LENGTH],
-            self._rows[n], limits.rho, limits.step, self.condition.width, self._ct,
+            Bases(anchor, middle, base[LENGTH]), Targets(target[KEY], target[MIDDLE], target[LENGTH]),
+            Bands(self._rows[n], limits.rho, limits.step), self.condition.width, self._ct,
         )  # fmt: skip
         counts = self._counts
         counts.evaluations += evaluations
@@ -246,8 +246,8 @@ class BlockOperator(Operator):
         counts = self._counts
         counts.pairs += len(i)
         by_arrival, by_maximum = compiled("waits")(
-            self._now - (self._origin or 0),
-            base[ARRIVAL], base[MIDDLE], base[LENGTH], target[ARRIVAL], target[MIDDLE], target[LENGTH], i, j,
+            self._now - (self._origin or 0), Arrivals(base[ARRIVAL], base[MIDDLE], base[LENGTH]),
+            Arrivals(target[ARRIVAL], target[MIDDLE], target[LENGTH]), i, j,
         )  # fmt: skip
         counts.response_2009_sum += by_arrival
         counts.response_2010_sum += by_maximum
