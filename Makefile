@@ -19,7 +19,7 @@ TRACE ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deep lint bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
+.PHONY: help setup demo test test-deep lint types docs bench bench-edge bench-correlation bench-cep bench-latwin broker test-programs lock clean
 
 help:  ## Show these targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -46,15 +46,21 @@ test-deep: $(TESTED)  ## Search three times as far as tests state, with the test
 	@seed=$${SEED:-$$(shuf -i 1-999999 -n 1)}; echo "make test-deep SEED=$$seed repeats this run"; \
 	  WHENABOUTS_DEEP=$$seed $(TEST) --hypothesis-seed=$$seed --timeout=3600
 
-lint: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Format check, lint and strict types, those of boards too.
+lint: setup  ## Format check, lint, strict types, those of boards too, and the manual without a warning.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	@$(MAKE) --no-print-directory types docs
+
+types: setup $(PORTS:%=$(TYPINGS)/%/.ready)  ## Strict types, with what CPython has and with what boards have.
 	$(BIN)/mypy
 	@for port in $(PORTS); do \
 	  echo "mypy, with what $$port has"; \
 	  MYPYPATH=$(TYPINGS)/$$port $(BIN)/mypy --config-file edge/typings/mypy.ini --custom-typeshed-dir $(TYPINGS)/$$port \
 	    --cache-dir .mypy_cache/$$port $(BOARD_CODE) || exit 1; \
 	done
+
+docs: setup  ## Build the manual to docs/_build/html; a warning is an error.
+	$(BIN)/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 
 bench: setup broker  ## Measure agent and ingest beside what one would pick instead; prints ratios, asserts nothing.
 	@for bench in agent ingest; do $(BIN)/python tests/bench/bench_$$bench.py || exit 1; done
@@ -136,4 +142,4 @@ lock:  ## Renew the lock files from the ranges in pyproject.toml and the .in fil
 	for file in $(LOCKED_ASIDE); do renew $$file.txt $$file.in || exit 1; done
 
 clean:  ## Remove environments and what runs have left.
-	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) $(TYPINGS) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ZCBOR) $(FLINK) $(NODE) $(TYPINGS) demo-out docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

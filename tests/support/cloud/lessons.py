@@ -1,7 +1,8 @@
-"""Runs the commands of lessons in docs/examples as a reader would type them: in one shell, from the checkout on.
+"""Runs the commands of pages as a reader would type them: in one shell, from the checkout on.
 
 The shell finds a `whenabouts-cloud` that hands its words to this process: there the command runs, with the Spark session
-that is already here if there is one. A Python and a Spark for each would cost more than what they do.
+that is already here if there is one. A Python and a Spark for each would cost more than what they do. An ingest, which goes
+on beside the shell, is a process of its own.
 """
 
 import contextlib
@@ -18,12 +19,15 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from support import documents
 from support.paths import REPOSITORY
 from whenabouts_cloud.cli import main
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 COMMAND = """#!{python} -IS
 import json, os, socket, sys
+if sys.argv[1:2] == ["ingest"]:
+    os.execv({program!r}, [{program!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as here:
     here.connect({address!r})
     here.sendall(json.dumps([os.getcwd(), sys.argv[1:]]).encode())
@@ -53,20 +57,22 @@ def rules(lesson: str) -> list[str]:
 
 
 def steps(lesson: str) -> Iterator[tuple[str, str]]:
-    """(command, what the lesson shows below it) in order."""
-    for block in re.findall(r"```console\n(.*?)```", lesson, re.S):
-        for part in block.split("$ ")[1:]:
-            command, _, shown = part.partition("\n")
-            yield command, shown
+    """(command, what the lesson shows below it) in order, without blocks that are marked as not run."""
+    for block in documents.blocks(lesson):
+        if block.reason is None:
+            yield from block.steps
 
 
-def repeat(folder: Path, lesson: str, **places: Path) -> int:
+def repeat(folder: Path, lesson: str, **places: object) -> int:
     """Type every line of a lesson, or of several that follow each other; each must succeed and print what is shown.
 
-    `places` are variables that the lesson lets be folders of the reader. Returns how many lines there were.
+    `places` are variables that the lesson lets the reader choose. Returns how many lines there were. What a lesson leaves
+    running in the background ends with it.
     """
     typed = list(steps(lesson))
-    script = "".join(f"{command}\nstep=$?; echo '{DONE}' $step; test $step = 0 || exit 1\n" for command, _ in typed)
+    script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n" + "".join(
+        f"{command}\nstep=$?; echo '{DONE}' $step; test $step = 0 || exit 1\n" for command, _ in typed
+    )
     with socket.socket(socket.AF_UNIX) as commands:
         commands.bind(str(folder / "commands"))
         commands.listen()
@@ -75,7 +81,7 @@ def repeat(folder: Path, lesson: str, **places: Path) -> int:
         )
     told = re.split(rf"{DONE} (\d+)\n", printed)
     for (command, shown), found, status in zip(typed, told[::2], told[1::2], strict=False):
-        assert found == shown, f"{command}\nfound:\n{found}expected:\n{shown}{complaint}"
+        assert documents.fits(shown, found), f"{command}\nfound:\n{found}expected:\n{shown}{complaint}"
         assert status == "0", f"{command}\n{complaint}"
     assert code == 0, complaint
     return len(typed)
@@ -113,9 +119,12 @@ def _environment(folder: Path) -> dict[str, str]:
     """With the command on the path; temporary folders lie in `folder`."""
     program = folder / "bin" / "whenabouts-cloud"
     program.parent.mkdir()
-    program.write_text(COMMAND.format(python=sys.executable, address=str(folder / "commands")))
+    real = Path(sys.executable).parent
+    program.write_text(
+        COMMAND.format(python=sys.executable, address=str(folder / "commands"), program=str(real / "whenabouts-cloud"))
+    )
     program.chmod(0o755)
-    path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(program.parent), str(real), os.environ["PATH"], "/usr/sbin"])
     return dict(os.environ, PATH=path, LC_ALL="C", TMPDIR=str(folder))
 
 
