@@ -4,13 +4,14 @@ import click
 
 try:
     from whenabouts_cloud.commands.cep import cep
+    from whenabouts_cloud.commands.check import check
     from whenabouts_cloud.commands.correlate import correlate
     from whenabouts_cloud.commands.experiments import experiments
+    from whenabouts_cloud.commands.explain import explain
     from whenabouts_cloud.commands.importing import imports
     from whenabouts_cloud.commands.ingest import ingest
     from whenabouts_cloud.commands.latwin import latwin
     from whenabouts_cloud.commands.publish import publish
-    from whenabouts_cloud.commands.rules import check, explain
     from whenabouts_cloud.commands.run import run_all
     from whenabouts_cloud.commands.why_not import why_not_command
 except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs

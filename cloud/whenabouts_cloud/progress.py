@@ -62,7 +62,14 @@ class _Pace:
         return True
 
     def rate(self) -> str:
-        return f"{self._done / max(self._clock() - self._begun_s, 1e-3):,.0f} {self._unit}/s"
+        rate = self._done / max(self._clock() - self._begun_s, 1e-3)
+        return (
+            f"{rate:,.0f} {self._unit}/s"
+            if rate >= 1
+            else f"{1 / rate:,.0f} s each"
+            if rate
+            else f"no {self._unit} yet"
+        )
 
     def line(self) -> str:
         spent_s = self._clock() - self._begun_s

@@ -8,7 +8,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_cloud.commands.rules import check, explain
+from whenabouts_cloud.commands.check import check
+from whenabouts_cloud.commands.explain import explain
 from whenabouts_cloud.rules import LatwinRule, RuleError, parse_rules
 from whenabouts_cloud.rules.explain_states import explain_states, lines
 from whenabouts_cloud.rules.model import group_regex

@@ -1,12 +1,16 @@
-"""`check` and `explain` as commands: exit codes, what people and machines read."""
+"""`check` and `explain` as commands: exit codes, what people and machines read.
+
+The modules are `whenabouts_cloud.commands.rule_file` and, for the lines, `whenabouts_cloud.rules.explain_text`.
+"""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
+from whenabouts_cloud.commands.check import check
 from whenabouts_cloud.commands.correlate import correlate
-from whenabouts_cloud.commands.rules import check, explain
+from whenabouts_cloud.commands.explain import explain
 from whenabouts_protocol.compiled_rule import decode_rules
 
 GOOD = """

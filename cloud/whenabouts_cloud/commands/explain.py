@@ -1,4 +1,4 @@
-"""`whenabouts-cloud check` and `whenabouts-cloud explain`: what a rule file says, and what its rules will do.
+"""`whenabouts-cloud explain`: what the rules of a file will do, and where they run.
 
 Results go to stdout, mistakes to stderr; with --json everything is one object on stdout. Exit 0 when all is well, 2 when
 the file has mistakes, a rule cannot run where it must, or the command is used wrongly.
@@ -6,41 +6,24 @@ the file has mistakes, a rule cannot run where it must, or the command is used w
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from whenabouts_cloud.rules import CepRule, LatwinRule, Rule, RuleError, RuleFile, load_rules
-from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
+from whenabouts_cloud.commands.rule_file import JSON, RULES, exit_with_mistakes, load_or_exit, print_json
+from whenabouts_cloud.rules import CepRule, LatwinRule, Rule
+from whenabouts_cloud.rules.explain import Explanation
 from whenabouts_cloud.rules.explain import explain as explanation
 from whenabouts_cloud.rules.explain_events import EventsExplained, explain_events, picture
 from whenabouts_cloud.rules.explain_states import StatesExplained, explain_states
-from whenabouts_cloud.rules.explain_states import lines as states_lines
+from whenabouts_cloud.rules.explain_text import lines
 from whenabouts_cloud.rules.placement import GatewayStream, Placement, PlanError, compile_rules, place
 from whenabouts_protocol import WireError
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.topics import is_name
 
 MAX_STREAMS_BYTES = 1 << 24  # of a file of streams: more is the wrong file
-RULES = click.argument("rules", metavar="RULES", type=click.Path(path_type=Path))
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
-
-@click.command("check", epilog="\b\nExample:\n  whenabouts-cloud check rules.wa")
-@RULES
-@JSON
-def check(rules: Path, as_json: bool) -> None:
-    """Check a rule file as a whole: every mistake at once, with its line, column and what was expected there."""
-    found = _load(rules, as_json)
-    names = {"streams": [s.name for s in found.streams], "rules": [r.name for r in found.rules]}
-    if as_json:
-        _print({"file": str(rules), "ok": True, **names, "mistakes": []})
-    else:
-        click.echo(f"{rules}: fine, {_count(len(found.streams), 'stream')} and {_count(len(found.rules), 'rule')}")
-
-
 EXAMPLE = """\b
 Example:
   whenabouts-cloud explain rules.wa --stream dock/tags=warehouse/gw-1 --stream shelf/1=warehouse/gw-2 --rate dock=10
@@ -88,7 +71,7 @@ def explain(
     Of a rule about an order of events: its automaton, what is negated where and when that is sure. Of one about the states
     of a group: which gateways, what decides, and the limit on the global states in its windows.
     """
-    found = _load(rules, as_json)
+    found = load_or_exit(rules, as_json)
     chosen = [rule for rule in found.rules if name in (None, rule.name)]
     if not chosen:
         if not found.rules:
@@ -100,7 +83,7 @@ def explain(
     try:
         placements = place(chosen, streams)
     except PlanError as error:
-        _refuse(rules, [{"text": text} for text in error.mistakes], str(error), as_json)
+        exit_with_mistakes(rules, [{"text": text} for text in error.mistakes], str(error), as_json)
     if compiled is not None:
         for place_name in sorted({p.gateway for p in placements if p.gateway is not None}, key=str):
             _write(compiled, place_name, encode_for(place_name, compile_rules(placements, *place_name)))
@@ -108,9 +91,9 @@ def explain(
         _draw(svg, chosen)
     explained = [_explained(p, rates_hz) for p in placements]
     if as_json:
-        _print({"file": str(rules), "ok": True, "rules": [dataclasses.asdict(e) for e in explained]})
+        print_json({"file": str(rules), "ok": True, "rules": [dataclasses.asdict(e) for e in explained]})
     else:
-        click.echo("\n\n".join("\n".join(_lines(e)) for e in explained))
+        click.echo("\n\n".join("\n".join(lines(e)) for e in explained))
 
 
 def _explained(placement: Placement, rates_hz: dict[str, float]) -> Explanation | EventsExplained | StatesExplained:
@@ -143,21 +126,6 @@ def encode_for(gateway: tuple[str | None, str], rules: Any) -> bytes:
         return encode_rules(site, name, rules)
     except WireError as error:
         raise click.UsageError(f"--compiled: the rules of {site}/{name} do not fit a message: {error}") from None
-
-
-def _load(file: Path, as_json: bool) -> RuleFile:
-    try:
-        return load_rules(file)
-    except RuleError as error:
-        _refuse(file, [dataclasses.asdict(m) for m in error.mistakes], str(error), as_json)
-
-
-def _refuse(file: Path, mistakes: list[dict[str, Any]], text: str, as_json: bool) -> NoReturn:
-    if as_json:
-        _print({"file": str(file), "ok": False, "mistakes": mistakes})
-    else:
-        click.echo(text, err=True)
-    sys.exit(2)
 
 
 def _stream(text: str) -> GatewayStream:
@@ -221,100 +189,3 @@ def _write(folder: Path, gateway: tuple[str | None, str], payload: bytes) -> Non
     except OSError as error:
         raise click.UsageError(f"--compiled {path}: cannot write ({error})") from None
     click.echo(f"{path}: {len(payload)} bytes", err=True)
-
-
-def _lines(e: Explanation | EventsExplained | StatesExplained) -> list[str]:
-    if isinstance(e, StatesExplained):
-        return states_lines(e)
-    if isinstance(e, EventsExplained):
-        return _events_lines(e)
-    lines = [
-        f"rule {e.name}",
-        f"  runs         {f'at the edge, on {e.place}' if e.place else 'in the cloud'}: {e.reason}",
-        f"  condition    {_time(e.lo_us)} <= @{e.sides[1].alias} - @{e.sides[0].alias} <= {_time(e.hi_us)}, "
-        f"probability at least {e.confidence}",
-        f"  can match    stamps up to {_time(e.longest_us)} long",
-    ]
-    for side in e.sides:
-        lines += _side_lines(side)
-    if e.memory_bytes is not None:
-        kept = sum(side.readings or 0 for side in e.sides)
-        lines.append(f"  memory       {e.memory_bytes / 1e6:.1f} MB for {kept} readings")
-    return lines
-
-
-def _events_lines(e: EventsExplained) -> list[str]:
-    lines = [
-        f"rule {e.name}",
-        f"  runs         in the {e.where}: {e.reason}",
-        f"  pattern      {e.text.splitlines()[-1].strip()}",
-        f"  match        {', '.join(e.places)}",
-        f"  variants     {e.variants}",
-        f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
-        f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
-        f"  told         {_told(e)}",
-        f"  kept         until an event ends {_time(e.keep_us)} later",
-    ]
-    for gap in e.gaps:
-        source_us = gap.after_us - e.bound_us
-        lines += [
-            f"  no {gap.element} {gap.where}",
-            f"    sure       {_time(gap.after_us)} after {gap.sealed_by} under the K-bound; when each source is "
-            f"{_time(source_us)} past {gap.sealed_by}",
-        ]
-    return lines + _automaton_lines(e)
-
-
-def _told(e: EventsExplained) -> str:
-    if e.count is not None:
-        return (
-            f"{e.count}, with each reading at the middle of its stamp; a stretch of time once nothing can come into it"
-        )
-    return "when sure" if e.tell == "sure" else "on arrival, and taken back when it proves wrong"
-
-
-def _automaton_lines(e: EventsExplained) -> list[str]:
-    if e.state_count is None:
-        return ["  automaton    more states than are counted, one for each set of types present"]
-    lines = [f"  automaton    {_count(e.state_count, 'state')}, one for each set of types present"]
-    for n, state in enumerate(e.states):
-        moves = ", ".join(f"{name} -> {after}" for name, after in state.moves)
-        search = "complete, search" if state.complete else ""
-        lines.append(f"    {n:>2} {{{', '.join(state.present)}}} {'; '.join(x for x in (search, moves) if x)}")
-    if not e.states:
-        lines += [
-            f"    {n} present: {_count(states, 'state')}, {complete} complete" for n, states, complete in e.layers
-        ]
-    return lines
-
-
-def _side_lines(side: Side) -> list[str]:
-    readings = "" if side.readings is None else f", {side.readings} readings"
-    return [
-        f"  {side.alias} ({side.stream}), stamps of {_time(side.rho_us)} to {_time(side.pi_us)}",
-        f"    kept       {_time(side.keep_us)} after its middle{readings}",
-        f"    tested     {100 * side.probe_share:.0f} % of what an order by maximum tests",
-        *(f"    length {_time(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),
-    ]
-
-
-def _bounds(b: Bounds) -> str:
-    candidates = f"partners end {_time(b.candidates_us[0])} to {_time(b.candidates_us[1])} after it begins"
-    sure = "none sure" if b.sure_us is None else f"sure {_time(b.sure_us[0])} to {_time(b.sure_us[1])}"
-    return f"{candidates}, {sure}"
-
-
-def _time(us: int) -> str:
-    """A duration in the largest unit in which it is short."""
-    for unit, size in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000)):
-        if abs(us) >= size:
-            return f"{us / size:.6g} {unit}"
-    return f"{us} us"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _print(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value))

@@ -1,0 +1,101 @@
+"""What rules will do, as lines for people."""
+
+from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
+from whenabouts_cloud.rules.explain_events import EventsExplained
+from whenabouts_cloud.rules.explain_states import StatesExplained
+from whenabouts_cloud.rules.explain_states import lines as states_lines
+
+
+def lines(e: Explanation | EventsExplained | StatesExplained) -> list[str]:
+    """A rule's explanation, a line for each point."""
+    if isinstance(e, StatesExplained):
+        return states_lines(e)
+    if isinstance(e, EventsExplained):
+        return _events_lines(e)
+    shown = [
+        f"rule {e.name}",
+        f"  runs         {f'at the edge, on {e.place}' if e.place else 'in the cloud'}: {e.reason}",
+        f"  condition    {_time(e.lo_us)} <= @{e.sides[1].alias} - @{e.sides[0].alias} <= {_time(e.hi_us)}, "
+        f"probability at least {e.confidence}",
+        f"  can match    stamps up to {_time(e.longest_us)} long",
+    ]
+    for side in e.sides:
+        shown += _side_lines(side)
+    if e.memory_bytes is not None:
+        kept = sum(side.readings or 0 for side in e.sides)
+        shown.append(f"  memory       {e.memory_bytes / 1e6:.1f} MB for {kept} readings")
+    return shown
+
+
+def _events_lines(e: EventsExplained) -> list[str]:
+    lines = [
+        f"rule {e.name}",
+        f"  runs         in the {e.where}: {e.reason}",
+        f"  pattern      {e.text.splitlines()[-1].strip()}",
+        f"  match        {', '.join(e.places)}",
+        f"  variants     {e.variants}",
+        f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
+        f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
+        f"  told         {_told(e)}",
+        f"  kept         until an event ends {_time(e.keep_us)} later",
+    ]
+    for gap in e.gaps:
+        source_us = gap.after_us - e.bound_us
+        lines += [
+            f"  no {gap.element} {gap.where}",
+            f"    sure       {_time(gap.after_us)} after {gap.sealed_by} under the K-bound; when each source is "
+            f"{_time(source_us)} past {gap.sealed_by}",
+        ]
+    return lines + _automaton_lines(e)
+
+
+def _told(e: EventsExplained) -> str:
+    if e.count is not None:
+        return (
+            f"{e.count}, with each reading at the middle of its stamp; a stretch of time once nothing can come into it"
+        )
+    return "when sure" if e.tell == "sure" else "on arrival, and taken back when it proves wrong"
+
+
+def _automaton_lines(e: EventsExplained) -> list[str]:
+    if e.state_count is None:
+        return ["  automaton    more states than are counted, one for each set of types present"]
+    lines = [f"  automaton    {counted(e.state_count, 'state')}, one for each set of types present"]
+    for n, state in enumerate(e.states):
+        moves = ", ".join(f"{name} -> {after}" for name, after in state.moves)
+        search = "complete, search" if state.complete else ""
+        lines.append(f"    {n:>2} {{{', '.join(state.present)}}} {'; '.join(x for x in (search, moves) if x)}")
+    if not e.states:
+        lines += [
+            f"    {n} present: {counted(states, 'state')}, {complete} complete" for n, states, complete in e.layers
+        ]
+    return lines
+
+
+def _side_lines(side: Side) -> list[str]:
+    readings = "" if side.readings is None else f", {side.readings} readings"
+    return [
+        f"  {side.alias} ({side.stream}), stamps of {_time(side.rho_us)} to {_time(side.pi_us)}",
+        f"    kept       {_time(side.keep_us)} after its middle{readings}",
+        f"    tested     {100 * side.probe_share:.0f} % of what an order by maximum tests",
+        *(f"    length {_time(b.length_us):>10}: {_bounds(b)}" for b in side.bounds),
+    ]
+
+
+def _bounds(b: Bounds) -> str:
+    candidates = f"partners end {_time(b.candidates_us[0])} to {_time(b.candidates_us[1])} after it begins"
+    sure = "none sure" if b.sure_us is None else f"sure {_time(b.sure_us[0])} to {_time(b.sure_us[1])}"
+    return f"{candidates}, {sure}"
+
+
+def _time(us: int) -> str:
+    """A duration in the largest unit in which it is short."""
+    for unit, size in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000)):
+        if abs(us) >= size:
+            return f"{us / size:.6g} {unit}"
+    return f"{us} us"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, in the plural where that is due."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
