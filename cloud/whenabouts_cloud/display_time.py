@@ -19,10 +19,10 @@ def date(us: int) -> str | None:
     return f"{time:%Y-%m-%d}" if time else None
 
 
-def headline(us: int) -> str:
-    """Day and time to the millisecond, what a line begins with."""
+def headline(us: int, timespec: str = "milliseconds") -> str:
+    """Day and time, the beginning of a line, to the fraction that `datetime.isoformat` calls `timespec`."""
     time = moment(us)
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else f"{us} us"
+    return time.isoformat(timespec=timespec).replace("+00:00", "Z") if time else f"{us} us"
 
 
 def instant(us: int, day: str | None) -> str:

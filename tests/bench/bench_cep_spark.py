@@ -25,11 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
 from whenabouts_cloud.cep import detect  # noqa: E402
-from whenabouts_cloud.ingest.landing_writer import SCHEMA  # noqa: E402
 from whenabouts_cloud.jobs.cep_batch import detect_packed, read_landing  # noqa: E402
 from whenabouts_cloud.jobs.output.formats import MATCHES  # noqa: E402
 from whenabouts_cloud.jobs.output.sink import ResultSink, total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
+from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402
 from whenabouts_cloud.rules import parse_rules  # noqa: E402
 
 TYPES = "ABCDEFGHIJ"

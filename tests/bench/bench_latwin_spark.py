@@ -27,12 +27,12 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
-from whenabouts_cloud.ingest.landing_writer import SCHEMA  # noqa: E402
 from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises  # noqa: E402
 from whenabouts_cloud.jobs.latwin_streaming import start_query  # noqa: E402
 from whenabouts_cloud.jobs.output.formats import VERDICTS  # noqa: E402
 from whenabouts_cloud.jobs.output.sink import ResultSink, total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
+from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402
 from whenabouts_cloud.latwin.shard.report import reports_of  # noqa: E402
 from whenabouts_cloud.latwin.shard.shard import LatwinShard  # noqa: E402
 from whenabouts_cloud.rules import parse_rules  # noqa: E402

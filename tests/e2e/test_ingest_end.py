@@ -168,7 +168,7 @@ def test_a_disk_that_stands_still_is_not_waited_for_and_nothing_acknowledged_is_
             stack.wait("disk stands still", lambda: waits_for_a_reader(part.process.pid), LIMIT_S)
             part.process.send_signal(signal.SIGTERM)
             assert part.process.wait(LIMIT_S) == EXIT_HUNG
-            assert "in _appearing" in part.tail()
+            assert "in appearing" in part.tail()
             acknowledged = gateway.acked
             assert len(identities(stack.landing)) >= acknowledged + 1
             stack.start_ingest()

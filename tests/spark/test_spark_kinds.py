@@ -14,8 +14,8 @@ from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate_batch import correlate_landing, correlate_landing_counted, read_landing
 from whenabouts_cloud.jobs.correlate_streaming import start_query
+from whenabouts_cloud.jobs.landing import belongs_to
 from whenabouts_cloud.jobs.output.sink import total
-from whenabouts_cloud.landing.schema import belongs_to
 from whenabouts_cloud.spark.native import timing_join
 from whenabouts_cloud.spark.sorted_files import DisorderError, correlate_files
 

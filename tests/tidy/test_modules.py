@@ -103,7 +103,7 @@ WITHOUT_OWN_TEST = {
     "whenabouts_edge.trace.lines",
     "whenabouts_cloud.cep.uncertain.chain_walk",
     "whenabouts_cloud.correlation.nearest",
-    "whenabouts_cloud.jobs.job_run",
+    "whenabouts_cloud.jobs.runner",
     "whenabouts_cloud.rules.checks",
     "whenabouts_cloud.spark.file_slabs",
     "whenabouts_sim.stack.embedded_broker",

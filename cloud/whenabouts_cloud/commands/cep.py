@@ -1,5 +1,4 @@
-"""`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`job`,
-`rule_follower`)."""
+"""`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`jobs.rule_follower`)."""
 
 import functools
 from collections.abc import Sequence
@@ -9,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.cep.shard.text import count_text, match_text
-from whenabouts_cloud.jobs.job import Options, Work, choose_rule, job_options, rule_name_option
-from whenabouts_cloud.jobs.job_run import run
-from whenabouts_cloud.jobs.rule_follower import RuleFile, rules_of
+from whenabouts_cloud.commands.lines import count_text, match_text
+from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
+from whenabouts_cloud.jobs.runner import run
+from whenabouts_cloud.jobs.work import Options, Work, choose_rule, job_options, rule_name_option
 from whenabouts_cloud.rules import CepRule
 from whenabouts_cloud.rules.current import RunningRules
 
@@ -58,7 +57,7 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     if rule_name is None:
         complain = functools.partial(click.echo, err=True)
         say = _silently if options.quiet else complain
-        following = RuleFile(rule_file, options.out, rules, options.shards, say, complain)
+        following = RuleFollower(rule_file, options.out, rules, options.shards, say, complain)
     run([work_of(rules, options, following)], options)
 
 
@@ -76,7 +75,7 @@ def check_counts(rule_file: Path, rules: Sequence[CepRule], options: Options) ->
         )
 
 
-def work_of(rules: list[CepRule], options: Options, following: RuleFile | None = None) -> Work:
+def work_of(rules: list[CepRule], options: Options, following: RuleFollower | None = None) -> Work:
     """What a job does with rules that are all with COUNT or all without, and with a file that changes them."""
     counts = any(rule.count for rule in rules)
 

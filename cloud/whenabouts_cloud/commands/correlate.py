@@ -1,13 +1,13 @@
-"""`whenabouts-cloud correlate`: run a correlation over a landing, once or for as long as it grows (`job`)."""
+"""`whenabouts-cloud correlate`: run a correlation over a landing, once or for as long as it grows."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.correlation.text import pair_text
-from whenabouts_cloud.jobs.job import Options, Work, choose_rule, job_options, rule_name_option
-from whenabouts_cloud.jobs.job_run import run
+from whenabouts_cloud.commands.lines import pair_text
+from whenabouts_cloud.jobs.runner import run
+from whenabouts_cloud.jobs.work import Options, Work, choose_rule, job_options, rule_name_option
 from whenabouts_cloud.rules import CorrelateRule
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 
 import click
 
+from whenabouts_cloud.durable import write_durably
 from whenabouts_cloud.importers.aside import Aside, NoLogError
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
-from whenabouts_cloud.ingest.landing_writer import Landing, LandingError, write_durably
+from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
 from whenabouts_cloud.progress import progress
 from whenabouts_protocol import Reading

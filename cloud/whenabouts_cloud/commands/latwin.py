@@ -1,4 +1,4 @@
-"""`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows (`job`)."""
+"""`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows."""
 
 import functools
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.jobs.job import Options, Work, choose_rule, job_options, rule_name_option
-from whenabouts_cloud.jobs.job_run import run
-from whenabouts_cloud.latwin.shard.text import verdict_text
+from whenabouts_cloud.commands.lines import verdict_text
+from whenabouts_cloud.jobs.runner import run
+from whenabouts_cloud.jobs.work import Options, Work, choose_rule, job_options, rule_name_option
 from whenabouts_cloud.rules import LatwinRule
 from whenabouts_protocol.group_state import KIND
 

@@ -1,4 +1,4 @@
-"""`whenabouts-cloud run`: all rules of a file over a landing, in one Spark (`job_run`)."""
+"""`whenabouts-cloud run`: all rules of a file over a landing, in one Spark (`jobs.runner`)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from whenabouts_cloud.commands import cep, correlate, latwin
-from whenabouts_cloud.jobs.job import Options, Work, job_options
-from whenabouts_cloud.jobs.job_run import run
+from whenabouts_cloud.jobs.runner import run
+from whenabouts_cloud.jobs.work import Options, Work, job_options
 from whenabouts_cloud.rules import RuleError, RuleFile, load_rules
 
 EXAMPLE = """\b

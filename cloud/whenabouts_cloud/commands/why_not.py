@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
+from whenabouts_cloud.display_time import headline, shown
 from whenabouts_cloud.frontier.times import INT64_MAX
+from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_cloud.pattern.expressions import FIELDS, split_column
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_protocol.reading import NO_EVENT_KINDS
@@ -26,13 +28,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
 IDENTITY = ("site", "gateway", "boot", "seq")
-READ = pa.schema(
-    [
-        ("site", pa.string()), ("gateway", pa.string()), ("boot", pa.int64()), ("seq", pa.int64()), ("stream", pa.string()),
-        ("kind", pa.string()), ("key", pa.string()), ("value", pa.string()), ("unit", pa.string()), ("attrs", pa.string()),
-        ("t_min", pa.int64()), ("t_max", pa.int64()), ("vclock", pa.list_(pa.int64())),
-    ]
-)  # fmt: skip
 
 EXAMPLE = """\b
 Example:
@@ -69,9 +64,9 @@ def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_na
         click.echo(json.dumps(_as_json(rule, key, found, len(rows), repeats, cut)))
         return
     said = lines(found)
-    click.echo(f"rule {rule.name}, key {_shown(key)}, around {_instant(time_us)}: {said[0]}")
+    click.echo(f"rule {rule.name}, key {shown(key)}, around {headline(time_us, 'auto')}: {said[0]}")
     for line in said[1:]:
-        click.echo(_shown(line))
+        click.echo(shown(line))
     click.echo(f"  looked at {len(rows)} readings{f', {repeats} repeats dropped' if repeats else ''}")
     if cut:
         click.echo(f"  more than {MAX_ROWS} readings have landed: some of them were not looked at")
@@ -101,7 +96,7 @@ def _read(landing: Path, wanted: "ds.Expression", limit: int) -> pa.Table:
 
     try:
         # Names that begin with "_" or "." are passed over: promises, dead letters, files that are being written.
-        return ds.dataset(landing, schema=READ, format="parquet").scanner(filter=wanted).head(limit)
+        return ds.dataset(landing, schema=SCHEMA, format="parquet").scanner(filter=wanted).head(limit)
     except (OSError, pa.ArrowException) as error:
         raise click.ClickException(
             f"--landing {landing}: cannot be read ({error}), expected what the ingest writes"
@@ -128,7 +123,7 @@ def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
         )
     views = Views()
     views.add(runs_of(states))
-    return views.clocks_of(pa.Table.from_pylist(rows, schema=READ))
+    return views.clocks_of(pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
 def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[tuple[Seen, dict[str, Any]]]":
@@ -202,13 +197,6 @@ def _time_us(text: str) -> int:
     return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def _instant(us: int) -> str:
-    try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
-    except OverflowError:  # a clock can be wrong by more than calendars go
-        return f"{us} us"
-
-
 def _as_json(rule: CepRule, key: str, found: "Explanation", readings: int, repeats: int, cut: bool) -> dict[str, Any]:
     def event(one: "Seen | None") -> dict[str, Any] | None:
         return (
@@ -234,8 +222,3 @@ def _as_json(rule: CepRule, key: str, found: "Explanation", readings: int, repea
         "repeats": repeats,
         "more_readings_landed": cut,
     }
-
-
-def _shown(text: str) -> str:
-    """Text from outside, such that it cannot steer a terminal."""
-    return text if text.isprintable() else ascii(text)

@@ -5,15 +5,12 @@
     DIR/_dead/                                       what could not be taken, with its reason (dead.py)
     DIR/_ingest/                                     lock, snapshot of the ledger, name of the session at the broker
 
-A file is written under a hidden name, synced, renamed, and its folder synced. Its metadata says which numbers it holds, so
-that after a crash the ledger is rebuilt from a snapshot and the files behind it. Spark and pyarrow pass over names that
-begin with "_" or ".".
+Files appear as `durable` says. The metadata of one says which numbers it holds, so that after a crash the ledger is rebuilt
+from a snapshot and the files behind it. Spark and pyarrow pass over names that begin with "_" or ".".
 """
 
-import contextlib
 import fcntl
 import json
-import os
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -23,28 +20,11 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.durable import appearing, sync, write_durably
 from whenabouts_cloud.ingest.ledger import Range
+from whenabouts_cloud.landing.schema import SCHEMA
 from whenabouts_protocol import Reading
 
-SCHEMA = pa.schema(
-    [
-        ("site", pa.string()),
-        ("gateway", pa.string()),
-        ("boot", pa.int64()),
-        ("seq", pa.int64()),
-        ("stream", pa.string()),
-        ("kind", pa.string()),
-        ("key", pa.string()),
-        ("value", pa.string()),
-        ("unit", pa.string()),
-        ("attrs", pa.string()),
-        ("t_min", pa.int64()),
-        ("t_max", pa.int64()),
-        ("clock_state", pa.string()),
-        ("vclock", pa.list_(pa.int64())),
-        ("landed_us", pa.int64()),
-    ]
-)
 RANGES_KEY = b"whenabouts.ranges"
 FRONTIER_KEPT_US = 86400 * 1_000_000
 SNAPSHOT_EVERY = 64  # files: what a restart must read the metadata of
@@ -85,7 +65,7 @@ class Landing:
             raise
 
     def _open(self) -> None:
-        _sync_folder(self.folder)
+        sync(self.folder)
         for leftover in self.folder.glob("*/.part-*"):
             leftover.unlink()
         snapshot = self._read_snapshot()
@@ -124,9 +104,9 @@ class Landing:
         folder = self.folder / f"hour={hour}"
         if not folder.is_dir():
             folder.mkdir()
-            _sync_folder(self.folder)
+            sync(self.folder)
         path = folder / f"part-{self._next:08d}.parquet"
-        with _appearing(path) as file:
+        with appearing(path) as file:
             pq.write_table(table, file, compression="zstd")
         self._next += 1
         self._hour = hour
@@ -218,33 +198,3 @@ def to_table(readings: list[Reading], landed_us: int) -> pa.Table:
         [landed_us] * len(readings),
     ]
     return pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """A file that appears whole and durable, or not at all."""
-    with _appearing(path) as file:
-        file.write(data)
-
-
-@contextlib.contextmanager
-def _appearing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name when the block ends well; else nothing is left to fill the disk."""
-    temporary = path.with_name(f".{path.name}")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

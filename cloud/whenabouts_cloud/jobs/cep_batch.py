@@ -38,8 +38,8 @@ from whenabouts_cloud.jobs.event_ipc import (
     views_in,
     views_of,
 )
+from whenabouts_cloud.jobs.landing import LOOK_UP
 from whenabouts_cloud.jobs.output.task_files import Tell
-from whenabouts_cloud.landing.schema import LOOK_UP
 from whenabouts_cloud.rules.model import CepRule
 
 if TYPE_CHECKING:

@@ -41,10 +41,10 @@ from whenabouts_cloud.jobs.event_ipc import (
     views_in,
     views_of,
 )
+from whenabouts_cloud.jobs.landing import FRONTIER, LOOK_UP
 from whenabouts_cloud.jobs.output.formats import COUNTS, MATCHES
 from whenabouts_cloud.jobs.output.sink import Report, ResultSink
 from whenabouts_cloud.jobs.output.task_files import Tell
-from whenabouts_cloud.landing.schema import FRONTIER, LOOK_UP
 from whenabouts_cloud.rules.current import RunningRules
 from whenabouts_cloud.rules.model import CepRule
 

@@ -23,8 +23,16 @@ from pyspark.sql import functions as F
 from whenabouts_cloud.correlation.pairs import READING, condition_of, correlate, without_repeats
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.event_ipc import PACKED_RESULT
+from whenabouts_cloud.jobs.landing import (
+    LANDING,
+    LOOK_UP,
+    OUTPUT,
+    counts_row,
+    readings_of,
+    result_rows,
+    shard_of,
+)
 from whenabouts_cloud.jobs.output.task_files import Tell
-from whenabouts_cloud.landing.schema import LANDING, LOOK_UP, OUTPUT, counts_row, readings_of, result_rows, shard_of
 from whenabouts_cloud.rules.model import CorrelateRule
 
 if TYPE_CHECKING:

@@ -30,10 +30,7 @@ from whenabouts_cloud.correlation.stream.online import MAX_ROWS
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
 from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.jobs.event_ipc import PACKED_RESULT
-from whenabouts_cloud.jobs.output.formats import PAIRS
-from whenabouts_cloud.jobs.output.sink import Report, ResultSink
-from whenabouts_cloud.jobs.output.task_files import Tell
-from whenabouts_cloud.landing.schema import (
+from whenabouts_cloud.jobs.landing import (
     FRONTIER,
     LANDING,
     LOOK_UP,
@@ -44,6 +41,9 @@ from whenabouts_cloud.landing.schema import (
     shard_of,
     sides_of,
 )
+from whenabouts_cloud.jobs.output.formats import PAIRS
+from whenabouts_cloud.jobs.output.sink import Report, ResultSink
+from whenabouts_cloud.jobs.output.task_files import Tell
 from whenabouts_cloud.rules.model import CorrelateRule
 
 if TYPE_CHECKING:

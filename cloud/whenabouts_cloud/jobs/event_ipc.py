@@ -20,13 +20,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.cep.shard.blobs import to_bytes
 from whenabouts_cloud.cep.shard.events import PLAIN, Ints, events_of, schema_of, sources_of
 from whenabouts_cloud.cep.shard.results import COUNT, RESULT
 from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
-from whenabouts_cloud.landing.schema import belongs_to, counts_row
+from whenabouts_cloud.jobs.landing import belongs_to, columns, counts_row
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
@@ -34,13 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 # Of the landing's columns those that a rule about events in an order may read.
-LANDING = StructType(
-    [
-        StructField(name, LongType() if name in ("boot", "seq", "t_min", "t_max") else StringType())
-        for name in (*PLAIN, "kind", "value", "unit", "attrs")
-    ]
-    + [StructField("vclock", ArrayType(LongType()))]
-)
+LANDING = columns(*PLAIN, "kind", "value", "unit", "attrs", "vclock")
 # Rows of matches, of counts, and notes.
 OUTPUT = pa.unify_schemas([RESULT, COUNT, pa.schema([("note", pa.string())])])
 PACKED = "group int, events binary"

@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.jobs.event_ipc import PACKED_RESULT
+from whenabouts_cloud.jobs.landing import FRONTIER, LOOK_UP
 from whenabouts_cloud.jobs.latwin_reports import LANDING, output_of, packed, reports_in
 from whenabouts_cloud.jobs.output.task_files import Tell
-from whenabouts_cloud.landing.schema import FRONTIER, LOOK_UP
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 from whenabouts_cloud.rules.model import LatwinRule
 

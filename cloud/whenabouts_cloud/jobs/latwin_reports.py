@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
 from whenabouts_cloud.cep.shard.blobs import to_bytes
-from whenabouts_cloud.landing.schema import belongs_to, counts_row
+from whenabouts_cloud.jobs.landing import belongs_to, columns, counts_row
 from whenabouts_cloud.latwin.shard.report import COLUMNS, REPORT, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT
 from whenabouts_cloud.rules.model import LatwinRule
@@ -29,16 +28,7 @@ from whenabouts_protocol.group_state import KIND
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_NUMBERS = ("boot", "seq", "t_min", "t_max")
-# Of the landing's columns those that a rule about states reads.
-LANDING = StructType(
-    [
-        StructField(
-            name, ArrayType(LongType()) if name == "vclock" else LongType() if name in _NUMBERS else StringType()
-        )
-        for name in COLUMNS
-    ]
-)
+LANDING = columns(*COLUMNS)
 OUTPUT = RESULT.append(pa.field("note", pa.string()))
 PACKED = "shard int, reports binary, wrong long"
 

@@ -33,7 +33,7 @@ def rules_of(file: Path) -> list[CepRule]:
     return rules
 
 
-class RuleFile:
+class RuleFollower:
     """The rules that run, and what the file says since."""
 
     def __init__(

@@ -7,16 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-EPOCH_US = 1_795_000_000_000_000
+from whenabouts_cloud.landing.schema import SCHEMA
 
-LANDING = pa.schema(
-    [
-        ("site", pa.string()), ("gateway", pa.string()), ("boot", pa.int64()), ("seq", pa.int64()),
-        ("stream", pa.string()), ("kind", pa.string()), ("key", pa.string()), ("value", pa.string()),
-        ("unit", pa.string()), ("attrs", pa.string()), ("t_min", pa.int64()), ("t_max", pa.int64()),
-        ("clock_state", pa.string()), ("vclock", pa.list_(pa.int64())), ("landed_us", pa.int64()),
-    ]
-)  # fmt: skip
+EPOCH_US = 1_795_000_000_000_000
 
 
 def reading(gateway, seq, stream, key, t_min, t_max, *, site="hall", boot=1, kind="tag"):
@@ -30,7 +23,7 @@ def reading(gateway, seq, stream, key, t_min, t_max, *, site="hall", boot=1, kin
 
 def table(rows):
     """Rows as a table with the landing's schema."""
-    return pa.Table.from_pylist(list(rows), schema=LANDING)
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
 
 def land(folder: Path, rows, number: int, hour: str = "2026-11-20T18") -> Path:

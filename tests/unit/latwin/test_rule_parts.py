@@ -7,11 +7,11 @@ import pyarrow as pa
 from support.cloud.landing import EPOCH_US, table
 from support.latwin.states import definitely, reports, rule, state
 from whenabouts_cloud.cep.shard.blobs import to_bytes
+from whenabouts_cloud.commands.lines import verdict_text
 from whenabouts_cloud.jobs.latwin_reports import OUTPUT, output_of, reports_in
 from whenabouts_cloud.latwin.shard.choices import MAX_OPEN, RunChoices
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT, result_id, table_of, verdict_row
-from whenabouts_cloud.latwin.shard.text import verdict_text
 from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
 from whenabouts_cloud.latwin.shard.watch import InWindows, Plan
 

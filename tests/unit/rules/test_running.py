@@ -8,7 +8,7 @@ import pytest
 from whenabouts_cloud.cep.shard.events import schema_of
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.jobs.output.sink import MARKER, WrongOutputError, claim
-from whenabouts_cloud.jobs.rule_follower import RuleFile, rules_of
+from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
 from whenabouts_cloud.rules import parse_rules
 from whenabouts_cloud.rules.current import GONE, RunningRules
 from whenabouts_cloud.rules.model import Count
@@ -74,7 +74,7 @@ class Folder:
         self.file.with_suffix(".new").rename(self.file)  # as editors do; another file, whatever clocks say
 
     def follow(self):
-        one = RuleFile(self.file, self.out, rules_of(self.file), 2, self.said.append, self.mistakes.append)
+        one = RuleFollower(self.file, self.out, rules_of(self.file), 2, self.said.append, self.mistakes.append)
         one.claim()
         return one
 

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from whenabouts_cloud.durable import sync, write_durably
 from whenabouts_cloud.jobs.output.formats import ASIDE, Format
 from whenabouts_cloud.jobs.output.task_files import Make, Parts
 from whenabouts_cloud.rules.model import Rule
@@ -93,7 +94,7 @@ class ResultSink:
         target = batch_folder(self._out, 0)
         target.mkdir(exist_ok=True)
         os.replace(made / self._kind.file, target / self._kind.file)
-        _sync_folder(target)
+        sync(target)
         shutil.rmtree(made, ignore_errors=True)
         return target / self._kind.file, counts
 
@@ -108,8 +109,8 @@ class ResultSink:
             (made / folder).mkdir()
             file, schema = ASIDE[folder]
             self._parts.merge(files, schema, made / folder / file)
-            _sync_folder(made / folder)
-        _sync_folder(made)
+            sync(made / folder)
+        sync(made)
         self._parts.clear()
         return made, told.counts
 
@@ -119,7 +120,7 @@ def _appear(made: Path, target: Path) -> None:
     if not target.exists():
         target.parent.mkdir(exist_ok=True)
         made.rename(target)
-        _sync_folder(target.parent)
+        sync(target.parent)
 
 
 def checkpoint_of(out: Path) -> Path:
@@ -201,13 +202,7 @@ def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None)
 
 def rewrite(out: Path, values: dict[str, Any]) -> None:
     """Put other values in the place of those that the folder is bound to, durably."""
-    made = out / f".{MARKER}"
-    with made.open("w", encoding="utf-8") as file:
-        json.dump(values, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    made.rename(out / MARKER)
-    _sync_folder(out)
+    write_durably(out / MARKER, json.dumps(values, indent=1).encode())
 
 
 def unfinished(out: Path) -> bool:
@@ -218,12 +213,3 @@ def unfinished(out: Path) -> bool:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     return last("offsets") > last("commits")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, not only its files' content."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

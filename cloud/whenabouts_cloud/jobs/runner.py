@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.jobs.job import Options, Work
+from whenabouts_cloud.jobs.work import Options, Work
 from whenabouts_cloud.landing.unmatched import Landed
 from whenabouts_cloud.orderly_end import hear, orderly_end
 

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from whenabouts_cloud.jobs.job import choose_rule
+from whenabouts_cloud.jobs.work import choose_rule
 from whenabouts_cloud.rules import CepRule, CorrelateRule
 
 STREAMS = 'STREAM a FROM "a" DELAY 1 s\nSTREAM b FROM "b" DELAY 1 s\n'
