@@ -1,7 +1,7 @@
 """Prepares quick starts: `python -m whenabouts_cloud.warm`, which takes two minutes once.
 
 The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
-and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`spark.shared_classes`).
+and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`shared_classes`).
 Each is made alone by `warm engines` and `warm classes`; `warm imports` has Python compile what jobs import, if pip did not.
 """
 
@@ -98,9 +98,9 @@ def _events(rule: CepRule) -> None:
     kinds = np.concatenate([np.arange(len(rule.streams)), np.zeros(MANY_KEYS, np.int64)])
     keys = np.concatenate([np.zeros(len(rule.streams), np.int64), np.arange(MANY_KEYS)])
     after = len(kinds) + rule.plan().window + rule.plan().longest
-    shard.step(_readings(rule, kinds, keys), [[("site/gateway", after)] for _ in rule.streams])
+    shard.step({"events": _readings(rule, kinds, keys)}, [[("site/gateway", after)] for _ in rule.streams])
     again.restore(shard.snapshot())
-    again.step(_readings(rule, kinds[:0], keys[:0]), [[] for _ in rule.streams])
+    again.step({"events": _readings(rule, kinds[:0], keys[:0])}, [[] for _ in rule.streams])
 
 
 def _readings(rule: CepRule, kinds: Ints, keys: Ints) -> pa.Table:

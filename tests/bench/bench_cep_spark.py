@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
 from whenabouts_cloud.cep import detect  # noqa: E402
-from whenabouts_cloud.jobs.cep_batch import detect_packed, read_landing  # noqa: E402
-from whenabouts_cloud.jobs.output.formats import MATCHES  # noqa: E402
-from whenabouts_cloud.jobs.output.sink import ResultSink, total  # noqa: E402
+from whenabouts_cloud.jobs.batch import publish_whole  # noqa: E402
+from whenabouts_cloud.jobs.cep import CEP  # noqa: E402
+from whenabouts_cloud.jobs.output.sink import total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402
 from whenabouts_cloud.rules import parse_rules  # noqa: E402
@@ -95,10 +95,7 @@ def main() -> None:
         walls, cpus = [], []
         for n in range(1 + options.rounds):
             cpu, wall = cpu_s(), time.monotonic()
-            rows = read_landing(spark, str(landing))
-            _, counts = ResultSink(MATCHES, Path(scratch) / f"out{n}").replace(
-                lambda tell, rows=rows: detect_packed(RULE, rows, options.shards, tell=tell)
-            )
+            _, counts = publish_whole(CEP, [RULE], spark, landing, Path(scratch) / f"out{n}", options.shards)
             cpu, wall = cpu_s() - cpu, time.monotonic() - wall
             found = total(counts)
             if (found["readings"], found["matches"]) != expected:

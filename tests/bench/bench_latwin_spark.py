@@ -11,7 +11,6 @@ must tell as many verdicts as the core in this process, whose time is the table'
 """
 
 import argparse
-import functools
 import json
 import random
 import statistics
@@ -27,11 +26,11 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim")]
 
-from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises  # noqa: E402
-from whenabouts_cloud.jobs.latwin_streaming import start_query  # noqa: E402
-from whenabouts_cloud.jobs.output.formats import VERDICTS  # noqa: E402
-from whenabouts_cloud.jobs.output.sink import ResultSink, total  # noqa: E402
+from whenabouts_cloud.jobs.batch import publish_whole  # noqa: E402
+from whenabouts_cloud.jobs.latwin import LATWIN  # noqa: E402
+from whenabouts_cloud.jobs.output.sink import total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
+from whenabouts_cloud.jobs.streaming import start_query  # noqa: E402
 from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402
 from whenabouts_cloud.latwin.shard.report import reports_of  # noqa: E402
 from whenabouts_cloud.latwin.shard.shard import LatwinShard  # noqa: E402
@@ -135,17 +134,15 @@ def main() -> None:
     ]
     began = time.process_time()
     core = LatwinShard(RULE)
-    expected = core.step(reports_of(RULE, table)[0], forever, everything=True).num_rows
+    expected = core.step({"reports": reports_of(RULE, table)[0]}, [forever], everything=True).results.num_rows
     core_s = time.process_time() - began
     spark = start_session("local[2]", "bench", shuffle_partitions=options.shards)
     print(f"{len(rows)} readings of {options.groups} groups of {GATEWAYS}, {expected} verdicts")
     with tempfile.TemporaryDirectory() as scratch:
 
         def batch(name: str) -> int:
-            landing = str(Path(scratch) / "whole")
-            rows, promises = read_landing(spark, landing), read_promises(spark, landing)
-            make = functools.partial(detect, RULE, rows, promises, options.shards)
-            return total(ResultSink(VERDICTS, Path(scratch) / f"out-{name}").replace(make)[1])["verdicts"]
+            folders = Path(scratch) / "whole", Path(scratch) / f"out-{name}"
+            return total(publish_whole(LATWIN, [RULE], spark, *folders, options.shards)[1])["verdicts"]
 
         def stream(name: str, parts: int) -> int:
             counts: list[dict[str, object]] = []
@@ -153,7 +150,8 @@ def main() -> None:
             (landing / "_frontier").mkdir(parents=True)
             out = Path(scratch) / f"out-{name}"
             land(landing, table, options.groups, parts, 0)
-            query = start_query(RULE, spark, landing, out, options.shards, 0.0, lambda *told: counts.extend(told[2]))
+            report = lambda *told: counts.extend(told[2])  # noqa: E731
+            query = start_query(LATWIN, {0: RULE}, spark, landing, out, options.shards, 0.0, report)
             for at in range(1, parts):
                 query.processAllAvailable()
                 land(landing, table, options.groups, parts, at)

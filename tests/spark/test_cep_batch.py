@@ -1,7 +1,6 @@
 """The batch job finds what the definition says, however the landing is cut."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,10 +16,9 @@ from support.cep.landing import (
     rule,
 )
 from support.cloud.landing import EPOCH_US, land, promise, reading
-from whenabouts_cloud.jobs.cep_batch import detect_landing, detect_packed, read_landing
-from whenabouts_cloud.jobs.event_ipc import unpacked
-from whenabouts_cloud.jobs.output.formats import MATCHES
-from whenabouts_cloud.jobs.output.sink import ResultSink, total
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.cep import CEP
+from whenabouts_cloud.jobs.output.sink import total
 
 
 def landed(folder, rows, files=3):
@@ -28,12 +26,12 @@ def landed(folder, rows, files=3):
     for n in range(files):
         land(folder, rows[n::files], n, hour=f"2026-11-20T1{n}")
     promise(folder, dict.fromkeys(GATEWAYS, EPOCH_US), 0)
-    return str(folder)
+    return folder
 
 
-def published(folder, job, landing, **options):
-    """The file below `out`, and what was counted."""
-    return ResultSink(MATCHES, folder / "out").replace(lambda tell: detect_packed(job, landing, tell=tell, **options))
+def published(spark, folder, job, landing, shards=4, group_rows=None):
+    """The folder below `out`, and what was counted."""
+    return publish_whole(CEP, [job], spark, landing, folder / "out", shards, group_rows)
 
 
 DEEP = ("leading, strict",)  # cut as "inner" is, with the same kind of window
@@ -45,25 +43,24 @@ DEEP = ("leading, strict",)  # cut as "inner" is, with the same kind of window
 def test_the_batch_job_is_the_definition_however_small_the_groups(spark, tmp_path, name):
     """Two shards, slabs of a few dozen events wherever a window bounds the rule; attributes read by Spark from JSON."""
     job, rows = rule(name), random_readings(seed=len(name), count=160, span_ms=3000)
-    landing = read_landing(spark, landed(tmp_path, rows))
-    table = unpacked(detect_packed(job, landing, shards=2, group_events=30)).toArrow()
-    notes = table.filter(pc.is_valid(table["note"]))
-    matches = table.filter(pc.is_null(table["note"]))
+    landing = landed(tmp_path / "landing", rows)
+    found, counts = published(spark, tmp_path, job, landing, shards=2, group_rows=30)
     wanted = expected(job, rows)
     assert len(wanted) > 3
-    assert as_matches(matches) == wanted
-    if name == "inner":
-        assert as_matches(detect_landing(job, landing, shards=3).toArrow()) == wanted
+    assert as_matches(pq.read_table(found)) == wanted
     if name in ("inner", "trailing", "across", "repeated"):
-        assert notes.num_rows > 2, "shards were cut in time"
+        assert len(counts) > 2, "shards were cut in time"
+    if name == "inner":
+        found, _ = published(spark, tmp_path, job, landing, shards=3)
+        assert as_matches(pq.read_table(found)) == wanted
 
 
 def test_causal_order_is_what_gateways_knew(spark, tmp_path):
     """Views are told by state readings of the landing, which the rule's streams do not cover."""
     rows, facts = causal_readings(seed=5, steps=300)
     job, wanted = rule(CAUSAL, length="40 ms"), causal_expected(rows, facts)
-    landing = read_landing(spark, landed(tmp_path / "landing", rows))
-    file, counts = published(tmp_path, job, landing, shards=2, group_events=30)
+    landing = landed(tmp_path / "landing", rows)
+    file, counts = published(spark, tmp_path, job, landing, shards=2, group_rows=30)
     assert len(wanted) > 10
     assert as_matches(pq.read_table(file)) == wanted
     assert total(counts)["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
@@ -76,8 +73,7 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
     landed(tmp_path / "landing", rows)
     for n in (10, 11):
         land(tmp_path / "landing", rows[0::3], n)
-    landing = read_landing(spark, str(tmp_path / "landing"))
-    file, counts = published(tmp_path, job, landing, shards=2, group_events=30)
+    file, counts = published(spark, tmp_path, job, tmp_path / "landing", shards=2, group_rows=30)
 
     def relevant(some):
         return sum(
@@ -88,7 +84,7 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
         )
 
     assert len(counts) > 2
-    assert pq.ParquetFile(file).num_row_groups == 1, "few rows of many groups are written at once"
+    assert len(list(file.iterdir())) == 1, "few rows of many groups are one part"
     found = pq.read_table(file)
     assert as_matches(found) == expected(job, rows)
     assert total(counts)["readings"] == relevant(rows)
@@ -106,7 +102,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
         reading("g0", 3, "shelf/1", "x", EPOCH_US, EPOCH_US),
         reading("g1", 0, "exit/tags", "x", EPOCH_US + 7, EPOCH_US + 7),
     ]
-    file, counts = published(tmp_path, rule("inner"), read_landing(spark, landed(tmp_path / "landing", rows)))
+    file, counts = published(spark, tmp_path, rule("inner"), landed(tmp_path / "landing", rows))
     assert as_matches(pq.read_table(file)) == {(("a", "g0", 3), ("e", "g1", 0))}
     assert total(counts)["beyond_time"] == 3
 
@@ -114,7 +110,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No match: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "shelf/1", "x", 0, 0)] * 3)
-    published(tmp_path, rule("inner"), read_landing(spark, landing))
+    published(spark, tmp_path, rule("inner"), landing)
     found = pq.read_table(tmp_path / "out")
     assert found.num_rows == 0
     assert pa.types.is_list(found.schema.field("events").type)

@@ -122,7 +122,7 @@ def test_counts_are_printed_and_published(run_once, folder):
     assert "found COUNT without EVERY in rule n, expected --once, or EVERY" in result.output
     process = run_once(folder, "cep")
     assert process.code == 0, "\n".join(process.err)
-    told = pq.read_table(folder / "out/batch=00000000/counts.parquet").to_pylist()
+    told = pq.read_table(folder / "out/batch=00000000").to_pylist()
     assert {row["key"] for row in told} <= {"hot", "k1", "k2", "k3"}
     assert sum(row["matches"] for row in told) > 5
     assert len(process.out) == len(told)

@@ -21,9 +21,11 @@ from support.cep.landing import (
 )
 from support.cloud.landing import EPOCH_US, land, promise, reading
 from support.search import SEED
-from whenabouts_cloud.jobs.cep_batch import detect_landing, read_landing
-from whenabouts_cloud.jobs.cep_streaming import start_query
-from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.cep import CEP
+from whenabouts_cloud.jobs.output.sink import read_results, total
+from whenabouts_cloud.jobs.packing import rule_of
+from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.rules.current import RunningRules
 
 FOREVER_US = EPOCH_US + 10**9
@@ -43,7 +45,9 @@ class Run:
         self.counts += counts
 
     def start(self):
-        self.query = start_query(self.job, self.spark, self.landing, self.out, self.shards, 0.0, self.report)
+        running = self.job if isinstance(self.job, RunningRules) else RunningRules.of([self.job])
+        folders = self.landing, self.out
+        self.query = start_query(CEP, running.rules, self.spark, *folders, self.shards, 0.0, self.report, running.gone)
 
     def step(self):
         """Let everything that has landed be worked on."""
@@ -138,7 +142,8 @@ def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
     for n in range(ENDS):
         run.promise(FOREVER_US + n, 50 + n)
         run.step()
-    whole = detect_landing(job, read_landing(run.spark, str(run.landing)), shards=3).toArrow().to_pylist()
+    once, _ = publish_whole(CEP, [job], run.spark, run.landing, run.out.with_name("once"), 3)
+    whole = list(read_results(once))
     told = pq.read_table(run.out).drop_columns("batch").to_pylist()
     assert len(whole) > 5
     assert sorted(told, key=lambda r: r["result_id"]) == sorted(whole, key=lambda r: r["result_id"])
@@ -175,10 +180,10 @@ def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(ma
     for name, matches in wanted.items():
         assert as_matches(told.filter(pc.equal(told["rule"], name))) == matches
     last = {one["shard"]: one["rows_kept"] for one in run.counts}
-    assert {name.partition("/")[0] for name in last} == {"0", "1", "2"}
-    assert sum(kept for name, kept in last.items() if not name.startswith("1/")) == 0
+    assert {rule_of(shard) for shard in last} == {0, 1, 2}
+    assert sum(kept for shard, kept in last.items() if rule_of(shard) != 1) == 0
     kept = run.query.lastProgress["stateOperators"][0]["numRowsTotal"]
-    assert kept == sum(not name.startswith("1/") for name in last), "the state of the second is removed"
+    assert kept == sum(rule_of(shard) != 1 for shard in last), "the state of the second is removed"
 
 
 def test_time_alone_tells_a_match_in_every_shard(make_run):
@@ -243,11 +248,11 @@ def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
     land(run.landing, [c], 1)
     run.step()
     batch = f"batch={run.batches[-1][0]:08d}"
-    [late] = pq.ParquetFile(run.out / "_late" / batch / "readings.parquet").read().to_pylist()
+    [late] = read_results(run.out / "_late" / batch)
     assert late["reason"] == "late"
     assert {
         k: c[k] for k in ("site", "gateway", "boot", "seq", "stream", "key", "t_min", "t_max")
     }.items() <= late.items()
-    [changed] = pq.ParquetFile(run.out / "_late_effects" / batch / "matches.parquet").read().to_pylist()
+    [changed] = read_results(run.out / "_late_effects" / batch)
     assert changed == told | {"status": "late removed", "probability": None}
     assert total(run.counts)["late"] == 1

@@ -1,6 +1,5 @@
 """The batch job tells what the definition says, of every group for itself."""
 
-import functools
 import random
 
 import pyarrow.parquet as pq
@@ -8,9 +7,9 @@ import pyarrow.parquet as pq
 from reference.latwin import simulate
 from support.cloud.landing import land, promise
 from support.latwin.states import FOREVER_US, choices, definitely, rule, state, states_of, told
-from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises
-from whenabouts_cloud.jobs.output.formats import VERDICTS
-from whenabouts_cloud.jobs.output.sink import ResultSink, total
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.latwin import LATWIN
+from whenabouts_cloud.jobs.output.sink import total
 
 
 def groups_of(count, processes=3, steps=30):
@@ -24,10 +23,8 @@ def groups_of(count, processes=3, steps=30):
 
 def run(spark, job, folder, shards=2):
     """The rows told, and what was counted."""
-    landing = str(folder / "landing")
-    make = functools.partial(detect, job, read_landing(spark, landing), read_promises(spark, landing), shards)
-    file, counts = ResultSink(VERDICTS, folder / "out").replace(make)
-    return pq.read_table(file), counts
+    found, counts = publish_whole(LATWIN, [job], spark, folder / "landing", folder / "out", shards)
+    return pq.read_table(found), counts
 
 
 def test_every_group_that_the_rule_names_is_its_definition(spark, tmp_path):

@@ -20,8 +20,9 @@ from support.latwin.states import (
     told,
 )
 from support.search import SEED
-from whenabouts_cloud.jobs.latwin_streaming import start_query
+from whenabouts_cloud.jobs.latwin import LATWIN
 from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 
 ENDS = 2 if SEED else 1  # micro-batches after the one that reads the last promise
@@ -41,7 +42,8 @@ class Run:
         self.counts += counts
 
     def start(self):
-        self.query = start_query(self.job, self.spark, self.landing, self.out, self.shards, 0.0, self.report)
+        folders = self.landing, self.out
+        self.query = start_query(LATWIN, {0: self.job}, self.spark, *folders, self.shards, 0.0, self.report)
 
     def step(self):
         """Let everything that has landed be worked on."""
@@ -80,7 +82,8 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(ma
     for n in range(ENDS):
         run.promise(promises_of([], 3, FOREVER_US + n))
         run.step()
-    batch = LatwinShard(job).step(reports(job, rows), [(f"hall/g{p}", FOREVER_US) for p in range(3)], everything=True)
+    forever = [(f"hall/g{p}", FOREVER_US) for p in range(3)]
+    batch = LatwinShard(job).step({"reports": reports(job, rows)}, [forever], everything=True).results
     assert len(told(batch)) > 0
     assert told(run.rows()) == told(batch)
     if body.startswith("DEF"):

@@ -1,6 +1,5 @@
 """The batch job equals the kernel on all rows, and the kernel the definition, however the landing is cut."""
 
-import functools
 import math
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from reference.within import pairs as reference_pairs
 from spark.cases import RULES, random_readings, rule, same_rows, sides
 from support.cloud.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.jobs.correlate_batch import correlate_landing, correlate_landing_counted, read_landing
-from whenabouts_cloud.jobs.output.formats import PAIRS
-from whenabouts_cloud.jobs.output.sink import ResultSink, total
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.output.sink import total
 from whenabouts_cloud.rules import parse_rules
 
 
@@ -24,10 +23,10 @@ def landed(folder: Path, rows):
     return folder
 
 
-def published(folder, job, landing, **options):
-    """The file below `out`, and what was counted."""
-    make = functools.partial(correlate_landing_counted, job, landing, **options)
-    return ResultSink(PAIRS, folder / "out").replace(lambda tell: make(tell=tell))
+def published(spark, folder, job, landing, shards=4, group_rows=None):
+    """The rows published below `out`, and what was counted."""
+    found, counts = publish_whole(CORRELATION, [job], spark, landing, folder / "out", shards, group_rows)
+    return pq.read_table(found), counts
 
 
 def by_definition(rows, job):
@@ -49,8 +48,7 @@ DEEP = ("short", "sure")  # as "keyed" with other limits
 def test_the_batch_job_is_the_kernel_is_the_definition(spark, tmp_path, name):
     """Slabs so small that pairs straddle their borders; same rows as the kernel at once, same pairs as the definition."""
     job, rows = rule(name), random_readings(seed=len(name), count=240)
-    frame = correlate_landing(job, read_landing(spark, str(landed(tmp_path, rows))), shards=2, group_readings=10)
-    found = frame.toArrow()
+    found, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows), shards=2, group_rows=10)
     whole = correlate(job, *sides(rows, job))
     assert whole.num_rows > 20
     assert same_rows(found, whole)
@@ -73,7 +71,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
         reading("g1", 2, "shelf/1", "x", EPOCH_US, EPOCH_US + 7),
     ]
     job = rule("keyed")
-    found = correlate_landing(job, read_landing(spark, str(landed(tmp_path, rows)))).toArrow()
+    found, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
     assert sorted(zip(found["a_seq"].to_pylist(), found["b_seq"].to_pylist(), strict=True)) == [(1, 0), (2, 1), (3, 2)]
 
 
@@ -84,8 +82,8 @@ def test_repeated_files_change_no_result_and_are_counted(spark, tmp_path):
     landed(landing, rows)
     for n in (10, 11):
         land(landing, rows[0::3], n)
-    file, counts = published(tmp_path, job, read_landing(spark, str(landing)), group_readings=10)
-    assert same_rows(pq.read_table(file), correlate(job, *sides(rows, job)))
+    found, counts = published(spark, tmp_path, job, landing, group_rows=10)
+    assert same_rows(found, correlate(job, *sides(rows, job)))
 
     def relevant(some):
         return sum(s.num_rows - s["key"].null_count for s in sides(some, job))
@@ -102,7 +100,7 @@ def test_same_named_streams_of_two_sites_are_told_apart(spark, tmp_path):
         STREAM y FROM "tags" AT SITE "yard" DELAY 1 s
         RULE moved CORRELATE h AS a, y AS b WHERE |@a - @b| <= 0 s OVER 1
     """).rules[0]
-    found = correlate_landing(job, read_landing(spark, str(landed(tmp_path, rows)))).toArrow()
+    found, _ = published(spark, tmp_path, job, landed(tmp_path / "landing", rows))
     assert {(r["a_site"], r["b_site"], r["a_seq"] - r["b_seq"]) for r in found.to_pylist()} == {("hall", "yard", 0)}
     assert found.num_rows == 3
 
@@ -110,7 +108,7 @@ def test_same_named_streams_of_two_sites_are_told_apart(spark, tmp_path):
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):
     """No pair: a file with the schema and no rows."""
     landing = landed(tmp_path / "landing", [reading("g0", 0, "dock/tags", "x", 0, 0)] * 3)
-    published(tmp_path, rule("keyed"), read_landing(spark, str(landing)))
+    published(spark, tmp_path, rule("keyed"), landing)
     found = pq.read_table(tmp_path / "out")
     assert found.num_rows == 0
     assert "probability" in found.schema.names

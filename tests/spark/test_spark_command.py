@@ -12,9 +12,9 @@ from spark.cases import random_readings, same_rows, sides
 from support.cloud.landing import EPOCH_US, land, promise
 from whenabouts_cloud.commands.correlate import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.jobs.correlate_batch import correlate_landing_counted, read_landing
-from whenabouts_cloud.jobs.output.formats import PAIRS
-from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, ResultSink, claim
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.correlate import CORRELATION
+from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, claim
 from whenabouts_cloud.rules import load_rules
 
 RULE = """
@@ -76,8 +76,7 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, run_once, 
     out = folder / "out"
     land(folder / "landing", rows[:70], 0)
     claim(out, job, "once", 4)
-    landing = read_landing(spark, str(folder / "landing"))
-    ResultSink(PAIRS, out).replace(lambda tell: correlate_landing_counted(job, landing, tell=tell))
+    publish_whole(CORRELATION, [job], spark, folder / "landing", out, 4)
     assert same_rows(pq.read_table(out), correlate(job, *sides(rows[:70], job)))
     land(folder / "landing", rows[70:], 1)
     process = run_once(folder, "correlate")

@@ -12,10 +12,11 @@ from support.cloud.landing import EPOCH_US, land, promise, reading
 from whenabouts_cloud.correlation import Condition
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.jobs.correlate_batch import correlate_landing, correlate_landing_counted, read_landing
-from whenabouts_cloud.jobs.correlate_streaming import start_query
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.landing import belongs_to
 from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.spark.native import timing_join
 from whenabouts_cloud.spark.sorted_files import DisorderError, correlate_files
 
@@ -68,8 +69,9 @@ def test_the_batch_job_tells_what_the_kernel_tells(spark, tmp_path, name):
     some = JOBS[name]
     rows = moved(random_readings(seed=len(name), count=200), some)
     for n in range(2):
-        land(tmp_path, rows[n::2], n)
-    found = correlate_landing(some, read_landing(spark, str(tmp_path)), shards=2, group_readings=10).toArrow()
+        land(tmp_path / "landing", rows[n::2], n)
+    folder, _ = publish_whole(CORRELATION, [some], spark, tmp_path / "landing", tmp_path / "out", 2, group_rows=10)
+    found = pq.read_table(folder)
     whole = correlate(some, *sides(rows, some))
     assert whole.num_rows > 5
     assert same_rows(found, whole)
@@ -80,15 +82,11 @@ def test_a_key_that_all_carry_is_divided_by_time(spark, tmp_path):
     rows = [
         r | {"key": "hot"} for r in random_readings(seed=8, count=400, span_ms=60_000) if r["stream"] != "gate/tags"
     ]
-    land(tmp_path, rows, 0)
+    land(tmp_path / "landing", rows, 0)
     some = job(Condition("within", d=20 * MS, confidence="0.8"))
-    frame = correlate_landing_counted(some, read_landing(spark, str(tmp_path)), shards=4, group_readings=20).toArrow()
-    notes = frame.filter(pa.compute.is_valid(frame["note"]))["note"].to_pylist()
-    sizes = [int(note.split('"readings": ')[1].split(",")[0]) for note in notes]
-    assert max(sizes) <= 60
-    assert same_rows(
-        frame.filter(pa.compute.is_null(frame["note"])).drop_columns("note"), correlate(some, *sides(rows, some))
-    )
+    folder, counts = publish_whole(CORRELATION, [some], spark, tmp_path / "landing", tmp_path / "out", 4, group_rows=20)
+    assert max(one["readings"] for one in counts) <= 60
+    assert same_rows(pq.read_table(folder), correlate(some, *sides(rows, some)))
 
 
 STREAMED = {
@@ -108,7 +106,7 @@ def test_the_stream_tells_what_the_batch_tells_through_a_restart(spark, tmp_path
     promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US - 10**10), 0, STREAMS)
 
     def start():
-        return start_query(some, spark, landing, out, 2, 0.0, lambda *x: counts.extend(x[2]))
+        return start_query(CORRELATION, {0: some}, spark, landing, out, 2, 0.0, lambda *x: counts.extend(x[2]))
 
     query = start()
     try:
@@ -133,7 +131,7 @@ def test_late_readings_are_set_aside_beside_the_result(spark, tmp_path):
     landing, out, counts = tmp_path / "landing", tmp_path / "out", []
     land(landing, [reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 1)], 0)
     promise(landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
-    query = start_query(some, spark, landing, out, 1, 0.0, lambda *x: counts.extend(x[2]))
+    query = start_query(CORRELATION, {0: some}, spark, landing, out, 1, 0.0, lambda *x: counts.extend(x[2]))
     try:
         query.processAllAvailable()
         for n in (1, 2):

@@ -10,8 +10,9 @@ from spark.cases import MS, random_readings, rule, same_rows, sides
 from support.cloud.landing import EPOCH_US, land, promise, reading
 from support.search import SEED
 from whenabouts_cloud.correlation.pairs import correlate
-from whenabouts_cloud.jobs.correlate_streaming import start_query
+from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.streaming import start_query
 
 STREAMS = ("dock/tags", "shelf/1", "shelf/2/left", "shelf")
 FOREVER_US = EPOCH_US + 10**9
@@ -33,7 +34,8 @@ class Run:
         self.counts += counts
 
     def start(self):
-        self.query = start_query(self.job, self.spark, self.landing, self.out, self.shards, 0.0, self.report)
+        folders = self.landing, self.out
+        self.query = start_query(CORRELATION, {0: self.job}, self.spark, *folders, self.shards, 0.0, self.report)
 
     def step(self):
         """Let everything that has landed be worked on."""

@@ -16,11 +16,10 @@ from whenabouts_cloud.rules import CepRule
 from whenabouts_cloud.rules.current import RunningRules
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from whenabouts_cloud.jobs.output.sink import Report
-    from whenabouts_cloud.jobs.output.task_files import Tell
 
 EXAMPLE = """\b
 Example:
@@ -80,23 +79,18 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
     counts = any(rule.count for rule in rules)
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
-        from whenabouts_cloud.jobs.cep_batch import detect_packed, read_landing
-        from whenabouts_cloud.jobs.output.formats import COUNTS, MATCHES
-        from whenabouts_cloud.jobs.output.sink import ResultSink
+        from whenabouts_cloud.jobs.batch import publish_whole
+        from whenabouts_cloud.jobs.cep import CEP
 
-        landing = read_landing(spark, str(options.landing))
-
-        def make(tell: "Tell") -> "DataFrame":
-            frames = [detect_packed(rule, landing, options.shards, tell=tell) for rule in rules]
-            return functools.reduce(lambda x, y: x.unionByName(y), frames)
-
-        return ResultSink(COUNTS if counts else MATCHES, options.out).replace(make)
+        return publish_whole(CEP, rules, spark, options.landing, options.out, options.shards)
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
-        from whenabouts_cloud.jobs.cep_streaming import start_query
+        from whenabouts_cloud.jobs.cep import CEP
+        from whenabouts_cloud.jobs.streaming import start_query
 
-        what = RunningRules.of(rules) if following is None else following.adopt()
-        return start_query(what, spark, options.landing, options.out, options.shards, options.trigger, report)
+        running = RunningRules.of(rules) if following is None else following.adopt()
+        chosen = options.landing, options.out, options.shards, options.trigger
+        return start_query(CEP, running.rules, spark, *chosen, report, running.gone)
 
     def line(result: dict[str, Any]) -> str:
         several = following is not None and len(following.running.rules) > 1

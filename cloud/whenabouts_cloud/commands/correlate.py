@@ -46,19 +46,17 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
     """What a job does with the rule."""
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
-        from whenabouts_cloud.jobs.correlate_batch import correlate_landing_counted, read_landing
-        from whenabouts_cloud.jobs.output.formats import PAIRS
-        from whenabouts_cloud.jobs.output.sink import ResultSink
+        from whenabouts_cloud.jobs.batch import publish_whole
+        from whenabouts_cloud.jobs.correlate import CORRELATION
 
-        landing = read_landing(spark, str(options.landing))
-        return ResultSink(PAIRS, options.out).replace(
-            lambda tell: correlate_landing_counted(rule, landing, options.shards, tell=tell)
-        )
+        return publish_whole(CORRELATION, [rule], spark, options.landing, options.out, options.shards)
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
-        from whenabouts_cloud.jobs.correlate_streaming import start_query
+        from whenabouts_cloud.jobs.correlate import CORRELATION
+        from whenabouts_cloud.jobs.streaming import start_query
 
-        return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
+        chosen = options.landing, options.out, options.shards, options.trigger
+        return start_query(CORRELATION, {0: rule}, spark, *chosen, report)
 
     return Work([rule], options.out, "pairs", pair_text, _TROUBLES, once, follow)
 

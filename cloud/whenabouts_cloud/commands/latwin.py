@@ -1,6 +1,5 @@
 """`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows."""
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,18 +77,17 @@ def work_of(rule: LatwinRule, options: Options) -> Work:
     """What a job does with the rule."""
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
-        from whenabouts_cloud.jobs.latwin_batch import detect, read_landing, read_promises
-        from whenabouts_cloud.jobs.output.formats import VERDICTS
-        from whenabouts_cloud.jobs.output.sink import ResultSink
+        from whenabouts_cloud.jobs.batch import publish_whole
+        from whenabouts_cloud.jobs.latwin import LATWIN
 
-        landing, promises = read_landing(spark, str(options.landing)), read_promises(spark, str(options.landing))
-        make = functools.partial(detect, rule, landing, promises, options.shards)
-        return ResultSink(VERDICTS, options.out).replace(make)
+        return publish_whole(LATWIN, [rule], spark, options.landing, options.out, options.shards)
 
     def follow(spark: "SparkSession", report: "Report") -> "StreamingQuery":
-        from whenabouts_cloud.jobs.latwin_streaming import start_query
+        from whenabouts_cloud.jobs.latwin import LATWIN
+        from whenabouts_cloud.jobs.streaming import start_query
 
-        return start_query(rule, spark, options.landing, options.out, options.shards, options.trigger, report)
+        chosen = options.landing, options.out, options.shards, options.trigger
+        return start_query(LATWIN, {0: rule}, spark, *chosen, report)
 
     return Work([rule], options.out, "verdicts", verdict_text, _TROUBLES, once, follow, _waits)
 

@@ -1,1 +1,1 @@
-"""Rules as Spark jobs: their input, one query a rule, and what runs them."""
+"""Rules as Spark jobs: one adapter for streams and one for whole landings, and what each engine wants of them."""

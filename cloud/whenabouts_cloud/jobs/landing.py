@@ -1,82 +1,53 @@
-"""The landing as Spark sees it, and the step from it to the readings of a rule. Every job starts here.
+"""The landing as Spark reads it: readings, watermarks of gateways, and which readings belong to a stream."""
 
-A reading table of a job has `side`: 0 for a, 1 for b. A reading that belongs to both streams of a rule is there twice.
-"""
+from collections.abc import Iterable
+from functools import reduce
+from typing import TYPE_CHECKING
 
-import json
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from whenabouts_cloud.correlation.pairs import RESULT as PAIRS
-from whenabouts_cloud.correlation.pairs import SIDE_COLUMNS
-from whenabouts_cloud.frontier.times import INT64_MAX
+from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.landing import schema
-from whenabouts_cloud.rules.model import CorrelateRule, Stream, name_regex
-from whenabouts_protocol.reading import NO_EVENT_KINDS
+from whenabouts_cloud.rules.model import Stream, name_regex
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-FRONTIER = from_arrow_schema(schema.FRONTIER)
-_OUTPUT = PAIRS.append(pa.field("note", pa.string()))
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 # Folders are only looked through, not taken for partitions: a landing that is empty when a query starts has no `hour=`
 # folder yet, and Spark ends the query when that column turns up later.
 LOOK_UP = {"recursiveFileLookup": "true"}
-RESULT = StructType(
-    [StructField("result_id", StringType()), StructField("rule", StringType()), StructField("key", StringType())]
-    + [
-        StructField(f"{side}_{name}", kind)
-        for side in "ab"
-        for name, kind in (
-            ("site", StringType()),
-            ("gateway", StringType()),
-            ("boot", LongType()),
-            ("seq", LongType()),
-            ("stream", StringType()),
-            ("t_min", LongType()),
-            ("t_max", LongType()),
-        )
-    ]
-    + [StructField("probability", DoubleType())]
-)
-
-# What jobs hand to the sink: rows of the result, where `note` is null; readings to set aside, in the columns of a, whose
-# note is their reason; and rows that only tell in JSON what was counted.
-OUTPUT = StructType([*RESULT.fields, StructField("note", StringType())])
+ALL_AGES = "36500d"  # the file source forgets files older than the newest by a week otherwise
+_FRONTIER = from_arrow_schema(schema.FRONTIER)
 
 
-def columns(*names: str) -> StructType:
-    """Columns of the landing, for Spark to read no others."""
-    return from_arrow_schema(schema.of(*names))
+def read_readings(spark: "SparkSession", landing: str, columns: Iterable[str]) -> "DataFrame":
+    """These columns of all that is in a landing folder."""
+    return spark.read.schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP).parquet(landing)
 
 
-LANDING = columns("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
+def follow_readings(spark: "SparkSession", landing: str, columns: Iterable[str]) -> "DataFrame":
+    """These columns of a landing folder as it grows."""
+    return _stream(spark).schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP).parquet(landing)
 
 
-def readings_of(rule: CorrelateRule, landing: "DataFrame") -> "DataFrame":
-    """The readings of both streams with `side`, less those that are in no row of the result whatever else happened.
-
-    Left out are kinds that are no event and, unless such readings of a are told as unmatched, stamps longer than
-    (hi - lo)/ct and readings without a key when keys are compared.
-    """
-    read = landing.select("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
-    useful = _short_enough(rule)
-    if rule.key_equal:
-        useful &= F.col("key").isNotNull()
-    if rule.kind != "inner":
-        useful |= F.col("side") == 0
-    events = read.where(~F.col("kind").isin(*NO_EVENT_KINDS)).drop("kind")
-    return events.withColumn("side", F.explode(sides_of(rule))).where(useful)
+def follow_watermarks(spark: "SparkSession", landing: str) -> "DataFrame":
+    """site, gateway, frontier_us and streams of what gateways say as it lands; nothing in it is null."""
+    known = _known(_stream(spark).schema(_FRONTIER).json(f"{landing}/_frontier"))
+    streams = F.coalesce(F.array_compact("streams"), F.array().cast("array<string>"))
+    return known.select("site", "gateway", "frontier_us", streams.alias("streams"))
 
 
-def sides_of(rule: CorrelateRule, first: int = 0) -> "Column":
-    """Sides of the rule that `site` and `stream` of a row belong to: an array of `first` and `first` + 1, maybe empty."""
-    return F.array_compact(F.array(*(F.when(belongs_to(s), F.lit(n)) for n, s in enumerate((rule.a, rule.b), first))))
+def latest_watermarks(spark: "SparkSession", landing: str) -> list[Promise]:
+    """The latest watermark of each gateway in a landing folder."""
+    try:
+        lines = spark.read.schema(_FRONTIER).json(f"{landing}/_frontier")
+    except AnalysisException:  # the ingest has not yet made the folder
+        return []
+    latest = _known(lines).groupBy("site", "gateway").agg(F.max("frontier_us")).collect()
+    return [(f"{site}/{gateway}", us) for site, gateway, us in latest]
 
 
 def belongs_to(stream: Stream) -> "Column":
@@ -88,31 +59,19 @@ def belongs_to(stream: Stream) -> "Column":
     return named if stream.site is None else named & (F.col("site") == stream.site)
 
 
-def _short_enough(rule: CorrelateRule) -> "Column":
-    longest = rule.condition.longest_us
-    if longest > INT64_MAX:
-        return F.lit(True)
-    # An overflow gives null: a stamp of more than 2^63 us.
-    return F.coalesce(F.try_subtract("t_max", "t_min") <= longest, F.lit(False))
+def belongs_to_any(streams: Iterable[Stream]) -> "Column":
+    """Whether a row is part of one of the streams."""
+    return reduce(lambda x, y: x | y, map(belongs_to, streams), F.lit(False))
 
 
-def shard_of(rule: CorrelateRule, shards: int) -> "Column":
-    """The shard a reading is worked on in. Keys that are not compared cannot tell readings apart: one shard for all."""
-    return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int") if rule.key_equal else F.lit(0)
+def shard_of_key(shards: int) -> "Column":
+    """The shard, of so many, of a row's key."""
+    return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int")
 
 
-def result_rows(rows: pa.Table) -> pa.Table:
-    """Rows of a result as rows of OUTPUT."""
-    return rows.append_column("note", pa.nulls(rows.num_rows, pa.string()))
+def _stream(spark: "SparkSession") -> "DataStreamReader":
+    return spark.readStream.option("maxFileAge", ALL_AGES)
 
 
-def counts_row(counts: dict[str, Any], output: pa.Schema = _OUTPUT) -> pa.Table:
-    """The row of OUTPUT, or of another schema with a note, that tells these counts."""
-    return pa.Table.from_pylist([{"note": json.dumps(counts)}], schema=output)
-
-
-def late_rows(rule: CorrelateRule, late: pa.Table) -> pa.Table:
-    """Readings to set aside (`online.LATE`) as rows of OUTPUT."""
-    told = {"rule": pa.repeat(pa.scalar(rule.name), late.num_rows), "key": late["key"], "note": late["reason"]}
-    told |= {f"a_{name}": late[name] for name in SIDE_COLUMNS}
-    return pa.table([told.get(x.name, pa.nulls(late.num_rows, x.type)) for x in _OUTPUT], schema=_OUTPUT)
+def _known(lines: "DataFrame") -> "DataFrame":
+    return lines.where("site is not null and gateway is not null and frontier_us is not null")

@@ -211,10 +211,10 @@ class _Part:
         """Compute the result and print it."""
         from whenabouts_cloud.jobs.output.sink import total
 
-        file, counts = self._work.once(spark)
+        folder, counts = self._work.once(spark)
         self._sums.update(total(counts))
         self._once_each([text for one in counts for text in self._work.waits(one)])
-        self._print(file)
+        self._print(folder)
 
     def start(self, spark: "SparkSession") -> None:
         """Start the query."""
@@ -292,8 +292,8 @@ class _Part:
     def _troubles(self, counts: Counter[str]) -> str:
         return "".join(f", {counts[x]} {text}" for x, text in self._work.troubles.items() if counts[x])
 
-    def _print(self, file: Path) -> None:
+    def _print(self, folder: Path) -> None:
         from whenabouts_cloud.jobs.output.sink import read_results
 
-        if not self._voice.tell(map(self._line, read_results(file))):
+        if not self._voice.tell(map(self._line, read_results(folder))):
             self._unread()

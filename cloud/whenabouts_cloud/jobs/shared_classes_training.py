@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whenabouts_cloud.ingest.landing_writer import Landing
-from whenabouts_cloud.jobs import correlate_batch, correlate_streaming
-from whenabouts_cloud.jobs.output.formats import PAIRS
-from whenabouts_cloud.jobs.output.sink import ResultSink
+from whenabouts_cloud.jobs.batch import publish_whole
+from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.session.session import start_session
+from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
 from whenabouts_protocol import Reading
 
@@ -30,11 +30,8 @@ def train(spark: "SparkSession", folder: Path) -> list[str]:
     landing.close()
     rule = parse_rules(RULE).rules[0]
     assert isinstance(rule, CorrelateRule)
-    rows = correlate_batch.read_landing(spark, str(landing.folder))
-    ResultSink(PAIRS, folder / "once").replace(
-        lambda tell: correlate_batch.correlate_landing_counted(rule, rows, 2, tell=tell)
-    )
-    query = correlate_streaming.start_query(rule, spark, landing.folder, folder / "out", 2, 0, lambda *_: None)
+    publish_whole(CORRELATION, [rule], spark, landing.folder, folder / "once", 2)
+    query = start_query(CORRELATION, {0: rule}, spark, landing.folder, folder / "out", 2, 0, lambda *_: None)
     query.processAllAvailable()
     query.stop()
     management = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()  # type: ignore[union-attr]

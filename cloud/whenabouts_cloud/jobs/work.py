@@ -100,11 +100,11 @@ class Options:
 class Work:
     """What a command does with its rules, whose results go to `out`.
 
-    `once` computes the result and says where it is published and what was counted; `follow` starts the query. `unit` is what
-    results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with their text.
-    `changed` is asked between micro-batches whether the query is to be started anew, by `follow`, because its rules are
-    others, which then are `running`; `claim` binds the output folder, where the rules alone do not. `waits` finds in what a
-    shard or group counted what results wait for or do without, as lines to tell once.
+    `once` computes the result and says in which folder it is published and what was counted; `follow` starts the query.
+    `unit` is what results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with
+    their text. `changed` is asked between micro-batches whether the query is to be started anew, by `follow`, because its
+    rules are others, which then are `running`; `claim` binds the output folder, where the rules alone do not. `waits` finds
+    in what a shard or group counted what results wait for or do without, as lines to tell once.
     """
 
     rules: Sequence[Rule]

@@ -1,7 +1,6 @@
-"""The correlation as Spark jobs, and its probabilities as column expressions for any DataFrame.
+"""Joins in time for any Spark program: probabilities as column expressions, and two ways to join large frames.
 
-`session` and `java` start Spark, `batch` and `streaming` run a rule over a landing, `slabs` and `ordered` read time-ordered
-Parquet without a shuffle, `native` joins any two frames, `sink` publishes results exactly once. Importing this package
+`sorted_files` and `slabs` read time-ordered Parquet without a shuffle, `native` joins any two frames. Importing this package
 starts nothing and does not import pyspark; the names below come from `expressions` when they are first used.
 
     from whenabouts_cloud.spark import within_probability

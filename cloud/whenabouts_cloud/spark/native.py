@@ -8,7 +8,7 @@ buckets: `div` rounds towards zero and would make the bucket around zero twice a
 The test of a pair must stay below the 8000 bytecodes up to which Java compiles a method, together with what Spark copies for
 the columns; so what depends on one side is a column of that side, and none of them is null.
 
-It pays where pairs are many and stay in Spark; where a task can aggregate them, `ordered` and `batch` are faster. A key that
+It pays where pairs are many and stay in Spark; where a task can aggregate them, `sorted_files` is faster. A key that
 most rows carry is divided by the buckets as well. Cost: Spark shuffles both sides, b a quarter longer than it is.
 """
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SLAB_ROWS = (
     250_000  # of a; few enough for the cache and memory of a task, many enough to spread its fixed cost of 20 ms
 )
-MOST_READ = 3.0  # times the rows there are; beyond, the shuffle of `batch` is cheaper
+MOST_READ = 3.0  # times the rows there are; beyond, a shuffle is cheaper
 
 Index = npt.NDArray[np.int64]
 Fold = Callable[[pa.Table, pa.Table, Iterator[tuple[Index, Index]]], pa.Table]
@@ -73,7 +73,7 @@ def correlate_files(
     if read > MOST_READ * rows:
         raise DisorderError(
             f"files: found {rows} rows of which {len(slabs)} slabs would read {read}, expected files ordered by "
-            f"{stamps[0]}; sort them, or use a join of two frames (`native`, `batch`)"
+            f"{stamps[0]}; sort them, or use a join of two frames (`native`)"
         )
     work = functools.partial(_slab, slabs, condition, stamps, key, tuple(carry), fold, _engine(rows))
     numbers = spark.range(0, len(slabs), 1, max(len(slabs), 1))

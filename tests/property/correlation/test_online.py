@@ -151,23 +151,28 @@ def _promises(events):
     return [event for event in events if event[0] == "promise"]
 
 
+def tables(rows):
+    """The readings as a shard is given them."""
+    return dict(zip("ab", sides(rows), strict=True))
+
+
 def run(job, events, rng):
     """Feed the steps to a shard that is restarted now and then; results, shard, frontiers each reading met, counts."""
     shard, found, met, counts = CorrelationShard(job), [], {}, Counter()
     births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
-    shard.step(sides([]), (births, births))
+    shard.step(tables([]), (births, births))
     for rows, promises in cut(events, rng):
         for row in rows:
             n = row["stream"] != "dock/tags"
             met.setdefault((row["gateway"], row["seq"]), shard.frontiers[n].value)
-        found.append(shard.step(sides(rows), (promises, promises)).rows)
+        found.append(shard.step(tables(rows), (promises, promises)).results)
         if rng.random() < 0.3:
             counts += shard.online.counts
             again = CorrelationShard(job)
             again.restore(shard.snapshot())
             shard = again
     for _ in range(2):  # the end of time, and once more for it to take effect
-        found.append(shard.step(sides([]), ([(name, FOREVER_US) for name, _ in births],) * 2).rows)
+        found.append(shard.step(tables([]), ([(name, FOREVER_US) for name, _ in births],) * 2).results)
     return found, shard, met, counts + shard.online.counts
 
 
@@ -237,8 +242,8 @@ def test_everything_landed_twice_at_the_end_changes_nothing(landing, d_ms, ct):
     job = rule(d_ms, ct)
     found, shard, _, _ = run(job, events, rng)
     for _ in range(2):
-        again = shard.step(sides(rows), ([], []))
-        assert again.rows.num_rows == 0
+        again = shard.step(tables(rows), ([], []))
+        assert again.results.num_rows == 0
     assert sorted(ids(*found)) == sorted(ids(correlate(job, *sides(rows))))
 
 
@@ -251,8 +256,8 @@ def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
         reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US),
         reading("g0", 1, "shelf/1", "x", EPOCH_US, EPOCH_US),
     ]
-    none = sides([])
-    assert shard.step(sides(rows), ([], [])).rows.num_rows == 1
+    none = tables([])
+    assert shard.step(tables(rows), ([], [])).results.num_rows == 1
     for ms, kept in ((70, 2), (71, 0)):
         promises = [("hall/g0", EPOCH_US + ms * MS)]
         shard.step(none, (promises, promises))
@@ -265,14 +270,16 @@ def test_a_late_reading_joins_what_is_left_and_is_counted():
     """Late by the promise of its own stream, near a reading of the other that is still kept."""
     shard = CorrelationShard(rule(10, Fraction(4, 5)))
     other = reading("g1", 0, "shelf/1", "x", EPOCH_US + 5 * MS, EPOCH_US + 5 * MS)
-    shard.step(sides([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
-    shard.step(sides([]), ([], []))
+    shard.step(tables([other]), ([("hall/g0", EPOCH_US + 20 * MS)], [("hall/g1", EPOCH_US)]))
+    shard.step(tables([]), ([], []))
     late = reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)
-    step = shard.step(sides([late]), ([], []))
-    assert step.rows.num_rows == 1
-    assert step.late.to_pylist() == [{name: late[name] for name in READING.names} | {"reason": "late a"}]
-    assert shard.counts()["late"] == 1
-    assert shard.counts()["expired"] == 0
+    step = shard.step(tables([late]), ([], []))
+    assert step.results.num_rows == 1
+    assert step.late.to_pylist() == [
+        {"rule": shard.online.rule.name, "reason": "late a"} | {name: late[name] for name in READING.names}
+    ]
+    assert shard.state()["late"] == 1
+    assert shard.state()["expired"] == 0
 
 
 def test_unmatched_is_told_when_no_reading_to_come_can_match_and_not_before():
@@ -356,13 +363,13 @@ def test_a_reading_longer_than_promised_is_joined_and_counted():
 def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
     """g1 stops promising: F stays with it up to DELAY behind g0, then goes on without it and names it."""
     shard = CorrelationShard(rule(10, Fraction(4, 5), delay_us=100))
-    none = sides([])
+    none = tables([])
     for g0, expected, silent in ((150, 100, []), (200, 100, []), (201, 101, ["hall/g1"])):
         promises = [("hall/g0", g0), ("hall/g1", 100)]
         shard.step(none, (promises, promises))
         shard.step(none, ([], []))
         assert shard.frontiers[0].value == expected
-        assert shard.counts()["silent"] == silent
+        assert shard.state()["silent"] == silent
 
 
 def test_a_reading_is_no_pair_with_itself():

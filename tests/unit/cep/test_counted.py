@@ -119,11 +119,13 @@ def test_any_arrival_with_restarts_ends_with_the_same_once(text, seed):
         again = CountShard(job)
         again.restore(shard.snapshot())
         shard = again
-        step = shard.step(events_table(job, group + (groups[n - 1] if n % 2 else [])), promises(job, open_until))
+        step = shard.step(
+            {"events": events_table(job, group + (groups[n - 1] if n % 2 else []))}, promises(job, open_until)
+        )
         assert not {(r["gateway"], r["seq"]) for r in group} & {(r["gateway"], r["seq"]) for r in step.late.to_pylist()}
-        told.append(step.told)
+        told.append(step.results)
     for n in range(2):
-        told.append(shard.step(events_table(job, []), promises(job, FOREVER_US + n)).told)
+        told.append(shard.step({"events": events_table(job, [])}, promises(job, FOREVER_US + n)).results)
     equal(as_counts(*told), defined(text, rows))
     assert shard.state()["rows_kept"] == shard.state()["keys_kept"] == 0
 
@@ -141,13 +143,13 @@ def test_a_stretch_is_told_once_nothing_can_come_into_it_and_what_comes_then_is_
         for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 10), ("exit/tags", 20)])
     )
     shard, none = CountShard(job), events_table(job, [])
-    shard.step(events_table(job, [a, e]), promises(job, begin + 109 * MS))
-    assert shard.step(none, promises(job, begin + 110 * MS)).told.num_rows == 0
-    [row] = shard.step(none, promises(job, {})).told.to_pylist()
+    shard.step({"events": events_table(job, [a, e])}, promises(job, begin + 109 * MS))
+    assert shard.step({"events": none}, promises(job, begin + 110 * MS)).results.num_rows == 0
+    [row] = shard.step({"events": none}, promises(job, {})).results.to_pylist()
     assert (row["key"], row["matches"], row["t_min"], row["t_max"]) == ("x", 1, begin, begin + 100 * MS - 1)
-    step = shard.step(events_table(job, [late]), promises(job, FOREVER_US))
+    step = shard.step({"events": events_table(job, [late])}, promises(job, FOREVER_US))
     assert step.late["reason"].to_pylist() == ["late"]
-    assert shard.step(none, promises(job, {})).told.num_rows == 0
+    assert shard.step({"events": none}, promises(job, {})).results.num_rows == 0
 
 
 def test_at_the_limit_of_the_counter_events_are_set_aside(monkeypatch):
@@ -156,12 +158,12 @@ def test_at_the_limit_of_the_counter_events_are_set_aside(monkeypatch):
     job, rows = rule(MEASURED), random_readings(seed=4, count=200)
     shard = CountShard(job)
     events = events_table(job, rows)
-    step = shard.step(events, promises(job, {}))
+    step = shard.step({"events": events}, promises(job, {}))
     assert set(step.late["reason"].to_pylist()) == {"limit"}
     assert step.late.num_rows == shard.counts["limit"] == events.num_rows > 50
     assert shard.state()["full"].startswith("held events: found 0")
     assert shard.state()["rows_kept"] == 0
-    assert shard.step(events.slice(0, 10), promises(job, {})).late.num_rows == 0
+    assert shard.step({"events": events.slice(0, 10)}, promises(job, {})).late.num_rows == 0
 
 
 def test_a_count_of_all_time_is_for_a_whole_landing_only():

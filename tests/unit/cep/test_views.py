@@ -8,7 +8,7 @@ import pytest
 
 from support.cep.landing import CAUSAL, events_table, rule
 from support.cloud.landing import EPOCH_US, reading, table
-from whenabouts_cloud.cep.shard.blobs import joined, of_bytes, parted, to_bytes
+from whenabouts_cloud.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.shard.views import PER_BOOT, PER_GATEWAY, STATE, Views, runs_of
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 

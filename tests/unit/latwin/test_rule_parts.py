@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from support.cloud.landing import EPOCH_US, table
 from support.latwin.states import definitely, reports, rule, state
-from whenabouts_cloud.cep.shard.blobs import to_bytes
+from whenabouts_cloud.blobs import to_bytes
 from whenabouts_cloud.commands.lines import verdict_text
-from whenabouts_cloud.jobs.latwin_reports import OUTPUT, output_of, reports_in
+from whenabouts_cloud.jobs.latwin import LATWIN
+from whenabouts_cloud.jobs.packing import tables_of
 from whenabouts_cloud.latwin.shard.choices import MAX_OPEN, RunChoices
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT, result_id, table_of, verdict_row
@@ -119,10 +120,14 @@ def test_reports_travel_as_blocks_and_only_what_the_rule_reads():
     found = reports(job, rows)
     assert [json.loads(text) for text in found["values"].to_pylist()] == [["meeting", 1.0], [2.5], [None]]
     assert found["evidence"].to_pylist() == [False, False, True]
-    assert reports_in([to_bytes(found), to_bytes(found.slice(0, 1))]).num_rows == 4
-    assert output_of(table_of([]), {"shard": 1}).schema == OUTPUT
+    tables, _ = tables_of(LATWIN, job, [("reports", to_bytes(found)), ("reports", to_bytes(found.slice(0, 1)))])
+    assert tables["reports"].num_rows == 4
     bad = {**rows[1], "vclock": [0, -1]}
     assert reports_of(job, table([bad]).select(COLUMNS))[1] == 1
+    assert {routed.table: routed.rows.num_rows for routed in LATWIN.routed(job, table([bad]), 2)} == {
+        "reports": 0,
+        "invalid": 1,
+    }
     assert isinstance(found, pa.Table)
 
 

@@ -33,7 +33,7 @@ from whenabouts_cloud.latwin.shard.view import MAX_WAITING
 def whole(job, rows, promises):
     """What one batch of everything tells."""
     shard = LatwinShard(job)
-    return shard.step(reports(job, rows), promises, everything=True).to_pylist()
+    return shard.step({"reports": reports(job, rows)}, [promises], everything=True).results.to_pylist()
 
 
 def in_steps(job, steps, processes, restarts=True):
@@ -43,7 +43,7 @@ def in_steps(job, steps, processes, restarts=True):
     for step in [*steps, [], []]:
         at += len(step)
         promises = list(promises_of(everything[at:], processes))
-        found += shard.step(reports(job, step), promises).to_pylist()
+        found += shard.step({"reports": reports(job, step)}, [promises]).results.to_pylist()
         if restarts:
             again = LatwinShard(job)
             again.restore(shard.snapshot())
@@ -214,8 +214,8 @@ def promised(**ms):
 
 def stepped(shard, job, rows, promises=()):
     """A step, and one more in which its promises count; the state numbers told."""
-    found = shard.step(reports(job, rows), promises).to_pylist()
-    return found + shard.step(reports(job, []), promises).to_pylist()
+    found = shard.step({"reports": reports(job, rows)}, [promises]).results.to_pylist()
+    return found + shard.step({"reports": reports(job, [])}, [promises]).results.to_pylist()
 
 
 def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
@@ -349,8 +349,8 @@ def test_repeats_and_stamps_that_are_no_time_are_counted():
         state(0, 2, (2, 1), -end, end, False),
     ]
     shard = LatwinShard(job)
-    found = shard.step(reports(job, rows + rows[:2]), [], everything=True)
-    assert told(found) == set(), "g1 may have gone off before g0 knew of it"
+    found = shard.step({"reports": reports(job, rows + rows[:2])}, [[]], everything=True)
+    assert told(found.results) == set(), "g1 may have gone off before g0 knew of it"
     assert (shard.counts["repeats"], shard.counts["beyond_time"]) == (2, 5)
     report = state(1, 2, (2, 1), -end, end, None, evidence=True)
     assert told(whole(job, [*rows, report], [])) == {(1, 1)}
@@ -360,8 +360,8 @@ def test_what_waits_is_limited():
     """Nobody promises anything and states keep coming: the oldest are taken, and counted."""
     job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), tell="patient")
     shard = LatwinShard(job)
-    shard.step(reports(job, [on(0, n, n, n % 2 == 0) for n in range(MAX_WAITING)]), [])
-    shard.step(reports(job, [on(1, n, n, n % 2 == 0) for n in range(10)]), [])
+    shard.step({"reports": reports(job, [on(0, n, n, n % 2 == 0) for n in range(MAX_WAITING)])}, [[]])
+    shard.step({"reports": reports(job, [on(1, n, n, n % 2 == 0) for n in range(10)])}, [[]])
     assert shard.counts["forced"] == 10
     assert shard.state()["rows_kept"] == MAX_WAITING
 
@@ -373,8 +373,8 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
     job = rule(f"{body.format(streams)} WINDOW 4", processes=9)
     rows = states_of(simulate(random.Random(4), 9, 300))
     shard = LatwinShard(job)
-    shard.step(reports(job, rows), [(f"hall/g{p}", FOREVER_US) for p in range(9)])
-    shard.step(reports(job, []), [])
+    shard.step({"reports": reports(job, rows)}, [[(f"hall/g{p}", FOREVER_US) for p in range(9)]])
+    shard.step({"reports": reports(job, [])}, [[]])
     assert shard.state()["rows_kept"] == 0
     [group] = shard._groups.values()
     assert len(group.snapshot()) <= 2048
@@ -386,8 +386,8 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
 def test_a_snapshot_of_another_version_is_refused():
     """The text says which."""
     shard = LatwinShard(definitely(2))
-    old = shard.snapshot().replace(b"[1,", b"[0,", 1)
-    with pytest.raises(ValueError, match="found version 0, expected 1"):
+    old = shard.snapshot().replace(b"[2,", b"[0,", 1)
+    with pytest.raises(ValueError, match="found version 0, expected 2"):
         shard.restore(old)
 
 

@@ -48,8 +48,10 @@ def test_a_run_of_the_rules_compiles_nothing_more():
             shard.restore(state)
         us = EPOCH_US + step * 8_000 * MS
         sources = {f"{r.site}/{r.gateway}" for r in (THEFT.shelf, THEFT.till, THEFT.exit)}
-        found = shard.step(events_table(rule, readings(step, 60)), [[(s, us) for s in sources] for _ in rule.streams])
-        told += found.told.num_rows
+        found = shard.step(
+            {"events": events_table(rule, readings(step, 60))}, [[(s, us) for s in sources] for _ in rule.streams]
+        )
+        told += found.results.num_rows
         state = shard.snapshot()
     assert told > 0
     assert compiled() == before

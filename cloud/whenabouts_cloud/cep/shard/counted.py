@@ -12,23 +12,24 @@ Cost: that of `counter`, and an entry for each stretch that has events.
 
 import json
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from whenabouts_cloud.blobs import joined, parted
 from whenabouts_cloud.cep.count.counter import MOST, Counter, CountLimitError, Counts, counter
-from whenabouts_cloud.cep.shard.blobs import joined, parted
 from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns_of, measured
 from whenabouts_cloud.cep.shard.identities import Identities
-from whenabouts_cloud.cep.shard.results import COUNT, RESULT, count_rows
-from whenabouts_cloud.cep.shard.shard import NO_BOUND_US, Step, with_reason
+from whenabouts_cloud.cep.shard.results import COUNT, count_rows
+from whenabouts_cloud.cep.shard.shard import NO_BOUND_US, with_reason
 from whenabouts_cloud.frontier.gateways import Promise
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import CepRule, Count
+from whenabouts_cloud.shard import StepOutput, late_rows
 
 
 class WholeCount(NamedTuple):
@@ -76,14 +77,15 @@ class CountShard:
         self._full = ""
         self.counts: Tally[str] = Tally()
 
-    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]], views: pa.Table | None = None) -> Step:
-        """Takes these events in; then the promises of the step before count, of each stream. `views` are of no use here."""
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+        """The counts that the watermarks of the step before make final, after the table "events" is taken in."""
+        events = tables["events"]
         beyond = beyond_time(events)
         aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
         if beyond.any():
             events = events.filter(pa.array(~beyond))
         self.counts["beyond_time"] += int(beyond.sum())
-        self._frontier.promised(events, promises)
+        self._frontier.promised(events, watermarks)
         aside.append(self._feed(events))
         told = [COUNT.empty_table()]
         frontier = self._frontier.value_us
@@ -97,7 +99,7 @@ class CountShard:
             self._stored.keep_from(reached - self._plan.window)
         rows = pa.concat_tables(told)
         self.counts["counts"] += rows.num_rows
-        return Step(rows, pa.concat_tables(aside), RESULT.empty_table())
+        return StepOutput(rows, self.state(), late_rows(self._rule.name, pa.concat_tables(aside)))
 
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whenabouts_cloud.blobs import of_bytes, to_bytes
 from whenabouts_cloud.cep.shard.events import EVENT, Ints, codes, encode, moved
 from whenabouts_cloud.rules.model import CepRule
 
@@ -125,17 +126,12 @@ class Identities:
         arrays += [pa.array(site, pa.string()), pa.array(gateway, pa.string()), pa.array(boot, pa.int64())]
         arrays += [pa.array(self._streams, pa.string()), self._keys, pa.array(self._key_numbers)]
         arrays.append(pa.array([self.next, self._next_key]))
-        sink = pa.BufferOutputStream()
         wrapped = [pa.ListArray.from_arrays(pa.array([0, len(x)], pa.int32()), x) for x in arrays]
-        table = pa.table(wrapped, names=[str(n) for n in range(len(wrapped))])
-        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_table(table)
-        written: bytes = sink.getvalue().to_pybytes()
-        return written
+        return to_bytes(pa.table(wrapped, names=[str(n) for n in range(len(wrapped))]))
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same rule."""
-        table = pa.ipc.open_stream(snapshot).read_all().combine_chunks()
+        table = of_bytes(snapshot)
         arrays = [column.chunk(0).values for column in table.columns]
         numbers, (site, gateway, boot, streams, keys, key_numbers, counters) = (
             arrays[: len(_NUMBERS)],

@@ -125,24 +125,11 @@ def count_rows(
     return pa.table([of[name] for name in COUNT.names], schema=COUNT)
 
 
-def aside_rows(rule: CepRule, events: pa.Table) -> pa.Table:
-    """Events that are in no match as rows of RESULT, each the only entry of its row."""
-    count = events.num_rows
-    of = {
-        "rule": pa.repeat(pa.scalar(rule.name), count),
-        "key": _plain(events["key"]),
-        "t_min": events["t_min"],
-        "t_max": events["t_max"],
-        "events": pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), _entries(rule, None, events)),
-    }
-    return pa.table([of.get(field.name, pa.nulls(count, field.type)) for field in RESULT], schema=RESULT)
-
-
-def _entries(rule: CepRule, places: Ints | None, events: pa.Table) -> pa.StructArray:
-    """One struct of PLACE an event; no places: events that are in no match."""
-    names = pa.array(rule.pattern.names, pa.string())
-    name = pa.nulls(events.num_rows, pa.string()) if places is None else names.take(pa.array(places))
-    columns = [name] + [_plain(events[field.name]) for field in list(PLACE)[1:]]
+def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:
+    """One struct of PLACE an event."""
+    columns = [pa.array(rule.pattern.names, pa.string()).take(pa.array(places))] + [
+        _plain(events[field.name]) for field in list(PLACE)[1:]
+    ]
     return pa.StructArray.from_arrays([_whole(x) for x in columns], fields=list(PLACE))
 
 

@@ -1,12 +1,8 @@
-"""One shard of a running rule about events in an order: events and promises in, results out; the unit that drivers keep.
+"""The shard of a rule about events in an order (`shard.Shard`).
 
 The frontier of the rule is the least of its streams', each moved by its stream's OFFSET (`StreamFrontier`: promises of the
 gateways, DELAY as a cap). It moves by promises alone, so a match that waits for the end of its window is told although no
 event comes. An event that ended before the frontier is late: it is set aside and changes nothing.
-
-When a promise counts. A driver lists readings and promises one after the other, so a promise of step n may cover a reading
-that became visible between the two listings and only comes in step n + 1. It cannot come later: it was visible before the
-promise. Therefore promises given to one step take effect in the next, after that one's readings have been taken in.
 
 In order CAUSAL an event waits for the next step, for the same reason: what tells its view (`views`) landed before it, but
 may only be listed then. And it waits on while its view is unknown, at most until the frontier is about to pass it. By then
@@ -21,16 +17,16 @@ Cost: the engine's, and sorting the identities of what is stored once a step.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from whenabouts_cloud.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.methods import engine
 from whenabouts_cloud.cep.runtime.infa_hts import LimitError
 from whenabouts_cloud.cep.runtime.output import Out
-from whenabouts_cloud.cep.shard.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.shard.identities import Identities
 from whenabouts_cloud.cep.shard.results import RESULT, match_rows
@@ -38,18 +34,10 @@ from whenabouts_cloud.cep.shard.views import RUN, Views
 from whenabouts_cloud.frontier.gateways import Promise, gateways_of
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.rules.model import CepRule
+from whenabouts_cloud.shard import StepOutput, late_rows
 
 _COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}
 NO_BOUND_US = 1 << 60  # as K: what an event's own time says about later ones is nothing
-
-
-class Step(NamedTuple):
-    """Rows of RESULT; events (EVENT) to set aside, with a column `reason`; and rows of RESULT that the late ones among them
-    would have made ("late added") or prevented ("late removed") among what was still stored."""
-
-    told: pa.Table
-    late: pa.Table
-    effects: pa.Table
 
 
 class CepShard:
@@ -68,18 +56,22 @@ class CepShard:
         self._full = ""  # the limit that was met
         self.counts: Counter[str] = Counter()
 
-    def step(self, events: pa.Table, promises: Sequence[Iterable[Promise]], views: pa.Table | None = None) -> Step:
-        """What these events (`events.schema_of`) complete; then the promises of the step before count, of each stream: what
-        they make sure is told, what they allow is forgotten. `views` (`views.RUN`) are what came of them, for CAUSAL."""
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+        """The matches that the table "events" (`events.schema_of`) or the watermarks of the step before complete.
+
+        For CAUSAL there may be a table "views" (`views.RUN`). `effects` are the matches that late events would have made
+        ("late added") or prevented ("late removed") among what was still stored.
+        """
+        events = tables["events"]
         beyond = beyond_time(events)
         aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
         if beyond.any():
             events = events.filter(pa.array(~beyond))
         before = self._frontier.value_us
-        self._frontier.promised(events, promises)
+        self._frontier.promised(events, watermarks)
         frontier = self._frontier.value_us
         if self._views is not None:
-            events = self._decided(self._views, events, views, frontier)
+            events = self._decided(self._views, events, tables.get("views"), frontier)
         told, late, effects = self._feed(events, before)
         if frontier is not None:
             out = self._engine.advance(frontier)
@@ -87,9 +79,8 @@ class CepShard:
             self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
         self.counts["beyond_time"] += int(beyond.sum())
         none = RESULT.empty_table()
-        return Step(
-            pa.concat_tables([none, *told]), pa.concat_tables([*aside, late]), pa.concat_tables([none, *effects])
-        )
+        late = late_rows(self._rule.name, pa.concat_tables([*aside, late]))
+        return StepOutput(pa.concat_tables([none, *told]), self.state(), late, pa.concat_tables([none, *effects]))
 
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""

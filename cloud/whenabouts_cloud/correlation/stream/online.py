@@ -40,8 +40,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.ipc
 
+from whenabouts_cloud.blobs import of_bytes, to_bytes
 from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, condition_of, first_of_each, hopeless, matches
 from whenabouts_cloud.correlation.stream.outer_join import KEPT, Telling, times
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
@@ -130,7 +130,7 @@ class OnlineCorrelation:
         Raises:
             ValueError: it was written by another version.
         """
-        rows = pa.ipc.open_stream(snapshot[0]).read_all()
+        rows = of_bytes(snapshot[0])
         head: dict[str, Any] = json.loads(rows.schema.metadata[METADATA_KEY])
         if head["version"] != SNAPSHOT_VERSION:
             raise ValueError(
@@ -141,7 +141,7 @@ class OnlineCorrelation:
         side = rows["side"].to_numpy()
         rows = rows.select(KEPT.names).cast(KEPT)
         self._kept = [rows.filter(pa.array(side == n)) for n in (0, 1)]
-        self._telling.best = pa.ipc.open_stream(snapshot[1]).read_all().cast(RESULT)
+        self._telling.best = of_bytes(snapshot[1]).cast(RESULT)
 
     def _admitted(self, side: int, arrived: pa.Table) -> Step:
         """The arrivals that take part, with their mark: no repeats, nothing older than the horizon. And the late ones."""
@@ -239,8 +239,4 @@ def _packed(rows: pa.Table) -> bytes:
         at = rows.schema.get_field_index(name)
         if at >= 0:
             rows = rows.set_column(at, name, rows[name].dictionary_encode())
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(rows)
-    packed: bytes = out.getvalue().to_pybytes()
-    return packed
+    return to_bytes(rows)

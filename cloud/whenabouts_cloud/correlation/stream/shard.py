@@ -1,18 +1,17 @@
-"""One shard of a running correlation: readings and promises in, results out; the unit that streaming drivers keep as state.
-
-`frontier` says when a promise counts.
-"""
+"""The shard of a correlation (`shard.Shard`): tables "a" and "b" of readings (`pairs.READING`)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from whenabouts_cloud.correlation.stream.online import MAX_ROWS, OnlineCorrelation, Step
+from whenabouts_cloud.blobs import joined, parted
+from whenabouts_cloud.correlation.stream.online import MAX_ROWS, OnlineCorrelation
 from whenabouts_cloud.frontier.gateways import Promise, gateways_of
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CorrelateRule
+from whenabouts_cloud.shard import StepOutput, late_rows
 
 
 class CorrelationShard:
@@ -22,19 +21,20 @@ class CorrelationShard:
         self.online = OnlineCorrelation(rule, max_rows)
         self.frontiers = (StreamFrontier(rule.a.delay_us), StreamFrontier(rule.b.delay_us))
 
-    def step(self, readings: Sequence[pa.Table], promises: Sequence[Iterable[Promise]]) -> Step:
-        """What these readings complete; then the promises of the step before count: what they make sure is told, what they
-        allow is forgotten."""
-        told, late = self.online.feed(*readings)
-        for frontier, arrived, promised in zip(self.frontiers, readings, promises, strict=True):
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+        """The pairs that these readings complete, and what the watermarks of the step before make sure or let it forget."""
+        readings = tables["a"], tables["b"]
+        found, late = self.online.feed(*readings)
+        for frontier, arrived, promised in zip(self.frontiers, readings, watermarks, strict=True):
             frontier.seen(gateways_of(arrived))
             frontier.take_effect()
             for gateway, frontier_us in promised:
                 frontier.promise(gateway, frontier_us)
         settled = self.online.advance(*(frontier.value for frontier in self.frontiers))
-        return Step(pa.concat_tables([told, settled]), late)
+        late = late_rows(self.online.rule.name, late)
+        return StepOutput(pa.concat_tables([found, settled]), self.state(), late)
 
-    def counts(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
         return {
             **self.online.counts,
@@ -43,16 +43,18 @@ class CorrelationShard:
             "silent": sorted({name for frontier in self.frontiers for name in frontier.silent}),
         }
 
-    def snapshot(self) -> tuple[bytes, bytes, str]:
+    def snapshot(self) -> bytes:
         """The whole state: readings and best pairs as Arrow IPC, frontiers as JSON."""
-        return *self.online.snapshot(), json.dumps([frontier.snapshot() for frontier in self.frontiers])
+        frontiers = json.dumps([frontier.snapshot() for frontier in self.frontiers]).encode()
+        return joined([*self.online.snapshot(), frontiers])
 
-    def restore(self, snapshot: tuple[bytes, bytes, str]) -> None:
+    def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same rule.
 
         Raises:
             ValueError: it was written by another version.
         """
-        self.online.restore(snapshot[:2])
-        for frontier, state in zip(self.frontiers, json.loads(snapshot[2]), strict=True):
+        readings, best, frontiers = parted(snapshot)
+        self.online.restore((readings, best))
+        for frontier, state in zip(self.frontiers, json.loads(frontiers), strict=True):
             frontier.restore(state)

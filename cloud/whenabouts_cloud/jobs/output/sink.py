@@ -1,40 +1,42 @@
 """Publishes results exactly once for any reader of Parquet folders, through kill -9 at any point.
 
-    OUT/batch=00000012/pairs.parquet   the result of one micro-batch, or matches.parquet, counts.parquet, verdicts.parquet;
-                                       --once has only batch=00000000
-    OUT/_late/batch=00000012/readings.parquet   its readings that came too late (LATE). Of pairs, `reason` is "late a" or
-                                       "late b" for one that was still joined with what was left, "expired a" or "expired b"
-                                       for one that was not; of matches it is "late", or "beyond time" for a stamp that is no
-                                       time. A repeat of what is forgotten looks like one. Readers of OUT skip the folder
-    OUT/_late_effects/batch=00000012/matches.parquet    the matches that they would have added or removed: see `status`
-    OUT/.tmp-12/, OUT/.tmp-parts/      being written, by this process and by tasks (`parts`); readers skip names that begin
-                                       with a dot
-    OUT/_checkpoint/                   Spark's offsets and state
-    OUT/_job.json                      which rules and mode OUT belongs to
+    OUT/batch=00000012/             the results of one micro-batch as part-00000.parquet and so on; --once has only
+                                    batch=00000000
+    OUT/_late/batch=00000012/       its side output: readings that came too late (`shard.LATE`). Of pairs, `reason` is
+                                    "late a" or "late b" for one that was still joined with what was left, "expired a" or
+                                    "expired b" for one that was not; of matches it is "late", or "beyond time" for a stamp
+                                    that is no time. A repeat of what is forgotten looks like one
+    OUT/_late_effects/batch=00000012/   the matches that they would have added or removed: see `status`
+    OUT/.tmp-*                      being written, by this process and by tasks (`task_files`)
+    OUT/_checkpoint/                Spark's offsets and state
+    OUT/_job.json                   which rules and mode OUT belongs to
 
-A micro-batch is written to a folder of its own and appears by one rename, its late readings by one before that. Spark
+Readers of OUT pass over names that begin with "_" or ".". Of a batch there is one part with all that was little, and one for
+each shard that told much, as its task wrote it.
+
+A micro-batch is gathered in a folder of its own, which appears by one rename; its side output by one before that. Spark
 repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
-repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it. Tasks
-write results to files, and this process puts them together as one a batch, so that many shards do not make many files.
+repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it.
 
-The first batch is published even without results: from then on OUT can be read and has its schema. The renames are atomic on
-a local or network POSIX file system; object stores have none. On a cluster OUT must be a folder that all machines share:
-the rows that workers wrote are counted and compared with those that are there to be merged.
+The first batch is published even without results: from then on OUT can be read and has its schema. A complete result
+(--once) takes the place of an earlier one by two renames; a kill between them leaves the earlier one under a hidden name,
+from which the next run puts it back. The renames are atomic on a local or network POSIX file system; object stores have
+none. On a cluster OUT must be a folder that all machines share: the rows that workers wrote are counted and compared with
+those there.
 """
 
 import json
-import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whenabouts_cloud.durable import sync, write_durably
-from whenabouts_cloud.jobs.output.formats import ASIDE, Format
-from whenabouts_cloud.jobs.output.task_files import Make, Parts
+from whenabouts_cloud.jobs.output.task_files import RESULTS, Make, TaskFiles
 from whenabouts_cloud.rules.model import Rule
 
 if TYPE_CHECKING:
@@ -43,11 +45,11 @@ if TYPE_CHECKING:
 
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
-MARKER_VERSION = 3
-PARTS = ".tmp-parts"
+MARKER_VERSION = 4
+MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
 Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
-"""Called after a batch: its number, the published file (None: nothing new) and what each shard or group counted."""
+"""Called after a batch: its number, the published folder (None: nothing new) and what each shard or group counted."""
 
 
 class WrongOutputError(ValueError):
@@ -55,72 +57,67 @@ class WrongOutputError(ValueError):
 
 
 class ResultSink:
-    """Writes batches of the frames of jobs below `out`; `publish` is made for foreachBatch."""
+    """Publishes batches of results of this schema below `out`; `publish` is made for foreachBatch."""
 
-    def __init__(self, kind: Format, out: Path, report: Report | None = None) -> None:
-        self._kind = kind
+    def __init__(self, schema: pa.Schema, out: Path, report: Report | None = None) -> None:
+        self._schema = schema
         self._out = out
         self._report = report
-        self._parts = Parts(kind, out.resolve() / PARTS)
+        self._files = TaskFiles(out.resolve() / TASK_FILES)
         out.mkdir(parents=True, exist_ok=True)
 
     def follow(self, make: Make, trigger_s: float) -> "StreamingQuery":
         """Start publishing a streaming frame, going on from its checkpoint if there is one."""
-        writer = make(self._parts.tell).writeStream.foreachBatch(self.publish).outputMode("append")
+        writer = make(self._files.write).writeStream.foreachBatch(self.publish).outputMode("append")
         writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
         return writer.option("checkpointLocation", str(checkpoint_of(self._out))).start()
 
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
         """Compute a micro-batch and let its results appear, unless they are there already."""
-        made, counts = self._write(frame, f".tmp-{batch_id}")
-        target = batch_folder(self._out, batch_id)
+        words = self._files.collect(frame)
         first = not any(self._out.glob("batch=*"))
+        results = words.files.pop(RESULTS, {})
+        for folder, files in words.files.items():
+            self._appear(files, batch_folder(self._out / folder, batch_id))
         published = None
-        for folder in ASIDE:
-            aside = made / folder
-            if aside.exists():
-                _appear(aside, self._out / folder / target.name)
-                shutil.rmtree(aside, ignore_errors=True)
-        if not target.exists() and (pq.read_metadata(made / self._kind.file).num_rows or first):
-            _appear(made, target)
-            published = target / self._kind.file
-        shutil.rmtree(made, ignore_errors=True)
+        if results or first:
+            published = self._appear(results, batch_folder(self._out, batch_id))
+        self._files.clear()
         if self._report:
-            self._report(batch_id, published, counts)
+            self._report(batch_id, published, words.counts)
 
     def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
-        """Compute a complete result and put it in the place of an earlier one by one rename."""
-        made, counts = self._write(make(self._parts.tell), ".tmp-once")
-        target = batch_folder(self._out, 0)
-        target.mkdir(exist_ok=True)
-        os.replace(made / self._kind.file, target / self._kind.file)
-        sync(target)
-        shutil.rmtree(made, ignore_errors=True)
-        return target / self._kind.file, counts
+        """Compute a complete result and put it in the place of an earlier one."""
+        target, earlier = batch_folder(self._out, 0), self._out / EARLIER
+        if earlier.exists() and not target.exists():
+            earlier.rename(target)
+        words = self._files.collect(make(self._files.write))
+        made = self._gathered(words.files.get(RESULTS, {}))
+        shutil.rmtree(earlier, ignore_errors=True)
+        if target.exists():
+            target.rename(earlier)
+        made.rename(target)
+        sync(self._out)
+        shutil.rmtree(earlier, ignore_errors=True)
+        self._files.clear()
+        return target, words.counts
 
-    def _write(self, frame: "DataFrame", name: str) -> tuple[Path, list[dict[str, Any]]]:
-        """The frame as a folder of results and late readings that is not visible yet, and what its tasks counted."""
-        made = self._out / name
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir()
-        told = self._parts.told(frame)
-        self._parts.merge(told.files.pop("", {}), self._kind.schema, made / self._kind.file)
-        for folder, files in told.files.items():
-            (made / folder).mkdir()
-            file, schema = ASIDE[folder]
-            self._parts.merge(files, schema, made / folder / file)
-            sync(made / folder)
-        sync(made)
-        self._parts.clear()
-        return made, told.counts
-
-
-def _appear(made: Path, target: Path) -> None:
-    """Let a folder appear whole, unless it is there already."""
-    if not target.exists():
+    def _appear(self, files: Mapping[str, int], target: Path) -> Path | None:
+        """Publish files of tasks as this folder; None if it is there already."""
+        if target.exists():
+            return None
+        made = self._gathered(files)
         target.parent.mkdir(exist_ok=True)
         made.rename(target)
         sync(target.parent)
+        return target
+
+    def _gathered(self, files: Mapping[str, int]) -> Path:
+        """Files of tasks in a folder that is not visible yet."""
+        made = self._out / MADE
+        shutil.rmtree(made, ignore_errors=True)
+        self._files.move(files, made, self._schema)
+        return made
 
 
 def checkpoint_of(out: Path) -> Path:
@@ -140,10 +137,11 @@ def batch_folder(out: Path, batch_id: int) -> Path:
     return out / f"batch={batch_id:08d}"
 
 
-def read_results(file: Path) -> Iterator[dict[str, Any]]:
-    """The results of a published file, a dictionary of columns each."""
-    for rows in pq.ParquetFile(file).iter_batches():
-        yield from rows.to_pylist()
+def read_results(folder: Path) -> Iterator[dict[str, Any]]:
+    """The results of a published folder, a dictionary of columns each."""
+    for file in sorted(folder.glob("*.parquet")):
+        for rows in pq.ParquetFile(file).iter_batches():
+            yield from rows.to_pylist()
 
 
 def total(counts: list[dict[str, Any]]) -> Counter[str]:

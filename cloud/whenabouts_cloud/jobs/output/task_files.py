@@ -1,15 +1,14 @@
-"""Results on their way from the tasks to the sink: as Parquet files that the tasks write, which the sink puts together.
+"""Results on their way from the tasks to the sink: as Parquet files that the tasks write, which the sink publishes.
 
-What is handed from task to driver through Spark are a few words about each file (`Parts.tell`), so results pass neither
-through Java nor through the driver's memory, and are encoded by all cores. A task that Spark repeats writes files of other
-names; only those are taken whose words came from the attempt that Spark counts.
+What is handed from task to driver through Spark are a few words about each file, so results pass neither through Java nor
+through the driver's memory, and are encoded by all cores. A task that Spark repeats writes files of other names; only those
+are taken whose words came from the attempt that Spark counts.
 """
 
 import json
-import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,58 +16,63 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whenabouts_cloud.jobs.output.footer import join
-from whenabouts_cloud.jobs.output.formats import Format, divided
+from whenabouts_cloud.durable import sync
+from whenabouts_cloud.shard import StepOutput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROW_GROUP = 1 << 16  # rows of a result that are encoded at once: many small groups take twice as long to write
-FEW = 1 << 10  # a file with fewer rows is not worth a row group of its own
+FEW = 1 << 10  # a file with fewer rows is put together with others: a reader pays for each file
+WRITTEN = "written binary"  # of a frame: words about files, as JSON
+RESULTS, LATE, EFFECTS = "", "_late", "_late_effects"  # folders of a published output
 
-Tell = Callable[[pa.Table], Iterable[bytes]]
-"""What an operator does with a table of what it has to tell; gives what its rows of the frame hold."""
-Make = Callable[[Tell], "DataFrame"]
-"""Makes a frame whose operator tells in this way."""
+Write = Callable[[StepOutput], bytes]
+"""Writes the output of a shard to files, in a task; gives the words about them."""
+Make = Callable[[Write], "DataFrame"]
+"""Makes a frame (WRITTEN) whose tasks write in this way."""
 
 
 class LostRowsError(RuntimeError):
     """What the workers wrote is not there to be published: the output folder is not shared by all machines."""
 
 
-class Told(NamedTuple):
-    """Words of all tasks: what was counted, and for results ("") and each folder of ASIDE the files and their rows."""
+class Words(NamedTuple):
+    """Of all tasks: what was counted, and by folder the files and their rows."""
 
     counts: list[dict[str, Any]]
     files: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Files of one kind of results in a folder that all machines share."""
+class TaskFiles:
+    """Files of tasks in a folder that all machines share."""
 
-    kind: Format
     folder: Path
 
-    def tell(self, told: pa.Table) -> Iterator[bytes]:
-        """Write what an operator told, rows with a note, to files; words about them. Runs in tasks."""
-        results, aside, counts = divided(self.kind, told)
-        files = [(name, self._write(rows), rows.num_rows) for name, rows in (("", results), *aside.items())]
-        yield json.dumps({"counts": counts, "files": [one for one in files if one[-1]]}).encode()
+    def write(self, output: StepOutput) -> bytes:
+        """Write an output to files; the words about them. Runs in tasks."""
+        tables = {RESULTS: output.results, LATE: output.late, EFFECTS: output.effects}
+        files = [
+            (name, self._write(rows), rows.num_rows)
+            for name, rows in tables.items()
+            if rows is not None and rows.num_rows
+        ]
+        return json.dumps({"counts": output.counts, "files": files}).encode()
 
-    def told(self, frame: "DataFrame") -> Told:
-        """Compute a frame whose operator tells with `tell`."""
+    def collect(self, frame: "DataFrame") -> Words:
+        """Compute a frame (WRITTEN)."""
         self.clear()
-        told = Told([], {})
+        words = Words([], {})
         for (row,) in frame.collect():
-            words = json.loads(row)
-            told.counts.extend(words["counts"])
-            for name, file, rows in words["files"]:
-                told.files.setdefault(name, {})[file] = rows
-        return told
+            said = json.loads(row)
+            words.counts.append(said["counts"])
+            for name, file, rows in said["files"]:
+                words.files.setdefault(name, {})[file] = rows
+        return words
 
-    def merge(self, files: Mapping[str, int], schema: pa.Schema, into: Path) -> None:
-        """Put files together as one, which is durable then.
+    def move(self, files: Mapping[str, int], into: Path, schema: pa.Schema | None = None) -> None:
+        """Make a durable folder of these files, small ones as one; without any, of one of this schema without rows.
 
         Raises:
             LostRowsError: not all of them are there, or not as they were written.
@@ -79,34 +83,33 @@ class Parts:
                 f"output {self.folder.parent}: found {sum(found.values())} rows, expected the {sum(files.values())} "
                 "that were computed; on a cluster --out must be a folder that all machines share"
             )
-        few = [self.folder / name for name, rows in files.items() if rows < FEW]
-        many = [self.folder / name for name, rows in files.items() if rows >= FEW]
-        if few or not many:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            many.append(_rewritten(few, schema, self.folder / "few.parquet"))
-        with into.open("wb") as file:
-            join(many, file)
-            file.flush()
-            os.fsync(file.fileno())
+        into.mkdir()
+        large = [name for name, rows in files.items() if rows >= FEW]
+        for number, name in enumerate(large):
+            (self.folder / name).rename(into / f"part-{number + 1:05d}.parquet")
+        few = [pq.read_table(self.folder / name) for name in files if name not in large]
+        if few or not large:
+            _write(into / "part-00000.parquet", pa.concat_tables(few) if few else schema.empty_table())  # type: ignore[union-attr]
+        sync(into)
 
     def clear(self) -> None:
         """Remove all files, of tasks that failed too."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _write(self, rows: pa.Table) -> str:
-        if not rows.num_rows:
-            return ""
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{uuid.uuid4().hex}.parquet"
-        with _writer(self.folder / name, rows.schema) as writer:
-            writer.write_table(rows, row_group_size=ROW_GROUP)
+        _write(self.folder / name, rows, durably=rows.num_rows >= FEW)
         return name
 
 
-def _writer(into: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def _write(into: Path, rows: pa.Table, durably: bool = True) -> None:
     """With dictionaries for texts that repeat; those of numbers and of ids grow as large as the columns themselves."""
-    texts = [path for field in schema if field.name != "result_id" for path in _texts(field, field.name)]
-    return pq.ParquetWriter(into, schema, compression="zstd", use_dictionary=texts)
+    texts = [path for field in rows.schema if field.name != "result_id" for path in _texts(field, field.name)]
+    with pq.ParquetWriter(into, rows.schema, compression="zstd", use_dictionary=texts) as writer:
+        writer.write_table(rows, row_group_size=ROW_GROUP)
+    if durably:
+        sync(into)
 
 
 def _texts(field: pa.Field, path: str) -> Iterator[str]:
@@ -127,18 +130,3 @@ def _rows_in(file: Path) -> int:
     except FileNotFoundError:
         return 0
     return rows
-
-
-def _rewritten(files: Sequence[Path], schema: pa.Schema, into: Path) -> Path:
-    """Small files as one with large row groups."""
-    ready, waiting = list[pa.Table](), 0
-    with _writer(into, schema) as writer:
-        for file in files:
-            ready.append(pq.read_table(file))
-            waiting += ready[-1].num_rows
-            if waiting >= ROW_GROUP:
-                writer.write_table(pa.concat_tables(ready))
-                ready, waiting = [], 0
-        if waiting:
-            writer.write_table(pa.concat_tables(ready))
-    return into

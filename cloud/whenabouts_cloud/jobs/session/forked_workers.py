@@ -16,9 +16,7 @@ from importlib import import_module
 from pyspark import daemon
 
 WITHOUT_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # pyarrow's, before it is imported
-JOBS = (
-    "correlate_batch", "correlate_streaming", "cep_batch", "cep_streaming", "latwin_batch", "latwin_streaming",
-)  # fmt: skip
+JOBS = ("batch", "streaming", "correlate", "cep", "latwin")
 
 
 def prepare() -> None:

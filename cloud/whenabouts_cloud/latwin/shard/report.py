@@ -37,6 +37,7 @@ REPORT = pa.schema(
         ("values", pa.string()),
     ]
 )
+INVALID = pa.schema([("readings", pa.int64())])
 MAX_SAID = 10_000  # different texts of attributes and values that are remembered at a time
 COLUMNS = ("site", "gateway", "boot", "seq", "stream", "kind", "value", "attrs", "t_min", "t_max", "vclock")
 

@@ -16,19 +16,21 @@ Groups of which nothing waits are not even unpacked.
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from whenabouts_cloud.blobs import joined, parted
 from whenabouts_cloud.frontier.gateways import Promise, Watermarks
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
 from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
 from whenabouts_cloud.latwin.shard.view import NEVER_US, View
 from whenabouts_cloud.latwin.shard.watch import Plan
 from whenabouts_cloud.rules.model import LatwinRule
+from whenabouts_cloud.shard import StepOutput
 
-VERSION = 1
+VERSION = 2
 MAX_VIEWS = 4  # of a group at a time; the oldest is closed to make room
 MAX_CLOSED = 16  # closed views that are remembered, so that what still comes of them is known as that
 
@@ -46,19 +48,26 @@ class LatwinShard:
         self._unheard: set[str] = set()
         self.counts: Counter[str] = Counter()
 
-    def step(self, reports: pa.Table, promises: Iterable[Promise], everything: bool = False) -> pa.Table:
-        """Rows of RESULT that these reports (REPORT) and the promises of the step before make sure.
+    def step(
+        self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]], everything: bool = False
+    ) -> StepOutput:
+        """The verdicts that the table "reports" (REPORT) and the watermarks of the step before make sure.
 
-        With `everything` no more will land: all promises count now, and nothing waits.
+        Watermarks are those of all gateways, as one list. A table "invalid" (INVALID) may say how many readings of the
+        rule's streams say that they are states and are none. With `everything` no more will land: all watermarks count now,
+        and nothing waits.
         """
+        invalid = tables.get("invalid")
+        self.counts["wrong"] += sum(invalid["readings"].to_pylist()) if invalid is not None else 0
         touched: dict[str, _Group] = {}
-        for source, report in rows_of(self._rule, reports):
+        for source, report in rows_of(self._rule, tables["reports"]):
             group = touched.get(source.group)
             if group is None:
                 group = touched[source.group] = self._group(source.group)
             group.add(source, report)
         self._watermarks.take_effect()
-        self._watermarks.note(promises)
+        for some in watermarks:
+            self._watermarks.note(some)
         if everything:
             self._watermarks.take_effect()
         for name in [name for name, waits in self._waits.items() if waits]:
@@ -71,7 +80,7 @@ class LatwinShard:
             self._account(name, group)
         self.counts["verdicts"] += sum(row["status"] == "told" for row in told)
         self.counts["withdrawn"] += sum(row["status"] == "withdrawn" for row in told)
-        return table_of(told)
+        return StepOutput(table_of(told), self.state())
 
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
@@ -90,9 +99,8 @@ class LatwinShard:
     def snapshot(self) -> bytes:
         """The whole state."""
         blobs = [group if isinstance(group, bytes) else group.snapshot() for group in self._groups.values()]
-        names = [[name, self._waits[name], len(blob)] for name, blob in zip(self._groups, blobs, strict=True)]
-        head = json.dumps([VERSION, names, self._watermarks.snapshot()]).encode()
-        return b"%d\n" % len(head) + head + b"".join(blobs)
+        waits = [[name, self._waits[name]] for name in self._groups]
+        return joined([json.dumps([VERSION, waits, self._watermarks.snapshot()]).encode(), *blobs])
 
     def restore(self, snapshot: bytes) -> None:
         """Goes on from a snapshot of the same rule.
@@ -100,16 +108,13 @@ class LatwinShard:
         Raises:
             ValueError: it was written by another version.
         """
-        size, _, rest = snapshot.partition(b"\n")
-        at = int(size)
-        version, names, watermarks = json.loads(rest[:at])
+        head, *blobs = parted(snapshot)
+        version, waits, watermarks = json.loads(head)
         if version != VERSION:
             raise ValueError(f"snapshot of a group: found version {version}, expected {VERSION}")
         self._watermarks.restore(watermarks)
-        self._groups, self._waits = {}, {}
-        for name, waits, length in names:
-            self._groups[name], self._waits[name] = rest[at : at + length], waits
-            at += length
+        self._waits = dict(waits)
+        self._groups = dict(zip(self._waits, blobs, strict=True))
 
     def _group(self, name: str) -> "_Group":
         found = self._groups.get(name)

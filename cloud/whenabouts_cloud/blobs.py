@@ -1,4 +1,4 @@
-"""Tables as bytes, and several byte strings as one: for state that a driver keeps in one field."""
+"""Tables as bytes, and several byte strings as one: for snapshots, and for rows that travel between processes."""
 
 import json
 from collections.abc import Sequence

@@ -1,0 +1,143 @@
+"""The correlation as a Spark job: tables "a" and "b" of readings (`pairs.READING`), sharded by key.
+
+In a batch side a goes into the slab its middle lies in, side b into every slab it can reach from, so each pair meets in
+exactly one slab: that of its a, which is also where it is known whether an a is in no pair and which pairs are its best.
+Repeats share everything with their original, so they meet in the same group and are dropped there.
+
+The middle is taken as floor(t_min / 2) + floor(t_max / 2), which cannot overflow and is at most 1 us off.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, correlate, without_repeats
+from whenabouts_cloud.correlation.stream.shard import CorrelationShard
+from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.jobs.engine import Engine, Ints, Mask, Routed, Slab
+from whenabouts_cloud.jobs.landing import belongs_to, shard_of_key
+from whenabouts_cloud.rules.model import CorrelateRule, Stream
+from whenabouts_cloud.shard import StepOutput
+from whenabouts_protocol.reading import NO_EVENT_KINDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SIDES = ("a", "b")
+
+
+class Correlation(Engine[CorrelateRule]):
+    """Jobs of one rule CORRELATE."""
+
+    columns = ("site", "gateway", "boot", "seq", "stream", "kind", "key", "t_min", "t_max")
+    group_rows = 200_000
+
+    def results(self, rule: CorrelateRule) -> pa.Schema:
+        return RESULT
+
+    def tables(self, rule: CorrelateRule) -> Mapping[str, pa.Schema]:
+        return dict.fromkeys(SIDES, READING)
+
+    def streams(self, rule: CorrelateRule) -> Sequence[Stream]:
+        return rule.a, rule.b
+
+    def shards(self, rule: CorrelateRule, shards: int) -> int:
+        """Keys that are not compared cannot tell readings apart: one shard for all."""
+        return shards if rule.key_equal else 1
+
+    def readings(self, rules: Sequence[CorrelateRule], landed: "DataFrame", shards: int) -> "DataFrame":
+        """The readings of both streams with `side`, one that belongs to both twice.
+
+        Left out are those that are in no result whatever else happened: kinds that are no event and, unless readings of a
+        are told as unmatched, stamps longer than (hi - lo)/ct and readings without a key when keys are compared.
+        """
+        [rule] = rules
+        useful = _short_enough(rule)
+        if rule.key_equal:
+            useful &= F.col("key").isNotNull()
+        if rule.kind != "inner":
+            useful |= F.col("side") == 0
+        sides = F.array_compact(F.array(*(F.when(belongs_to(s), F.lit(n)) for n, s in enumerate(self.streams(rule)))))
+        shard = shard_of_key(shards) if rule.key_equal else F.lit(0)
+        events = landed.where(~F.col("kind").isin(*NO_EVENT_KINDS)).drop("kind")
+        return events.withColumns({"side": F.explode(sides), "shard": shard}).where(useful)
+
+    def routed(self, rule: CorrelateRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
+        for number, name in enumerate(SIDES):
+            mine = readings.filter(pc.equal(readings["side"], number))
+            yield Routed(name, mine.select(READING.names).cast(READING), mine["shard"].to_numpy())
+
+    def shard(self, rule: CorrelateRule) -> CorrelationShard:
+        return CorrelationShard(rule)
+
+    def whole(
+        self, rule: CorrelateRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Promise], slab: Slab | None
+    ) -> StepOutput:
+        """A copy of a reading in a neighbouring slab is not counted again."""
+        sides = [self._with_home(rule, name, tables[name], slab) for name in SIDES]
+        once = [without_repeats(side) for side in sides]
+        rows = correlate(rule, *once)
+        read, distinct = (sum(pc.sum(side["home"]).as_py() or 0 for side in some) for some in (sides, once))
+        unmatched = rows["probability"].null_count
+        counts = {
+            "readings": read,
+            "repeats": read - distinct,
+            "pairs": rows.num_rows - unmatched,
+            "unmatched": unmatched,
+        }
+        return StepOutput(rows, counts)
+
+    def cut(self, rule: CorrelateRule) -> "tuple[Column, Callable[[int], int]]":
+        # An arithmetic shift is the floor of the half.
+        return F.shiftright("t_min", 1) + F.shiftright("t_max", 1), lambda _: reach_us(rule)[0]
+
+    def inside(self, rule: CorrelateRule, table: str, rows: pa.Table) -> Callable[[Slab], Mask]:
+        middle = _middles(rows)
+        reach, shift = reach_us(rule) if table == "b" else (0, 0)
+        # The borders are moved rather than the middles, which could overflow.
+        return lambda slab: _between(middle, _moved(slab.low, shift - reach), _moved(slab.high, shift + reach))
+
+    def _with_home(self, rule: CorrelateRule, name: str, rows: pa.Table, slab: Slab | None) -> pa.Table:
+        """With `home`: whether a reading is counted in this slab."""
+        home = np.ones(rows.num_rows, bool)
+        if slab is not None:
+            shift = reach_us(rule)[1] if name == "b" else 0
+            home = _between(_middles(rows), _moved(slab.low, shift), _moved(slab.high, shift))
+        return rows.append_column("home", pa.array(home))
+
+
+CORRELATION = Correlation()
+
+
+def reach_us(rule: CorrelateRule) -> tuple[int, int]:
+    """How far from a's middle plus the second number b's can be in a pair, with room for the rounding of both."""
+    condition = condition_of(rule)
+    return condition.band(2 * condition.longest_us) // 2 + 3, condition.doubled_centre // 2
+
+
+def _short_enough(rule: CorrelateRule) -> "Column":
+    longest = rule.condition.longest_us
+    if longest > INT64_MAX:
+        return F.lit(True)
+    # An overflow gives null: a stamp of more than 2^63 us.
+    return F.coalesce(F.try_subtract("t_max", "t_min") <= longest, F.lit(False))
+
+
+def _middles(rows: pa.Table) -> Ints:
+    middles: Ints = (rows["t_min"].to_numpy() >> 1) + (rows["t_max"].to_numpy() >> 1)
+    return middles
+
+
+def _moved(border: int, by: int) -> int:
+    return border if border in (INT64_MIN, INT64_MAX) else min(max(border + by, INT64_MIN), INT64_MAX)
+
+
+def _between(middle: Ints, low: int, high: int) -> Mask:
+    # The last border is never reached: the sum of two halves is below INT64_MAX.
+    inside: Mask = (middle >= low) & (middle < high)
+    return inside

@@ -1,0 +1,73 @@
+"""Rules about the states of groups as Spark jobs: tables "reports" (`report.REPORT`) and "invalid" (`report.INVALID`).
+
+A shard is some of the groups, by a hash of their names: the states of a group must meet, those of different groups never do.
+Watermarks of all gateways go to every shard, as which groups a gateway is in is known by its readings alone. In a batch they
+count too: that a state which was never followed by another one lasted is known by them alone.
+
+A shard's readings are held in memory whole, at about 1 kB each; take more shards for a long landing of many groups.
+"""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.jobs.engine import Engine, Routed, Slab
+from whenabouts_cloud.jobs.landing import belongs_to_any
+from whenabouts_cloud.latwin.shard.report import COLUMNS, INVALID, REPORT, reports_of
+from whenabouts_cloud.latwin.shard.results import RESULT
+from whenabouts_cloud.latwin.shard.shard import LatwinShard
+from whenabouts_cloud.rules.model import LatwinRule, Stream
+from whenabouts_cloud.shard import StepOutput
+from whenabouts_protocol.group_state import KIND
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Latwin(Engine[LatwinRule]):
+    """Jobs of one rule about a group."""
+
+    columns = COLUMNS
+    waits = True
+
+    def results(self, rule: LatwinRule) -> pa.Schema:
+        return RESULT
+
+    def tables(self, rule: LatwinRule) -> Mapping[str, pa.Schema]:
+        return {"reports": REPORT, "invalid": INVALID}
+
+    def streams(self, rule: LatwinRule) -> Sequence[Stream]:
+        return rule.streams
+
+    def heard(self, rule: LatwinRule, site: str, streams: Sequence[str]) -> list[int]:
+        """All count as of one stream."""
+        return [0]
+
+    def readings(self, rules: Sequence[LatwinRule], landed: "DataFrame", shards: int) -> "DataFrame":
+        """The state readings of the rule's streams."""
+        streams = [stream for rule in rules for stream in rule.streams]
+        return landed.where(F.col("kind") == KIND).where(belongs_to_any(streams)).select(*COLUMNS)
+
+    def routed(self, rule: LatwinRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
+        reports, invalid = reports_of(rule, readings)
+        groups = reports["group"].to_pylist()
+        shard_of = {name: zlib.crc32(name.encode()) % shards for name in set(groups)}
+        yield Routed("reports", reports, np.array([shard_of[name] for name in groups], np.int64))
+        if invalid:
+            yield Routed("invalid", pa.table([[invalid]], schema=INVALID), np.zeros(1, np.int64))
+
+    def shard(self, rule: LatwinRule) -> LatwinShard:
+        return LatwinShard(rule)
+
+    def whole(
+        self, rule: LatwinRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Promise], slab: Slab | None
+    ) -> StepOutput:
+        return LatwinShard(rule).step(tables, [watermarks], everything=True)
+
+
+LATWIN = Latwin()

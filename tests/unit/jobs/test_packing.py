@@ -1,0 +1,115 @@
+"""Readings and watermarks on their way to shards, and readings on their way to slabs, without Spark."""
+
+import itertools
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from support.cep.landing import rule as order
+from support.cloud.landing import EPOCH_US, reading, table
+from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
+from whenabouts_cloud.jobs.cep import CEP
+from whenabouts_cloud.jobs.correlate import CORRELATION, reach_us
+from whenabouts_cloud.jobs.engine import Slab
+from whenabouts_cloud.jobs.packing import WATERMARKS, group_of, packed, packed_watermarks, rule_of, tables_of
+from whenabouts_cloud.jobs.slabs import borders_of
+from whenabouts_cloud.landing.schema import FRONTIER
+from whenabouts_cloud.rules import parse_rules
+
+NEAR = parse_rules("""
+    STREAM dock FROM "dock/tags" DELAY 1 s
+    STREAM shelf FROM "shelf/#" DELAY 1 s
+    RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 1 s OVER 80 % AND a.key = b.key
+""").rules[0]
+
+
+class Frame:
+    """A frame of Spark whose tasks run at once."""
+
+    def __init__(self, rows):
+        self.batches = rows.to_batches()
+
+    def mapInArrow(self, work, schema):
+        return [row for batch in work(iter(self.batches)) for row in batch.to_pylist()]
+
+
+def sided(rows):
+    """Readings as Spark chooses them for NEAR, key "k<n>" in shard n."""
+    chosen = table(rows)
+    sides = [0 if name == "dock/tags" else 1 for name in chosen["stream"].to_pylist()]
+    shards = [int(key[1:]) for key in chosen["key"].to_pylist()]
+    return chosen.append_column("side", pa.array(sides)).append_column("shard", pa.array(shards, pa.int32()))
+
+
+def test_a_reading_goes_to_the_shard_of_its_key_in_the_table_of_its_side():
+    """Two keys, three readings: a row for each group and table, which the shard gets back as they were."""
+    rows = [
+        reading("g0", 0, "dock/tags", "k0", 1, 2),
+        reading("g1", 0, "shelf/1", "k1", 3, 4),
+        reading("g0", 1, "dock/tags", "k0", 5, 6),
+    ]
+    found = packed(CORRELATION, {3: NEAR}, Frame(sided(rows)), 2)
+    assert [(row["group"], row["table"]) for row in found] == [(group_of(3, 0), "a"), (group_of(3, 1), "b")]
+    assert {rule_of(row["group"]) for row in found} == {3}
+    tables, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in found])
+    assert tables["a"]["seq"].to_pylist() == [0, 1]
+    assert tables["b"]["t_max"].to_pylist() == [4]
+    assert watermarks == [[], []]
+
+
+def test_a_watermark_goes_to_every_shard_of_each_rule_that_it_concerns():
+    """Of three gateways one feeds a stream of the rule; a rule that is gone gets an empty row for each shard."""
+    said = [
+        {"site": "hall", "gateway": "g0", "frontier_us": 7, "streams": ["shelf/1", "till"], "landed_us": 0},
+        {"site": "hall", "gateway": "g1", "frontier_us": 8, "streams": ["till"], "landed_us": 0},
+        {"site": "hall", "gateway": "g2", "frontier_us": 9, "streams": [], "landed_us": 0},
+    ]
+    lines = Frame(pa.Table.from_pylist(said, schema=FRONTIER))
+    found = packed_watermarks(CORRELATION, {0: NEAR}, [5], lines, 2)
+    assert [(row["group"], row["table"]) for row in found] == [
+        (group_of(0, 0), WATERMARKS), (group_of(0, 1), WATERMARKS), (group_of(5, 0), ""), (group_of(5, 1), ""),
+    ]  # fmt: skip
+    _, watermarks = tables_of(CORRELATION, NEAR, [(row["table"], row["rows"]) for row in found[:1]])
+    assert watermarks == [[], [("hall/g0", 7)]]
+
+
+BORDERS = [INT64_MIN, EPOCH_US, EPOCH_US + 5_000_000, INT64_MAX]
+TIMES = [INT64_MIN, EPOCH_US - 1, EPOCH_US, EPOCH_US + 5_000_000, INT64_MAX]
+
+
+@pytest.fixture
+def slabs():
+    """All of time in three slabs."""
+    reach = reach_us(NEAR)[0]
+    return [Slab(0, low, high, reach) for low, high in itertools.pairwise(BORDERS)]
+
+
+def test_a_reading_of_a_is_in_one_slab_and_all_that_it_can_pair_with_in_the_same(slabs):
+    """Readings at the borders of slabs and at the ends of time."""
+    reach, shift = reach_us(NEAR)
+    a = sided([reading("g0", n, "dock/tags", "k0", t, t) for n, t in enumerate(TIMES)])
+    near = [min(max(t + shift + d, INT64_MIN), INT64_MAX) for t in TIMES for d in (-reach + 4, 0, reach - 4)]
+    b = sided([reading("g1", n, "shelf/1", "k0", t, t) for n, t in enumerate(near)])
+    in_a, in_b = (CORRELATION.inside(NEAR, name, rows) for name, rows in (("a", a), ("b", b)))
+    homes = Counter()
+    for slab in slabs:
+        mine, others = in_a(slab), in_b(slab)
+        homes.update(mine.nonzero()[0].tolist())
+        assert all(others[3 * n : 3 * n + 3].all() for n in mine.nonzero()[0])
+    assert homes == Counter(range(len(TIMES)))
+
+
+def test_a_slab_has_the_events_that_matches_beginning_in_it_may_need():
+    """An event as far behind the slab as a window reaches is in it, one further away is not."""
+    job = order("inner")
+    slab = Slab(0, EPOCH_US, EPOCH_US + 1000, reach=300_000)
+    at = [slab.low - slab.reach - 1, slab.low - slab.reach, slab.high + slab.reach, slab.high + slab.reach + 1]
+    rows = table(reading("g0", n, "shelf/1", "k0", t, t) for n, t in enumerate(at))
+    [routed] = CEP.routed(job, rows.append_column("shard", pa.array([0] * len(at), pa.int32())), 1)
+    assert CEP.inside(job, "events", routed.rows)(slab).tolist() == [False, True, True, False]
+
+
+def test_cuts_that_lie_close_together_make_no_slab_of_their_own():
+    """Quantiles of a burst: of cuts that are not further apart than 10 the first stays."""
+    assert borders_of([0, 1, 10, 11, 30, 31], apart=10) == [0, 11, 30]
