@@ -34,7 +34,8 @@ class Reading:
 
     Times are integer microseconds since 1970 UTC, the stamp is the closed interval [t_min, t_max] in which the event surely
     happened. `value` is a finite number, text, bool or None; `attrs` a small map from text to the same; `vclock` the dense
-    vector clock as counts in the order of the group's view, empty when the gateway is in no group.
+    vector clock as counts in the order of the group's view, empty when the gateway is in no group. check: False for fields
+    that were checked before.
 
     Raises:
         ValueError: a field is missing, out of its range or of another type; the text names it.
@@ -59,6 +60,7 @@ class Reading:
         attrs: "dict[str, int | float | str | bool] | None" = None,
         clock_state: str = "bounded",
         vclock: "tuple[int, ...] | list[int]" = (),
+        check: bool = True,
     ) -> None:
         self.site = site
         self.gateway = gateway
@@ -74,7 +76,8 @@ class Reading:
         self.t_max = t_max
         self.clock_state = clock_state
         self.vclock = tuple(vclock) if isinstance(vclock, list) else vclock
-        check_reading(self)
+        if check:
+            check_reading(self)
 
     @property
     def identity(self) -> "tuple[str, int, int]":

@@ -55,7 +55,7 @@ class Host:
 
     def take(self, batch):
         with self.changed:
-            self.values += [draft.value for draft in batch.drafts]
+            self.values += [one.value for one in batch.readings]
             self.changed.notify_all()
 
     def wait(self, condition, what):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.edge.drafts import drafts
+from support.edge.pending import several
 from whenabouts_edge.store.spool import BOOT_RANDOM_BITS, Spool
 from whenabouts_protocol import decode_batch
 
@@ -150,7 +150,7 @@ def lost(files, said, folder):
         if not missing:
             assert all(boot >> BOOT_RANDOM_BITS < spool.boot >> BOOT_RANDOM_BITS for boot in said.boots)
         assert spool.boot not in said.boots
-        assert spool.append(drafts(["after"])).first_seq == 0
+        assert spool.append(several(["after"])).first_seq == 0
     finally:
         spool.close()
         for path in folder.iterdir():

@@ -39,7 +39,7 @@ class Agent:
 
     def take(self, batch):
         with self.changed:
-            self.found += batch.drafts
+            self.found += batch.readings
             self.changed.notify_all()
 
     def wait(self, condition, what):
@@ -85,7 +85,7 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
         true_us = {e.key: e.true_us for e in link.emitted}
     assert len(true_us) >= 3
     for o in agent.found:
-        assert o.stamp.t_min <= true_us[o.key] <= o.stamp.t_max
+        assert o.stamp[0] <= true_us[o.key] <= o.stamp[1]
 
 
 def test_a_sensor_that_sends_lines_is_read_as_measures(tmp_path):
@@ -97,7 +97,7 @@ def test_a_sensor_that_sends_lines_is_read_as_measures(tmp_path):
         agent.wait(lambda: agent.thread.link_state.state == "reading", "the port to be opened")
         os.write(master, b'3.5,north\r\n21.5,north\r\nnonsense\r\n{"t": 19, "probe": "south", "ok": true}\r\n')
         agent.wait(lambda: len(agent.found) == 2, "two measures")
-        readings = [draft(1, n) for n, draft in enumerate(agent.found)]
+        readings = [one.numbered(1, n) for n, one in enumerate(agent.found)]
     assert [(r.kind, r.key, r.value, r.unit, r.attrs) for r in readings] == [
         ("measure", "north", 21.5, "Cel", {}),
         ("measure", "south", 19, "Cel", {"ok": True}),

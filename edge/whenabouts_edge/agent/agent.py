@@ -22,13 +22,14 @@ from whenabouts_edge.clock import HostClock
 from whenabouts_edge.config.settings import Config
 from whenabouts_edge.health.notify import FEEDS_A_PERIOD, Flow, Notifier, summary
 from whenabouts_edge.health.status import Report
-from whenabouts_edge.readers.host import Batch, Observed
+from whenabouts_edge.readers.host import Batch
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
 from whenabouts_edge.readers.thread import LinkState, LinkThread
 from whenabouts_edge.rules.host import RuleHost
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
-from whenabouts_edge.store.spool import Draft, Message, Spool, SpoolState
+from whenabouts_edge.store.spool import Message, Spool, SpoolState
 from whenabouts_protocol import Birth
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
@@ -140,7 +141,8 @@ class Agent:
             await asyncio.to_thread(link.join, 1.0)
         await asyncio.sleep(0)  # what the threads handed over last is accepted now
         for presence in self._presence.values():
-            self._time.keep([draft for drafts in presence.finish(self._time.current()) for draft in drafts])
+            entered, gone = presence.finish(self._time.current())
+            self._time.keep([*entered, *gone])
         await self._date()
         with contextlib.suppress(TimeoutError):  # what waits for the clock is dated by the next agent
             await asyncio.wait_for(self._time.write_all(), DRAIN_S)
@@ -154,33 +156,33 @@ class Agent:
 
     def _deliverer(self, name: str) -> Callable[[Batch], None]:
         def deliver(batch: Batch) -> None:
-            self._intake.reserve(len(batch.drafts))
+            self._intake.reserve(len(batch.readings))
             self._loop.call_soon_threadsafe(self._accept, name, batch)
 
         return deliver
 
     def _accept(self, name: str, batch: Batch) -> None:
         if self._group:
-            self._group.stamp(batch.drafts)
+            self._group.stamp(batch.readings)
             self._rules.view = self._group.views
         presence = self._presence.get(name)
         entered, gone = presence.through(batch, self._time.current()) if presence else ([], [])
-        drafts = batch.drafts
+        readings = batch.readings
         if not self._time.known:
-            self._time.keep([*drafts, *entered, *gone])
-            self._intake.release(len(drafts))
-            drafts, entered, gone = [], [], []
-        passed, derived = self._rules.through(drafts)
-        self._intake.accept(passed)
+            self._time.keep([*readings, *entered, *gone])
+            self._intake.release(len(readings))
+            readings, entered, gone = [], [], []
+        derived = self._rules.through(readings)
+        self._intake.accept(readings)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
         self._tell(entered, gone)
         self._clear_us[name] = batch.clear_us
         self._detect()
 
-    def _tell(self, entered: list[Observed], gone: list[Observed]) -> None:
+    def _tell(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
         """Store what became known of presence; rules see tags that enter, and no event in a tag that is not there."""
-        for drafts in self._rules.through(entered):
-            self._intake.offer(drafts)
+        derived = self._rules.through(entered)
+        self._intake.offer([*entered, *derived])
         self._intake.offer(gone)
 
     async def _date(self) -> None:
@@ -189,8 +191,8 @@ class Agent:
             ready = self._time.released()
             if not ready:
                 break
-            events = [draft for draft in ready if draft.kind not in NO_EVENT_KINDS]
-            self._tell(events, [draft for draft in ready if draft.kind in NO_EVENT_KINDS])
+            events = [one for one in ready if one.kind not in NO_EVENT_KINDS]
+            self._tell(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
 
     def _detect(self) -> None:
         """Take up the states that are certain by now, before anything is promised for a later time."""
@@ -204,9 +206,9 @@ class Agent:
             self._group.peer_came = False
             self._delivery.uplink.tell_again()
 
-    async def _append(self, drafts: Sequence[Draft]) -> Message:
-        message = await self._loop.run_in_executor(self._db, self._spool.append, drafts)
-        for state in to_tell(drafts):
+    async def _append(self, readings: Sequence[PendingReading], gaps: Sequence[Gap]) -> Message:
+        message = await self._loop.run_in_executor(self._db, self._spool.append, readings, gaps)
+        for state in to_tell(readings):
             self._delivery.uplink.tell(state)
         return message
 

@@ -1,11 +1,10 @@
-"""The agent's side of the group: what it subscribes to, and states as drafts of readings that peers are told once stored.
+"""The agent's side of the group: what it subscribes to, and states as pending readings that peers are told once stored.
 
 A state is told to the peers only when the spool has it: what others build on is never lost with a power cut.
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from whenabouts_edge.clock import ClockSample
@@ -13,46 +12,15 @@ from whenabouts_edge.config.settings import GroupConfig, StateConfig
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess, Report
-from whenabouts_edge.readers.host import Observed
-from whenabouts_edge.store.spool import Draft
-from whenabouts_protocol import Interval, Reading, WireError, encode_batch, parse_topic, topic
+from whenabouts_edge.readers.host import date
+from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_protocol import WireError, encode_batch, parse_topic, topic
 from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.messages import decode_birth, decode_status
 
 LEAVES = ("birth", "status", "state")
 
 log = logging.getLogger("whenabouts.edge")
-
-
-@dataclass(slots=True)
-class StateDraft:
-    """A report that waits for its number; `stored` is the reading that it became, for the peers."""
-
-    host: "GroupHost"
-    report: Report
-    stamp: Interval
-    clock_state: str
-    stored: Reading | None = None
-
-    def __call__(self, boot: int, seq: int) -> Reading:
-        report, values = self.report, self.report.values
-        reading = Reading(
-            site=self.host.site,
-            gateway=self.host.gateway,
-            boot=boot,
-            seq=seq,
-            stream=self.host.stream,
-            kind=KIND,
-            value=values.get(self.host.single) if self.host.single else None,
-            attrs=attrs_of(self.host.group, report.view, report.process, dict(values), report.evidence),
-            t_min=self.stamp.t_min,
-            t_max=self.stamp.t_max,
-            clock_state=self.clock_state,
-            vclock=report.clock,
-        )
-        if boot:  # boot 0, which no spool has, is a look at a reading that is refused
-            self.stored = reading
-        return reading
 
 
 class GroupHost:
@@ -108,17 +76,24 @@ class GroupHost:
             self.refused += 1
             log.warning("group %s: %s of %s/%s refused: %s", self.group, leaf, site, gateway, error)
 
-    def stamp(self, drafts: Sequence[Observed]) -> None:
+    def stamp(self, readings: Sequence[PendingReading]) -> None:
         """Let the detection see these readings, and give them the clock that they carry."""
-        for draft in drafts:
-            draft.vclock = self._process.observe(draft.stream, draft.key, draft.value, draft.attrs, *draft.window_us)
+        for one in readings:
+            one.vclock = self._process.observe(
+                one.stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us
+            )
 
-    def advance(self, clear_us: int, sample: ClockSample) -> list[StateDraft]:
+    def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
         """The states and clock-only reports that are certain when all ports are known up to clear_us."""
-        return [
-            StateDraft(self, report, sample.to_utc(report.earliest_us, report.latest_us), sample.state)
-            for report in self._process.advance(clear_us, self._host_us())
-        ]
+        return [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
+
+    def _state(self, report: Report, sample: ClockSample) -> PendingReading:
+        value = report.values.get(self.single) if self.single else None
+        attrs = attrs_of(self.group, report.view, report.process, dict(report.values), report.evidence)
+        one = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, value=value, attrs=attrs)
+        one.vclock, one.tell = report.clock, not report.evidence
+        date(one, self.site, self.gateway, sample)
+        return one
 
     def view_changed(self) -> bool:
         """Whether there is another view than when this was last asked."""
@@ -162,10 +137,9 @@ class GroupHost:
                 self._process.stopped(gateway, status.boot, now_us)
 
 
-def to_tell(drafts: Sequence[Draft]) -> list[bytes]:
-    """The messages for the peers: those of the drafts that are states, and are stored now."""
-    states = [draft for draft in drafts if isinstance(draft, StateDraft) and not draft.report.evidence]
-    return [encode_batch([draft.stored]) for draft in states if draft.stored is not None]
+def to_tell(readings: Sequence[PendingReading]) -> list[bytes]:
+    """The messages for the peers: those of the readings that are states, and have their numbers."""
+    return [encode_batch([one.reading]) for one in readings if one.tell and one.reading is not None]
 
 
 def _condition(state: StateConfig) -> Presence | Threshold:

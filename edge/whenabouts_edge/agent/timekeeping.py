@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from whenabouts_edge.clock import ClockSample, HostClock
-from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.intake import MAX_WAITING, RETRY_S
 from whenabouts_edge.store.undated import LIMIT, Undated
 from whenabouts_edge.store.waiting import WaitingRows
@@ -29,14 +29,14 @@ class Timekeeper:
     All but `current` and `now_us` belongs to the event loop's thread.
     """
 
-    def __init__(self, clock: HostClock, db: Executor, rows: WaitingRows, earlier: Sequence[Observed]) -> None:
+    def __init__(self, clock: HostClock, db: Executor, rows: WaitingRows, earlier: Sequence[PendingReading]) -> None:
         self._clock, self._db, self._rows = clock, db, rows
         self._loop = asyncio.get_running_loop()
         self.sample = clock.sample()
         self._epoch = 0  # counts steps beyond the bound
         self._undated = Undated(clock.host_us(0))
         self._undated.keep(earlier)
-        self._unwritten: list[Observed] = []  # wait for the clock, and for their rows in the spool
+        self._unwritten: list[PendingReading] = []  # wait for the clock, and for their rows in the spool
         self._one_writes = asyncio.Lock()  # or a row could come back after its reading was stored
         self._known_s: float | None = None  # when a moment of UTC was last written down
 
@@ -87,13 +87,13 @@ class Timekeeper:
             utc_us = self.sample.to_utc(self.sample.host_us, self.sample.host_us).t_min
             await self._loop.run_in_executor(self._db, self._rows.know, utc_us)
 
-    def keep(self, observed: Sequence[Observed]) -> None:
+    def keep(self, readings: Sequence[PendingReading]) -> None:
         """These wait for the clock, behind those that do."""
-        self._rows.numbered(observed)
-        self._undated.keep(observed)
-        self._unwritten += observed
+        self._rows.numbered(readings)
+        self._undated.keep(readings)
+        self._unwritten += readings
 
-    def released(self) -> list[Observed]:
+    def released(self) -> list[PendingReading]:
         """Some that need not wait longer, in their order; none if all must."""
         return self._undated.released(self.current(), self.now_us())
 

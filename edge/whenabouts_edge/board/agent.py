@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from whenabouts_edge.board.flash_log import Ring
     from whenabouts_edge.board.group import BoardGroup
     from whenabouts_edge.board.rules import BoardRules
-    from whenabouts_edge.readers.draft import Draft
+    from whenabouts_edge.readers.pending import PendingReading
 
 SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
 PROMISE_US = 250_000
@@ -113,7 +113,7 @@ class Agent:
         """Nothing had come from a reader by empty_us."""
         self._accept(self.readers[reader].silent(empty_us), empty_us)
 
-    def _accept(self, drafts: "list[Draft]", now_us: int) -> None:
+    def _accept(self, drafts: "list[PendingReading]", now_us: int) -> None:
         if drafts:
             if "group" in self._config and self.group is not None:
                 self.group.stamp(drafts)
@@ -135,7 +135,7 @@ class Agent:
         if "rules" in config or "group" in config:
             self.store.on_stored = self._stored
 
-    def _stored(self, drafts: "list[Draft]", first_seq: int, now_us: int) -> None:
+    def _stored(self, drafts: "list[PendingReading]", first_seq: int, now_us: int) -> None:
         """These have their numbers, and survive a power cut: derive from them, and tell the peers of states."""
         rules = self.rules
         for n, draft in enumerate(drafts):

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.readers.draft import Draft
+    from whenabouts_edge.readers.pending import PendingReading
 
 _FIELDS = 11  # of the head, with the rows as its last
 _ROW_FIXED = 8
@@ -70,7 +70,7 @@ class Batches:
         self._buffer = Buffer(bytes_max)
         self._rows_bytes = 0
 
-    def encoded(self, drafts: "list[Draft]", first_seq: int, stamp_of: "Any") -> "bytes | None":
+    def encoded(self, drafts: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> "bytes | None":
         """The message of these with the next numbers; None if it is too long, or one of them has no wire form.
 
         stamp_of: gives t_min, t_max and clock state of a draft.
@@ -81,7 +81,7 @@ class Batches:
             return None
         return self._buffer.content(self._rows_bytes)
 
-    def _write(self, drafts: "list[Draft]", first_seq: int, stamp_of: "Any") -> None:
+    def _write(self, drafts: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> None:
         """The rows first, then the head with the tables that they filled: so each draft is looked at once."""
         out: Any = self._buffer
         out.clear()
@@ -123,7 +123,7 @@ class Batches:
         write(_FIELDS - 1, out)
 
 
-def _is_plain(draft: "Draft", key: "str | bytes | None", t_min: int, t_max: int) -> bool:
+def _is_plain(draft: "PendingReading", key: "str | bytes | None", t_min: int, t_max: int) -> bool:
     """Whether a draft is a tag or a gap as decoders and the store make most of them: then nothing in it can be wrong."""
     if draft.attrs or draft.vclock != (0,) or not _PLAIN_US_MIN < t_min <= t_max < _PLAIN_US_MAX:
         return False
@@ -135,7 +135,7 @@ def _is_plain(draft: "Draft", key: "str | bytes | None", t_min: int, t_max: int)
     return fits and draft.unit in (None, "{readings}") and 0 < len(draft.stream) <= _PLAIN_TEXT_MAX
 
 
-def _check(draft: "Draft", seq: int, t_min: int, t_max: int, state: str) -> None:
+def _check(draft: "PendingReading", seq: int, t_min: int, t_max: int, state: str) -> None:
     from whenabouts_protocol.reading import check_observation
 
     check_observation(

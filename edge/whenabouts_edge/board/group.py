@@ -7,7 +7,7 @@ what others build on is never lost with a power cut. Loaded only when configured
 from whenabouts_edge.group.conditions import Presence, Threshold
 from whenabouts_edge.group.detection import Detection
 from whenabouts_edge.group.process import GroupProcess
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.group_state import KIND, attrs_of
 from whenabouts_protocol.topics import parse_topic, topic
@@ -80,18 +80,18 @@ class BoardGroup:
         except WireError:
             self.refused += 1
 
-    def stamp(self, drafts: "list[Draft]") -> None:
+    def stamp(self, drafts: "list[PendingReading]") -> None:
         """Let the detection see these readings, and give them the clock that they carry."""
         for d in drafts:
             d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
 
-    def advance(self, clear_us: int, now_us: int) -> "list[Draft]":
+    def advance(self, clear_us: int, now_us: int) -> "list[PendingReading]":
         """The states and clock-only reports that are certain when all ports are known up to clear_us."""
         drafts = []
         for report in self._process.advance(clear_us, now_us):
             value = report.values.get(self._single) if self._single else None
             attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.evidence)
-            draft = Draft(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
+            draft = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
             draft.vclock, draft.tell = report.clock, not report.evidence
             drafts.append(draft)
         return drafts

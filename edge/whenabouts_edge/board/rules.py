@@ -5,7 +5,7 @@ rules, and TOLD pairs that one reading makes derived readings of; what goes beyo
 derives nothing here. Loaded only when configured.
 """
 
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.rules.evaluate import KIND, UNIT, EdgeRules, Source
 from whenabouts_protocol.compiled_rule import decode_rules
 from whenabouts_protocol.errors import WireError
@@ -53,18 +53,20 @@ class BoardRules:
         self.running = self._run(rules, self.running)
         return True
 
-    def wants(self, draft: Draft) -> bool:
+    def wants(self, draft: PendingReading) -> bool:
         """Whether some rule takes this reading."""
         return draft.kind != "gap" and self.running.wants(draft.stream)
 
-    def stored(self, draft: Draft, r: "Reading") -> "list[Draft]":
+    def stored(self, draft: PendingReading, r: "Reading") -> "list[PendingReading]":
         """What a reading that some rule wants, and that is stored now, derives."""
         source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
         source.boot, source.seq = r.boot, r.seq
         derived = []
         for pair in self.running.push(r.stream, source):
             attrs: dict[str, Any] = dict(pair.attrs())
-            made = Draft(pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT, attrs)
+            made = PendingReading(
+                pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT, attrs
+            )
             made.stamp = pair.t_min, pair.t_max, pair.clock_state
             made.vclock = pair.vclock
             derived.append(made)

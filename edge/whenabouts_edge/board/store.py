@@ -8,7 +8,7 @@ clock; so the first readings after a start wait for the first answer of a time s
 from whenabouts_edge.board import tidy
 from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +34,12 @@ class Store:
     def __init__(self, site: str, gateway: str, ring: "Ring", clock: "Clock", commit_us: int) -> None:
         self._site, self._gateway, self._ring, self._clock, self._commit_us = site, gateway, ring, clock, commit_us
         self._batches = Batches(site, gateway, ring.boot, MESSAGE_BYTES_MAX)
-        self._waiting: list[Draft | None] = [None] * WAITING_MAX  # never grows: a board's memory comes in small pieces
+        self._waiting: list[PendingReading | None] = [
+            None
+        ] * WAITING_MAX  # never grows: a board's memory comes in small pieces
         self._first = self._count = 0  # of those that wait, round the list
         self._since_us = 0  # when the oldest of them came
-        self._gaps: dict[str, Draft] = {}
+        self._gaps: dict[str, PendingReading] = {}
         self._retry_us: int | None = None
         self.accepted = self.settled = self.refused = self.faults = 0
         self.fails = False
@@ -48,7 +50,7 @@ class Store:
         """Whether readings were refused of which no gap reading tells yet."""
         return bool(self._gaps)
 
-    def accept(self, drafts: "list[Draft]", now_us: int) -> None:
+    def accept(self, drafts: "list[PendingReading]", now_us: int) -> None:
         """Take drafts, in the order of their port; what finds no room is refused."""
         if drafts and not self._count:
             self._since_us = now_us
@@ -82,7 +84,7 @@ class Store:
             return self._count == WAITING_MAX or now_us - oldest.latest_us >= UNDATED_US
         return self._count >= BATCH_MAX or now_us - self._since_us >= self._commit_us
 
-    def _store(self, drafts: "list[Draft]", now_us: int) -> None:
+    def _store(self, drafts: "list[PendingReading]", now_us: int) -> None:
         """Store these behind the gaps that are to be told, in as few messages as hold them."""
         gaps = [self._gaps[stream] for stream in sorted(self._gaps)]
         self._retry_us = now_us + RETRY_US
@@ -107,36 +109,19 @@ class Store:
             wanted = wanted[count:]
             count = _fitting(wanted)
 
-    def _count_stored(self, drafts: "list[Draft]") -> None:
+    def _count_stored(self, drafts: "list[PendingReading]") -> None:
         for draft in drafts:
             if draft.kind == "gap":
                 self._gaps.pop(draft.stream)
             else:
                 self.settled += 1
 
-    def reading(self, draft: Draft, seq: int, now_us: int) -> "Reading":
-        """What a draft becomes with this number. Raises ValueError when it is no reading."""
-        from whenabouts_protocol.reading import Reading
+    def reading(self, draft: PendingReading, seq: int, now_us: int) -> "Reading":
+        """The reading that this one becomes with its number. Raises ValueError when it is none."""
+        draft.site, draft.gateway, draft.stamp = self._site, self._gateway, self._stamp(draft, now_us)
+        return draft.numbered(self._ring.boot, seq)
 
-        t_min, t_max, clock_state = self._stamp(draft, now_us)
-        return Reading(
-            site=self._site,
-            gateway=self._gateway,
-            boot=self._ring.boot,
-            seq=seq,
-            stream=draft.stream,
-            kind=draft.kind,
-            key=draft.key,
-            value=draft.value,
-            unit=draft.unit,
-            attrs=draft.attrs,
-            t_min=t_min,
-            t_max=t_max,
-            clock_state=clock_state,
-            vclock=draft.vclock,
-        )
-
-    def _stamp(self, draft: Draft, now_us: int) -> "tuple[int, int, str]":
+    def _stamp(self, draft: PendingReading, now_us: int) -> "tuple[int, int, str]":
         if draft.stamp is not None:
             return draft.stamp
         t_min, t_max = self._clock.to_utc(draft.earliest_us, draft.latest_us)
@@ -152,12 +137,14 @@ class Store:
         self.fails = False
         return stored
 
-    def _refuse(self, drafts: "list[Draft]") -> None:
+    def _refuse(self, drafts: "list[PendingReading]") -> None:
         self.refused += len(drafts)
         for draft in drafts:
             gap = self._gaps.get(draft.stream)
             if gap is None:
-                gap = Draft(draft.stream, "gap", draft.earliest_us, draft.latest_us, value=0, unit="{readings}")
+                gap = PendingReading(
+                    draft.stream, "gap", draft.earliest_us, draft.latest_us, value=0, unit="{readings}"
+                )
                 gap.vclock = draft.vclock
                 self._gaps[draft.stream] = gap
             gap.value += 1
@@ -169,7 +156,7 @@ class Store:
                 gap.stamp = min(t_min, draft.stamp[0]), max(t_max, draft.stamp[1]), clock_state
 
 
-def _fitting(drafts: "list[Draft]") -> int:
+def _fitting(drafts: "list[PendingReading]") -> int:
     """How many of the first of these may fit in a message by their texts and least rows: a board cannot encode more to
     find out.
     """

@@ -1,4 +1,4 @@
-"""The agent's side of presence: what one reader's readings say about who is there, as drafts of a stream of its own.
+"""The agent's side of presence: who is there by one reader's readings, as pending readings of a stream of its own.
 
 An enter is a reading of kind `tag`, a leave and the absence of an expected tag are readings of kind `absent`; `value` says
 which of the three. Enter and leave of a visit carry its number in `visit`; a leave tells the `reads` of the visit and the
@@ -7,7 +7,8 @@ bounds of its length on the gateway's own clock, which are narrower than two sta
 
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
 from whenabouts_edge.config.settings import PresenceConfig
-from whenabouts_edge.readers.host import Batch, Observed
+from whenabouts_edge.readers.host import Batch, date
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.visits import ENTER, Change, Visits
 
 
@@ -21,18 +22,16 @@ class PresenceHost:
         self.left = 0
         self.absent = 0
 
-    def through(self, batch: Batch, clock: ClockSample) -> tuple[list[Observed], list[Observed]]:
+    def through(self, batch: Batch, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
         """What this batch makes sure: tags that entered, and tags that left or are absent."""
-        for draft in batch.drafts:
-            if draft.key is not None:
-                self._visits.read(draft.key, *draft.window_us, draft.vclock)
-        return self._drafts(
-            self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock
-        )
+        for one in batch.readings:
+            if one.key is not None:
+                self._visits.read(one.key, one.earliest_us, one.latest_us, one.vclock)
+        return self._told(self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock)
 
-    def finish(self, clock: ClockSample) -> tuple[list[Observed], list[Observed]]:
+    def finish(self, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
         """The same when the agent ends; tags that are there by then have no leave."""
-        return self._drafts(self._visits.finish(), clock)
+        return self._told(self._visits.finish(), clock)
 
     def status(self) -> dict[str, int]:
         """For the status file."""
@@ -47,15 +46,15 @@ class PresenceHost:
             "late": visits.late,
         }
 
-    def _drafts(self, changes: list[Change], clock: ClockSample) -> tuple[list[Observed], list[Observed]]:
-        entered = [self._observed(change, clock) for change in changes if change.event == ENTER]
-        gone = [self._observed(change, clock) for change in changes if change.event != ENTER]
+    def _told(self, changes: list[Change], clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
+        entered = [self._reading(change, clock) for change in changes if change.event == ENTER]
+        gone = [self._reading(change, clock) for change in changes if change.event != ENTER]
         self.entered += len(entered)
         self.left += sum(change.stay_us is not None for change in changes)
         self.absent += sum(change.visit is None for change in changes)
         return entered, gone
 
-    def _observed(self, change: Change, clock: ClockSample) -> Observed:
+    def _reading(self, change: Change, clock: ClockSample) -> PendingReading:
         attrs: dict[str, int | float | str | bool] = {}
         if change.visit is not None:
             attrs["visit"] = change.visit
@@ -63,20 +62,11 @@ class PresenceHost:
             least_us, most_us = change.stay_us
             attrs |= {"reads": change.reads, "stay_min_us": least_us - _drift_us(least_us)}
             attrs["stay_max_us"] = most_us + _drift_us(most_us)
-        window_us = change.earliest_us, change.latest_us
-        return Observed(
-            self._site,
-            self._gateway,
-            self._config.stream,
-            change.key,
-            attrs,
-            clock.to_utc(*window_us),
-            clock.state,
-            window_us,
-            vclock=() if change.mark is None else change.mark,
-            kind="tag" if change.event == ENTER else "absent",
-            value=change.event,
-        )
+        kind = "tag" if change.event == ENTER else "absent"
+        one = PendingReading(self._config.stream, kind, change.earliest_us, change.latest_us, change.key, change.event)
+        one.attrs, one.vclock = attrs, () if change.mark is None else change.mark
+        date(one, self._site, self._gateway, clock)
+        return one
 
 
 def _drift_us(length_us: int) -> int:

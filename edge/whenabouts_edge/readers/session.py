@@ -3,7 +3,7 @@
 Windows are of the host's clock, which on a board are its ticks. Drafts carry no stamp: who has a clock dates them.
 """
 
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.stamp import Stamper, after_question, host_us_max, wire_us
 from whenabouts_hardware.decoding import GAP_US
 from whenabouts_hardware.dialogue import Start
@@ -70,14 +70,14 @@ class ReaderSession:
         found["reader_time_refused"] = self._stamper.reader_time_refused
         return found
 
-    def took(self, data: bytes, after_us: int, before_us: int) -> "list[Draft]":
+    def took(self, data: bytes, after_us: int, before_us: int) -> "list[PendingReading]":
         """What these bytes complete: the first came not before after_us, all by before_us."""
         self._stamper.arrived(len(data), after_us, before_us)
         self._fed += len(data)
         self._last_byte_us = before_us
         return self._drafts(self._decoder.feed(data), before_us, after_us)
 
-    def silent(self, empty_us: int) -> "list[Draft]":
+    def silent(self, empty_us: int) -> "list[PendingReading]":
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
         frames: list[Frame] = []
         if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
@@ -91,8 +91,8 @@ class ReaderSession:
         self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
         return self.clear_us
 
-    def _drafts(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[Draft]":
-        drafts: list[Draft] = []
+    def _drafts(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[PendingReading]":
+        drafts: list[PendingReading] = []
         for frame in frames:
             asked_us = self.dialogue.asked_us
             self.dialogue.heard(frame, heard_us)
@@ -113,7 +113,7 @@ class ReaderSession:
         self.readings += len(drafts)
         return drafts
 
-    def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[Draft]":
+    def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[PendingReading]":
         seen = self._reader.sightings(frame)
         if not seen:
             return []
@@ -128,13 +128,17 @@ class ReaderSession:
             window = whole
             if not buffered and ts_ms is not None and read_count == 1:
                 window = self._stamper.narrowed(whole, ts_ms)
-            drafts.append(Draft(self.stream, "tag", window[0], window[1], key, None, None, attrs))
+            drafts.append(PendingReading(self.stream, "tag", window[0], window[1], key, None, None, attrs))
         return drafts
 
-    def _measured(self, frame: "Frame", observe: "Any") -> "list[Draft]":
+    def _measured(self, frame: "Frame", observe: "Any") -> "list[PendingReading]":
         found = observe(frame, self._names[0], self._names[1])
         if found is None:
             self.complaint = f"a line without {self._names[1] or self._names[0]}"
             return []
         earliest_us, latest_us = self._stamper.window(frame.start, frame.end)
-        return [Draft(self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, found.attrs)]
+        return [
+            PendingReading(
+                self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, found.attrs
+            )
+        ]

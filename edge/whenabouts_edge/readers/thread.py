@@ -146,9 +146,9 @@ class LinkThread(threading.Thread):
             now_ns = time.monotonic_ns()
             empty_us = self._host_us(port.empty_ns)
             if chunk is None:
-                drafts, good = link.silent(empty_us, self._clock())
+                found, good = link.silent(empty_us, self._clock())
             else:
-                drafts, good = link.take(chunk, self._clock())
+                found, good = link.take(chunk, self._clock())
             if good and self.link_state.problem and self.link_state.state == "reading":
                 self._say("reading", "")
             if restarts + link.session.dialogue.restarts > self.link_state.restarts:
@@ -157,13 +157,13 @@ class LinkThread(threading.Thread):
                 self._say(
                     "reading", f"started again, it sent nothing good; it says: {link.session.complaint or 'nothing'}"
                 )
-            if drafts or now_ns - told_ns >= CLEAR_EVERY_NS:
+            if found or now_ns - told_ns >= CLEAR_EVERY_NS:
                 told_ns = now_ns
-                self.link_state.readings += len(drafts)
+                self.link_state.readings += len(found)
                 self.link_state.unfit = unfit + link.unfit
                 self.link_state.counters = link.session.counters
                 clear_us = link.session.clear(empty_us)
-                self._deliver(Batch(drafts, clear_us, link.since_us, link.looked_us(clear_us)))
+                self._deliver(Batch(found, clear_us, link.since_us, link.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.link_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 

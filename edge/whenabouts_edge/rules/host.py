@@ -1,4 +1,4 @@
-"""The agent's side of the rules: which run, and how drafts of readings go through them before they have numbers.
+"""The agent's side of the rules: which run, and how pending readings go through them.
 
 A derived reading names its sources by their numbers, which the spool gives. Since it stands behind both in the spool's order
 they have theirs when it gets its own; a source that the full spool refused stays without one and is not named.
@@ -8,8 +8,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.rules.evaluate import KIND, UNIT, Derived, EdgeRules, Source
-from whenabouts_edge.store.spool import Draft
 from whenabouts_protocol import Reading, WireError
 from whenabouts_protocol.compiled_rule import CompiledRule, decode_rules
 
@@ -18,6 +18,20 @@ log = logging.getLogger("whenabouts.edge")
 
 class RulesFileError(Exception):
     """The file of rules in the configuration cannot be used."""
+
+
+class DerivedReading(PendingReading):
+    """A pair, in the window of the reading that completed it; its attributes name both sources by their numbers."""
+
+    def __init__(self, site: str, gateway: str, pair: Derived, last: PendingReading) -> None:
+        super().__init__(pair.stream, KIND, last.earliest_us, last.latest_us, pair.key, pair.ppm, UNIT)
+        self.site, self.gateway, self._pair = site, gateway, pair
+        self.stamp = pair.t_min, pair.t_max, pair.clock_state
+        self.vclock = pair.vclock
+
+    def numbered(self, boot: int, seq: int) -> Reading:
+        self.attrs = self._pair.attrs()
+        return super().numbered(boot, seq)
 
 
 class RuleHost:
@@ -56,21 +70,19 @@ class RuleHost:
         log.info("rules: %s", ", ".join(self.streams) or "none")
         return True
 
-    def through(self, drafts: Sequence[Draft]) -> tuple[list[Draft], list[Draft]]:
-        """The drafts, ready to tell rules their numbers, and the derived ones, which must be stored behind them."""
-        if not self.running.rules:
-            return list(drafts), []
-        passed: list[Draft] = []
-        derived: list[Draft] = []
-        for draft in drafts:
-            r = draft(0, 0)
-            if not self.running.wants(r.stream):
-                passed.append(draft)
+    def through(self, readings: Sequence[PendingReading]) -> list[PendingReading]:
+        """The readings that rules derive of these, which must be stored behind them."""
+        derived: list[PendingReading] = []
+        for one in readings:
+            if one.stamp is None or not self.running.wants(one.stream):
                 continue
-            source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
-            passed.append(_telling(draft, source))
-            derived += [self._draft(pair) for pair in self.running.push(r.stream, source)]
-        return passed, derived
+            t_min, t_max, clock_state = one.stamp
+            one.source = Source(t_min, t_max, one.key, clock_state, one.vclock, self.view)
+            derived += [
+                DerivedReading(self._site, self._gateway, pair, one)
+                for pair in self.running.push(one.stream, one.source)
+            ]
+        return derived
 
     def _load(self, path: Path) -> list[CompiledRule]:
         try:
@@ -85,36 +97,3 @@ class RuleHost:
         if (site, gateway) != (self._site, self._gateway):
             raise WireError(f"found rules of {site}/{gateway}, expected those of {self._site}/{self._gateway}")
         return rules
-
-    def _draft(self, pair: Derived) -> Draft:
-        site, gateway = self._site, self._gateway
-
-        def numbered(boot: int, seq: int) -> Reading:
-            return Reading(
-                site=site,
-                gateway=gateway,
-                boot=boot,
-                seq=seq,
-                stream=pair.stream,
-                kind=KIND,
-                key=pair.key,
-                value=pair.ppm,
-                unit=UNIT,
-                attrs=dict(pair.attrs()),
-                t_min=pair.t_min,
-                t_max=pair.t_max,
-                clock_state=pair.clock_state,
-                vclock=pair.vclock,
-            )
-
-        return numbered
-
-
-def _telling(draft: Draft, source: Source) -> Draft:
-    """The draft, which writes its number down; boot 0, which no spool has, is a look at a reading that is refused."""
-
-    def numbered(boot: int, seq: int) -> Reading:
-        source.boot, source.seq = (boot, seq) if boot else (None, None)
-        return draft(boot, seq)
-
-    return numbered

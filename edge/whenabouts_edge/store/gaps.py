@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import Reading
 
 SCHEMA = """
@@ -21,7 +22,7 @@ CREATE TABLE IF NOT EXISTS gap (
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many readings of a stream were lost in this interval: a draft of the reading that says so.
+    """So many readings of a stream were lost in this interval; `numbered` gives the reading that says so.
 
     vclock: empty for one that an earlier agent counted, whose clock says nothing in this one's group.
     """
@@ -36,9 +37,10 @@ class Gap:
     vclock: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, r: Reading) -> "Gap":
-        """The gap that this one reading leaves."""
-        return cls(r.site, r.gateway, r.stream, 1, r.t_min, r.t_max, r.clock_state, r.vclock)
+    def of(cls, one: PendingReading) -> "Gap":
+        """The gap that this one reading, which is dated, leaves."""
+        assert one.stamp is not None
+        return cls(one.site, one.gateway, one.stream, 1, *one.stamp, one.vclock)
 
     def joined(self, more: "Gap") -> "Gap":
         """Both, as one of the same stream; the clock is that of the later one."""
@@ -53,7 +55,8 @@ class Gap:
             more.vclock,
         )
 
-    def __call__(self, boot: int, seq: int) -> Reading:
+    def numbered(self, boot: int, seq: int) -> Reading:
+        """The reading that tells it."""
         return Reading(
             site=self.site,
             gateway=self.gateway,
@@ -88,11 +91,9 @@ class GapRows:
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?)", rows)
 
-    def delete_told(self, drafts: Iterable[object]) -> None:
-        """Part of the transaction that stores these: the gaps among them are told."""
-        streams = [(draft.stream,) for draft in drafts if isinstance(draft, Gap)]
-        if streams:
-            self._db.executemany("DELETE FROM gap WHERE stream = ?", streams)
+    def delete(self, gaps: Iterable[Gap]) -> None:
+        """Part of the transaction that stores the readings that tell these."""
+        self._db.executemany("DELETE FROM gap WHERE stream = ?", [(gap.stream,) for gap in gaps])
 
     def read(self, site: str, gateway: str) -> list[Gap]:
         """What earlier agents counted and did not tell."""

@@ -1,7 +1,7 @@
 """From the readers' threads into the spool, in group commits; what the spool refuses is told by a `gap` reading.
 
-Readers hand over drafts in order. They wait when MAX_WAITING are on their way, so a slow disk slows the reading of ports
-and not the growth of memory. A commit takes what has gathered for commit_ms, or MAX_BATCH readings at once.
+Readers hand over pending readings in order. They wait when MAX_WAITING are on their way, so a slow disk slows the reading
+of ports and not the growth of memory. A commit takes what has gathered for commit_ms, or MAX_BATCH readings at once.
 """
 
 import asyncio
@@ -10,8 +10,9 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.spool import Draft, SpoolFull
+from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import WireError
 
 MAX_BATCH = 100  # readings of one commit and one message
@@ -24,7 +25,8 @@ log = logging.getLogger("whenabouts.edge")
 
 
 class Intake:
-    """Buffers drafts and stores them. append stores a batch or raises SpoolFull; stored is called after each commit.
+    """Buffers pending readings and stores them. append stores a batch and gaps, or raises SpoolFull; stored is called after
+    each commit.
 
     keep: writes down what was refused, as far as the disk lets it; before: what earlier agents refused and did not
     tell.
@@ -32,7 +34,7 @@ class Intake:
 
     def __init__(
         self,
-        append: Callable[[Sequence[Draft]], Awaitable[object]],
+        append: Callable[[Sequence[PendingReading], Sequence[Gap]], Awaitable[object]],
         stored: Callable[[], None],
         commit_ms: int,
         keep: Callable[[Sequence[Gap]], Awaitable[None]],
@@ -43,7 +45,7 @@ class Intake:
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(MAX_WAITING)
         self._one_reserves = threading.Lock()  # or several readers could each hold a part of the room and wait for ever
-        self._buffer: list[Draft] = []
+        self._buffer: list[PendingReading] = []
         self._filled = asyncio.Event()
         self._batch_full = asyncio.Event()
         self._gaps = {gap.stream: gap for gap in before}
@@ -55,37 +57,37 @@ class Intake:
         self._refused_s = 0.0  # the moment of the last refusal
 
     def reserve(self, count: int) -> None:
-        """Called by a reader's thread before it hands over count drafts: waits until there is room."""
+        """Called by a reader's thread before it hands over count readings: waits until there is room."""
         with self._one_reserves:
             for _ in range(count):
                 self._room.acquire()
 
     def release(self, count: int) -> None:
-        """Give back room that was reserved for drafts which are not handed over now."""
+        """Give back room that was reserved for readings which are not handed over now."""
         self._room.release(count)
 
     @property
     def waiting(self) -> int:
-        """Drafts accepted and not yet settled."""
+        """Readings accepted and not yet settled."""
         return self.accepted - self.settled
 
-    def accept(self, drafts: Sequence[Draft]) -> None:
-        """Take drafts for which room was reserved; belongs to the event loop's thread."""
-        if drafts:
-            self._buffer.extend(drafts)
-            self.accepted += len(drafts)
+    def accept(self, readings: Sequence[PendingReading]) -> None:
+        """Take readings for which room was reserved; belongs to the event loop's thread."""
+        if readings:
+            self._buffer.extend(readings)
+            self.accepted += len(readings)
             self._filled.set()
             if len(self._buffer) >= MAX_BATCH:
                 self._batch_full.set()
 
-    def offer(self, drafts: Sequence[Draft]) -> None:
-        """Take drafts for which no room was reserved, as far as there is some; the others are refused, and told by a gap."""
+    def offer(self, readings: Sequence[PendingReading]) -> None:
+        """Take readings for which no room was reserved, as far as there is some; others are refused and told by a gap."""
         taken = 0
-        while taken < len(drafts) and self._room.acquire(blocking=False):
+        while taken < len(readings) and self._room.acquire(blocking=False):
             taken += 1
-        self.accept(drafts[:taken])
-        if taken < len(drafts):
-            self._refuse(list(drafts[taken:]), f"found {MAX_WAITING} readings that wait to be stored")
+        self.accept(readings[:taken])
+        if taken < len(readings):
+            self._refuse(list(readings[taken:]), f"found {MAX_WAITING} readings that wait to be stored")
             self._filled.set()
 
     @property
@@ -115,24 +117,24 @@ class Intake:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._batch_full.wait(), self._commit_s)
 
-    async def _store(self, drafts: list[Draft]) -> None:
-        if not drafts:
+    async def _store(self, readings: list[PendingReading]) -> None:
+        if not readings:
             return
         try:
-            await self._append_with_gaps(drafts)
+            await self._append_with_gaps(readings)
         except WireError:
-            if len(drafts) == 1:
+            if len(readings) == 1:
                 raise
-            half = len(drafts) // 2  # together they make a message that is too long
-            await self._store(drafts[:half])
-            await self._store(drafts[half:])
+            half = len(readings) // 2  # together they make a message that is too long
+            await self._store(readings[:half])
+            await self._store(readings[half:])
             return
         except SpoolFull as error:
-            self._refuse(drafts, str(error))
+            self._refuse(readings, str(error))
             await self._keep(list(self._gaps.values()))
-        del self._buffer[: len(drafts)]
-        self.settled += len(drafts)
-        self._room.release(len(drafts))
+        del self._buffer[: len(readings)]
+        self.settled += len(readings)
+        self._room.release(len(readings))
         self._on_stored()
 
     async def _tell_gaps(self) -> None:
@@ -143,11 +145,11 @@ class Intake:
         else:
             self._on_stored()
 
-    async def _append_with_gaps(self, drafts: list[Draft]) -> None:
+    async def _append_with_gaps(self, readings: list[PendingReading]) -> None:
         """Store these behind the gaps so far; what is refused meanwhile is a gap of its own."""
         self._telling, self._gaps = self._gaps, {}
         try:
-            await self._append([*self._telling.values(), *drafts])
+            await self._append(readings, list(self._telling.values()))
         except BaseException:
             for gap in self._telling.values():
                 later = self._gaps.get(gap.stream)
@@ -156,16 +158,16 @@ class Intake:
         finally:
             self._telling = {}
 
-    def _refuse(self, drafts: list[Draft], why: str) -> None:
+    def _refuse(self, readings: list[PendingReading], why: str) -> None:
         if self._refused_before is None:
             self._refused_before = self.refused
             log.error("%s; refusing new readings until there is room", why)
         self._refused_s = self._loop.time()
-        self.refused += len(drafts)
-        for draft in drafts:
-            one = Gap.of(draft(0, 0))
-            known = self._gaps.get(one.stream)
-            self._gaps[one.stream] = one if known is None else known.joined(one)
+        self.refused += len(readings)
+        for one in readings:
+            one.refused()
+            gap, known = Gap.of(one), self._gaps.get(one.stream)
+            self._gaps[one.stream] = gap if known is None else known.joined(gap)
 
     def _tell_calm(self) -> None:
         """Say that readings flow again, once all that was refused is told and nothing more was for a while."""

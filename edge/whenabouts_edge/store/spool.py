@@ -15,13 +15,14 @@ import contextlib
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from whenabouts_edge.store.gaps import GapRows
+from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.gaps import Gap, GapRows
 from whenabouts_edge.store.waiting import WaitingRows, this_run
-from whenabouts_protocol import Reading, encode_batch
+from whenabouts_protocol.wire import encode_checked
 
 BOOT_RANDOM_BITS = 32
 BOOT_COUNT_BITS = 31  # a boot is sent as a signed 64-bit number
@@ -41,9 +42,6 @@ _SURROUNDINGS = (
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,
 )  # fmt: skip
-
-# A reading that waits for its number: called with boot and seq.
-Draft = Callable[[int, int], Reading]
 
 
 class SpoolError(Exception):
@@ -107,36 +105,38 @@ class Spool:
                 f"spool {path}: cannot open ({error}); see that its disk has space, else move the file away"
             ) from error
 
-    def append(self, drafts: Sequence[Draft]) -> Message:
-        """Number, encode and store these readings as one message; durable when this returns.
+    def append(self, readings: Sequence[PendingReading], gaps: Sequence[Gap] = ()) -> Message:
+        """Number, encode and store these as one message, the gaps first; durable when this returns.
 
         Raises:
             SpoolFull: no room; no number was used up.
-            WireError: a draft makes no reading that can be sent.
+            WireError: together they make more than a message may hold.
+            ValueError: one that was not checked makes no reading.
         """
         first_seq = self._next_seq
-        self.waiting.leaving.clear()
-        readings = [draft(self.boot, first_seq + i) for i, draft in enumerate(drafts)]
-        payload = encode_batch(readings)
+        pending: list[Gap | PendingReading] = [*gaps, *readings]
+        numbered = [one.numbered(self.boot, first_seq + i) for i, one in enumerate(pending)]
+        payload = encode_checked(numbered)
         if self._payload_bytes + len(payload) > self.limit_bytes:
             raise SpoolFull(
                 f"spool {self.path}: found {self._payload_bytes} bytes of readings waiting, limit {self.limit_bytes}; "
                 "see why the cloud does not acknowledge, or raise [spool] limit_mib"
             )
-        last_seq = first_seq + len(readings) - 1
+        last_seq = first_seq + len(numbered) - 1
+        waited = [one.kept.row for one in readings if one.kept is not None]
         try:
             with self._db:
                 self._db.execute(
                     "INSERT INTO message VALUES (?, ?, ?, ?, ?)",
-                    (self.boot, first_seq, last_seq, len(readings), payload),
+                    (self.boot, first_seq, last_seq, len(numbered), payload),
                 )
-                self.waiting.delete_leaving()
-                self.gaps.delete_told(drafts)
+                self.waiting.delete(waited)
+                self.gaps.delete(gaps)
         except sqlite3.OperationalError as error:
             raise SpoolFull(f"spool {self.path}: cannot write ({error}); free space on its disk") from error
-        self.waiting.left()
+        self.waiting.left(waited)
         self._next_seq = last_seq + 1
-        self._readings += len(readings)
+        self._readings += len(numbered)
         self._payload_bytes += len(payload)
         return Message(self.boot, first_seq, last_seq, payload)
 

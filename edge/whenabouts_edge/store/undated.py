@@ -17,10 +17,10 @@ that time:
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from whenabouts_edge.clock import SLEW_PPM_MAX, UNBOUNDED_US, ClockSample
-from whenabouts_edge.readers.host import Kept, Observed
+from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.waiting import Kept
 from whenabouts_protocol import Interval
 
 LIMIT = 10_000  # readings, some 5 MB
@@ -36,27 +36,28 @@ class Undated:
 
     def __init__(self, start_us: int = 0) -> None:
         self._start_us = start_us
-        self._kept: deque[Observed] = deque()
+        self._kept: deque[PendingReading] = deque()
         self.dated = 0
         self.given_up = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, observed: Sequence[Observed]) -> None:
+    def keep(self, readings: Sequence[PendingReading]) -> None:
         """Keep these behind those that are kept already: readings go on in the order in which they were read."""
-        self._kept += observed
+        self._kept += readings
 
-    def released(self, sample: ClockSample, now_us: int) -> list[Observed]:
+    def released(self, sample: ClockSample, now_us: int) -> list[PendingReading]:
         """Up to AT_ONCE readings that may go on by now, oldest first: dated if the sample has a bound, else as they are
         when there are too many or they are too old.
         """
-        found: list[Observed] = []
+        found: list[PendingReading] = []
         while self._kept and len(found) < AT_ONCE:
             if sample.bound_us is not None:
-                one = self._dated(self._kept.popleft(), sample)
+                one = self._kept.popleft()
+                one.stamp, one.checked = self._stamp(one, sample), False
                 found.append(one)
-                known = one.clock_state != "unbounded"
+                known = one.stamp[2] != "unbounded"
                 self.dated += known
                 self.given_up += not known
             elif len(self._kept) > LIMIT or self._waited_us(self._kept[0], now_us) > KEPT_US:
@@ -66,26 +67,26 @@ class Undated:
                 break
         return found
 
-    def _waited_us(self, one: Observed, now_us: int) -> int:
+    def _waited_us(self, one: PendingReading, now_us: int) -> int:
         """For how long it has waited; of one from before the start since then."""
         before = one.kept is not None and one.kept.last_us is not None
-        return now_us - (self._start_us if before else one.window_us[1])
+        return now_us - (self._start_us if before else one.latest_us)
 
-    def _dated(self, one: Observed, sample: ClockSample) -> Observed:
+    def _stamp(self, one: PendingReading, sample: ClockSample) -> tuple[int, int, str]:
         if one.kept is None or one.kept.last_us is None:
-            known = sample.bound_at(one.window_us[0]) < UNBOUNDED_US  # not across a sleep of the host
-            return replace(one, stamp=sample.to_utc(*one.window_us), clock_state=sample.state if known else "unbounded")
+            known = sample.bound_at(one.earliest_us) < UNBOUNDED_US  # not across a sleep of the host
+            stamp = sample.to_utc(one.earliest_us, one.latest_us)
+            return stamp.t_min, stamp.t_max, sample.state if known else "unbounded"
         stamp = _between_starts(one, one.kept, one.kept.last_us, sample.to_utc(self._start_us, self._start_us).t_max)
-        return replace(one, stamp=stamp, clock_state="unbounded" if one.kept.since_us is None else sample.state)
+        return stamp.t_min, stamp.t_max, "unbounded" if one.kept.since_us is None else sample.state
 
 
-def _between_starts(one: Observed, kept: Kept, last_us: int, started_us: int) -> Interval:
+def _between_starts(one: PendingReading, kept: Kept, last_us: int, started_us: int) -> Interval:
     """Its stamp when the machine was started again at started_us or earlier."""
-    earliest_us, latest_us = one.window_us
-    t_max = started_us - _least_us(max(0, last_us - latest_us))
+    t_max = started_us - _least_us(max(0, last_us - one.latest_us))
     if kept.since_us is None:
         return Interval(t_max - 2 * UNBOUNDED_US, t_max)
-    return Interval(min(kept.since_us + _least_us(max(0, earliest_us)), t_max), t_max)
+    return Interval(min(kept.since_us + _least_us(max(0, one.earliest_us)), t_max), t_max)
 
 
 def _least_us(length_us: int) -> int:

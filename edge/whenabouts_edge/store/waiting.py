@@ -11,11 +11,11 @@ import json
 import logging
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from whenabouts_edge.clock import UNBOUNDED_US
-from whenabouts_edge.readers.host import Kept, Observed
-from whenabouts_protocol import Interval
+from whenabouts_edge.readers.pending import PendingReading
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS waiting (
@@ -27,6 +27,19 @@ CREATE TABLE IF NOT EXISTS clock_known (run TEXT PRIMARY KEY, utc_us INTEGER NOT
 _RUN = Path("/proc/sys/kernel/random/boot_id")
 log = logging.getLogger("whenabouts.edge")
 _FIELDS = ("stream", "key", "kind", "value", "unit", "attrs", "vclock")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The row of a reading that waits for the clock: it leaves with the commit that stores the reading.
+
+    Of a reading from before the machine was started again: last_us, the last moment known of that time, and since_us, UTC
+    which had surely come before that time began, if it is known; both None for the running time.
+    """
+
+    row: int
+    last_us: int | None = None
+    since_us: int | None = None
 
 
 def this_run() -> str:
@@ -49,51 +62,47 @@ class WaitingRows:
         self._gone: set[int] = set()  # left before they were written
         known = db.execute("SELECT utc_us FROM clock_known WHERE run != ?", (run,)).fetchone()
         self._since_us: int | None = known[0] if known else None
-        self.leaving: list[int] = []
         self.unreadable = 0
 
-    def numbered(self, observed: Sequence[Observed]) -> None:
+    def numbered(self, readings: Sequence[PendingReading]) -> None:
         """Give each that has none its row, which `write` writes."""
-        for one in observed:
+        for one in readings:
             if one.kept is None:
-                one.kept = Kept(self._next, self.leaving)
+                one.kept = Kept(self._next)
                 self._next += 1
 
-    def write(self, observed: Sequence[Observed]) -> None:
+    def write(self, readings: Sequence[PendingReading]) -> None:
         """Write the rows of these; durable when this returns. Raises sqlite3.OperationalError when the disk is full."""
         rows = []
-        for one in observed:
-            assert one.kept is not None
+        for one in readings:
             if one.kept.row not in self._gone:
                 text = json.dumps({name: getattr(one, name) for name in _FIELDS})
-                rows.append((one.kept.row, self._run, *one.window_us, self._since_us, text))
+                rows.append((one.kept.row, self._run, one.earliest_us, one.latest_us, self._since_us, text))
         with self._db:
             self._db.executemany("INSERT OR IGNORE INTO waiting VALUES (?, ?, ?, ?, ?, ?)", rows)
-        for one in observed:
-            assert one.kept is not None
+        for one in readings:
             self._written = max(self._written, one.kept.row)
             self._gone.discard(one.kept.row)
 
-    def delete_leaving(self) -> None:
+    def delete(self, rows: Sequence[int]) -> None:
         """Part of the transaction that stores their readings."""
-        if self.leaving:
-            self._db.executemany("DELETE FROM waiting WHERE row = ?", [(row,) for row in self.leaving])
+        if rows:
+            self._db.executemany("DELETE FROM waiting WHERE row = ?", [(row,) for row in rows])
 
-    def left(self) -> None:
+    def left(self, rows: Sequence[int]) -> None:
         """That transaction is done."""
-        self._gone.update(row for row in self.leaving if row > self._written)
-        self.leaving.clear()
+        self._gone.update(row for row in rows if row > self._written)
 
-    def read(self, site: str, gateway: str) -> list[Observed]:
+    def read(self, site: str, gateway: str) -> list[PendingReading]:
         """Every reading that waits from before, in the order in which they were read."""
         last = dict(self._db.execute("SELECT run, max(latest_us) FROM waiting GROUP BY run"))
         rows = self._db.execute("SELECT row, run, earliest_us, latest_us, since_us, reading FROM waiting ORDER BY row")
         found = []
         for row, run, earliest_us, latest_us, since_us, text in rows:
             same = bool(run) and run == self._run
-            kept = Kept(row, self.leaving) if same else Kept(row, self.leaving, last[run], since_us)
+            kept = Kept(row) if same else Kept(row, last[run], since_us)
             try:
-                found.append(_observed(site, gateway, (earliest_us, latest_us), kept, text))
+                found.append(_read(site, gateway, (earliest_us, latest_us), kept, text))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 self.unreadable += 1
                 log.error("spool: row %d of the readings that wait for the clock cannot be read (%s)", row, error)
@@ -106,11 +115,12 @@ class WaitingRows:
             self._db.execute("INSERT INTO clock_known VALUES (?, ?)", (self._run, utc_us))
 
 
-def _observed(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text: str) -> Observed:
-    """The reading of a row, with a stamp that says that nothing is known."""
+def _read(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text: str) -> PendingReading:
+    """The reading of a row, with a stamp that says that nothing is known. Other text is a ValueError or its like."""
     fields = json.loads(text)
-    fields["vclock"] = tuple(fields["vclock"])
-    unknown = Interval(window_us[0] - UNBOUNDED_US, window_us[1] + UNBOUNDED_US)
-    one = Observed(site, gateway, stamp=unknown, clock_state="unbounded", window_us=window_us, kept=kept, **fields)
-    one(0, 0)  # raises unless it makes a reading
+    vclock = tuple(fields.pop("vclock"))
+    one = PendingReading(earliest_us=window_us[0], latest_us=window_us[1], **fields)
+    one.site, one.gateway, one.vclock, one.kept = site, gateway, vclock, kept
+    one.stamp = window_us[0] - UNBOUNDED_US, window_us[1] + UNBOUNDED_US, "unbounded"
+    one.check()
     return one

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from support.search import examples
 from whenabouts_edge.board.batch import Batches, Buffer
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import Reading, WireError, decode_batch, encode_batch
 from whenabouts_protocol.reading import CLOCK_STATES, KINDS
 
@@ -26,7 +26,7 @@ def drafts(draw):
     attrs = draw(st.dictionaries(names, values.filter(lambda v: v is not None), max_size=3))
     kind = draw(st.sampled_from([*KINDS, *KINDS, "none such"]))
     unit = draw(st.sampled_from([None, "Cel", ""]))
-    draft = Draft(draw(names), kind, 0, 0, key, draw(values), unit, attrs)
+    draft = PendingReading(draw(names), kind, 0, 0, key, draw(values), unit, attrs)
     draft.vclock = draw(st.sampled_from([(), (0,), (3, 0), (-1,)]))
     t_min = draw(times)
     draft.stamp = (
@@ -65,7 +65,9 @@ def test_the_bytes_are_those_of_the_readings(batch, first_seq):
 
 def test_good_drafts_do_give_messages():
     """A batch that fits is one that the bridge decodes; one more byte than there is room for is none."""
-    batch = [Draft("dock/tags", "tag", 0, 0, f"E2{n:06X}", attrs={"rssi": -50 - n, "antenna": 1}) for n in range(20)]
+    batch = [
+        PendingReading("dock/tags", "tag", 0, 0, f"E2{n:06X}", attrs={"rssi": -50 - n, "antenna": 1}) for n in range(20)
+    ]
     for n, draft in enumerate(batch):
         draft.stamp = 1_790_000_000_000_000 + n, 1_790_000_000_070_000 + n, "bounded"
     message = Batches("hall", "gw", 7 << 32, BYTES_MAX).encoded(batch, 3, lambda draft: draft.stamp)

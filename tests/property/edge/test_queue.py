@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from support.edge.drafts import drafts
+from support.edge.pending import several
 from support.search import examples
 from whenabouts_edge.store.spool import Message, Spool, SpoolFull
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, MAX_UNLANDED, Outbox
@@ -35,7 +35,7 @@ class SpoolMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 5), size=st.sampled_from([0, 400]))
     def append(self, count: int, size: int) -> None:
         try:
-            message = self.spool.append(drafts(["k"] * count, size))
+            message = self.spool.append(several(["k"] * count, size))
         except SpoolFull:
             assert sum(len(m.payload) for m in self.stored) > self.LIMIT - 5 * 600
             return

@@ -3,16 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.edge.pending import undated as undated_reading
 from whenabouts_edge.clock import ASSUMED_DRIFT_PPM, ClockSample
-from whenabouts_edge.readers.host import Kept, Observed
 from whenabouts_edge.store.undated import AT_ONCE, KEPT_US, LIMIT, Undated
+from whenabouts_edge.store.waiting import Kept
 
 UNKNOWN = ClockSample(0, 0, None, "unbounded")
 
 
 def observed(n, window_us):
     """A reading of that window in host time, stamped while nothing was known."""
-    return Observed("hall", "gw", "s", str(n), {}, UNKNOWN.to_utc(*window_us), "unbounded", window_us)
+    return undated_reading(str(n), *window_us)
 
 
 def all_released(undated, sample, now_us):
@@ -46,8 +47,8 @@ def test_the_truth_lies_in_every_stamp_that_is_given_afterwards(windows, at_us, 
     for one, (begin, length) in zip(found, windows, strict=True):
         for moment in (begin, begin + length):
             wrong_us = error * bound_us + drift * ASSUMED_DRIFT_PPM * (moment - at_us) / 1_000_000
-            assert one.stamp.t_min <= moment + offset_us - wrong_us <= one.stamp.t_max
-        assert one.clock_state == "bounded"
+            assert one.stamp[0] <= moment + offset_us - wrong_us <= one.stamp[1]
+        assert one.stamp[2] == "bounded"
 
 
 def test_the_oldest_go_on_undated_when_there_are_too_many_or_for_too_long():
@@ -92,7 +93,7 @@ def test_the_truth_lies_in_the_stamps_of_a_run_that_the_power_ended(
     undated = Undated(0)
     for n, (begin, length, _) in enumerate(reads):
         one = observed(n, (begin, begin + length))
-        one.kept = Kept(n, [], last_us, 10**15 if known else None)
+        one.kept = Kept(n, last_us, 10**15 if known else None)
         undated.keep([one])
     error = bound_us * second_speed
     offset_us = round(true_us(again_us, at_us, second_speed) - at_us + error)
@@ -101,15 +102,15 @@ def test_the_truth_lies_in_the_stamps_of_a_run_that_the_power_ended(
     assert len(found) == len(reads)
     for one, (begin, length, part) in zip(found, reads, strict=True):
         moment_us = true_us(start_us, begin + part * length, first_speed)
-        assert one.stamp.t_min <= moment_us <= one.stamp.t_max
-        assert one.clock_state == ("bounded" if known else "unbounded")
+        assert one.stamp[0] <= moment_us <= one.stamp[1]
+        assert one.stamp[2] == ("bounded" if known else "unbounded")
 
 
 def test_what_waits_from_before_a_start_waits_an_hour_from_it():
     """Its own clock says nothing of how long the machine was off."""
     undated = Undated(5)
     one = observed(0, (10**12, 10**12))
-    one.kept = Kept(0, [], 10**12, None)
+    one.kept = Kept(0, 10**12, None)
     undated.keep([one])
     assert undated.released(UNKNOWN, KEPT_US) == []
     assert undated.released(UNKNOWN, KEPT_US + 6) == [one]

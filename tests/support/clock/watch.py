@@ -11,9 +11,10 @@ from whenabouts_edge.clock.kernel import MARGIN_US, KernelClock
 from whenabouts_edge.clock.pace import PacedClock
 from whenabouts_edge.clock.system import ChronyClock, FixedClock
 from whenabouts_edge.clock.timesyncd import TimesyncdClock
-from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.stamp import Stamper
 from whenabouts_edge.store.undated import Undated
+from whenabouts_protocol import Interval
 
 SOURCES = ("chrony", "timesyncd", "adjtimex", "clockbound", "fixed")
 BAUD, FRAME_BYTES, KEEPALIVE_BYTES, CYCLE_US = 115_200, 47, 7, 1_000_000
@@ -167,7 +168,7 @@ class Watch:
         if self._undated or now.bound_us is None:
             name = str(len(self._kept))
             self._kept[name] = event_us, window[1] - window[0]
-            self._undated.keep([Observed("", "", "", name, {}, now.to_utc(*window), "unbounded", window)])
+            self._undated.keep([PendingReading("", "tag", *window, name)])
             return
         self._add(event_us, window, now, now.state, now.to_utc(*window))
 
@@ -185,10 +186,12 @@ class Watch:
     def _date(self, sample: ClockSample) -> None:
         for one in self._undated.released(sample, self._host_us(self.now_us)):
             event_us, _ = self._kept[str(one.key)]
-            self._add(event_us, one.window_us, sample, one.clock_state, one.stamp)
+            assert one.stamp is not None
+            t_min, t_max, state = one.stamp
+            self._add(event_us, (one.earliest_us, one.latest_us), sample, state, Interval(t_min, t_max))
 
-    def _add(self, event_us: int, window: tuple[int, int], sample: ClockSample, state: str, stamp: object) -> None:
-        t_min, t_max = stamp.t_min, stamp.t_max  # type: ignore[attr-defined]
+    def _add(self, event_us: int, window: tuple[int, int], sample: ClockSample, state: str, stamp: Interval) -> None:
+        t_min, t_max = stamp.t_min, stamp.t_max
         window_us, ends = window[1] - window[0], [sample.bound_at(at_us) for at_us in window]
         said_us = self._said.bound_us if self._said is not None and self._said.bound_us is not None else 0
         bound_us = sample.bound_us or 0

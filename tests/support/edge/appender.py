@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from support.edge.drafts import drafts
+from support.edge.pending import several
 from whenabouts_edge.store.spool import Spool, SpoolFull
 
 
@@ -22,7 +22,7 @@ def main() -> None:
         count += 1
         keys = [f"{count}-{i}" for i in range(1 + count % 7)]
         try:
-            message = spool.append(drafts(keys, 300 * (count % 5)))
+            message = spool.append(several(keys, 300 * (count % 5)))
         except SpoolFull as error:
             print("full", error, flush=True)
             if sys.stdin.readline() != "go on\n":

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from support.waiting import until
 from whenabouts_edge import cli
-from whenabouts_edge.store.spool import Draft, Message, Spool
+from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_edge.store.gaps import Gap
+from whenabouts_edge.store.spool import Message, Spool
 
 LOOP_STANDS_S = 4.0
 STANDS_S_MAX = 600.0
@@ -31,9 +33,9 @@ def freezable(frozen: Path) -> None:
         wait()
         return began(self)
 
-    def append(self: Spool, drafts: Sequence[Draft]) -> Message:
+    def append(self: Spool, readings: Sequence[PendingReading], gaps: Sequence[Gap]) -> Message:
         wait()
-        return appended(self, drafts)
+        return appended(self, readings, gaps)
 
     Spool.can_commit, Spool.append = can_commit, append
 

@@ -8,11 +8,10 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from support.edge.drafts import drafts
+from support.edge.pending import pending, several
 from support.edge.watched_disk import SQLITE_FULL, SQLITE_OK, WatchedDisk
-from whenabouts_edge.readers.host import Observed
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.spool import Spool, SpoolError, SpoolFull
-from whenabouts_protocol import Interval
 
 IO_ERRORS = (SQLITE_FULL, 10 | 3 << 8, 10 | 4 << 8)  # full; SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC
 
@@ -21,13 +20,15 @@ def say(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 
-def observed(key: str, n: int) -> Observed:
-    return Observed("bench", "gw", "dock/tags", key, {"n": n}, Interval(0, 9), "unbounded", (n, n + 5))
+def observed(key: str, n: int) -> PendingReading:
+    one = pending(key, 0, 9, clock_state="unbounded", window=(n, n + 5))
+    one.attrs = {"n": n}
+    return one
 
 
 def session(spool: Spool, chance: random.Random) -> None:
     """Appends and deletions; each is told before it begins and after it returned."""
-    waiting: list[Observed] = []
+    waiting: list[PendingReading] = []
     for n in range(12):
         if chance.random() < 0.5:
             some = [observed(f"late {spool.boot}-{n}-{i}", n) for i in range(chance.randint(1, 3))]
@@ -51,7 +52,7 @@ def session(spool: Spool, chance: random.Random) -> None:
         keys = [f"{spool.boot}-{n}-{i}" for i in range(chance.randint(1, 4))]
         size = chance.choice([0, 10, 700, 3000])
         try:
-            message = spool.append(drafts(keys, size))
+            message = spool.append(several(keys, size))
         except SpoolFull:
             say(refused=keys)
             continue
@@ -102,7 +103,7 @@ def refuse(disk: WatchedDisk, path: Path, chance: random.Random) -> None:
         disk.refuse = answer
         session(spool, chance)
         disk.refuse = lambda _operation: SQLITE_OK
-        spool.append(drafts(["well"]))
+        spool.append(several(["well"]))
         say(next=spool.state.next_seq, readings=spool.state.readings)
         spool.close()
 

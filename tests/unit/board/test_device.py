@@ -18,7 +18,7 @@ from whenabouts_edge.board.machine.wifi import JOIN_US, PAUSE_US_MAX, PAUSE_US_M
 from whenabouts_edge.board.run import opened
 from whenabouts_edge.board.sntp import Clock, Sample
 from whenabouts_edge.board.store import Store
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 
 S = 1_000_000
 
@@ -165,7 +165,7 @@ def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_stand
     flash = CutFlash()
     store = Store("a", "b", Ring(flash, 2, 4096, 0), clock := Clock(), S)
     watch, now = Watch(0), 0
-    store.accept([Draft("s", "tag", n, n, "E1") for n in range(10)], 0)
+    store.accept([PendingReading("s", "tag", n, n, "E1") for n in range(10)], 0)
     for now in range(0, 120 * S, S):
         store.step(now)
         assert watch.feeds(now, not store.fails, store.is_due(now), store.settled)
@@ -173,7 +173,7 @@ def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_stand
     clock.take(Sample(now, 10, 10))
     for n in range(500):  # until there is no room, and long after
         now += S
-        store.accept([Draft("s", "tag", now, now, f"{n:04}{i:04}") for i in range(30)], now)
+        store.accept([PendingReading("s", "tag", now, now, f"{n:04}{i:04}") for i in range(30)], now)
         store.step(now)
         assert watch.feeds(now, not store.fails, store.is_due(now), store.settled)
     assert store.refused > 1000
@@ -182,7 +182,7 @@ def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_stand
     fed = []
     for _ in range(100):
         now += S
-        store.accept([Draft("s", "tag", now, now, "E1")], now)
+        store.accept([PendingReading("s", "tag", now, now, "E1")], now)
         store.step(now)
         fed.append(watch.feeds(now, not store.fails, store.is_due(now), store.settled))
     assert fed[0]
@@ -316,7 +316,7 @@ def test_a_lamp_tells_of_faults_and_readings_refused(board_modules, tmp_path):
     now = [board.now_us() // (2 * S) * 2 * S + 4 * S]
     board.now_us = lambda: now[0]
     board.step()
-    board.agent.store.accept([Draft("s", "tag", n, n, f"{n}") for n in range(100)], 0)
+    board.agent.store.accept([PendingReading("s", "tag", n, n, f"{n}") for n in range(100)], 0)
     lit = ""
     for _ in range(110):
         board.step()

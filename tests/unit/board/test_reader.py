@@ -54,7 +54,7 @@ def test_a_board_stamps_as_a_pc_does(kind):
                 expected += theirs.silent(now, clock)[0]
                 assert ours.clear_us == theirs.session.clear(now)
             found = [(d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in drafts]
-            assert found == [(e.kind, e.key, e.value, e.unit, e.attrs, e.window_us) for e in expected]
+            assert found == [(e.kind, e.key, e.value, e.unit, e.attrs, (e.earliest_us, e.latest_us)) for e in expected]
             count += len(found)
     assert count > 10
     assert ours.readings == count

@@ -11,7 +11,7 @@ from whenabouts_edge.board.rules import MAX_RULES, TOLD, BoardRules
 from whenabouts_edge.board.sntp import Sample
 from whenabouts_edge.board.store import Store
 from whenabouts_edge.group.process import SETTLE_US
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import (
     Birth,
     Reading,
@@ -99,14 +99,14 @@ def test_all_rules_together_keep_no_more_than_the_limit():
     rules = BoardRules("hall", "b", 16, message(*[rule(f"r{n}", span_us=10**9) for n in range(4)]))
     for n in range(50):
         r = Reading(site="hall", gateway="b", boot=1, seq=n, stream="s", kind="tag", t_min=n, t_max=n + 5)
-        assert len(rules.stored(Draft("s", "tag", n, n), r)) <= 4 * 4
+        assert len(rules.stored(PendingReading("s", "tag", n, n), r)) <= 4 * 4
     kept = [counted["kept"] for counted in rules.running.counters().values()]
     assert len(kept) == 4
     assert max(kept) <= 4
     rules = BoardRules("hall", "b", 64, message(rule(span_us=10**9)))
     for n in range(40):
         r = Reading(site="hall", gateway="b", boot=1, seq=n, stream="s", kind="tag", t_min=n, t_max=n + 5)
-        assert len(rules.stored(Draft("s", "tag", n, n), r)) <= 2 * TOLD
+        assert len(rules.stored(PendingReading("s", "tag", n, n), r)) <= 2 * TOLD
     assert rules.running.counters()["$rule/near"]["untold"] > 0
 
 
@@ -118,7 +118,8 @@ def test_derived_readings_are_stored_behind_their_sources_and_promised_with_them
     agent = agent_with(message(rule()), rules={})
     assert decode_birth(agent._birth).streams[-1][:3] == ("$rule/near", "measure", "[ppm]")
     agent.store.accept(
-        [Draft("s", "tag", 5 * S, 5 * S + 10, "A"), Draft("s", "tag", 5 * S + 20, 5 * S + 30, "B")], 5 * S
+        [PendingReading("s", "tag", 5 * S, 5 * S + 10, "A"), PendingReading("s", "tag", 5 * S + 20, 5 * S + 30, "B")],
+        5 * S,
     )
     agent._renew(5 * S)
     pledge = agent._pledge
@@ -144,7 +145,7 @@ def test_derived_readings_that_find_no_room_are_told_by_a_gap():
     agent = agent_with(message(rule()), rules={})
     store: Store = agent.store
     agent._ring._flash.fails = lambda: store.settled >= 20
-    store.accept([Draft("s", "tag", 5 * S + n, 5 * S + n + 5, f"{n}") for n in range(20)], 5 * S)
+    store.accept([PendingReading("s", "tag", 5 * S + n, 5 * S + n + 5, f"{n}") for n in range(20)], 5 * S)
     while store.accepted > store.settled:
         store.step(6 * S, flush=True)
     assert store.refused > 50
@@ -196,7 +197,7 @@ def test_readings_carry_what_peers_have_told():
         attrs=attrs_of("office", view, 0, {}), vclock=(2, 0),
     )  # fmt: skip
     group.heard(topic("hall", "a", "state"), encode_batch([said]), 3 * S)
-    drafts = [Draft("s", "tag", 3 * S - 1, 3 * S + 5), Draft("s", "tag", 3 * S + 1, 3 * S + 5)]
+    drafts = [PendingReading("s", "tag", 3 * S - 1, 3 * S + 5), PendingReading("s", "tag", 3 * S + 1, 3 * S + 5)]
     group.stamp(drafts)
     assert [draft.vclock for draft in drafts] == [(0, 0), (2, 0)]
     group.heard(topic("hall", "a", "birth"), b"\xff", 4 * S)
@@ -222,7 +223,7 @@ def test_states_that_cannot_be_told_do_not_pile_up():
     agent = agent_with(group=GROUP)
     agent.mqtt = None
     for n in range(50):
-        draft = Draft("b/state", "state", n * S, n * S, attrs=attrs_of("office", 1, 0, {}))
+        draft = PendingReading("b/state", "state", n * S, n * S, attrs=attrs_of("office", 1, 0, {}))
         draft.vclock, draft.tell = (n, 0), True
         agent.store.accept([draft], n * S)
         agent.store.step(n * S, flush=True)

@@ -8,7 +8,7 @@ from whenabouts_edge.board.batch import Batches
 from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX, Ring
 from whenabouts_edge.board.sntp import Clock, Sample
 from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
-from whenabouts_edge.readers.draft import Draft
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import decode_batch
 
 S = 1_000_000
@@ -34,7 +34,7 @@ def made(segments=2, segment_bytes=4096, known=True, commit_us=S):
 
 def tags(count, at=0, **more):
     """Drafts of one stream, one a microsecond."""
-    return [Draft("s", "tag", at + n, at + n + 5, f"{n:08X}", **more) for n in range(count)]
+    return [PendingReading("s", "tag", at + n, at + n + 5, f"{n:08X}", **more) for n in range(count)]
 
 
 def test_a_commit_takes_what_has_gathered_or_a_full_batch():
@@ -91,7 +91,7 @@ def test_a_full_ring_refuses_and_a_gap_tells_of_it():
         if store.refused:
             break
     before = ring.readings
-    lost = [*tags(30, 10**6), Draft("other", "tag", 5, 7)]
+    lost = [*tags(30, 10**6), PendingReading("other", "tag", 5, 7)]
     store.accept(lost, 0)
     store.step(0, flush=True)
     assert (store.refused, store.gap_open, ring.readings) == (61, True, before)
@@ -143,7 +143,7 @@ def test_readings_that_have_no_wire_form_are_refused_alone():
     store, ring, _ = made(segment_bytes=16384)
     drafts = tags(8)
     drafts[3].key = "x" * 5000
-    big = [Draft("b", "measure", n, n, value="v" * 900) for n in range(8)]
+    big = [PendingReading("b", "measure", n, n, value="v" * 900) for n in range(8)]
     store.accept(drafts + big, 0)
     store.step(0, flush=True)
     store.step(0, flush=True)
@@ -161,7 +161,7 @@ def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
     monkeypatch.setattr(
         Batches, "_write", lambda self, drafts, *more: (tried.append(len(drafts)), write(self, drafts, *more))
     )
-    store.accept([Draft("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
+    store.accept([PendingReading("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
     store.step(0, flush=True)
     assert len(stored(ring)) == 8
     assert max(tried) <= 4

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
-from support.edge.drafts import drafts
+from support.edge.pending import several
 from whenabouts_edge.agent.delivery import DELAY_US, LENGTH_US_MAX, Delivery, birth
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.store.spool import Spool
@@ -39,7 +39,7 @@ def test_a_promise_is_given_when_all_before_it_was_published(tmp_path):
         spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
         with ThreadPoolExecutor(1) as thread:
             found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
-            spool.append(drafts(["a", "b"]))
+            spool.append(several(["a", "b"]))
             await found.promise(100, idle())
             assert found.frontier_us is None
             spool.landed(spool.boot, 1)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from support.edge.pending import pending
 from whenabouts_edge.rules.evaluate import MAX_TOLD, EdgeRules, Source, merged
 from whenabouts_edge.rules.host import RuleHost, RulesFileError
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
@@ -22,14 +23,10 @@ def message(*rules):
     return encode_rules("hall", "g", list(rules))
 
 
-def draft(stream, t_min, t_max, key=None, clock_state="bounded", vclock=(0,)):
-    def numbered(boot, seq):
-        return Reading(
-            site="hall", gateway="g", boot=boot, seq=seq, stream=stream, kind="tag", key=key, t_min=t_min, t_max=t_max,
-            clock_state=clock_state, vclock=vclock,
-        )  # fmt: skip
-
-    return numbered
+def pair_side(stream, t_min, t_max, key=None, clock_state="bounded", vclock=(0,)):
+    one = pending(key, t_min, t_max, stream, clock_state, origin=("hall", "g"))
+    one.vclock = vclock
+    return one
 
 
 def host(*rules):
@@ -38,9 +35,14 @@ def host(*rules):
     return found
 
 
-def numbered(drafts, boot=1 << 40, first=0):
-    """What the spool makes of drafts in their order."""
-    return [d(boot, first + n) for n, d in enumerate(drafts)]
+def numbered(readings, boot=1 << 40, first=0):
+    """What the spool makes of readings in their order."""
+    return [one.numbered(boot, first + n) for n, one in enumerate(readings)]
+
+
+def through(rules, readings):
+    """The readings, and behind them those that rules derive."""
+    return [*readings, *rules.through(readings)]
 
 
 def test_a_pair_becomes_a_reading_of_the_derived_stream():
@@ -50,14 +52,9 @@ def test_a_pair_becomes_a_reading_of_the_derived_stream():
     shelf         [40..............140]
     derived       [40..............140]
     """
-    passed, derived = host(rule(lo=0, hi=30)).through(
-        [draft("dock", 0, 100, "E1", vclock=(3, 1)), draft("shelf/2", 40, 140, "E2", "free-running", (2, 5))]
-    )
-    assert derived == []  # 22.5 % only
-    passed, derived = host(rule(lo=0, hi=100, p=3, q=10)).through(
-        [draft("dock", 0, 100, "E1", vclock=(3, 1)), draft("shelf/2", 40, 140, "E2", "free-running", (2, 5))]
-    )
-    *_, found = numbered([*passed, *derived])
+    both = [pair_side("dock", 0, 100, "E1", vclock=(3, 1)), pair_side("shelf/2", 40, 140, "E2", "free-running", (2, 5))]
+    assert host(rule(lo=0, hi=30)).through(both) == []  # 22.5 % only
+    *_, found = numbered(through(host(rule(lo=0, hi=100, p=3, q=10)), both))
     assert found == Reading(
         site="hall", gateway="g", boot=1 << 40, seq=2, stream="$rule/near", kind="measure", key=None, value=740_000,
         unit="[ppm]", attrs={"a_boot": 1 << 40, "a_seq": 0, "b_boot": 1 << 40, "b_seq": 1}, t_min=40, t_max=140,
@@ -69,52 +66,52 @@ def test_clocks_of_different_views_of_the_group_are_not_merged():
     """A derived reading of two views carries the clock of the later view, whichever side it is of."""
     for first, second in (("dock", "shelf/1"), ("shelf/1", "dock")):
         rules = host(rule())
-        passed, _ = rules.through([draft(first, 0, 10, vclock=(9, 9))])
+        before = through(rules, [pair_side(first, 0, 10, vclock=(9, 9))])
         rules.view += 1
-        more, derived = rules.through([draft(second, 0, 10, vclock=(0, 1))])
-        assert [r.vclock for r in numbered([*passed, *more, *derived])] == [(9, 9), (0, 1), (0, 1)]
+        after = through(rules, [pair_side(second, 0, 10, vclock=(0, 1))])
+        assert [r.vclock for r in numbered([*before, *after])] == [(9, 9), (0, 1), (0, 1)]
 
 
 def test_the_key_is_told_when_both_have_it():
     """With and without equality asked for."""
-    drafts = [draft("dock", 0, 10, "E1"), draft("shelf/1", 0, 10, "E1"), draft("shelf/1", 0, 10, "E2")]
+    readings = [pair_side("dock", 0, 10, "E1"), pair_side("shelf/1", 0, 10, "E1"), pair_side("shelf/1", 0, 10, "E2")]
     for keyed, keys in ((True, ["E1"]), (False, ["E1", None])):
-        passed, derived = host(rule(keyed=keyed)).through(drafts)
-        assert [r.key for r in numbered([*passed, *derived])[3:]] == keys
+        assert [r.key for r in numbered(through(host(rule(keyed=keyed)), readings))[3:]] == keys
 
 
-def test_readings_of_other_streams_pass_untouched():
-    """What no rule wants is the same draft, and without rules everything is."""
-    some = [draft("door", 0, 10), draft("dock", 0, 10)]
-    passed, derived = host(rule()).through(some)
-    assert (passed[0], derived) == (some[0], [])
-    assert host().through(some) == (some, [])
+def test_readings_of_other_streams_derive_nothing():
+    """No rule learns their numbers; without rules it learns none."""
+    door, dock = some = [pair_side("door", 0, 10), pair_side("dock", 0, 10)]
+    assert host().through(some) == host(rule()).through(some) == []
+    assert door.source is None
+    assert dock.source is not None
 
 
 def test_a_stream_with_itself_pairs_two_readings_in_both_orders_and_none_with_itself():
     """As everywhere else: both sides of the rule are filled by both."""
     same = host(rule(a=DOCK, b=DOCK))
-    passed, derived = same.through([draft("dock", 0, 10), draft("dock", 5, 15)])
-    pairs = [(r.attrs["a_seq"], r.attrs["b_seq"]) for r in numbered([*passed, *derived])[2:]]
+    readings = through(same, [pair_side("dock", 0, 10), pair_side("dock", 5, 15)])
+    pairs = [(r.attrs["a_seq"], r.attrs["b_seq"]) for r in numbered(readings)[2:]]
     assert sorted(pairs) == [(0, 1), (1, 0)]
 
 
 def test_one_reading_can_serve_several_rules():
     """Each derives under its own name."""
-    passed, derived = host(rule("x"), rule("y", a=SHELF, b=DOCK)).through([draft("dock", 0, 1), draft("shelf/1", 0, 1)])
-    assert [r.stream for r in numbered([*passed, *derived])[2:]] == ["$rule/x", "$rule/y"]
+    both = [pair_side("dock", 0, 1), pair_side("shelf/1", 0, 1)]
+    readings = through(host(rule("x"), rule("y", a=SHELF, b=DOCK)), both)
+    assert [r.stream for r in numbered(readings)[2:]] == ["$rule/x", "$rule/y"]
 
 
 def test_rules_that_stay_keep_what_they_have():
     """The same rules again change nothing; a new one beside them starts empty; a changed one starts again."""
     rules = host(rule())
-    rules.through([draft("dock", 0, 10)])
+    rules.through([pair_side("dock", 0, 10)])
     assert rules.received(message(rule())) is False
     assert rules.received(message(rule("new"), rule())) is True
-    passed, derived = rules.through([draft("shelf/1", 0, 10)])
-    assert [r.stream for r in numbered([*passed, *derived])[1:]] == ["$rule/near"]
+    readings = through(rules, [pair_side("shelf/1", 0, 10)])
+    assert [r.stream for r in numbered(readings)[1:]] == ["$rule/near"]
     assert rules.received(message(rule(hi=51))) is True
-    assert rules.through([draft("shelf/1", 0, 10)])[1] == []
+    assert rules.through([pair_side("shelf/1", 0, 10)]) == []
 
 
 def test_what_is_no_message_of_rules_is_counted_and_changes_nothing():
@@ -182,11 +179,12 @@ def test_clocks_of_different_groups_are_not_mixed():
 def test_a_source_that_the_full_spool_refused_is_not_named(tmp_path):
     """The pair is told all the same, with the identity that there is."""
     rules = host(rule())
-    [lost], _ = rules.through([draft("dock", 0, 10)])
-    lost(1 << 40, 7)  # numbered in a commit that then failed
-    lost(0, 0)  # looked at, to tell the gap
-    passed, derived = rules.through([draft("shelf/1", 0, 10)])
-    assert numbered([*passed, *derived])[1].attrs == {"b_boot": 1 << 40, "b_seq": 0}
+    lost = pair_side("dock", 0, 10)
+    rules.through([lost])
+    lost.numbered(1 << 40, 7)  # in a commit that then failed
+    lost.refused()
+    readings = through(rules, [pair_side("shelf/1", 0, 10)])
+    assert numbered(readings)[1].attrs == {"b_boot": 1 << 40, "b_seq": 0}
 
 
 async def keep(gaps):
@@ -199,16 +197,17 @@ def test_derived_readings_are_stored_behind_their_sources(tmp_path):
     async def run():
         spool = Spool(tmp_path / "spool.sqlite", 1 << 20)
 
-        async def append(drafts):
-            return spool.append(drafts)
+        async def append(readings, gaps):
+            return spool.append(readings, gaps)
 
         intake = Intake(append, lambda: None, 1, keep)
         task = asyncio.create_task(intake.run())
         rules = host(rule())
         for n in range(150):
-            passed, derived = rules.through([draft("dock" if n % 2 else "shelf/1", 10 * n, 10 * n)])
+            one = pair_side("dock" if n % 2 else "shelf/1", 10 * n, 10 * n)
+            derived = rules.through([one])
             intake.reserve(1)
-            intake.accept(passed)
+            intake.accept([one])
             intake.offer(derived)
         async with asyncio.timeout(10):
             while intake.settled < intake.accepted:
@@ -239,15 +238,15 @@ def test_more_derived_readings_than_there_is_room_for_are_told_by_a_gap(tmp_path
         stored = []
         full = asyncio.Event()
 
-        async def append(drafts):
+        async def append(readings, gaps):
             if not full.is_set():
                 raise SpoolFull("full")
-            stored.extend(numbered(drafts, first=len(stored)))
+            stored.extend(numbered([*gaps, *readings], first=len(stored)))
 
         intake = Intake(append, lambda: None, 1, keep)
         intake.reserve(MAX_WAITING - 3)
-        intake.accept([draft("dock", 0, 0)] * (MAX_WAITING - 3))
-        intake.offer([draft("$rule/near", 5, 9)] * 10)
+        intake.accept([pair_side("dock", 0, 0)] * (MAX_WAITING - 3))
+        intake.offer([pair_side("$rule/near", 5, 9)] * 10)
         assert (intake.refused, intake.gap_open) == (7, True)
         full.set()
         task = asyncio.create_task(intake.run())

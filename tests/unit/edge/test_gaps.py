@@ -3,7 +3,7 @@
 import pytest
 
 from support.child import ran
-from support.edge.drafts import drafts
+from support.edge.pending import several
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.spool import Spool, SpoolFull
 from whenabouts_protocol import decode_batch
@@ -31,11 +31,11 @@ def test_a_count_leaves_with_its_reading_and_only_then(tmp_path):
     """Other streams stay; a message that finds no room takes nothing with it."""
     spool = opened(tmp_path, 400)
     spool.gaps.write([DOCK, GATE])
-    message = spool.append([DOCK])
+    message = spool.append([], [DOCK])
     assert [(r.kind, r.value, r.t_min, r.t_max) for r in decode_batch(message.payload)] == [("gap", 3, 10, 20)]
     assert spool.gaps.read("bench", "gw") == [GATE]
     with pytest.raises(SpoolFull):
-        spool.append([GATE, *drafts(["k"], 900)])
+        spool.append(several(["k"], 900), [GATE])
     assert spool.gaps.read("bench", "gw") == [GATE]
     spool.close()
 

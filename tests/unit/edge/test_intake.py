@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
-from support.edge.drafts import draft
+from support.edge.pending import pending
 from whenabouts_edge.store import intake as intake_module
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_BATCH, MAX_WAITING, Intake
@@ -27,7 +27,7 @@ class Store:
     async def keep(self, gaps) -> None:
         self.kept = list(gaps)
 
-    async def append(self, drafts) -> None:
+    async def append(self, readings, gaps) -> None:
         if self.held is not None:
             await self.held.wait()
         self.attempts += 1
@@ -35,7 +35,7 @@ class Store:
         if self.full:
             raise SpoolFull("spool test: found it full")
         count = sum(map(len, self.batches))
-        batch = [d(1, count + i) for i, d in enumerate(drafts)]
+        batch = [one.numbered(1, count + i) for i, one in enumerate([*gaps, *readings])]
         encode_batch(batch)
         self.batches.append(batch)
 
@@ -68,7 +68,7 @@ def run(scenario, commit_ms: int = 20, before: Sequence[Gap] = ()) -> None:
 
 def offer(intake: Intake, keys: list[str], stream: str = "dock/tags", t_us: int = 0) -> None:
     intake.reserve(len(keys))
-    intake.accept([draft(key, t_us + i, stream=stream) for i, key in enumerate(keys)])
+    intake.accept([pending(key, t_us + i, stream=stream) for i, key in enumerate(keys)])
 
 
 async def settled(intake: Intake, store: Store) -> None:
@@ -195,7 +195,7 @@ def test_many_readers_that_want_more_room_than_there_is_all_get_through():
         def reader(number: int) -> None:
             for _ in range(4):
                 intake.reserve(400)
-                loop.call_soon_threadsafe(intake.accept, [draft(f"r{number}")] * 400)
+                loop.call_soon_threadsafe(intake.accept, [pending(f"r{number}")] * 400)
 
         await asyncio.gather(*(asyncio.to_thread(reader, n) for n in range(8)))
         await settled(intake, store)
@@ -211,7 +211,7 @@ def test_readings_that_are_too_long_for_one_message_become_several():
     async def scenario(intake, store):
         keys = [f"k{n}" for n in range(90)]
         intake.reserve(len(keys))
-        intake.accept([draft(key, size=MAX_VALUE_BYTES) for key in keys])
+        intake.accept([pending(key, size=MAX_VALUE_BYTES) for key in keys])
         await settled(intake, store)
         assert [r.key for r in store.readings] == keys
         assert [len(batch) for batch in store.batches] == [45, 45]
@@ -247,7 +247,7 @@ def test_refusing_is_said_once_and_its_end_with_the_count(monkeypatch, caplog):
                 offer(intake, [f"k{n}"])
                 await settled(intake, store)
             assert [r.levelname for r in caplog.records] == ["ERROR", "WARNING"] * spell + ["ERROR"]
-            intake.offer([draft("derived", 0)] * (MAX_WAITING + 1))
+            intake.offer([pending("derived", 0)] * (MAX_WAITING + 1))
             while len(caplog.records) < 2 * spell + 2:
                 await asyncio.sleep(0.01)
         told = [record.getMessage() for record in caplog.records]
@@ -277,7 +277,7 @@ def test_what_is_refused_while_a_gap_is_being_stored_is_told_after_it():
         store.held = asyncio.Event()
         intake.reserve(MAX_WAITING)  # readers hold all the room
         await asyncio.sleep(0.01)
-        intake.offer([draft("derived", 30)])
+        intake.offer([pending("derived", 30)])
         assert intake.gap_open
         store.held.set()
         await store.attempt(2)

@@ -45,8 +45,8 @@ class Deliveries:
             assert self._changed.wait_for(condition, 10)
 
     @property
-    def drafts(self) -> int:
-        return sum(len(b.drafts) for b in self.batches)
+    def readings(self) -> int:
+        return sum(len(b.readings) for b in self.batches)
 
 
 def run(port: str, deliveries: Deliveries) -> LinkThread:
@@ -68,7 +68,7 @@ def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(
     monkeypatch.setattr(Link, "take", fail_once)
     deliveries = Deliveries()
     thread = run(f"replay://{TRANSPORT}?speed=max", deliveries)
-    deliveries.wait(lambda: deliveries.drafts > 0)
+    deliveries.wait(lambda: deliveries.readings > 0)
     thread.stop()
     thread.join(5)
     assert thread.link_state.opened == 2
@@ -89,7 +89,7 @@ def test_closed_port_goes_on_telling_that_nothing_comes(tmp_path, monkeypatch):
     clear = [b.clear_us for b in deliveries.batches]
     assert clear == sorted(set(clear))
     assert clear[-1] <= time.monotonic_ns() // 1000
-    assert deliveries.drafts == 0
+    assert deliveries.readings == 0
     assert thread.link_state.state == "lost"
     assert "no such port" in thread.link_state.problem
 
@@ -98,9 +98,9 @@ def _stamps(frame: bytes, at_us: int) -> list[tuple[int, int]]:
     """Stamps of the readings of a frame that is read at a moment after a keep-alive at 0."""
     link = Link(reader("x"), "bench", "gw", lambda ns: ns // 1000)
     link.take(Chunk(KEEPALIVE, 0, 700_000), CLOCK)
-    drafts, good = link.take(Chunk(frame, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
+    found, good = link.take(Chunk(frame, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
     assert good
-    return [(r.t_min, r.t_max) for r in (draft(0, 0) for draft in drafts)]
+    return [one.stamp[:2] for one in found]
 
 
 def test_streamed_record_is_narrowed_by_the_readers_time():
@@ -154,8 +154,8 @@ def test_line_that_is_good_json_and_no_reading_is_left_out_and_counted(line, cap
     config = ReaderConfig("r", "line", "x", "r/values", 9600, 1000, 1000, True, line=said)
     link = Link(config, "bench", "gw", lambda ns: ns // 1000)
     good = b'{"probe": "north", "t": 21.5}'
-    drafts, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
-    assert [draft(1, n).value for n, draft in enumerate(drafts)] == [21.5, 21.5]
+    found, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
+    assert [one.numbered(1, n).value for n, one in enumerate(found)] == [21.5, 21.5]
     assert link.unfit == 2
     assert link.session.complaint.startswith("reading ")
     assert caplog.text.count("left out") == 1

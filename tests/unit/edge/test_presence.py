@@ -1,4 +1,4 @@
-"""Presence as the agent tells it: drafts of readings, and what a link knows of how long its reader has looked."""
+"""Presence as the agent tells it: pending readings, and what a link knows of how long its reader has looked."""
 
 import contextlib
 import io
@@ -9,7 +9,8 @@ from support.board.micropython import run_on_board
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.config.settings import PresenceConfig, ReaderConfig
-from whenabouts_edge.readers.host import Batch, Link, Observed
+from whenabouts_edge.readers.host import Batch, Link, date
+from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.presence import PresenceHost
 from whenabouts_edge.readers.visits import Visits
@@ -21,8 +22,10 @@ CLOCK = ClockSample(0, 5 * S, 1000, "bounded")
 
 
 def read(key, at_us, vclock=(0,)):
-    window = at_us, at_us + 10
-    return Observed("hall", "gw", "dock/tags", key, {}, CLOCK.to_utc(*window), "bounded", window, vclock)
+    one = PendingReading("dock/tags", "tag", at_us, at_us + 10, key)
+    one.vclock = vclock
+    date(one, "hall", "gw", CLOCK)
+    return one
 
 
 def utc(earliest_us, latest_us):
@@ -37,16 +40,16 @@ def test_a_visit_is_told_by_two_readings_with_the_clocks_of_its_reads():
     host = PresenceHost(PresenceConfig("dock/presence", 1000, ("X",)), "hall", "gw", 500)
     reads = [read("A", S, (3,)), read(None, S), read("A", 2 * S, (4,))]
     [enter], gone = host.through(Batch(reads, 2 * S + 501, 0, 2 * S + 501), CLOCK)
-    first = enter(1, 0)
+    first = enter.numbered(1, 0)
     assert (first.stream, first.kind, first.key, first.value, first.attrs) == (
         "dock/presence", "tag", "A", "enter", {"visit": 0})  # fmt: skip
     assert (first.t_min, first.t_max, first.vclock) == (*utc(S, S + 10), (3,))
-    [absent] = [draft(1, 1) for draft in gone]
+    [absent] = [one.numbered(1, 1) for one in gone]
     assert (absent.kind, absent.key, absent.value, absent.vclock) == ("absent", "X", "absent", ())
     assert (absent.t_min, absent.t_max) == utc(0, S)
     assert host.through(Batch([], 3 * S + 10 + 500, 0, 9 * S), CLOCK) == ([], [])
     _, [leave] = host.through(Batch([], 3 * S + 11 + 500, 0, 9 * S), CLOCK)
-    last = leave(1, 2)
+    last = leave.numbered(1, 2)
     assert (last.kind, last.key, last.value, last.vclock) == ("absent", "A", "leave", (4,))
     assert (last.t_min, last.t_max) == utc(2 * S, 3 * S + 10)
     # 50 ppm of drift: one second less ten may be fifty microseconds shorter, two and ten a hundred and one longer.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.child import environment, ran
-from support.edge.drafts import draft, drafts
+from support.edge.pending import pending, several
 from whenabouts_edge.store.spool import APPLICATION_ID, BOOT_RANDOM_BITS, Message, Spool, SpoolError, SpoolFull
 from whenabouts_protocol import Reading, WireError, decode_batch
 
@@ -35,7 +35,7 @@ def test_numbers_have_no_gap_and_are_not_reused_after_reopening(tmp_path):
         spool = opened(tmp_path)
         boots.append(spool.boot)
         for n in (1, 3, 2):
-            spool.append(drafts([f"k{n}"] * n))
+            spool.append(several([f"k{n}"] * n))
         assert spool.state.next_seq == 6
         spool.close()
     assert boots == sorted(set(boots))
@@ -61,14 +61,14 @@ def test_lost_file_does_not_bring_old_identities_back(tmp_path):
 
 
 def test_reading_that_cannot_be_sent_uses_no_number(tmp_path):
-    """A draft that makes no message leaves the spool as it was."""
+    """One of another origin, which no message holds beside others, leaves the spool as it was."""
     spool = opened(tmp_path)
-    spool.append(drafts(["a"]))
-    mixed = [draft("b"), lambda boot, seq: Reading(
-        site="x", gateway="y", boot=boot, seq=seq, stream="s", kind="tag", t_min=0, t_max=0)]  # fmt: skip
+    spool.append(several(["a"]))
     with pytest.raises(WireError):
-        spool.append(mixed)
-    assert spool.append(drafts(["c"])).first_seq == 1
+        spool.append([pending("b"), pending("b", origin=("x", "y"))])
+    with pytest.raises(ValueError, match="reading key"):
+        spool.append([pending("b"), pending("")])
+    assert spool.append(several(["c"])).first_seq == 1
     assert spool.state.readings == 2
     spool.close()
 
@@ -78,23 +78,23 @@ def test_limit_refuses_the_new_and_keeps_the_old(tmp_path):
     spool = opened(tmp_path, limit=3000)
     stored = []
     for _ in range(3):
-        stored.append(spool.append(drafts(["k"], 700)))
+        stored.append(spool.append(several(["k"], 700)))
     with pytest.raises(SpoolFull, match=r"found \d+ bytes of readings waiting, limit 3000; see why the cloud"):
-        spool.append(drafts(["k"], 700))
+        spool.append(several(["k"], 700))
     assert everything(spool) == stored
     assert spool.state.next_seq == 3
     assert spool.landed(spool.boot, 0) == 1
-    assert spool.append(drafts(["k"], 700)).first_seq == 3
+    assert spool.append(several(["k"], 700)).first_seq == 3
     spool.close()
 
 
 def test_second_agent_on_the_same_folder_is_told(tmp_path):
     """While one process holds the spool another gets a clear error and harms nothing."""
     spool = opened(tmp_path)
-    spool.append(drafts(["a"]))
+    spool.append(several(["a"]))
     with pytest.raises(SpoolError, match="another agent is running with this state_dir"):
         opened(tmp_path)
-    assert spool.append(drafts(["b"])).first_seq == 1
+    assert spool.append(several(["b"])).first_seq == 1
     assert spool.quarantined is None
     spool.close()
     assert sorted(p.name for p in tmp_path.iterdir() if "damaged" in p.name) == []
@@ -191,18 +191,18 @@ def test_full_disk_lets_go_of_what_has_landed(tmp_path):
     program = (
         "import resource, signal, sys, os\n"
         "from pathlib import Path\n"
-        "from support.edge.drafts import drafts\n"
+        "from support.edge.pending import several\n"
         "from whenabouts_edge.store.spool import Spool, SpoolFull\n"
         "spool = Spool(Path(sys.argv[1]), 1 << 30)\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "for i in range(100): spool.append(drafts(['k'], 3000))\n"
+        "for i in range(100): spool.append(several(['k'], 3000))\n"
         "wal = os.stat(sys.argv[1] + '-wal').st_size\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (wal, wal))\n"
         "try:\n"
-        "    while True: spool.append(drafts(['k'], 3000))\n"
+        "    while True: spool.append(several(['k'], 3000))\n"
         "except SpoolFull: pass\n"
         "for n in range(90): spool.landed(spool.boot, n)\n"
-        "print(spool.state.readings, spool.append(drafts(['new'])).first_seq)\n"
+        "print(spool.state.readings, spool.append(several(['new'])).first_seq)\n"
     )
     done = ran(program, tmp_path / "spool.sqlite")
     assert done.returncode == 0, done.stderr
@@ -216,7 +216,7 @@ def test_full_disk_lets_go_of_what_has_landed(tmp_path):
 def _filled(path: Path) -> tuple[Path, int]:
     spool = opened(path)
     for i in range(60):
-        spool.append(drafts([f"k{i}"], 900))
+        spool.append(several([f"k{i}"], 900))
     spool.close()
     return path / "spool.sqlite", spool.boot
 
@@ -267,7 +267,7 @@ def test_damaged_file_is_set_aside_and_reported(tmp_path, damage, seed):
     assert spool.quarantined == tmp_path / "spool.sqlite.damaged-1"
     assert spool.quarantined.stat().st_size >= len(data) // 2
     assert spool.boot != old_boot
-    assert spool.append(drafts(["new"])).first_seq == 0
+    assert spool.append(several(["new"])).first_seq == 0
     assert [r.key for r in readings(everything(spool))] == ["new"]
     spool.close()
     path.write_bytes(b"damaged again" * 100)
@@ -286,7 +286,7 @@ def test_damaged_boot_counter_is_set_aside(tmp_path):
     db.close()
     spool = opened(tmp_path)
     assert spool.quarantined is not None
-    spool.append(drafts(["a"]))
+    spool.append(several(["a"]))
     spool.close()
 
 

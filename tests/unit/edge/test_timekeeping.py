@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.edge.pending import undated
 from whenabouts_edge.agent import timekeeping as timekeeping_module
 from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import ClockSample
-from whenabouts_edge.readers.host import Observed
 from whenabouts_edge.store.waiting import WaitingRows
-from whenabouts_protocol import Interval
 
 S = 1_000_000
 UNKNOWN = ClockSample(0, 0, None, "unbounded")
@@ -38,7 +37,7 @@ class Clock:
 
 
 def reading(key, at_us):
-    return Observed("hall", "gw", "dock/tags", key, {}, Interval(0, 9), "unbounded", (at_us, at_us + 5))
+    return undated(key, at_us, at_us + 5)
 
 
 @pytest.fixture
@@ -70,7 +69,7 @@ def test_readings_wait_for_the_clock_and_go_on_in_their_order(rows):
         await kept.take_sample()
         assert (kept.known, kept.utc_us(7)) == (False, None)  # a newer reading would pass those that wait
         found = kept.released()
-        assert [(one.key, one.stamp.t_min) for one in found] == [
+        assert [(one.key, one.stamp[0]) for one in found] == [
             ("earlier", 1000 * S + 1 - 11), ("a", 1000 * S + 5 - 11), ("b", 1000 * S + 6 - 11),
         ]  # fmt: skip
         assert (kept.known, kept.waits, kept.utc_us(7)) == (True, False, 1000 * S + 7 - 11)

@@ -4,9 +4,8 @@ import sqlite3
 
 import pytest
 
-from whenabouts_edge.readers.host import Observed
+from support.edge.pending import undated
 from whenabouts_edge.store.waiting import WaitingRows, this_run
-from whenabouts_protocol import Interval
 
 
 @pytest.fixture
@@ -16,10 +15,12 @@ def db(tmp_path):
     found.close()
 
 
-def reading(key, at_us, **more):
-    return Observed(
-        "hall", "gw", "dock/tags", key, {"rssi": -50}, Interval(0, 9), "unbounded", (at_us, at_us + 5), **more
-    )
+def reading(key, at_us, vclock=(0,), **more):
+    one = undated(key, at_us, at_us + 5)
+    one.attrs, one.vclock = {"rssi": -50}, vclock
+    for name, value in more.items():
+        setattr(one, name, value)
+    return one
 
 
 def write(rows, *some):
@@ -33,8 +34,8 @@ def test_a_next_agent_reads_what_was_written_in_order(db):
         WaitingRows(db, "run 1"), reading("b", 7, value=2.5, unit="Cel", kind="measure", vclock=(3, 0)), reading("a", 8)
     )
     one, two = WaitingRows(db, "run 1").read("hall", "gw")
-    assert (one.key, one.window_us, one.value, one.unit, one.kind, one.vclock, one.attrs) == (
-        "b", (7, 12), 2.5, "Cel", "measure", (3, 0), {"rssi": -50})  # fmt: skip
+    assert (one.key, one.earliest_us, one.latest_us, one.value, one.unit, one.kind, one.vclock, one.attrs) == (
+        "b", 7, 12, 2.5, "Cel", "measure", (3, 0), {"rssi": -50})  # fmt: skip
     assert (one.kept.last_us, two.key, two.kept.row) == (None, "a", one.kept.row + 1)
 
 

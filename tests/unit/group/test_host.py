@@ -6,8 +6,8 @@ from whenabouts_edge.agent.group_host import GroupHost, to_tell
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import GroupConfig, StateConfig
 from whenabouts_edge.group.process import SETTLE_US
-from whenabouts_edge.readers.host import Observed
-from whenabouts_protocol import Birth, Interval, Status, decode_batch, encode_batch, encode_birth, encode_status, topic
+from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_protocol import Birth, Status, decode_batch, encode_batch, encode_birth, encode_status, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number
 
 SAMPLE = ClockSample(0, 1_000_000, 50, "free-running")
@@ -46,7 +46,7 @@ class Bench:
 
 
 def observed(window_us, key="E1", attrs=None):
-    return Observed("hall", "b", "tags", key, attrs or {}, Interval(0, 1), "bounded", window_us)
+    return PendingReading("tags", "tag", *window_us, key, attrs=attrs)
 
 
 def test_it_listens_to_three_topics_of_each_peer():
@@ -58,19 +58,20 @@ def test_it_listens_to_three_topics_of_each_peer():
 
 
 def test_a_state_is_a_reading_that_peers_are_told_when_it_has_its_number():
-    """Before, and in a look at what the spool refuses, there is nothing to tell; a clock-only report is never told."""
+    """Before, and after the spool refused it, there is nothing to tell; a clock-only report is never told."""
     bench = Bench()
     first = bench.begin()
     reading = observed((10, 20))
     bench.host.stamp([reading])
     assert reading.vclock == (0, 0)
     [found] = bench.advance(21)
-    drafts = [reading, first, found]
-    assert to_tell(drafts) == []
-    assert found(0, 0).stream == "b/state"
-    assert to_tell(drafts) == []
-    first(BOOT, 3), found(BOOT, 4)
-    told = [r for payload in to_tell(drafts) for r in decode_batch(payload)]
+    pending = [reading, first, found]
+    assert to_tell(pending) == []
+    assert found.numbered(BOOT, 4).stream == "b/state"
+    found.refused()
+    assert to_tell(pending) == []
+    first.numbered(BOOT, 3), found.numbered(BOOT, 4)
+    told = [r for payload in to_tell(pending) for r in decode_batch(payload)]
     assert [(r.boot, r.seq, r.kind, r.value, r.t_min, r.t_max, r.clock_state) for r in told] == [
         (BOOT, 3, "state", None, 999_950, 1_000_052, "free-running"),  # from 0 to 1 us, the bound of 50 us, and its growth
         (BOOT, 4, "state", True, 1_000_010 - 51, 1_000_020 + 51, "free-running"),
@@ -80,13 +81,13 @@ def test_a_state_is_a_reading_that_peers_are_told_when_it_has_its_number():
         ("office", 1, (0, 0), {}), ("office", 1, (0, 1), {"here": True, "value": True}),
     ]  # fmt: skip
     assert states[0].view == view_number([("a", 5), ("b", BOOT)])
-    message = decode_batch(to_tell(drafts)[0])[0]
+    message = decode_batch(to_tell(pending)[0])[0]
     message.gateway, message.boot, message.vclock = "a", 5, (3, 0)
     message.attrs = attrs_of("office", states[0].view, 0, {})
     bench.now_us = 500
     bench.host.heard(topic("hall", "a", "state"), encode_batch([message]))
     [report] = bench.advance(600, 3 * SETTLE_US)
-    assert state_of(report(BOOT, 5)).evidence
+    assert state_of(report.numbered(BOOT, 5)).evidence
     assert to_tell([report]) == []
 
 
@@ -95,7 +96,7 @@ def test_several_values_are_attributes_without_a_value_of_the_reading():
     bench = Bench(state("x"), state("y", attr="rssi", on_at=5, off_at=3))
     bench.begin()
     bench.host.stamp([observed((10, 10), attrs={"rssi": 7})])
-    readings = [draft(BOOT, n) for n, draft in enumerate(bench.advance(100))]
+    readings = [one.numbered(BOOT, n) for n, one in enumerate(bench.advance(100))]
     assert [(r.value, state_of(r).values) for r in readings] == [(None, {}), (None, {"x": True, "y": True})]
 
 

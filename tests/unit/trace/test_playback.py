@@ -151,7 +151,7 @@ def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_capture(tmp_path)
     far, found, begun_us = PtyEnd(tmp_path / "port"), [], time.monotonic_ns() // 1000
     config = ReaderConfig("r", "m6e", str(tmp_path / "port"), "r/tags", 115200, 1000, 1_000_000, True)
     sample = ClockSample(0, 0, 0, "bounded")
-    thread = LinkThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.drafts))
+    thread = LinkThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.readings))
     thread.start()
     played = play(player(TRACE, Decimal(5)), far, threading.Event())
     until = time.monotonic() + 20
@@ -162,7 +162,7 @@ def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_capture(tmp_path)
     far.close()
     assert played.ended == "end of trace"
     assert [one.key for one in found] == tags
-    assert all(begun_us - 4_000_000 < one.window_us[0] <= one.window_us[1] for one in found)
+    assert all(begun_us - 4_000_000 < one.earliest_us <= one.latest_us for one in found)
 
 
 def test_out_of_a_port(tmp_path):
