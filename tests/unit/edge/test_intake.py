@@ -5,9 +5,9 @@ import threading
 from collections.abc import Sequence
 
 from support.edge.pending import pending
-from whenabouts_edge.store import intake as intake_module
+from support.virtual_time import VirtualLoop
 from whenabouts_edge.store.gaps import Gap
-from whenabouts_edge.store.intake import MAX_BATCH, MAX_WAITING, Intake
+from whenabouts_edge.store.intake import CALM_S, MAX_BATCH, MAX_WAITING, RETRY_S, Intake
 from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import Reading, encode_batch
 from whenabouts_protocol.reading import MAX_VALUE_BYTES
@@ -50,20 +50,21 @@ class Store:
             await asyncio.wait_for(self.changed.wait(), 5)
 
 
-def run(scenario, commit_ms: int = 20, before: Sequence[Gap] = ()) -> None:
-    """A scenario with an intake that runs, cancelled at its end."""
+def run(scenario, commit_ms: int = 20, before: Sequence[Gap] = (), loop_factory=VirtualLoop) -> None:
+    """A scenario with an intake that runs, cancelled at its end; periods pass at once unless threads take part."""
 
     async def main() -> None:
         store = Store()
         intake = Intake(store.append, lambda: None, commit_ms, store.keep, before)
         job = asyncio.create_task(intake.run())
         try:
-            await asyncio.wait_for(scenario(intake, store), 20)
+            await asyncio.wait_for(scenario(intake, store), 200)
             assert not job.done()
         finally:
             job.cancel()
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(main())
 
 
 def offer(intake: Intake, keys: list[str], stream: str = "dock/tags", t_us: int = 0) -> None:
@@ -93,16 +94,19 @@ def test_what_gathers_within_the_period_is_one_commit():
 
 
 def test_full_batch_does_not_wait_for_the_period():
-    """With a period of ten seconds a hundred readings are committed at once; the rest waits."""
+    """With a period of ten seconds a hundred readings are committed at once; the rest waits for it."""
 
     async def scenario(intake, store):
         offer(intake, ["first"])
         await asyncio.sleep(0.01)
         for n in range(MAX_BATCH + 49):
             offer(intake, [f"k{n}"])
-        await asyncio.wait_for(store.attempt(1), 3)
-        await asyncio.sleep(0.05)
+        await store.attempt(1)
+        assert asyncio.get_running_loop().time() < 0.1
+        await asyncio.sleep(9.9)
         assert [len(b) for b in store.batches] == [MAX_BATCH]
+        await asyncio.sleep(0.2)
+        assert [len(b) for b in store.batches] == [MAX_BATCH, 50]
 
     run(scenario, commit_ms=10_000)
 
@@ -142,9 +146,8 @@ def test_refused_readings_become_one_gap_a_stream_as_soon_as_there_is_room():
     run(scenario)
 
 
-def test_gap_is_told_even_if_nothing_more_is_read(monkeypatch):
+def test_gap_is_told_even_if_nothing_more_is_read():
     """After a refusal and silence the gap is tried again by itself until there is room."""
-    monkeypatch.setattr(intake_module, "RETRY_S", 0.02)
 
     async def scenario(intake, store):
         store.full = True
@@ -168,22 +171,25 @@ def test_reader_waits_while_the_disk_is_slow_and_goes_on_when_it_writes():
     async def scenario(intake, store):
         store.held = asyncio.Event()
         offer(intake, ["k"] * MAX_WAITING)
-        through = threading.Event()
+        begun, through = threading.Event(), threading.Event()
+        written_before: list[int] = []
 
         def reader() -> None:
+            begun.set()
             intake.reserve(3)
+            written_before.append(len(store.readings))
             through.set()
 
-        thread = threading.Thread(target=reader, daemon=True)
-        thread.start()
-        assert not await asyncio.to_thread(through.wait, 0.2)
+        threading.Thread(target=reader, daemon=True).start()
+        await asyncio.to_thread(begun.wait)
         store.held.set()
         assert await asyncio.to_thread(through.wait, 5)
+        assert written_before[0] >= 3
         await settled(intake, store)
         assert len(store.readings) == MAX_WAITING
         assert intake.settled == intake.accepted == MAX_WAITING
 
-    run(scenario)
+    run(scenario, loop_factory=None)
 
 
 def test_many_readers_that_want_more_room_than_there_is_all_get_through():
@@ -202,7 +208,7 @@ def test_many_readers_that_want_more_room_than_there_is_all_get_through():
         assert len(store.readings) == 8 * 4 * 400
         assert max(map(len, store.batches)) <= MAX_BATCH
 
-    run(scenario)
+    run(scenario, loop_factory=None)
 
 
 def test_readings_that_are_too_long_for_one_message_become_several():
@@ -235,10 +241,8 @@ def test_what_was_refused_is_written_down_with_each_refusal():
     run(scenario)
 
 
-def test_refusing_is_said_once_and_its_end_with_the_count(monkeypatch, caplog):
+def test_refusing_is_said_once_and_its_end_with_the_count(caplog):
     """A spool near its limit takes a reading, refuses the next, and so on: that is one spell, until it has been calm."""
-    monkeypatch.setattr(intake_module, "CALM_S", 0.2)
-    monkeypatch.setattr(intake_module, "RETRY_S", 0.01)
 
     async def scenario(intake, store):
         for spell in range(2):
@@ -248,8 +252,10 @@ def test_refusing_is_said_once_and_its_end_with_the_count(monkeypatch, caplog):
                 await settled(intake, store)
             assert [r.levelname for r in caplog.records] == ["ERROR", "WARNING"] * spell + ["ERROR"]
             intake.offer([pending("derived", 0)] * (MAX_WAITING + 1))
-            while len(caplog.records) < 2 * spell + 2:
-                await asyncio.sleep(0.01)
+            await asyncio.sleep(CALM_S - 1)
+            assert len(caplog.records) == 2 * spell + 1
+            await asyncio.sleep(1 + 2 * RETRY_S)
+            assert len(caplog.records) == 2 * spell + 2
         told = [record.getMessage() for record in caplog.records]
         assert told[0] == "spool test: found it full; refusing new readings until there is room"
         assert told[1] == told[3] == "there is room again: readings are stored; 6 were refused meanwhile"
