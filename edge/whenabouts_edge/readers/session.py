@@ -1,6 +1,6 @@
-"""One reader on a serial line: bytes and when they came in, drafts of readings out. The same on PCs and boards.
+"""One reader on a serial line: bytes and when they came go in, pending readings come out, on PCs as on boards.
 
-Windows are of the host's clock, which on a board are its ticks. Drafts carry no stamp: who has a clock dates them.
+Windows are of the host's clock, which on a board are its ticks. Readings carry no stamp yet: who has a clock dates them.
 """
 
 from whenabouts_edge.readers.pending import PendingReading
@@ -75,7 +75,7 @@ class ReaderSession:
         self._stamper.arrived(len(data), after_us, before_us)
         self._fed += len(data)
         self._last_byte_us = before_us
-        return self._drafts(self._decoder.feed(data), before_us, after_us)
+        return self._read(self._decoder.feed(data), before_us, after_us)
 
     def silent(self, empty_us: int) -> "list[PendingReading]":
         """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
@@ -83,7 +83,7 @@ class ReaderSession:
         if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
             self._last_byte_us = None
             frames = self._decoder.flush()
-        return self._drafts(frames, empty_us, empty_us)
+        return self._read(frames, empty_us, empty_us)
 
     def clear(self, empty_us: int) -> int:
         """clear_us, when nothing more had come by empty_us."""
@@ -91,8 +91,8 @@ class ReaderSession:
         self.clear_us = empty_us if pending_since is None else min(empty_us, pending_since)
         return self.clear_us
 
-    def _drafts(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[PendingReading]":
-        drafts: list[PendingReading] = []
+    def _read(self, frames: "list[Frame]", heard_us: int, empty_us: int) -> "list[PendingReading]":
+        pending: list[PendingReading] = []
         for frame in frames:
             asked_us = self.dialogue.asked_us
             self.dialogue.heard(frame, heard_us)
@@ -105,13 +105,13 @@ class ReaderSession:
             if self._reader.is_anchor(frame):
                 self._stamper.cycle_started(frame.start, frame.end)
             if self._reader.observe is None:
-                drafts += self._seen(frame, asked_us)
+                pending += self._seen(frame, asked_us)
             else:
-                drafts += self._measured(frame, self._reader.observe)
+                pending += self._measured(frame, self._reader.observe)
         self._stamper.forget(self._fed - len(self._decoder.pending))
         self.clear(empty_us)
-        self.readings += len(drafts)
-        return drafts
+        self.readings += len(pending)
+        return pending
 
     def _seen(self, frame: "Frame", asked_us: "int | None") -> "list[PendingReading]":
         seen = self._reader.sightings(frame)
@@ -123,13 +123,13 @@ class ReaderSession:
         buffered = frame.kind == self._reader.buffered
         if buffered:
             whole = whole[0] - BUFFERED_US, whole[1]
-        drafts = []
+        pending = []
         for key, attrs, ts_ms, read_count in seen:
             window = whole
             if not buffered and ts_ms is not None and read_count == 1:
                 window = self._stamper.narrowed(whole, ts_ms)
-            drafts.append(PendingReading(self.stream, "tag", window[0], window[1], key, None, None, attrs))
-        return drafts
+            pending.append(PendingReading(self.stream, "tag", window[0], window[1], key, None, None, attrs))
+        return pending
 
     def _measured(self, frame: "Frame", observe: "Any") -> "list[PendingReading]":
         found = observe(frame, self._names[0], self._names[1])
