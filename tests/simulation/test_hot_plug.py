@@ -12,7 +12,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.readers import thread as link_module
 from whenabouts_edge.readers.port import device_of
-from whenabouts_edge.readers.thread import LinkThread
+from whenabouts_edge.readers.thread import LinkThread, Pace
 
 CLOCK = ClockSample(0, 0, 0, "bounded")
 
@@ -46,11 +46,11 @@ class Adapter:
 class Host:
     """A reader thread of the agent and what it has delivered."""
 
-    def __init__(self, port):
+    def __init__(self, port, **pace):
         line = LineConfig("csv", ("v",), None, "v", None)
         config = ReaderConfig("one", "line", str(port), "one/values", 9600, 0, 1000, False, line=line)
         self.values, self.changed = [], threading.Condition()
-        self.thread = LinkThread(config, "hall", "gw", lambda ns: ns // 1000, lambda: CLOCK, self.take)
+        self.thread = LinkThread(config, "hall", "gw", lambda ns: ns // 1000, lambda: CLOCK, self.take, Pace(**pace))
         self.state = self.thread.link_state
 
     def take(self, batch):
@@ -81,14 +81,12 @@ def is_reading(host, device):
     return host.state.state == "reading" and host.state.device == device
 
 
-def test_a_device_that_comes_back_under_another_name_is_opened_at_once(adapter, monkeypatch):
+def test_a_device_that_comes_back_under_another_name_is_opened_at_once(adapter):
     """
     by-id link   none        pts/1        none      pts/2       with pauses of a minute between attempts
     reader       lost        reading      lost      reading
     """
-    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 60.0)
-    monkeypatch.setattr(link_module, "REOPEN_S_MAX", 60.0)
-    with Host(adapter.path) as host:
+    with Host(adapter.path, reopen_us=(60_000_000, 60_000_000)) as host:
         host.wait(lambda: host.state.state == "lost", "the missing port to be noticed")
         assert "no such port" in host.state.problem
         devices = []
@@ -102,11 +100,9 @@ def test_a_device_that_comes_back_under_another_name_is_opened_at_once(adapter, 
     assert (host.values, host.state.opened) == ([0, 1, 2], 3)
 
 
-def test_a_link_that_leads_elsewhere_is_followed_although_the_old_device_is_open(adapter, monkeypatch):
+def test_a_link_that_leads_elsewhere_is_followed_although_the_old_device_is_open(adapter):
     """The old terminal goes on without an error and without a byte; the new one is read within a second or so."""
-    monkeypatch.setattr(link_module, "MOVED_EVERY_NS", 50_000_000)
-    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 0.05)
-    with Host(adapter.path) as host:
+    with Host(adapter.path, moved_ns=50_000_000, reopen_us=(50_000, 30_000_000)) as host:
         first = adapter.plug()
         host.wait(lambda: is_reading(host, first), "the port")
         old = adapter.ends
@@ -125,11 +121,9 @@ def test_a_device_that_came_while_its_port_was_opened_is_followed_too(adapter, m
     thread    looks   | opens              | looks again
     """
     look, nothing_yet = link_module.device_of, [None]
-    monkeypatch.setattr(link_module, "MOVED_EVERY_NS", 50_000_000)
-    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 0.05)
     monkeypatch.setattr(link_module, "device_of", lambda url: nothing_yet.pop() if nothing_yet else look(url))
     first = adapter.plug()
-    with Host(adapter.path) as host:
+    with Host(adapter.path, moved_ns=50_000_000, reopen_us=(50_000, 30_000_000)) as host:
         host.wait(lambda: is_reading(host, first), "the port")
         old, second = adapter.ends, adapter.plug()
         host.wait(lambda: is_reading(host, second), "the other device")
@@ -140,16 +134,14 @@ def test_a_device_that_came_while_its_port_was_opened_is_followed_too(adapter, m
 def test_attempts_on_a_port_that_fails_at_once_grow_apart_and_are_counted(tmp_path, monkeypatch):
     """A file that is no terminal: pauses double up to the longest."""
     pauses = []
-    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 0.01)
-    monkeypatch.setattr(link_module, "REOPEN_S_MAX", 0.08)
     pause = LinkThread._pause
-    monkeypatch.setattr(LinkThread, "_pause", lambda self, s, d: pauses.append(s) or pause(self, s, d))
+    monkeypatch.setattr(LinkThread, "_pause", lambda self, us, d: pauses.append(us) or pause(self, us, d))
     (tmp_path / "file").write_text("no terminal")
-    with Host(tmp_path / "file") as host:
+    with Host(tmp_path / "file", reopen_us=(10_000, 80_000)) as host:
         host.wait(lambda: len(pauses) >= 7, "attempts")
-    for number, seconds in enumerate(pauses):
-        longest = min(0.08, 0.01 * 2**number)
-        assert longest / 2 <= seconds <= longest
+    for number, pause_us in enumerate(pauses):
+        longest_us = min(80_000, 10_000 * 2**number)
+        assert longest_us / 2 <= pause_us <= longest_us
     assert host.state.failed >= 7
 
 

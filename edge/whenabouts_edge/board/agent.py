@@ -8,6 +8,7 @@ broker; only then say it.
 A driver (`run`) moves the bytes: it hands over what ports and sockets gave, calls `step`, and writes what waits in `mqtt`.
 """
 
+from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.board.mqtt import Mqtt
 from whenabouts_edge.board.publisher import Courier
 from whenabouts_edge.board.sntp import Clock, Exchange
@@ -86,7 +87,7 @@ class Agent:
         self._statuses: dict[str, bytes] = {}
         self._birth = b""
         self._next_try_us = now_us
-        self._pause_us = RECONNECT_US_MIN
+        self._backoff = Backoff(RECONNECT_US_MIN, RECONNECT_US_MAX)
         self._beat_us = self._save_us = self._promise_us = now_us
         self._pledge: _Pledge | None = None
         self._promised: _Pledge | None = None
@@ -198,14 +199,12 @@ class Agent:
         """The line is gone, or could not be opened: try again later, and later still."""
         self.mqtt = None
         self.problem = reason
-        # Boards that lose their broker together come back one by one: up to half of the pause is left out, by the boot's
-        # random bits.
-        self._next_try_us = now_us + self._pause_us - self._pause_us * (self._ring.boot & 255) // 512
-        self._pause_us = min(RECONNECT_US_MAX, 2 * self._pause_us)
+        self._next_try_us = now_us + self._backoff.pause_us(self._ring.boot)  # whose lowest bits are random
 
     def has_network(self, now_us: int) -> None:
         """The network is there again: no need to wait any longer."""
-        self._next_try_us, self._pause_us = now_us, RECONNECT_US_MIN
+        self._next_try_us = now_us
+        self._backoff.reset()
 
     def heard(self, data: bytes, now_us: int) -> None:
         """Bytes from the broker."""
@@ -230,7 +229,8 @@ class Agent:
             self.group.heard(name, payload, now_us)
 
     def _connected(self, mqtt: Mqtt, now_us: int) -> None:
-        self.problem, self._pause_us = "", RECONNECT_US_MIN
+        self.problem = ""
+        self._backoff.reset()
         self.connections += 1
         self.courier.restart()
         # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.

@@ -10,19 +10,30 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host import Batch, Link
 from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
 from whenabouts_hardware import READERS
 
-REOPEN_S_MIN, REOPEN_S_MAX = 0.5, 30.0  # pauses between attempts to open a port, doubled and jittered
-CLEAR_EVERY_NS = 100_000_000  # how often a silent port tells that it is silent
-CLOSED_CLEAR_NS = 500_000_000  # the same while the port is closed
-STEADY_NS = 10_000_000_000  # a port that was open for so long begins with the shortest pause when it is lost
-MOVED_EVERY_NS = 1_000_000_000  # how often is looked whether the path of an open port leads to another device now
-
 log = logging.getLogger("whenabouts.edge")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a reader's thread does things.
+
+    reopen_us: shortest and longest pause between attempts to open a port. clear_ns, closed_clear_ns: how often a silent
+    port, and a closed one, tells that nothing comes. steady_ns: a port that was open for so long begins with the shortest
+    pause when it is lost. moved_ns: between looks whether the path of an open port leads to another device.
+    """
+
+    reopen_us: tuple[int, int] = (500_000, 30_000_000)
+    clear_ns: int = 100_000_000
+    closed_clear_ns: int = 500_000_000
+    steady_ns: int = 10_000_000_000
+    moved_ns: int = 1_000_000_000
 
 
 @dataclass(slots=True)
@@ -64,6 +75,7 @@ class LinkThread(threading.Thread):
         host_us: Callable[[int], int],
         clock: Callable[[], ClockSample],
         deliver: Callable[[Batch], None],
+        pace: Pace = Pace(),
     ) -> None:
         super().__init__(name=f"reader-{reader.name}", daemon=True)
         self.reader = reader
@@ -71,6 +83,7 @@ class LinkThread(threading.Thread):
         self._place = site, gateway
         self._host_us, self._clock, self._deliver = host_us, clock, deliver
         self.reach_us = Link(reader, site, gateway, host_us).session.reach_us
+        self._pace = pace
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -78,7 +91,7 @@ class LinkThread(threading.Thread):
         self._stopping.set()
 
     def run(self) -> None:
-        pause_s = REOPEN_S_MIN
+        backoff = Backoff(*self._pace.reopen_us)
         while not self._stopping.is_set():
             opening_ns = time.monotonic_ns()
             device = device_of(self.reader.port)
@@ -98,18 +111,18 @@ class LinkThread(threading.Thread):
                     "reader %s: fault in the agent, opening the port again; please report this", self.reader.name
                 )
                 self._say("lost", f"fault in the agent: {error!r}")
-            if time.monotonic_ns() - opening_ns > STEADY_NS:
-                pause_s = REOPEN_S_MIN
+            if time.monotonic_ns() - opening_ns > self._pace.steady_ns:
+                backoff.reset()
             self.link_state.failed += 1
-            came = self._pause(pause_s * random.uniform(0.5, 1.0), device)
-            pause_s = REOPEN_S_MIN if came else min(REOPEN_S_MAX, pause_s * 2)
+            if self._pause(backoff.pause_us(random.getrandbits(8)), device):
+                backoff.reset()
 
-    def _pause(self, pause_s: float, device: tuple[int, str] | None) -> bool:
+    def _pause(self, pause_us: int, device: tuple[int, str] | None) -> bool:
         """Wait with the port closed, and go on telling that nothing comes: a dead reader must not hold the promise back.
 
         Ends before its time, with True, when the path leads to another device than the one that failed: one was plugged in.
         """
-        until_ns = time.monotonic_ns() + int(pause_s * 1e9)
+        until_ns = time.monotonic_ns() + 1000 * pause_us
         while not self._stopping.is_set() and (now_ns := time.monotonic_ns()) < until_ns:
             now = device_of(self.reader.port)
             if now is not None and (device is None or now[0] != device[0]):
@@ -117,7 +130,7 @@ class LinkThread(threading.Thread):
             device = now
             now_us = self._host_us(now_ns)
             self._deliver(Batch([], now_us, now_us, now_us))
-            self._stopping.wait(min(CLOSED_CLEAR_NS, until_ns - now_ns) / 1e9)
+            self._stopping.wait(min(self._pace.closed_clear_ns, until_ns - now_ns) / 1e9)
         return False
 
     def _check_moved(self, device: tuple[int, str] | None) -> None:
@@ -135,10 +148,10 @@ class LinkThread(threading.Thread):
         told_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
         while not self._stopping.is_set():
-            if (now_ns := time.monotonic_ns()) - moved_ns >= MOVED_EVERY_NS:
+            if (now_ns := time.monotonic_ns()) - moved_ns >= self._pace.moved_ns:
                 moved_ns = now_ns
                 self._check_moved(device)
-                if now_ns - opened_ns > STEADY_NS:
+                if now_ns - opened_ns > self._pace.steady_ns:
                     self.link_state.failed = 0
             while command := link.session.dialogue.due(self._host_us(time.monotonic_ns())):
                 port.write(command)
@@ -157,7 +170,7 @@ class LinkThread(threading.Thread):
                 self._say(
                     "reading", f"started again, it sent nothing good; it says: {link.session.complaint or 'nothing'}"
                 )
-            if found or now_ns - told_ns >= CLEAR_EVERY_NS:
+            if found or now_ns - told_ns >= self._pace.clear_ns:
                 told_ns = now_ns
                 self.link_state.readings += len(found)
                 self.link_state.unfit = unfit + link.unfit

@@ -19,12 +19,13 @@ from typing import Any
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
+from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink.outbox import Outbox, Position
 from whenabouts_protocol import Ack, Birth, Status, WireError, decode_ack, encode_birth, encode_status, topic
 
-RECONNECT_S_MIN, RECONNECT_S_MAX = 0.5, 30.0
+RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 CONNECT_TIMEOUT_S = 10.0
 
 log = logging.getLogger("whenabouts.edge")
@@ -64,7 +65,7 @@ class Uplink:
 
     async def run(self) -> None:
         """Stay connected until cancelled."""
-        pause_s = RECONNECT_S_MIN
+        backoff = Backoff(RECONNECT_US_MIN, RECONNECT_US_MAX)
         while True:
             began_s = self._now_s()
             try:
@@ -75,10 +76,9 @@ class Uplink:
                 self._say(f"{self._broker.host}:{self._broker.port}: {reason}")
             finally:
                 await self._forget_client()
-            if self._now_s() - began_s > RECONNECT_S_MAX:
-                pause_s = RECONNECT_S_MIN
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(RECONNECT_S_MAX, pause_s * 2)
+            if (self._now_s() - began_s) * 1e6 > RECONNECT_US_MAX:
+                backoff.reset()
+            await asyncio.sleep(backoff.pause_us(random.getrandbits(8)) / 1e6)
 
     def send(self, message: Message) -> bool:
         """Hand a stored message to the connection; False when there is none."""

@@ -8,10 +8,9 @@ import pytest
 from support.files.own_captures import TRANSPORT
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers import thread as link_module
 from whenabouts_edge.readers.host import Batch, Link
 from whenabouts_edge.readers.port import Chunk
-from whenabouts_edge.readers.thread import LinkThread
+from whenabouts_edge.readers.thread import LinkThread, Pace
 from whenabouts_edge.uplink.uplink import _password
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, answer, tag_notice
 
@@ -49,15 +48,16 @@ class Deliveries:
         return sum(len(b.readings) for b in self.batches)
 
 
-def run(port: str, deliveries: Deliveries) -> LinkThread:
-    thread = LinkThread(reader(port), "bench", "gw", lambda ns: ns // 1000, lambda: CLOCK, deliveries.take)
+def run(port: str, deliveries: Deliveries, **pace) -> LinkThread:
+    thread = LinkThread(
+        reader(port), "bench", "gw", lambda ns: ns // 1000, lambda: CLOCK, deliveries.take, Pace(**pace)
+    )
     thread.start()
     return thread
 
 
 def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(monkeypatch, caplog):
     """An error in decoding or stamping takes the reader down for a pause, not for good."""
-    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 0.05)
     take, faults = Link.take, [ZeroDivisionError("made up")]
 
     def fail_once(self, chunk, clock):
@@ -67,7 +67,7 @@ def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(
 
     monkeypatch.setattr(Link, "take", fail_once)
     deliveries = Deliveries()
-    thread = run(f"replay://{TRANSPORT}?speed=max", deliveries)
+    thread = run(f"replay://{TRANSPORT}?speed=max", deliveries, reopen_us=(50_000, 50_000))
     deliveries.wait(lambda: deliveries.readings > 0)
     thread.stop()
     thread.join(5)
@@ -76,12 +76,12 @@ def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(
     assert "made up" in caplog.text
 
 
-def test_closed_port_goes_on_telling_that_nothing_comes(tmp_path, monkeypatch):
+def test_closed_port_goes_on_telling_that_nothing_comes(tmp_path):
     """While a reader is away the time up to which it is known keeps growing."""
-    monkeypatch.setattr(link_module, "CLOSED_CLEAR_NS", 20_000_000)
-    monkeypatch.setattr(link_module, "REOPEN_S_MIN", 5.0)
     deliveries = Deliveries()
-    thread = run(str(tmp_path / "no-such-port"), deliveries)
+    thread = run(
+        str(tmp_path / "no-such-port"), deliveries, closed_clear_ns=20_000_000, reopen_us=(5_000_000, 5_000_000)
+    )
     deliveries.wait(lambda: len(deliveries.batches) >= 5)
     thread.stop()
     thread.join(5)

@@ -5,6 +5,8 @@
 The pause doubles from attempt to attempt, and begins anew once the network has held for STABLE_US.
 """
 
+from whenabouts_edge.backoff import Backoff
+
 JOIN_US = 20_000_000  # to join and get an address; more than any that works needs
 PAUSE_US_MIN, PAUSE_US_MAX = 1_000_000, 60_000_000
 STABLE_US = 30_000_000
@@ -17,8 +19,8 @@ class Wifi:
     """
 
     def __init__(self, bits: int, now_us: int) -> None:
-        self._bits = bits & 255
-        self._pause_us = PAUSE_US_MIN
+        self._bits = bits
+        self._backoff = Backoff(PAUSE_US_MIN, PAUSE_US_MAX)
         self._until_us: int | None = now_us  # the pause, when there is one
         self._since_us = now_us  # the attempt, or being up
         self.is_up = False
@@ -31,7 +33,7 @@ class Wifi:
                 self.is_up, self._until_us, self._since_us = True, None, now_us
                 self.joins += 1
             elif now_us - self._since_us >= STABLE_US:
-                self._pause_us = PAUSE_US_MIN
+                self._backoff.reset()
             return ""
         if self.is_up:
             self.is_up = False
@@ -45,6 +47,5 @@ class Wifi:
         return "join"
 
     def _give_up(self, now_us: int) -> str:
-        self._until_us = now_us + self._pause_us - self._pause_us * self._bits // 512
-        self._pause_us = min(PAUSE_US_MAX, 2 * self._pause_us)
+        self._until_us = now_us + self._backoff.pause_us(self._bits)
         return "leave"
