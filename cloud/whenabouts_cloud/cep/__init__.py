@@ -9,7 +9,7 @@ from whenabouts_cloud.language.pattern import Pattern
 
 if TYPE_CHECKING:
     from whenabouts_cloud.cep.methods import detect, engine
-    from whenabouts_cloud.cep.runtime.infa_hts import LimitError
+    from whenabouts_cloud.cep.runtime.infa_hts import EngineLimitError as LimitError
     from whenabouts_cloud.cep.runtime.output import Out
 
 __all__ = ["LimitError", "Out", "Pattern", "detect", "engine"]
@@ -20,5 +20,5 @@ if not TYPE_CHECKING:
         """A name of `__all__`, loaded with its module."""
         from whenabouts_protocol.lazy import load
 
-        homes = (("methods", "detect engine"), ("runtime.infa_hts", "LimitError"), ("runtime.output", "Out"))
-        return load(__name__, name, homes)
+        homes = (("methods", "detect engine"), ("runtime.infa_hts", "EngineLimitError"), ("runtime.output", "Out"))
+        return load(__name__, "EngineLimitError" if name == "LimitError" else name, homes)

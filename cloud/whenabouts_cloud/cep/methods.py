@@ -9,7 +9,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.checksum import opened
-from whenabouts_cloud.cep.runtime.infa_hts import Emit, Engine, Index, LimitError, Order
+from whenabouts_cloud.cep.runtime.infa_hts import Emit, Engine, EngineLimitError, Index, Order
 from whenabouts_cloud.cep.runtime.output import Floats
 from whenabouts_cloud.cep.runtime.output import Out as Out
 from whenabouts_cloud.cep.runtime.validate import column, whole
@@ -129,7 +129,7 @@ def detected(
                 {name: value[done:] for name, value in values.items()}, some,
             )  # fmt: skip
             done = len(order)
-        except LimitError as met:
+        except EngineLimitError as met:
             out = met.out
             done += met.taken
         parts.append(out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from whenabouts_cloud.latwin.conjunction.detector import ConjunctionDetector, Verdict, Verdicts
     from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Local, Not, Predicate, Related
-    from whenabouts_cloud.latwin.windows.box import LimitError
+    from whenabouts_cloud.latwin.windows.box import BoxLimitError as LimitError
     from whenabouts_cloud.latwin.windows.lattice import LatWin
 
 __all__ = [
@@ -26,7 +26,7 @@ if not TYPE_CHECKING:
         homes = (
             ("conjunction.detector", "ConjunctionDetector Verdict Verdicts"),
             ("model.predicate", "All Any AtLeast Local Not Predicate Related"),
-            ("windows.box", "LimitError"),
+            ("windows.box", "BoxLimitError"),
             ("windows.lattice", "LatWin"),
         )
-        return load(__name__, name, homes)
+        return load(__name__, "BoxLimitError" if name == "LimitError" else name, homes)

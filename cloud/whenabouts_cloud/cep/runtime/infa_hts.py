@@ -63,7 +63,7 @@ Index = np.typing.NDArray[np.int64]
 Emit = Literal["sure", "arrival"]
 Order = Literal["kbound", "source"]
 
-# Limits are looked at when room runs out. feed then finishes the event it is at and stops with LimitError.
+# Limits are looked at when room runs out. feed then finishes the event it is at and stops with EngineLimitError.
 STORED_EVENTS = 1 << 28  # entries of chains at most: 8 GB
 WAITING_MATCHES = 1 << 24  # complete matches that wait to be sealed at most: 4 GB
 BLOCK_MATCHES = 1 << 26  # matches that one feed tells at most: 4 GB
@@ -71,7 +71,7 @@ SOURCES = 1 << 16  # sources at most
 LIVE = 1 << 10  # told matches that may be taken back, before those that no longer can are forgotten
 
 
-class LimitError(RuntimeError):
+class EngineLimitError(RuntimeError):
     """A limit is reached: `out` is what the first `taken` events of the block told; they are taken in, the rest is not."""
 
     def __init__(self, what: str, taken: int, out: Out) -> None:
@@ -183,7 +183,7 @@ class Engine:
 
         Raises:
             ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
-            LimitError: a limit is reached; what came before is taken in.
+            EngineLimitError: a limit is reached; what came before is taken in.
         """
         self._fit()
         block = self._block(type_code, key, t, source, t_max, attributes)
@@ -341,7 +341,7 @@ class Engine:
         meta[META.stop] = 0
         if limit and taken < count:
             self.clocks.cut(self.fed)
-            raise LimitError(limit, taken, told)
+            raise EngineLimitError(limit, taken, told)
         return told
 
     def _limit(self, wanted: int, out: Results) -> str:

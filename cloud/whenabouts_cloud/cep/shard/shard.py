@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import joined, of_bytes, parted, to_bytes
 from whenabouts_cloud.cep.methods import engine
-from whenabouts_cloud.cep.runtime.infa_hts import LimitError
+from whenabouts_cloud.cep.runtime.infa_hts import EngineLimitError
 from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns_of, moved, schema_of
 from whenabouts_cloud.cep.shard.identities import Identities
@@ -151,7 +151,7 @@ class CepShard:
                     clocks=None if clocks is None else clocks.take(part),
                 )  # fmt: skip
                 taken = len(rows)
-            except LimitError as met:  # of the matches of one block: go on; or the engine is full
+            except EngineLimitError as met:  # of the matches of one block: go on; or the engine is full
                 out = met.out
                 taken += met.taken
             gone.append(out.late - first)

@@ -36,7 +36,7 @@ WIDTH, OFFSET, STRIDE, WITHIN, AXES = 0, 1, 2, 3, 4  # STRIDE is 0 for packed pr
 SIZE, LEADING, PAIRS, WITHDRAWN, FACTS = 0, 1, 2, 3, 4
 
 
-class LimitError(ValueError):
+class BoxLimitError(ValueError):
     """A lattice larger than may be stored."""
 
 
@@ -55,11 +55,11 @@ def new_box(widths: Sequence[int]) -> Box:
     """An empty lattice for windows of these widths.
 
     Raises:
-        LimitError: more cells or states than may be.
+        BoxLimitError: more cells or states than may be.
     """
     n, cells = len(widths), int(np.prod(np.array(widths, object)))
     if cells > CELLS or sum(widths) > STATES:
-        raise LimitError(
+        raise BoxLimitError(
             f"window: found {cells} choices of {sum(widths)} states, expected at most {CELLS} of {STATES}: take smaller "
             "windows or fewer processes, or store=False, which walks the lattice when asked"
         )

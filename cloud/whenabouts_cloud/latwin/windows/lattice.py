@@ -28,7 +28,7 @@ class LatWin(Group):
 
     Raises:
         ValueError: an argument there is not.
-        LimitError: the box is larger than may be stored.
+        BoxLimitError: the box is larger than may be stored.
 
     >>> lattice = LatWin(processes=2, window=3)
     >>> for process, state, clock in [(0, 0, (0, 0)), (1, 0, (0, 0)), (0, 1, (1, 0)), (1, 1, (1, 1))]:

@@ -20,7 +20,7 @@ class Stored:
     """All CGSs as a bit set over the box.
 
     Raises:
-        LimitError: the box is too large.
+        BoxLimitError: the box is too large.
     """
 
     def __init__(self, ring: Ring) -> None:
