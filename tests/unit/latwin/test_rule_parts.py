@@ -13,7 +13,8 @@ from whenabouts_cloud.jobs.packing import tables_of
 from whenabouts_cloud.latwin.shard.choices import MAX_OPEN, RunChoices
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT, result_id, table_of, verdict_row
-from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.shard.text import verdict_text
+from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.watch import InWindows, Plan
 
 
@@ -90,7 +91,7 @@ def test_choices_that_wait_are_limited():
 def test_a_row_says_what_when_and_by_which_readings():
     """The span of a verdict is when the last of its states began; its id depends on rule, group, view and states."""
     job = definitely(2)
-    verdict = Verdict((Witness(0, 3, 1, 7, EPOCH_US, EPOCH_US + 9), Witness(1, 4, 1, 8, EPOCH_US + 5, EPOCH_US + 6)))
+    verdict = Occurrence((Witness(0, 3, 1, 7, EPOCH_US, EPOCH_US + 9), Witness(1, 4, 1, 8, EPOCH_US + 5, EPOCH_US + 6)))
     row = verdict_row(job, "office", 7, ["hall/g0", "hall/g1"], verdict, "told")
     assert table_of([row]).schema == RESULT
     assert (row["t_min"], row["t_max"], row["verdict"]) == (EPOCH_US + 5, EPOCH_US + 9, "definitely")
@@ -103,7 +104,7 @@ def test_a_row_says_what_when_and_by_which_readings():
     ]
     assert len({row["result_id"], *others}) == 5
     assert "  s1 4@hall/g1 " in verdict_text(row)
-    assert Verdict.restored(json.loads(json.dumps(verdict))) == verdict
+    assert Occurrence.restored(json.loads(json.dumps(verdict))) == verdict
 
 
 def test_reports_travel_as_blocks_and_only_what_the_rule_reads():

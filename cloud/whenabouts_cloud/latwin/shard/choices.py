@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.report import Report
-from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 
 MAX_OPEN = 64  # choices of runs, of one conjunction, whose ends are not known
 NEVER_US = -FURTHEST_US - 1
@@ -69,7 +69,7 @@ class RunChoices:
         self._open: list[Choice] = []
         self.counts: Counter[str] = Counter()
 
-    def take(self, report: Report, holds: bool) -> list[Verdict]:
+    def take(self, report: Report, holds: bool) -> list[Occurrence]:
         """The next report, and whether the local predicate holds in its state; what it makes sure."""
         at = self.place.get(report.slot)
         if at is None:
@@ -104,9 +104,9 @@ class RunChoices:
         """The least place in the order, after this one, at which time decides something; FURTHEST_US if there is none."""
         return min((choice.due_us for choice in self._open if choice.due_us > after_us), default=FURTHEST_US)
 
-    def pass_time(self, now_us: int, lasted: Lasted) -> list[Verdict]:
+    def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
         """The order has come to `now_us`: what it makes sure. A choice that waits for a silent gateway stays due."""
-        found: list[Verdict] = []
+        found: list[Occurrence] = []
         kept = []
         for choice in self._open:
             if choice.due_us > now_us:
@@ -140,9 +140,9 @@ class RunChoices:
         self._lo, self._wide = list(self._lo), list(self._wide)
         self._open = [Choice(tuple(map(_run, runs)), tuple(known), due) for runs, known, due in choices]
 
-    def _learn(self, at: int, run: Run, report: Report, over: bool) -> list[Verdict]:
+    def _learn(self, at: int, run: Run, report: Report, over: bool) -> list[Occurrence]:
         """A report of a process inside its run, or the state after it (`over`)."""
-        found: list[Verdict] = []
+        found: list[Occurrence] = []
         kept = []
         for choice in self._open:
             if choice.runs[at] != run or choice.known[at]:
@@ -158,7 +158,7 @@ class RunChoices:
         self._open = kept
         return found
 
-    def _choose(self, at: int, report: Report) -> list[Verdict]:
+    def _choose(self, at: int, report: Report) -> list[Occurrence]:
         """A run has begun: with those of the others it may be a choice."""
         runs = tuple(run for run in self._runs if run is not None)
         if len(runs) < len(self._runs):
@@ -188,5 +188,5 @@ def _run(state: Any) -> Run:
     return Run(Witness(*begin), hi)
 
 
-def _verdict(runs: tuple[Run, ...]) -> Verdict:
-    return Verdict(tuple(run.begin for run in runs))
+def _verdict(runs: tuple[Run, ...]) -> Occurrence:
+    return Occurrence(tuple(run.begin for run in runs))

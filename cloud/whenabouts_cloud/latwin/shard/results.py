@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from whenabouts_cloud.latwin.shard.verdict import Verdict
+from whenabouts_cloud.latwin.shard.verdict import Occurrence
 from whenabouts_cloud.rules.model import LatwinRule
 
 STATE = pa.struct(
@@ -45,7 +45,7 @@ RESULT = pa.schema(
 
 
 def verdict_row(
-    rule: LatwinRule, group: str, view: int, names: Sequence[str], verdict: Verdict, status: str
+    rule: LatwinRule, group: str, view: int, names: Sequence[str], verdict: Occurrence, status: str
 ) -> dict[str, Any]:
     """A row of RESULT; `names` are the gateways of the rule's processes, as "site/gateway"."""
     states = []
@@ -76,7 +76,7 @@ def verdict_row(
     }
 
 
-def result_id(rule: LatwinRule, group: str, view: int, verdict: Verdict) -> str:
+def result_id(rule: LatwinRule, group: str, view: int, verdict: Occurrence) -> str:
     """Names of rules and streams have no spaces, so the text is unambiguous."""
     numbers = [(one.slot, one.number) for one in verdict.states] + [verdict.since or (0, -1)]
     states = " ".join(f"{rule.streams[slot].name} {number}" for slot, number in numbers)

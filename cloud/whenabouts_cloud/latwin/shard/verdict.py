@@ -21,7 +21,7 @@ class Witness(NamedTuple):
         return cls(report.slot, report.number, report.boot, report.seq, report.t_min, report.t_max)
 
 
-class Verdict(NamedTuple):
+class Occurrence(NamedTuple):
     """Of a verdict about runs the first state of each; of one about windows a global state that satisfies, and with which
     state (process, number) it came to hold: windows can show the same global state again in a later period."""
 
@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     since: tuple[int, int] | None = None
 
     @classmethod
-    def restored(cls, state: Any) -> "Verdict":
+    def restored(cls, state: Any) -> "Occurrence":
         """From JSON values."""
         states, since = state
         return cls(tuple(Witness(*one) for one in states), None if since is None else (since[0], since[1]))

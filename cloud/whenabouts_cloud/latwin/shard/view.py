@@ -21,7 +21,7 @@ from typing import Any
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.release import Gap, Taken, in_order
 from whenabouts_cloud.latwin.shard.report import Report, Source
-from whenabouts_cloud.latwin.shard.verdict import Verdict
+from whenabouts_cloud.latwin.shard.verdict import Occurrence
 from whenabouts_cloud.latwin.shard.watch import Plan, report_of
 
 MAX_WAITING = 1024  # reports of a view that wait after a step; then the first of the order are taken without waiting
@@ -31,7 +31,7 @@ NEVER_US = -FURTHEST_US - 1
 
 Promised = Callable[[str], int | None]
 """What a gateway, as "site/gateway", has promised: all its readings with t_max below it have landed."""
-Told = tuple[Verdict, str]
+Told = tuple[Occurrence, str]
 """A verdict, and "told" or "withdrawn"."""
 
 _BY_NUMBER = operator.attrgetter("number", "evidence", "seq")
@@ -56,7 +56,7 @@ class View:
         ]  # boot and seq of the first report, its hi, and of the last
         self._left_us = [FURTHEST_US] * n
         self._now_us = NEVER_US
-        self._early: dict[Verdict, None] = {}
+        self._early: dict[Occurrence, None] = {}
         self.newest_us = NEVER_US
         self.mistakes: set[str] = set()
         self.counts: Counter[str] = Counter()
@@ -160,7 +160,7 @@ class View:
         self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends = known
         self._left_us, self._now_us, self.newest_us = times
         self._waiting = [{row[7]: report_of(row) for row in rows} for rows in waiting]
-        self._early = dict.fromkeys(map(Verdict.restored, early))
+        self._early = dict.fromkeys(map(Occurrence.restored, early))
         self._watch.restore(watched)
 
     def _bound(self, source: Source, report: Report) -> bool:
@@ -208,9 +208,9 @@ class View:
             return len(order) - MAX_WAITING
         return count
 
-    def _take(self, order: list[Taken], count: int, promised: Promised) -> list[Verdict]:
+    def _take(self, order: list[Taken], count: int, promised: Promised) -> list[Occurrence]:
         """Takes so many of the order, with what time decides in between."""
-        found: list[Verdict] = []
+        found: list[Occurrence] = []
         if not count and not self._watch.waits:
             return found
         ahead = _Ahead(order, len(self.names))
@@ -244,7 +244,7 @@ class View:
             found += self._watch.pass_time(self._now_us, lasted)
         return found
 
-    def _was_told(self, verdict: Verdict) -> bool:
+    def _was_told(self, verdict: Occurrence) -> bool:
         """Whether it was told early; it is settled then."""
         known = verdict in self._early
         self._early.pop(verdict, None)
@@ -252,7 +252,7 @@ class View:
 
     def _look_ahead(self, rest: list[Taken]) -> list[Told]:
         """Of what waits, what can be told early, and what was and does not stand."""
-        found: dict[Verdict, None] = {}
+        found: dict[Occurrence, None] = {}
         items = [taken.item for taken in rest if taken.sure]
         if items:
             ahead = self._plan.watch()

@@ -18,7 +18,7 @@ from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model import predicate as tree
 from whenabouts_cloud.latwin.shard.choices import Lasted, RunChoices
 from whenabouts_cloud.latwin.shard.report import Report, columns_of
-from whenabouts_cloud.latwin.shard.verdict import Verdict, Witness
+from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 from whenabouts_cloud.latwin.windows.lattice import LatWin
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.state_predicate import (
@@ -82,9 +82,9 @@ class ByRuns:
         self._plan = plan
         self._parts = [RunChoices(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
 
-    def take(self, report: Report) -> list[Verdict]:
+    def take(self, report: Report) -> list[Occurrence]:
         """The next report; what it makes sure."""
-        found: list[Verdict] = []
+        found: list[Occurrence] = []
         for n, runs in enumerate(self._parts):
             if report.slot in runs.place:
                 found += runs.take(report, self._plan.true(n, report.slot, report.values))
@@ -104,7 +104,7 @@ class ByRuns:
         """Whether time may still decide something."""
         return any(part.waits for part in self._parts)
 
-    def pass_time(self, now_us: int, lasted: Lasted) -> list[Verdict]:
+    def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
         """The order has come to `now_us`: what it makes sure."""
         return [verdict for part in self._parts for verdict in part.pass_time(now_us, lasted)]
 
@@ -150,7 +150,7 @@ class InWindows:
         self._predicate = self._tree(rule.predicate)
         self._on = False
 
-    def take(self, report: Report) -> list[Verdict]:
+    def take(self, report: Report) -> list[Occurrence]:
         """The next report; the period that begins with it, if one does."""
         if report.evidence:
             return []
@@ -168,7 +168,7 @@ class InWindows:
             v = self._engine.push(slot, report.number, report.clock, true, lo, hi)
             on = bool(v.definitely_in_window if self._definite else v.possibly)
         began, self._on = on and not self._on, on
-        return [Verdict(self._witness(), (slot, report.number))] if began else []
+        return [Occurrence(self._witness(), (slot, report.number))] if began else []
 
     def cut(self, slot: int, following: int) -> None:
         """States of a process before the one numbered so are missing: its window begins anew."""
@@ -184,7 +184,7 @@ class InWindows:
         """Nothing is counted."""
         return Counter()
 
-    def pass_time(self, now_us: int, lasted: Lasted) -> list[Verdict]:
+    def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
         """Nothing: a window changes with states alone."""
         return []
 
