@@ -111,11 +111,11 @@ class Totals:
 class Counter:
     """Counts the matches of one pattern over one stream of events; see the head of the module. Made by `counter`."""
 
-    def __init__(self, found: Countable, promise: Promise, by_source: bool) -> None:
-        self._found, self._promise, self._by_source = found, promise, by_source
-        self._measures, places = found.tables.reads.shape
+    def __init__(self, countable: Countable, promise: Promise, by_source: bool) -> None:
+        self._countable, self._promise, self._by_source = countable, promise, by_source
+        self._measures, places = countable.tables.reads.shape
         self._state = new_state(
-            len(found.values), int(found.tables.limits[1]), 1 + places + int(found.tables.limits[1]),
+            len(countable.values), int(countable.tables.limits[1]), 1 + places + int(countable.tables.limits[1]),
             self._measures * KINDS * places,
         )  # fmt: skip
         self._fed = self._late = self._matches = 0
@@ -126,7 +126,7 @@ class Counter:
     def totals(self) -> Totals:
         """Of all keys since the start. Totals by key are the caller's to add up: they would grow with the keys ever seen."""
         [row] = self._aggregated(self._measured[None])
-        return Totals(self._matches, dict(zip(self._found.names, map(float, row), strict=True)), self._exact)
+        return Totals(self._matches, dict(zip(self._countable.names, map(float, row), strict=True)), self._exact)
 
     @property
     def frontier(self) -> int:
@@ -153,7 +153,7 @@ class Counter:
         """
         times = validate.times("t", t, None)
         count = len(times)
-        kinds = validate.codes(type_code, count, len(self._found.type_mask))
+        kinds = validate.codes(type_code, count, len(self._countable.type_mask))
         keys = validate.column("key", key, count)
         if self._by_source and source is None:
             raise ValueError("source: found none, expected a column of sources for order source")
@@ -164,14 +164,14 @@ class Counter:
         before = self._promise.frontier
         frontier = self._promise.after(times, sources)
         late = times < np.concatenate(([before], frontier))[:-1]
-        rows = np.flatnonzero(~late & (mask != 0)) if self._found.tables.limits[0] >= 0 else np.empty(0, np.int64)
-        values = np.empty((len(rows), len(self._found.values)))
-        for place, name in enumerate(self._found.values):
+        rows = np.flatnonzero(~late & (mask != 0)) if self._countable.tables.limits[0] >= 0 else np.empty(0, np.int64)
+        values = np.empty((len(rows), len(self._countable.values)))
+        for place, name in enumerate(self._countable.values):
             values[:, place] = read[name][rows]
         gone = np.flatnonzero(late) + self._fed
         self._fed += count
         self._late += len(gone)
-        keys = keys[rows] if self._found.per_key else np.zeros(len(rows), np.int64)
+        keys = keys[rows] if self._countable.per_key else np.zeros(len(rows), np.int64)
         return self._run(times[rows], keys, mask[rows], values, frontier[rows], gone)
 
     def advance(self, frontier: int | Mapping[int, int]) -> Counts:
@@ -180,7 +180,7 @@ class Counter:
             raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
         self._promise.advance(frontier)
         none = np.empty(0, np.int64)
-        return self._run(none, none, none, np.empty((0, len(self._found.values))), none, none)
+        return self._run(none, none, none, np.empty((0, len(self._countable.values))), none, none)
 
     def finish(self) -> Counts:
         """Tells what is left: no event comes any more."""
@@ -188,17 +188,17 @@ class Counter:
 
     def snapshot(self) -> bytes:
         """Everything the counter knows, as bytes that `counter.restore` takes."""
-        found = self._found
+        given = self._countable
         header = {
-            "version": VERSION, "conditions": found.conditions, "columns": found.columns, "values": found.values,
-            "aggregates": found.aggregates, "names": found.names, "per_key": found.per_key, "by_source": self._by_source,
+            "version": VERSION, "conditions": given.conditions, "columns": given.columns, "values": given.values,
+            "aggregates": given.aggregates, "names": given.names, "per_key": given.per_key, "by_source": self._by_source,
             "fed": self._fed, "late": self._late, "matches": self._matches, "exact": self._exact,
         }  # fmt: skip
         arrays: dict[str, Array] = {
             "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
-            "type_mask": found.type_mask, "measured": self._measured, **self._promise.arrays,
+            "type_mask": given.type_mask, "measured": self._measured, **self._promise.arrays,
         }  # fmt: skip
-        for part, kind in ((found.tables, "tables"), (self._state, "state")):
+        for part, kind in ((given.tables, "tables"), (self._state, "state")):
             arrays |= {f"{kind}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
@@ -206,7 +206,7 @@ class Counter:
 
     def _columns(self, attributes: Mapping[str, Any], times: Array) -> dict[str, Array]:
         columns: dict[str, Array] = dict.fromkeys(STAMPS, times)
-        for name in self._found.columns:
+        for name in self._countable.columns:
             if name not in attributes:
                 raise ValueError(
                     f"attributes: found {', '.join(attributes) or 'none'}, expected {name} too, which the pattern reads"
@@ -226,8 +226,8 @@ class Counter:
 
     def _masks(self, kinds: Array, columns: dict[str, Array]) -> Array:
         """Of each event the bits of the terms that it satisfies."""
-        mask: Array = self._found.type_mask[kinds]
-        for term, types, steps in self._found.conditions:
+        mask: Array = self._countable.type_mask[kinds]
+        for term, types, steps in self._countable.conditions:
             rows = np.flatnonzero(np.isin(kinds, types))
             mask[rows[of_columns(steps, columns, rows)]] |= 1 << term
         return mask
@@ -238,7 +238,7 @@ class Counter:
         self._state.meta[META.calls] += 1
         events = Events(t, key, mask, values, frontier)
         told = Told(np.empty((64, 2), np.int64), np.empty((64, self._measures, KINDS)))
-        tables, step = self._found.tables, new_step(self._found.tables, self._state)
+        tables, step = self._countable.tables, new_step(self._countable.tables, self._state)
         while True:
             wanted = run(Machine(tables, self._state, told, step), events, self._promise.frontier)
             if wanted == DONE:
@@ -259,14 +259,14 @@ class Counter:
         self._measured = _joined(np.concatenate((self._measured[None], measured)), np.zeros(1, np.int64))[0]
 
     def _aggregated(self, measured: Array) -> Array:
-        found = np.full((len(measured), len(self._found.aggregates)), np.nan)
-        for n, (function, m) in enumerate(self._found.aggregates):
+        aggregated = np.full((len(measured), len(self._countable.aggregates)), np.nan)
+        for n, (function, m) in enumerate(self._countable.aggregates):
             some = measured[:, m, NUMBER] > 0
             one = measured[some, m]
-            found[some, n] = {
+            aggregated[some, n] = {
                 "sum": one[:, SUM], "min": one[:, LEAST], "max": one[:, GREATEST], "avg": one[:, SUM] / one[:, NUMBER],
             }[function]  # fmt: skip
-        return found
+        return aggregated
 
 
 def _nothing(measures: int) -> Array:
@@ -287,10 +287,10 @@ def _by_key(rows: Array, measured: Array) -> tuple[Array, Array]:
 
 def _joined(measured: Array, starts: Array) -> Array:
     """Measures of the groups that begin at the starts."""
-    found = np.empty((len(starts), *measured.shape[1:]))
+    merged = np.empty((len(starts), *measured.shape[1:]))
     for kind, ufunc in ((NUMBER, np.add), (SUM, np.add), (LEAST, np.minimum), (GREATEST, np.maximum)):
-        found[:, :, kind] = ufunc.reduceat(measured[:, :, kind], starts, axis=0)
-    return found
+        merged[:, :, kind] = ufunc.reduceat(measured[:, :, kind], starts, axis=0)
+    return merged
 
 
 class _Counters:
@@ -321,8 +321,8 @@ class _Counters:
             places = {str(place): [place] for place in range(plan.width)}
         else:
             plan, places = pattern.plan(type_names), places_of(pattern.names)
-        found = countable(plan, len(type_names), aggregates, places)
-        return Counter(found, Promise(order, k, None if sources is None else list(sources)), order == "source")
+        counted = countable(plan, len(type_names), aggregates, places)
+        return Counter(counted, Promise(order, k, None if sources is None else list(sources)), order == "source")
 
     def restore(self, blob: bytes) -> Counter:
         """The counter that a snapshot was made of.
@@ -340,11 +340,11 @@ class _Counters:
         conditions = tuple(
             (t, tuple(types), tuple(tuple(step) for step in steps)) for t, types, steps in header["conditions"]
         )
-        found = Countable(
+        counted = Countable(
             tables, arrays["type_mask"], conditions, tuple(header["columns"]), tuple(header["values"]),
             tuple((f, m) for f, m in header["aggregates"]), tuple(header["names"]), header["per_key"],
         )  # fmt: skip
-        one = Counter(found, Promise.of(arrays), header["by_source"])
+        one = Counter(counted, Promise.of(arrays), header["by_source"])
         one._state, one._measured = state, arrays["measured"]
         one._fed, one._late, one._matches, one._exact = (header[n] for n in ("fed", "late", "matches", "exact"))
         return one

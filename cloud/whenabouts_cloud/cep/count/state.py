@@ -108,9 +108,9 @@ def _meta() -> Array:
 
 def larger(array: Array) -> Array:
     """Twice the room, the same begin."""
-    found = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
-    found[: len(array)] = array
-    return found
+    grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 def more_held(state: State) -> State:

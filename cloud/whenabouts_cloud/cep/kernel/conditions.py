@@ -45,8 +45,8 @@ def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Ar
             else:
                 b, a = stack.pop(), stack.pop()
                 stack.append(np.asarray(_BINARY[op](a, b), dtype=np.float64))
-    found: Array = np.broadcast_to(stack.pop() != 0, rows.shape)
-    return found
+    satisfied: Array = np.broadcast_to(stack.pop() != 0, rows.shape)
+    return satisfied
 
 
 @bare
@@ -92,19 +92,19 @@ def _binary(op: int, a: float, b: float) -> float:
             return np.nan
         return np.inf if (a > 0.0) == (np.copysign(1.0, b) > 0.0) else -np.inf
     if op == EQ:
-        found = a == b
+        holds = a == b
     elif op == NE:
-        found = a < b or a > b
+        holds = a < b or a > b
     elif op == LT:
-        found = a < b
+        holds = a < b
     elif op == LE:
-        found = a <= b
+        holds = a <= b
     elif op == GT:
-        found = a > b
+        holds = a > b
     elif op == GE:
-        found = a >= b
+        holds = a >= b
     elif op == AND:
-        found = a != 0.0 and b != 0.0
+        holds = a != 0.0 and b != 0.0
     else:
-        found = a != 0.0 or b != 0.0
-    return 1.0 if found else 0.0
+        holds = a != 0.0 or b != 0.0
+    return 1.0 if holds else 0.0

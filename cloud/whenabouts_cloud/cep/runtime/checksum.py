@@ -8,10 +8,10 @@ LENGTH = 4  # bytes of the checksum, a CRC-32
 
 def sealed(parts: Iterable[bytes]) -> bytes:
     """The parts one after the other, and their checksum. Cost: about a second for 1 GB."""
-    kept, found = list(parts), 0
+    kept, crc = list(parts), 0
     for part in kept:
-        found = zlib.crc32(part, found)
-    return b"".join([*kept, found.to_bytes(LENGTH, "little")])
+        crc = zlib.crc32(part, crc)
+    return b"".join([*kept, crc.to_bytes(LENGTH, "little")])
 
 
 def opened(blob: bytes) -> memoryview:

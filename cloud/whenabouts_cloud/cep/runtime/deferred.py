@@ -58,7 +58,7 @@ class Offered:
     ) -> Decided:
         """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
         end = np.append(candidates[1:, CANDIDATE.negated], len(negated))
-        found: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
+        decided: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
         for variant in np.unique(candidates[:, CANDIDATE.variant]).tolist():
             at = np.flatnonzero(candidates[:, CANDIDATE.variant] == variant)
             mine = candidates[at]
@@ -73,27 +73,27 @@ class Offered:
                 keep[late[still]] = False
             rows = self._rows(variant, mine, probability)
             for which in (LATE_ADDED, LATE_REMOVED):
-                found[which].append(_pick(rows, keep & (kind == which)))
+                decided[which].append(_pick(rows, keep & (kind == which)))
             told, back = self._course(mine, keep)
             number, _ = self.compiled.variants[variant]
             if number in self.skippers:
                 self._hold_back(number, variant, mine[told], _pick(rows, told))
             else:
-                found[FIRST].append(_pick(rows, told))
-            found[AGAIN].append(_pick(rows, back))
-        return Decided(*(self._joined(found[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
+                decided[FIRST].append(_pick(rows, told))
+            decided[AGAIN].append(_pick(rows, back))
+        return Decided(*(self._joined(decided[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
 
     def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
         """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
-        found = []
+        parts = []
         for number, skipper in self.skippers.items():
             reached, rows, probability = skipper.decided(frontier)
             place = np.searchsorted(frontiers, reached)
             ids = np.full((len(rows), self.compiled.width), -1, np.int64)
             ids[:, : rows.shape[1]] = rows
             moments = np.where(place < len(frontiers), fed + place, -1)
-            found.append(Rows(ids, moments, np.full(len(rows), number, np.int64), probability))
-        return self._joined(found)
+            parts.append(Rows(ids, moments, np.full(len(rows), number, np.int64), probability))
+        return self._joined(parts)
 
     def keep_live(self, waiting: Array) -> None:
         """Forgets what can no longer be taken back: all but these serials."""
@@ -156,8 +156,8 @@ class Offered:
 
 def _stamps(rows: Array, count: int) -> tuple[Array, Array, Array]:
     """t, t_max and index of the positives of candidates, (m, n) each."""
-    found = rows[:, CANDIDATE_EVENTS : CANDIDATE_EVENTS + 3 * count]
-    t, t_max, index = (np.ascontiguousarray(found[:, n::3]) for n in range(3))
+    events = rows[:, CANDIDATE_EVENTS : CANDIDATE_EVENTS + 3 * count]
+    t, t_max, index = (np.ascontiguousarray(events[:, n::3]) for n in range(3))
     return t, t_max, index
 
 

@@ -44,9 +44,9 @@ class Promise:
     def of(cls, arrays: dict[str, Array]) -> "Promise":
         """From the state."""
         k, frontier = map(int, arrays["promise"])
-        found = cls("source" if k < 0 else "kbound", k, arrays["sources"].tolist())
-        found.frontier, found._reached = frontier, arrays["reached"].copy()
-        return found
+        promise = cls("source" if k < 0 else "kbound", k, arrays["sources"].tolist())
+        promise.frontier, promise._reached = frontier, arrays["reached"].copy()
+        return promise
 
     def after(self, t: Array, source: Array | None) -> Array:
         """The frontier after each of these events, from the one before on.

@@ -117,8 +117,8 @@ class Engine:
     @property
     def frontier(self) -> int | None:
         """The time before which everything has arrived, None before anything is promised."""
-        found = int(self.state.meta[META.frontier])
-        return None if found == NEVER else found
+        reached = int(self.state.meta[META.frontier])
+        return None if reached == NEVER else reached
 
     @property
     def full(self) -> str:
@@ -296,16 +296,16 @@ class Engine:
         return Block(kinds, keys, begin, end, leaves, stored, true, frontiers)
 
     def _attributes(self, attributes: Mapping[str, Any], count: int) -> dict[str, Array]:
-        found: dict[str, Array] = {}
+        columns: dict[str, Array] = {}
         for name in self.compiled.needed:
             if name not in attributes:
                 raise ValueError(
                     f"attributes: found {', '.join(attributes) or 'none'}, expected {name} too, which a condition reads"
                 )
-            found[name] = np.ascontiguousarray(attributes[name], np.float64)
-            if found[name].shape != (count,):
-                raise ValueError(f"attribute {name}: found shape {found[name].shape}, expected ({count},)")
-        return found
+            columns[name] = np.ascontiguousarray(attributes[name], np.float64)
+            if columns[name].shape != (count,):
+                raise ValueError(f"attribute {name}: found shape {columns[name].shape}, expected ({count},)")
+        return columns
 
     def _leaf(self, source: int, promised: int) -> None:
         """A place for a source in the tournament; FOREVER until it is heard of, for then it does not count."""

@@ -33,46 +33,46 @@ def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]
             attrs[:, place] = state.attrs[:, old.attributes.index(name)]
     meta[META.stored] = nodes[:top, NODE.events][nodes[:top, NODE.events] > 0].sum()
     meta[[META.pending, META.heap, META.pending_top]], meta[META.pending_free] = 0, -1
-    found = state._replace(
+    resized = state._replace(
         nodes=nodes, attrs=attrs, pending=pending, pending_attrs=pending_attrs,
         heap=np.zeros((len(pending), 2), np.int64),
     )  # fmt: skip
-    _enter_all(found, int((pending[:, PENDING.serial] > 0).sum()))
-    _forget_empty(found.slots, nodes, meta)
-    return more_pool(found)
+    _enter_all(resized, int((pending[:, PENDING.serial] > 0).sum()))
+    _forget_empty(resized.slots, nodes, meta)
+    return more_pool(resized)
 
 
 def _sources(old: Compiled, new: Compiled, settled: Collection[int]) -> list[int]:
     """Of each new class the old one whose chains it takes over, -1: none. Of several the one that has seen most."""
-    found: dict[object, int] = {}
+    known: dict[object, int] = {}
     for kind in sorted(old.kinds, key=lambda kind: kind.since):
         since = 0 if kind.since in settled else kind.since
-        found.setdefault(kind._replace(since=since), old.kinds.index(kind))
-    return [found.get(kind, -1) for kind in new.kinds]
+        known.setdefault(kind._replace(since=since), old.kinds.index(kind))
+    return [known.get(kind, -1) for kind in new.kinds]
 
 
 def _nodes(nodes: Array, top: int, sources: list[int]) -> Array:
     """The main nodes with the chains of other classes."""
-    found = np.zeros((len(nodes), CHAINS + CHAIN_WORDS * len(sources)), np.int64)
-    found[:, :CHAINS] = nodes[:, :CHAINS]
-    found[:, [NODE.present, NODE.matches]] = 0
+    moved = np.zeros((len(nodes), CHAINS + CHAIN_WORDS * len(sources)), np.int64)
+    moved[:, :CHAINS] = nodes[:, :CHAINS]
+    moved[:, [NODE.present, NODE.matches]] = 0
     used = nodes[:, NODE.events] >= 0
     used[top:] = False
     stored = np.zeros(len(nodes), np.int64)
     for c, source in enumerate(sources):
         into = slice(CHAINS + CHAIN_WORDS * c, CHAINS + CHAIN_WORDS * (c + 1))
         if source < 0:
-            found[:, into.start + CHAIN.last] = NEVER
+            moved[:, into.start + CHAIN.last] = NEVER
             continue
         begin = CHAINS + CHAIN_WORDS * source
         chains = nodes[:, begin : begin + CHAIN_WORDS]
-        found[:, into] = chains
+        moved[:, into] = chains
         held = used & (chains[:, CHAIN.block] != 0)
         stored += np.where(held, (chains[:, CHAIN.span] & LOW) - (chains[:, CHAIN.span] >> 32), 0)
         if c < 62:
-            found[:, NODE.present] |= held.astype(np.int64) << c
-    found[used, NODE.events] = stored[used]
-    return found
+            moved[:, NODE.present] |= held.astype(np.int64) << c
+    moved[used, NODE.events] = stored[used]
+    return moved
 
 
 def _pending(state: State, old: Compiled, new: Compiled) -> tuple[Array, Array]:

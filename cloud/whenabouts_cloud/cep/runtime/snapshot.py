@@ -87,18 +87,18 @@ def _plan_out(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plan_in(found: dict[str, Any]) -> Plan:
+def _plan_in(fields: dict[str, Any]) -> Plan:
     def steps(rows: list[list[Any]]) -> Program:
         return tuple(Step(op, element, column, float.fromhex(value)) for op, element, column, value in rows)
 
-    classes = tuple(EventClass(frozenset(types), steps(condition)) for types, condition in found["classes"])
+    classes = tuple(EventClass(frozenset(types), steps(condition)) for types, condition in fields["classes"])
     variants = tuple(
         Variant(tuple(classes), tuple(columns), tuple(before),
                 tuple(Negation(c, left, right, steps(condition)) for c, left, right, condition in negations),
                 tuple(steps(c) for c in conditions))
-        for classes, columns, before, negations, conditions in found["variants"]
+        for classes, columns, before, negations, conditions in fields["variants"]
     )  # fmt: skip
-    rest = {n: found[n] for n in ("width", "window", "strict_window", "mode", "skip", "per_key", "longest")}
+    rest = {n: fields[n] for n in ("width", "window", "strict_window", "mode", "skip", "per_key", "longest")}
     return Plan(
-        classes, variants, probability=Fraction(found["probability"]), attributes=tuple(found["attributes"]), **rest
+        classes, variants, probability=Fraction(fields["probability"]), attributes=tuple(fields["attributes"]), **rest
     )

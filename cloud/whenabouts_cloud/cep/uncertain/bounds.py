@@ -124,12 +124,12 @@ def _bounds(structure: Downsets, t_min: Array, t_max: Array, x: Obstacles, w: in
 
 
 def bounds(
-    structure: Downsets, t_min: Array, t_max: Array, found: Obstacles, w: int, strict: bool
+    structure: Downsets, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Lower and upper bound of each candidate's probability (m,), and for each obstacle at least P(in its gaps).
 
     Each is within 1e-13 of what exact arithmetic gives.
     """
-    out = Bounds(np.empty(len(t_min)), np.empty(len(t_min)), np.empty(len(found.t_min)))
-    _bounds(structure, t_min, t_max, found, w, strict, out)
+    out = Bounds(np.empty(len(t_min)), np.empty(len(t_min)), np.empty(len(obstacles.t_min)))
+    _bounds(structure, t_min, t_max, obstacles, w, strict, out)
     return out

@@ -37,8 +37,8 @@ class Clocks:
 
     def __post_init__(self) -> None:
         own = self.vectors[np.arange(len(self.process)), self.process] if self.boot is None else None
-        found: dict[str, Any] = {"gateway": self.process, "boot": own, "view": np.zeros(len(self.process), np.int64)}
-        for name, column in found.items():
+        columns: dict[str, Any] = {"gateway": self.process, "boot": own, "view": np.zeros(len(self.process), np.int64)}
+        for name, column in columns.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, column)
 
@@ -64,8 +64,8 @@ class Clocks:
         told = self.vectors[y, at] > self.vectors[x, at]
         local = (self.boot[x] < self.boot[y]) | ((self.boot[x] == self.boot[y]) & (self.seq[x] < self.seq[y]))
         apart = told & (at >= 0) & (self.process[y] >= 0) & (self.view[x] == self.view[y])
-        found: Bools = np.where(self.gateway[x] == self.gateway[y], local, apart)
-        return found
+        earlier: Bools = np.where(self.gateway[x] == self.gateway[y], local, apart)
+        return earlier
 
 
 def causal(

@@ -167,7 +167,14 @@ def _chains(
 
 
 def probabilities(
-    structure: Downsets, t_min: Ints, t_max: Ints, found: Obstacles, rows: Ints, window: int, strict: bool, most: int
+    structure: Downsets,
+    t_min: Ints,
+    t_max: Ints,
+    obstacles: Obstacles,
+    rows: Ints,
+    window: int,
+    strict: bool,
+    most: int,
 ) -> Floats:
     """The probability of order, window and empty gaps for some rows of candidates (m, n), int64 ticks; within ERROR.
 
@@ -180,7 +187,14 @@ def probabilities(
         raise ValueError(f"found {t_min.shape[1]} + {most} uncertain events, expected at most {NODES_MAX} in one match")
     reach = Window(float(window), strict, *gap_masks(structure))
     answer: Floats = _chains(
-        rows, structure, np.ascontiguousarray(t_min), np.ascontiguousarray(t_max), found, reach, Rule(*rules()), most
+        rows,
+        structure,
+        np.ascontiguousarray(t_min),
+        np.ascontiguousarray(t_max),
+        obstacles,
+        reach,
+        Rule(*rules()),
+        most,
     )
     return answer
 
@@ -195,6 +209,6 @@ def probability(
     Raises:
         ValueError: positives and obstacles together are more than NODES_MAX.
     """
-    found = Obstacles(np.array([0, len(x_min)]), *(np.ascontiguousarray(x) for x in (x_min, x_max, gaps)))
+    obstacles = Obstacles(np.array([0, len(x_min)]), *(np.ascontiguousarray(x) for x in (x_min, x_max, gaps)))
     one = np.zeros(1, np.int64)
-    return float(probabilities(structure, t_min[None], t_max[None], found, one, window, strict, len(x_min))[0])
+    return float(probabilities(structure, t_min[None], t_max[None], obstacles, one, window, strict, len(x_min))[0])

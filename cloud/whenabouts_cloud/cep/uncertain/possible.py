@@ -134,9 +134,9 @@ def _possible(
 
 
 def possible(
-    structure: Downsets, orders: Array, t_min: Array, t_max: Array, found: Obstacles, window: int, strict: bool
+    structure: Downsets, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, window: int, strict: bool
 ) -> Array:
     """Whether each candidate (m, n), with its obstacles, is possible (m,); `orders` are the linear extensions (E, n)."""
     result = np.empty(len(t_min), np.bool_)
-    _possible(structure, orders, t_min, t_max, found, window, strict, result)
+    _possible(structure, orders, t_min, t_max, obstacles, window, strict, result)
     return result

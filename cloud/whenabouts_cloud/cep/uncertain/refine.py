@@ -73,12 +73,12 @@ def refine(
                 "found no vector clocks, expected them for CAUSAL: feed events with clocks or use another mode"
             )
         return _as_told(causal(variant, plan, t_min, t_max, negated, ids, clocks))
-    found = obstacles(variant, plan, t_min, t_max, negated, ids)
+    near = obstacles(variant, plan, t_min, t_max, negated, ids)
     if plan.mode == "certain":
-        return _as_told(_certain(variant, plan, t_min, t_max) & (np.diff(found.offsets) == 0))
+        return _as_told(_certain(variant, plan, t_min, t_max) & (np.diff(near.offsets) == 0))
     if plan.mode == "possible":
-        return _as_told(_possible(variant, plan, t_min, t_max, found))
-    return _over(variant, plan, t_min, t_max, found, exact, counters or Counters())
+        return _as_told(_possible(variant, plan, t_min, t_max, near))
+    return _over(variant, plan, t_min, t_max, near, exact, counters or Counters())
 
 
 def _as_told(keep: Bools) -> tuple[Bools, Floats]:
@@ -99,31 +99,31 @@ def _certain(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints) -> Bools:
     return keep
 
 
-def _possible(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, found: Obstacles) -> Bools:
+def _possible(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, near: Obstacles) -> Bools:
     """Certain ones and those with a least placement; obstacles that cannot be in the way are gone already."""
-    keep: Bools = _certain(variant, plan, t_min, t_max) & (np.diff(found.offsets) == 0)
+    keep: Bools = _certain(variant, plan, t_min, t_max) & (np.diff(near.offsets) == 0)
     rest = np.flatnonzero(~keep)
     structure, orders = downsets(variant), extensions(variant.before)
     keep[rest] = possible(
-        structure, orders, t_min[rest], t_max[rest], _taken(found, rest), window(plan), plan.strict_window
+        structure, orders, t_min[rest], t_max[rest], _taken(near, rest), window(plan), plan.strict_window
     )
     return keep
 
 
-def _taken(found: Obstacles, rows: Ints) -> Obstacles:
+def _taken(near: Obstacles, rows: Ints) -> Obstacles:
     """The obstacles of some candidates."""
-    counts = np.diff(found.offsets)[rows]
+    counts = np.diff(near.offsets)[rows]
     offsets = np.r_[0, np.cumsum(counts)].astype(np.int64)
-    at = np.repeat(found.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
-    return Obstacles(offsets, found.t_min[at], found.t_max[at], found.gaps[at])
+    at = np.repeat(near.offsets[rows] - offsets[:-1], counts) + np.arange(offsets[-1])
+    return Obstacles(offsets, near.t_min[at], near.t_max[at], near.gaps[at])
 
 
 def _over(
-    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, found: Obstacles, exact: bool | Bools, counters: Counters
+    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, near: Obstacles, exact: bool | Bools, counters: Counters
 ) -> tuple[Bools, Floats]:
     structure = downsets(variant)
     threshold = float(Fraction(plan.probability))
-    lower, upper, risk = bounds(structure, t_min, t_max, found, window(plan), plan.strict_window)
+    lower, upper, risk = bounds(structure, t_min, t_max, near, window(plan), plan.strict_window)
     keep: Bools = lower >= threshold
     hopeless = upper < threshold - ERROR - ROUNDING
     value: Floats = np.where(keep, lower, upper)
@@ -132,10 +132,10 @@ def _over(
     keep |= ~hopeless & ~undecided
     counters.candidates += len(keep)
     rows = np.flatnonzero(undecided)
-    value[rows] = probabilities(structure, t_min, t_max, found, rows, window(plan), plan.strict_window, OBSTACLES)
+    value[rows] = probabilities(structure, t_min, t_max, near, rows, window(plan), plan.strict_window, OBSTACLES)
     for c in rows[np.isnan(value[rows])]:
-        at = np.arange(found.offsets[c], found.offsets[c + 1])
-        integral, limited = _integrated(plan, structure, t_min[c], t_max[c], found, at[np.argsort(-risk[at])], risk)
+        at = np.arange(near.offsets[c], near.offsets[c + 1])
+        integral, limited = _integrated(plan, structure, t_min[c], t_max[c], near, at[np.argsort(-risk[at])], risk)
         value[c] = max(integral, lower[c]) if limited else integral
         counters.limited += limited
     keep[rows] = value[rows] >= threshold - ERROR
@@ -144,13 +144,13 @@ def _over(
 
 
 def _integrated(
-    plan: Plan, structure: Downsets, t_min: Ints, t_max: Ints, found: Obstacles, at: Ints, risk: Floats
+    plan: Plan, structure: Downsets, t_min: Ints, t_max: Ints, near: Obstacles, at: Ints, risk: Floats
 ) -> tuple[float, bool]:
     """The probability with the obstacles `at`, the riskiest first; a lower bound if they are too many."""
     taken = min(len(at), OBSTACLES)
     while True:
         few = at[:taken]
-        x_min, x_max, gaps = found.t_min[few], found.t_max[few], found.gaps[few]
+        x_min, x_max, gaps = near.t_min[few], near.t_max[few], near.gaps[few]
         value = probability(structure, t_min, t_max, x_min, x_max, gaps, window(plan), plan.strict_window)
         if not np.isnan(value):
             return max(value - float(risk[at[taken:]].sum()), 0.0), taken < len(at)

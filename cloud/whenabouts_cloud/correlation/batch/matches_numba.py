@@ -64,11 +64,11 @@ def counts(slab: Slab, terms: Terms) -> Iterator[tuple[int, int]]:
     return pairs(slab, terms, np.empty(COUNTED, np.int64), np.empty(COUNTED, np.int64))
 
 
-def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
+def expand(part: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
     """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
     run, offset = 0, 0
-    while run < len(found.a):
-        run, offset, filled = _fill(run, offset, found, slab.a.row, slab.b.row, i, j)
+    while run < len(part.a):
+        run, offset, filled = _fill(run, offset, part, slab.a.row, slab.b.row, i, j)
         yield filled
 
 

@@ -67,7 +67,7 @@ def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, i
 
 def counts(slab: Slab, terms: Terms) -> Iterator[tuple[int, int]]:
     """Pairs of the slab and probabilities evaluated, in parts."""
-    return ((int((found.last - found.first).sum()), found.probes) for found in runs(slab, terms))
+    return ((int((part.last - part.first).sum()), part.probes) for part in runs(slab, terms))
 
 
 def by_runs(
@@ -75,19 +75,19 @@ def by_runs(
     slab: Slab, terms: Terms, i: Array, j: Array,
 ) -> Iterator[tuple[int, int]]:  # fmt: skip
     """`pairs` from the runs of an engine."""
-    for found in runs(slab, terms):
-        probes = found.probes
-        for filled in expand(found, slab, i, j):
+    for part in runs(slab, terms):
+        probes = part.probes
+        for filled in expand(part, slab, i, j):
             yield filled, probes
             probes = 0
         if probes:
             yield 0, probes
 
 
-def expand(found: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
+def expand(part: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
     """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
-    for run, at in expanded(found.first, found.last - found.first, len(i)):
-        i[: len(run)] = slab.a.row[found.a[run]]
+    for run, at in expanded(part.first, part.last - part.first, len(i)):
+        i[: len(run)] = slab.a.row[part.a[run]]
         j[: len(run)] = slab.b.row[at]
         yield len(run)
 
@@ -213,8 +213,8 @@ class _Places:
             self._code, self._place = a.code * self._ranks, b.code * self._ranks + rank
 
     def __call__(self, middle: Array, edge: Any) -> Array:
-        found: Array = np.searchsorted(self._middle, middle, edge)
-        return found if self._code is None else np.searchsorted(self._place, self._code + found, "left")
+        place: Array = np.searchsorted(self._middle, middle, edge)
+        return place if self._code is None else np.searchsorted(self._place, self._code + place, "left")
 
 
 def _joined(a: Array, first: Array, last: Array, probes: int) -> Runs:
@@ -236,7 +236,7 @@ def _distribution(s: Array, low: Array, high: Array) -> npt.NDArray[np.float64]:
     s_f, rest, area = s.astype(float), (total - s).astype(float), 2.0 * lo * hi
     falling = 1.0 - rest * rest / area
     middle = (s_f - low.astype(float) / 2.0) / hi
-    found: npt.NDArray[np.float64] = np.where(s < low, s_f * s_f / area, np.where(s <= high, middle, falling))
-    found[s <= 0] = 0.0
-    found[s >= total] = 1.0
-    return found
+    chance: npt.NDArray[np.float64] = np.where(s < low, s_f * s_f / area, np.where(s <= high, middle, falling))
+    chance[s <= 0] = 0.0
+    chance[s >= total] = 1.0
+    return chance

@@ -60,13 +60,13 @@ def pairs(
         None if a_key is None else np.asarray(a_key)[a_index], None if b_key is None else np.asarray(b_key)[b_index]
     )
     first, count, order = _candidates(a_code, a_min, a_max, b_code, b_min, b_max, condition)
-    found = [
+    parts = [
         _evaluate(i, order[j], a_min, a_max, b_min, b_max, condition)
         for i, j in _chunks(first, count, CHUNK_CANDIDATES)
     ]
-    if not found:
+    if not parts:
         return _no_pairs()
-    i, j, probability = (np.concatenate(column) for column in zip(*found, strict=True))
+    i, j, probability = (np.concatenate(column) for column in zip(*parts, strict=True))
     i, j = a_index[i], b_index[j]
     by_index = np.lexsort((j, i))
     return i[by_index], j[by_index], probability[by_index]

@@ -192,7 +192,7 @@ class ConjunctionDetector(Group):
 
 def _whole(name: str, column: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
     """A column as machine code takes it; fractions are refused, not cut off."""
-    found = np.asarray(column)
-    if found.size and found.dtype.kind not in "iub":
-        raise ValueError(f"{name}: found a column of {found.dtype}, expected whole numbers")
-    return np.ascontiguousarray(found, np.int64)
+    numbers = np.asarray(column)
+    if numbers.size and numbers.dtype.kind not in "iub":
+        raise ValueError(f"{name}: found a column of {numbers.dtype}, expected whole numbers")
+    return np.ascontiguousarray(numbers, np.int64)

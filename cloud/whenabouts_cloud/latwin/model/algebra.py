@@ -116,7 +116,7 @@ def evaluate(code: Code, axes: Array, words: Array, true: Array) -> bool:
 
     axes, words: of the box.
     """
-    total, found = len(words), 0
+    total, common = len(words), 0
     piece = total
     for i in range(len(axes)):
         stride = axes[i, 2]
@@ -136,5 +136,5 @@ def evaluate(code: Code, axes: Array, words: Array, true: Array) -> bool:
                 top = combine(code, step, top, piece)
         for i in range(piece):
             true[begin + i] = code.stack[0, i]
-            found |= code.stack[0, i] & words[begin + i]
-    return found != 0
+            common |= code.stack[0, i] & words[begin + i]
+    return common != 0

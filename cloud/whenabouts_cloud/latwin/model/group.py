@@ -105,8 +105,8 @@ class Group(ABC):
     @property
     def counters(self) -> dict[str, int]:
         """What has been counted since the beginning, and how many states wait."""
-        found = {name: int(self.ring.meta[place]) for name, place in layout.COUNTER_NAMES.items()}
-        return {**found, "waiting": int((self.ring.room[:, :, layout.NUMBER] >= 0).sum())}
+        counts = {name: int(self.ring.meta[place]) for name, place in layout.COUNTER_NAMES.items()}
+        return {**counts, "waiting": int((self.ring.room[:, :, layout.NUMBER] >= 0).sum())}
 
     def _clock(self, process: int, state: int | None, clock: Clock) -> int:
         """Puts a clock into `self._row`; the number of the state it says to be of."""
@@ -153,14 +153,14 @@ class Group(ABC):
         """The error for what a wrong report was answered with."""
         n = len(self._row)
         number = f"from 0 to {layout.NUMBER_LIMIT - 1}"
-        found = {
+        texts = {
             layout.BAD_PROCESS: f"process: found {process}, expected 0 to {n - 1}",
             layout.BAD_STATE: f"state: found {state}, expected a number {number}",
             layout.BAD_OWN: f"clock: found {clock}, expected the number of the state, {state}, as entry {process}",
             layout.BAD_ENTRY: f"clock: found {clock}, expected {n} numbers of states {number}",
             layout.BAD_TIME: f"time: found {t_min} to {t_max}, expected integers, the earlier first",
         }
-        return ValueError(found[status])
+        return ValueError(texts[status])
 
 
 def _read(blob: bytes, like: Ring) -> Ring:

@@ -52,8 +52,8 @@ class Local(Related):
     """What is true of the states of one process: a function of the number, or the collection of the true numbers."""
 
     def __init__(self, process: int, truth: Callable[[int], object] | Collection[int]) -> None:
-        found = truth if callable(truth) else frozenset(int(number) for number in truth).__contains__
-        super().__init__((process,), found)
+        holds = truth if callable(truth) else frozenset(int(number) for number in truth).__contains__
+        super().__init__((process,), holds)
 
 
 class _Several(Predicate):

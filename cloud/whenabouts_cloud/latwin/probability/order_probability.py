@@ -107,15 +107,15 @@ def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES)
         weights.append(weight)
         met.append(np.column_stack([rows[where].astype(np.int64), of]))
     weight, every = np.concatenate(weights), np.concatenate(met)
-    found, place = np.unique(every[:, :n], axis=0, return_inverse=True)
+    entered_by, place = np.unique(every[:, :n], axis=0, return_inverse=True)
     share: Floats = weight / weight.sum()
     place = place.ravel()
-    probability = np.bincount(place, share[every[:, n]], len(found)).astype(np.float64)
-    squares = np.bincount(place, share[every[:, n]] ** 2, len(found))
+    probability = np.bincount(place, share[every[:, n]], len(entered_by)).astype(np.float64)
+    squares = np.bincount(place, share[every[:, n]] ** 2, len(entered_by))
     size = 1.0 / (share**2).sum()
     variance: Floats = (1.0 - probability) ** 2 * squares + probability**2 * ((share**2).sum() - squares)
     error = np.maximum(np.sqrt(np.maximum(variance, 0.0)), 1.0 / size)
-    return Passed(found - 1 + window.first, np.minimum(probability, 1.0), False, error, float(size))
+    return Passed(entered_by - 1 + window.first, np.minimum(probability, 1.0), False, error, float(size))
 
 
 def _model(window: Frame, lo: Ints, hi: Ints) -> _Model:
@@ -173,8 +173,8 @@ def _before(model: _Model, j: int, k: int) -> list[tuple[int, int]]:
 
 
 def _inside(rows: npt.NDArray[Any], model: _Model) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = np.all((rows >= 1) & (rows <= model.inside), axis=-1)
-    return found
+    inside: npt.NDArray[np.bool_] = np.all((rows >= 1) & (rows <= model.inside), axis=-1)
+    return inside
 
 
 class _Exact:
@@ -247,10 +247,10 @@ class _Exact:
 
     def _neighbours(self, step: int) -> Ints:
         """Places (D, n) of the downsets with one begin of each process more or less, or -1."""
-        found = [
+        places = [
             self._places(np.eye(self._rows.shape[1], dtype=np.int64)[j] * step) for j in range(self._rows.shape[1])
         ]
-        return np.column_stack(found)
+        return np.column_stack(places)
 
     def _places(self, change: Ints) -> Ints:
         """Places of the downsets with `change` added, or -1."""
@@ -263,14 +263,14 @@ class _Exact:
     def _jump(self, h: Floats, one: Stretch) -> Floats:
         source = self._places(-one.at)
         alive = (source >= 0) & (self._rows >= one.must).all(axis=1)
-        found: Floats = np.where(alive[:, None], h[source], 0.0)
-        return found
+        moved: Floats = np.where(alive[:, None], h[source], 0.0)
+        return moved
 
     def _jump_back(self, b: Floats, one: Stretch) -> Floats:
         target = self._places(one.at)
         alive = (target >= 0) & (self._rows + one.at >= one.must).all(axis=1)
-        found: Floats = np.where(alive[:, None], b[target], 0.0)
-        return found
+        moved: Floats = np.where(alive[:, None], b[target], 0.0)
+        return moved
 
 
 def _order(model: _Model) -> Frame:
@@ -289,19 +289,19 @@ def _stretches(model: _Model) -> list[Stretch]:
     lo, hi, n = model.lo, model.hi, len(model.count)
     real = np.arange(lo.shape[1]) < model.count[:, None]
     ends = np.unique(np.concatenate([lo[real], hi[real]])).tolist()
-    found = []
+    stretches = []
     for place, x in enumerate(ends):
         must = (real & (hi <= x)).sum(axis=1)
         at = (real & (lo == x) & (hi == x)).sum(axis=1)
         can = (real & (lo <= x)).sum(axis=1)
         if at.any():
-            found.append(Stretch(np.zeros(lo.shape), at, must, can))
+            stretches.append(Stretch(np.zeros(lo.shape), at, must, can))
         active = real & (lo <= x) & (hi > x)
         if active.any():
             rate = np.zeros(lo.shape)
             rate[active] = (ends[place + 1] - x) / (hi[active] - lo[active])
-            found.append(Stretch(rate, np.zeros(n, np.int64), must, can))
-    return found
+            stretches.append(Stretch(rate, np.zeros(n, np.int64), must, can))
+    return stretches
 
 
 def _samples(

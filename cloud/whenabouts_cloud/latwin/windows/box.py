@@ -171,9 +171,9 @@ def grow(box: Box, mask: int) -> None:
             level += 1
             places[level], left[level], index[level] = -1, common, word
         else:
-            found = word_of(box, common) & pairs
-            words[word] |= found
-            size += bits_of(found)
+            cells = word_of(box, common) & pairs
+            words[word] |= cells
+            size += bits_of(cells)
     box.facts[SIZE] += size
 
 

@@ -180,16 +180,16 @@ def announce(ring: Ring, process: int) -> None:
 def due(ring: Ring) -> Any:
     """The process whose oldest waiting state a patient group may let in now, the one with the least lo; or -1. O(n^2)."""
     heads = ring.heads
-    found, least = -1, layout.FOREVER
+    best, least = -1, layout.FOREVER
     for j in range(len(heads)):
         if heads[j, layout.NEXT] == heads[j, layout.ARRIVED]:
             continue
         row = ring.room[j, heads[j, layout.NEXT] % ring.room.shape[1]]
         end = ring.evidence[j, 0]
         lo = max(row[layout.LO], end[layout.LO]) if end[layout.NUMBER] >= 0 else row[layout.LO]
-        if (found < 0 or lo < least) and may_enter(ring, j, row, lo):
-            found, least = j, lo
-    return found
+        if (best < 0 or lo < least) and may_enter(ring, j, row, lo):
+            best, least = j, lo
+    return best
 
 
 @bare

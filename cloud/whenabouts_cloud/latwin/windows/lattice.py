@@ -69,14 +69,14 @@ class LatWin(Group):
     @property
     def minimal(self) -> Numbers | None:
         """C_min, the numbers of its states; None if there is no CGS."""
-        found = np.zeros_like(self._row)
-        return tuple(found.tolist()) if least(self.ring, found) else None
+        choice = np.zeros_like(self._row)
+        return tuple(choice.tolist()) if least(self.ring, choice) else None
 
     @property
     def maximal(self) -> Numbers | None:
         """C_max, the numbers of its states; None if there is no CGS."""
-        found = np.zeros_like(self._row)
-        return tuple(found.tolist()) if greatest(self.ring, found) else None
+        choice = np.zeros_like(self._row)
+        return tuple(choice.tolist()) if greatest(self.ring, choice) else None
 
     @property
     def withdrawn(self) -> int | None:
@@ -93,15 +93,15 @@ class LatWin(Group):
         if not len(rows):
             return np.zeros((0, 2), np.int64)
         places = (rows - rows.min(axis=0)).astype(">u2", "C")
-        keys, found = _keys(places), []
+        keys, edges = _keys(places), []
         for process in range(places.shape[1]):
             places[:, process] += 1
             wanted = _keys(places)
             places[:, process] -= 1
             onward = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             source = np.flatnonzero(keys[onward] == wanted)
-            found.append(np.stack([source, onward[source]], axis=1))
-        steps = np.concatenate(found)
+            edges.append(np.stack([source, onward[source]], axis=1))
+        steps = np.concatenate(edges)
         return np.asarray(steps[np.lexsort((steps[:, 1], steps[:, 0]))])
 
     def possibly(self, predicate: Predicate | Function) -> bool:

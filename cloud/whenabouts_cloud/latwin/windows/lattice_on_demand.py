@@ -92,8 +92,8 @@ def truth_of(predicate: Predicate | Function, window: Frame) -> walk.Truth:
         true = np.zeros(len(rows), np.int64)
         for part in parts:
             true += part(rows)
-        found: walk.Bools = true >= least
-        return found
+        holds: walk.Bools = true >= least
+        return holds
 
     return enough
 

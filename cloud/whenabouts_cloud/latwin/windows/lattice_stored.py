@@ -89,9 +89,9 @@ class Stored:
         if self._marked is not None and self._marked[0] is predicate:
             return bool(self._marked[1])
         if isinstance(predicate, Predicate):
-            found = self._bind(ring, predicate).holds(self._true)
-            self._marked = (predicate, found)
-            return found
+            holds = self._bind(ring, predicate).holds(self._true)
+            self._marked = (predicate, holds)
+            return holds
         rows = self.states(ring)
         marked(self.box, rows, np.array([bool(predicate(tuple(row))) for row in rows.tolist()], bool), self._true)
         self._marked = None  # a function may say something else next time

@@ -47,8 +47,8 @@ def count(window: Frame) -> int:
     Raises:
         WalkLimitError: more than HELD_MAX states held.
     """
-    found = masks(window)
-    return 0 if found is None else int(count_all(found))
+    fields = masks(window)
+    return 0 if fields is None else int(count_all(fields))
 
 
 def blocks(window: Frame, size: int = BLOCK) -> Iterator[Rows]:
@@ -57,15 +57,15 @@ def blocks(window: Frame, size: int = BLOCK) -> Iterator[Rows]:
     Raises:
         WalkLimitError: more than HELD_MAX states held.
     """
-    found = masks(window)
-    if found is None:
+    fields = masks(window)
+    if fields is None:
         return
     n, row_words, lanes = _row(window)
-    may, head = np.empty((n, found.masks.shape[2]), np.int64), np.empty((n, row_words), np.int64)
+    may, head = np.empty((n, fields.masks.shape[2]), np.int64), np.empty((n, row_words), np.int64)
     cursor = Cursor(may, np.empty(n + 1, np.int64), np.empty(n, np.int64), head)
     out = np.empty((max(size, int(window.count[-1])) + SLACK, row_words), np.int64)
-    begin(found, cursor)
-    while rows := fill(found, cursor, lanes, out):
+    begin(fields, cursor)
+    while rows := fill(fields, cursor, lanes, out):
         yield _places(out[:rows], n, lanes)
 
 
@@ -94,11 +94,11 @@ def levels(window: Frame, truth: Truth | None = None) -> Ints:
     if ends is None:
         return np.zeros(0, np.int64)
     bottom, top = (int(end.sum()) for end in ends)
-    found = np.zeros(top - bottom + 1, np.int64)
+    sizes = np.zeros(top - bottom + 1, np.int64)
     for rows in blocks(window):
         chosen = rows if truth is None else rows[truth(rows)]
-        found += np.bincount(chosen.sum(axis=1, dtype=np.int64) - bottom, minlength=len(found))
-    return found
+        sizes += np.bincount(chosen.sum(axis=1, dtype=np.int64) - bottom, minlength=len(sizes))
+    return sizes
 
 
 def possibly(window: Frame, truth: Truth) -> bool:
@@ -123,10 +123,10 @@ def definitely_in_window(window: Frame, truth: Truth) -> bool:
     for step in range(int((ends[1] - ends[0]).sum()) + 1):
         if step:
             room = np.empty((min(len(level) * n, LEVEL_MAX), row_words), np.int64)
-            found = advance(*window, lanes, level, place, key, room)
-            if found < 0:
+            rows = advance(*window, lanes, level, place, key, room)
+            if rows < 0:
                 raise WalkLimitError(f"walk: found a level of over {LEVEL_MAX} global states: shorten the windows")
-            level = room[:found]
+            level = room[:rows]
         level = np.ascontiguousarray(level[~truth(_places(level, n, lanes))])
         if len(level) == 0:
             return True
@@ -162,8 +162,8 @@ def masks(window: Frame) -> Masks | None:
             used += -used % WORD
         word[j], shift[j] = used // WORD, used % WORD
         used += size + (-size % WORD if size > WORD else 0)
-    found = build(*window, *ends, word, shift, (used + WORD - 1) // WORD)
-    return Masks(found, word, shift, window.count)
+    made = build(*window, *ends, word, shift, (used + WORD - 1) // WORD)
+    return Masks(made, word, shift, window.count)
 
 
 def _ends(window: Frame) -> tuple[Ints, Ints] | None:

@@ -13,46 +13,46 @@ from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, 
 
 
 @bare
-def least(ring: Ring, found: Array) -> bool:
+def least(ring: Ring, choice: Array) -> bool:
     """Fills in the numbers of C_min; false if there is no CGS. From the first states on, each is advanced to what the others
     know of it, until no one knows more. O(n^2 w)."""
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
         if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
             return False
-        found[i] = heads[i, layout.FIRST]
+        choice[i] = heads[i, layout.FIRST]
     again = True
     while again:
         again = False
         for j in range(len(heads)):
-            row = window[j, found[j] % heads[j, layout.WIDTH]]
+            row = window[j, choice[j] % heads[j, layout.WIDTH]]
             for i in range(len(heads)):
-                if i != j and row[layout.ROW + i] > found[i]:
+                if i != j and row[layout.ROW + i] > choice[i]:
                     if row[layout.ROW + i] >= heads[i, layout.NEXT]:
                         return False
-                    found[i] = row[layout.ROW + i]
+                    choice[i] = row[layout.ROW + i]
                     again = True
     return True
 
 
 @bare
-def greatest(ring: Ring, found: Array) -> bool:
+def greatest(ring: Ring, choice: Array) -> bool:
     """Fills in the numbers of C_max; false if there is no CGS. From the last states back, each goes back until it knows no
     more of the others than there is. O(n^2 w)."""
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
         if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
             return False
-        found[i] = heads[i, layout.NEXT] - 1
+        choice[i] = heads[i, layout.NEXT] - 1
     again = True
     while again:
         again = False
         for j in range(len(heads)):
             i = 0
             while i < len(heads):
-                if i != j and window[j, found[j] % heads[j, layout.WIDTH], layout.ROW + i] > found[i]:
-                    found[j] -= 1
-                    if found[j] < heads[j, layout.FIRST]:
+                if i != j and window[j, choice[j] % heads[j, layout.WIDTH], layout.ROW + i] > choice[i]:
+                    choice[j] -= 1
+                    if choice[j] < heads[j, layout.FIRST]:
                         return False
                     again, i = True, 0
                 else:
@@ -127,10 +127,10 @@ def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
 @bare
 def meets(box: Box, true: Array) -> bool:
     """Whether a CGS of the lattice has its bit set in `true`: Pos."""
-    found = 0
+    common = 0
     for i in range(len(box.words)):
-        found |= box.words[i] & true[i]
-    return found != 0
+        common |= box.words[i] & true[i]
+    return common != 0
 
 
 @bare

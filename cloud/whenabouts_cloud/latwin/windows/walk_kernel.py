@@ -183,23 +183,23 @@ def advance(
     for d in range(n):
         place[d] = -1
         _next(first, count, clocks, lanes, level, d, place, key)
-    found = 0
+    written = 0
     while True:
         best = -1
         for d in range(n):
             if place[d] < m and (best < 0 or _compare(key, d, best, row_words) < 0):
                 best = d
         if best < 0:
-            return found
-        if found == out.shape[0]:
+            return written
+        if written == out.shape[0]:
             return -1
         for r in range(row_words):
-            out[found, r] = key[best, r]
+            out[written, r] = key[best, r]
         for d in range(n - 1, -1, -1):
             if d != best and place[d] < m and _compare(key, d, best, row_words) == 0:
                 _next(first, count, clocks, lanes, level, d, place, key)
         _next(first, count, clocks, lanes, level, best, place, key)
-        found += 1
+        written += 1
 
 
 @bare
