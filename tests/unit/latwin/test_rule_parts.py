@@ -13,7 +13,6 @@ from whenabouts_cloud.jobs.packing import tables_of
 from whenabouts_cloud.latwin.shard.choices import MAX_OPEN, RunChoices
 from whenabouts_cloud.latwin.shard.report import COLUMNS, Report, reports_of
 from whenabouts_cloud.latwin.shard.results import RESULT, result_id, table_of, verdict_row
-from whenabouts_cloud.latwin.shard.text import verdict_text
 from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 from whenabouts_cloud.latwin.shard.watch import InWindows, Plan
 
