@@ -18,7 +18,7 @@ from whenabouts_cloud.jobs.landing import latest_watermarks, read_readings
 from whenabouts_cloud.jobs.output.sink import ResultSink
 from whenabouts_cloud.jobs.output.task_files import WRITTEN, Write
 from whenabouts_cloud.jobs.packing import by_shard, packed, tables_of
-from whenabouts_cloud.jobs.slabs import slabs_of
+from whenabouts_cloud.jobs.time_slabs import slabs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

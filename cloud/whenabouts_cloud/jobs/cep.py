@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from whenabouts_cloud.blobs import to_bytes
-from whenabouts_cloud.cep.shard.batch import matches_of
+from whenabouts_cloud.cep.shard.at_once import matches_of
 from whenabouts_cloud.cep.shard.counted import CountShard, counts_of
 from whenabouts_cloud.cep.shard.events import PLAIN, events_of, moved, schema_of, sources_of
 from whenabouts_cloud.cep.shard.results import COUNT, RESULT

@@ -23,7 +23,7 @@ from support.cep.landing import (
 from support.cloud.landing import EPOCH_US, reading
 from whenabouts_cloud.blobs import parted
 from whenabouts_cloud.cep.runtime import infa_hts
-from whenabouts_cloud.cep.shard.batch import matches_of
+from whenabouts_cloud.cep.shard.at_once import matches_of
 from whenabouts_cloud.cep.shard.events import schema_of, text_code
 from whenabouts_cloud.cep.shard.identities import Identities, first_of_each
 from whenabouts_cloud.cep.shard.results import RESULT
