@@ -75,7 +75,7 @@ class Decoder:
         return len(held) if start < 0 else start
 
     def _decode(self, held: bytearray, at: int, final: bool) -> "tuple[Frame | None, bool] | None":
-        """What begins with the start byte at `at`.
+        """The frame that begins with the start byte at `at`.
 
         None: not decidable before more bytes come; never when `final`, for then none will.
         (None, False): no frame at all.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Dialogue:
-    """What both have in common: counters and commands on their way."""
+    """Counters, and commands on their way, of both kinds of dialogue."""
 
     def __init__(self) -> None:
         self.asked_us: int | None = None

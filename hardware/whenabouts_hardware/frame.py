@@ -1,4 +1,4 @@
-"""What a decoder gives: one frame of a reader's serial protocol, whole or damaged, with its place in the byte stream.
+"""One frame of a reader's serial protocol, whole or damaged, with its place in the byte stream.
 
 The place matters as much as the content: the agent knows when bytes arrived, so from `start` and `end` it knows when a
 frame did, even where a damaged neighbour made the decoder recognise it late.
@@ -38,7 +38,7 @@ class Frame:
         self.end = start + len(raw)
 
     def cut(self, end: int) -> "Frame":
-        """The same frame, ending earlier: where another one turned out to begin."""
+        """This frame, cut short where another one turned out to begin."""
         return Frame(self.kind, self.fields, self.raw[: end - self.start], self.start, self.error, self.fault)
 
     def __eq__(self, other: object) -> bool:

@@ -10,7 +10,7 @@ UNANSWERED_MAX = 3  # questions in a row, then the reader is prepared anew: it m
 
 
 class Question:
-    """What to ask, which kinds of frames end its answer, and how long to wait for one and before the next question.
+    """The bytes of a question, the kinds of frames that end its answer, the wait for one, and the pause behind it.
 
     parts: kinds of frames that begin an answer; the wait begins anew with each. abort: sent when no answer came in time,
     before the question is asked again.

@@ -1,4 +1,4 @@
-"""What both ends agree on: the reading and its stamp, vector clocks, probability, wire format and topics.
+"""The protocol of gateways and cloud: the reading and its stamp, vector clocks, probability, wire format and topics.
 
 Pure Python of the subset that CPython and MicroPython share; nothing here opens, waits or looks at a clock. A name is loaded
 with its module when it is first asked for: a board needs a third of them, and has little memory.

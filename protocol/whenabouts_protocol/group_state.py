@@ -1,4 +1,4 @@
-"""What a reading of kind `state` says: one local state of one gateway, as a process of its group.
+"""The content of a reading of kind `state`: one local state of one gateway, as a process of its group.
 
 `vclock` of the reading is the dense clock at the begin of the state, its own entry the number of the state (0 is the first
 one of the view). `attrs` are the state's values by name, beside the reserved names below; the reading's own `value` is there

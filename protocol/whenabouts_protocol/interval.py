@@ -38,19 +38,19 @@ class Interval:
         return Interval(self.t_min - before_us, self.t_max + after_us)
 
     def contains(self, t: int) -> bool:
-        """Whether instant t lies inside; both ends belong to it."""
+        """True if instant t lies inside; both ends belong to it."""
         return self.t_min <= t <= self.t_max
 
     def overlaps(self, other: "Interval") -> bool:
-        """Whether the two share an instant; touching ends do."""
+        """True if the two share an instant; touching ends do."""
         return self.t_min <= other.t_max and other.t_min <= self.t_max
 
     def certainly_before(self, other: "Interval") -> bool:
-        """Whether every instant of this one is earlier than every instant of the other."""
+        """True if every instant of this one is earlier than every instant of the other."""
         return self.t_max < other.t_min
 
     def intersection(self, other: "Interval") -> "Interval | None":
-        """What both allow, or None when they contradict each other."""
+        """The instants that both hold, or None when there are none."""
         t_min = max(self.t_min, other.t_min)
         t_max = min(self.t_max, other.t_max)
         return Interval(t_min, t_max) if t_min <= t_max else None

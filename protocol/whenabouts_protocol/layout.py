@@ -1,4 +1,4 @@
-"""What all messages are laid out by: keys of their heads, codes of words, dictionaries, and the reading of a head.
+"""The layout of all messages: keys of their heads, codes of words, dictionaries, and the decoder of a head.
 
 Apart from the messages themselves, as a board writes its own and reads acknowledgements alone. Layout in `wire.cddl`.
 """

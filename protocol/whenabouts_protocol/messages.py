@@ -77,7 +77,7 @@ class Birth(Message):
 
 
 class Status(Message):
-    """Whether the gateway's agent is online, offline (last will) or stopped in order; retained."""
+    """The condition of a gateway's agent: online, offline (last will) or stopped in order; retained."""
 
     __slots__ = ("boot", "condition", "gateway", "site")
 

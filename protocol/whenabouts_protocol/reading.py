@@ -113,7 +113,7 @@ def _is_int(x: "Any") -> bool:
 
 
 def is_scalar(x: "Any") -> bool:
-    """Whether x can be a value or an attribute: an int64, a finite double, a bool or a text of bounded length."""
+    """True of a value or an attribute: an int64, a finite double, a bool or a text of bounded length."""
     kind = type(x)
     if kind is int:
         return bool(INT64_MIN <= x <= INT64_MAX)
@@ -125,7 +125,7 @@ def is_scalar(x: "Any") -> bool:
 
 
 def is_text(x: "Any") -> bool:
-    """Whether x is text of 1 to MAX_TEXT_BYTES bytes of UTF-8."""
+    """True of a text of 1 to MAX_TEXT_BYTES bytes of UTF-8."""
     return type(x) is str and x != "" and _fits(x, MAX_TEXT_BYTES)
 
 
@@ -196,7 +196,7 @@ def _are_attrs(attrs: "Any") -> bool:
 
 
 def is_vclock(vclock: "Any") -> bool:
-    """Whether vclock is a tuple of at most MAX_PROCESSES counts."""
+    """True of a tuple of at most MAX_PROCESSES counts."""
     if type(vclock) is not tuple or len(vclock) > MAX_PROCESSES:
         return False
     return all(_is_int(count) and 0 <= count <= INT64_MAX for count in vclock)

@@ -169,7 +169,7 @@ class Eager:
         return found
 
     def advance(self, frontier_a: "int | None", frontier_b: "int | None") -> None:
-        """What is still to come has t_max at or after its side's frontier (None: not known); what cannot match it goes."""
+        """Readings to come have t_max at or after the frontier of their side, if it is known: forget what none matches."""
         self._frontier = [frontier_a, frontier_b]
         for side in (0, 1):
             frontier = self._frontier[side]
@@ -183,7 +183,7 @@ class Eager:
             self._forget(1 - side, horizon, CHUNK)
 
     def is_met(self, u: int, w1: int, w2: int) -> bool:
-        """Whether intervals of these lengths whose x are u apart are a pair, decided exactly."""
+        """True if intervals of these lengths whose x are u apart are a pair, decided exactly."""
         width, total, p, q = self._width, w1 + w2, self._p, self._q
         if u < 0:
             u = -u

@@ -13,7 +13,7 @@ MAX_NAME_BYTES = 64  # of a site or a gateway: they are topic levels and file na
 
 
 def is_name(text: object) -> bool:
-    """Whether text can be a site or gateway name: one topic level without wildcards, separators or control characters.
+    """True of a site's or gateway's name: one topic level without wildcards, separators or control characters.
 
     MQTT 5.0 (section 1.5.4) lets a broker cut the connection over control characters (C1 too) and non-characters.
     """

@@ -33,7 +33,7 @@ def text_of(data: bytes) -> str:
 
 
 def is_forbidden(data: bytes) -> bool:
-    """Whether data, well-shaped otherwise, holds a first and second byte that RFC 3629 forbids together."""
+    """True if data, well-shaped otherwise, holds a first and second byte that RFC 3629 forbids together."""
     for at in range(len(data) - 1):
         first = data[at]
         if first < 0xC0:

@@ -46,16 +46,16 @@ class VectorClock:
         return VectorClock([max(a, b) for a, b in zip(self.counts, other.counts)])
 
     def dominates(self, other: "VectorClock") -> bool:
-        """Whether every entry is at least the other's."""
+        """True if every entry is at least the other's."""
         _same_view(self, other)
         return all(a >= b for a, b in zip(self.counts, other.counts))
 
     def concurrent(self, other: "VectorClock") -> bool:
-        """Whether neither dominates: nothing tells which was first."""
+        """True if neither dominates: nothing tells which was first."""
         return not self.dominates(other) and not other.dominates(self)
 
     def knows_state(self, process: int, state: int) -> bool:
-        """Whether state number `state` of `process` had ended before this clock's state (it precedes it)."""
+        """True if state number `state` of `process` had ended before this clock's state (it precedes it)."""
         return self.counts[process] >= state + 1
 
     def __eq__(self, other: object) -> bool:

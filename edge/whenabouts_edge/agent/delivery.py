@@ -1,4 +1,4 @@
-"""What the cloud is told: the readings of the spool until they have landed, and beats with what they promise.
+"""Delivery to the cloud: the readings of the spool until they have landed, and beats with what they promise.
 
 The promise of a beat, "everything with t_max < f has been published", is made like this: at one moment take the frontier f
 that every port and clock allows; wait until all that was accepted by then is in the spool and taken by the broker; only
@@ -150,7 +150,7 @@ class Delivery:
         self._acked_numbers.set()
 
     async def _is_published(self, position: Position | None) -> bool:
-        """Whether every message up to this position was taken by the broker, or has even landed."""
+        """True if every message up to this position was taken by the broker, or has even landed."""
         if position is None or (self.uplink.outbox.published or (-1, -1)) >= position:
             return True
         oldest = await self._loop.run_in_executor(self._db, self._spool.after, None, 1)
@@ -158,7 +158,7 @@ class Delivery:
 
 
 def birth(config: Config, boot: int, derived: Sequence[str], group: GroupHost | None) -> Birth:
-    """What a gateway tells of itself; derived: streams of its rules."""
+    """The birth message of a gateway; derived: streams of its rules."""
     read = {r.stream: ("measure", r.line.unit) if r.line else ("tag", None) for r in config.readers}
     streams = [(name, *read[name], DELAY_US, LENGTH_US_MAX) for name in sorted(read)]
     present = [r.presence for r in config.readers if r.presence]

@@ -42,7 +42,7 @@ class GroupHost:
 
     @property
     def topics(self) -> list[str]:
-        """What to subscribe to: three topics of each peer, by name."""
+        """The topics to subscribe to: three of each peer, by name."""
         return [topic(site, gateway, leaf) for gateway, site in sorted(self._sites.items()) for leaf in LEAVES]
 
     @property
@@ -96,7 +96,7 @@ class GroupHost:
         return one
 
     def view_changed(self) -> bool:
-        """Whether there is another view than when this was last asked."""
+        """True if there is another view than when this was last asked."""
         before, self._announced = self._announced, self._process.views
         if before != self._announced:
             log.info("group %s: view %s", self.group, ", ".join(self.members))

@@ -50,12 +50,12 @@ class Timekeeper:
 
     @property
     def waits(self) -> bool:
-        """Whether readings wait for the clock."""
+        """True while readings wait for the clock."""
         return bool(self._undated)
 
     @property
     def known(self) -> bool:
-        """Whether a reading can go on at once: UTC is known, and none waits that it would pass."""
+        """True while a reading can go on at once: UTC is known, and none waits that it would pass."""
         return not self._undated and self.sample.bound_us is not None
 
     def utc_us(self, host_us: int) -> int | None:
@@ -113,7 +113,7 @@ class Timekeeper:
                 del self._unwritten[: len(written)]
 
     async def write_all(self) -> None:
-        """The same until all of it is on disk."""
+        """Write down all that waits for the clock, however often the disk refuses it."""
         while self._unwritten:
             await self.write()
 

@@ -53,7 +53,7 @@ def _register(kind: str, points: list[EntryPoint]) -> str:
 
 
 def _problem(reader: Any) -> str:
-    """What an agent lacks in a reader, empty if nothing."""
+    """The text of what an agent lacks in a reader, empty if nothing."""
     if not isinstance(reader, Reader):
         return f"found {type(reader).__name__}, expected whenabouts_hardware.Reader"
     if reader.tags is None:

@@ -58,7 +58,7 @@ class Link:
         return self._dated(found, clock), self._spoke(before_us)
 
     def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[PendingReading], bool]:
-        """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
+        """Nothing had come by empty_us: after a long enough silence half a frame is given up. Returns as `take`."""
         return self._dated(self.session.silent(empty_us), clock), self._spoke(empty_us)
 
     def looked_us(self, clear_us: int) -> int:
@@ -66,7 +66,7 @@ class Link:
         return clear_us if self._speaks_us is None else self._heard_us
 
     def _spoke(self, heard_us: int) -> bool:
-        """Whether good frames came: between them and the one before the reader was there unless that took too long."""
+        """True if good frames came: between them and the one before the reader was there unless that took too long."""
         if self.session.good == self._good:
             return False
         self._good = self.session.good

@@ -23,14 +23,14 @@ class PresenceHost:
         self.absent = 0
 
     def through(self, batch: Batch, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
-        """What this batch makes sure: tags that entered, and tags that left or are absent."""
+        """The readings that this batch makes certain: of tags that entered, and of tags that left or are absent."""
         for one in batch.readings:
             if one.key is not None:
                 self._visits.read(one.key, one.earliest_us, one.latest_us, one.vclock)
         return self._told(self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock)
 
     def finish(self, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
-        """The same when the agent ends; tags that are there by then have no leave."""
+        """The readings that are certain when the agent ends; tags that are there by then have no leave."""
         return self._told(self._visits.finish(), clock)
 
     def status(self) -> dict[str, int]:

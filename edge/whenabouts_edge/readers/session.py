@@ -71,14 +71,14 @@ class ReaderSession:
         return found
 
     def took(self, data: bytes, after_us: int, before_us: int) -> "list[PendingReading]":
-        """What these bytes complete: the first came not before after_us, all by before_us."""
+        """The readings that these bytes complete: the first byte came not before after_us, all by before_us."""
         self._stamper.arrived(len(data), after_us, before_us)
         self._fed += len(data)
         self._last_byte_us = before_us
         return self._read(self._decoder.feed(data), before_us, after_us)
 
     def silent(self, empty_us: int) -> "list[PendingReading]":
-        """The same when nothing had come by empty_us: after a long enough silence half a frame is given up."""
+        """Nothing had come by empty_us: after a long enough silence half a frame is given up. Returns as `took`."""
         frames: list[Frame] = []
         if self._last_byte_us is not None and empty_us - self._last_byte_us >= GAP_US:
             self._last_byte_us = None

@@ -20,7 +20,7 @@ MAX_TOLD = 256  # pairs that one reading and rule make derived readings of; more
 
 
 class Source:
-    """What rules keep of a reading; boot and seq are filled in when it is numbered, and stay None if it never is.
+    """The fields that rules keep of a reading; boot and seq are filled in when it is numbered, and stay None if it never is.
 
     view: how many views of its group the gateway had by then; clocks of different views say nothing of each other.
     """
@@ -86,7 +86,7 @@ class EdgeRules:
                     self._sides.setdefault(stream, []).append((rule, eager, side))
 
     def wants(self, stream: str) -> bool:
-        """Whether some rule takes readings of this stream."""
+        """True if some rule takes readings of this stream."""
         return stream in self._sides
 
     def push(self, stream: str, source: Source) -> "list[Derived]":
@@ -127,7 +127,7 @@ class EdgeRules:
 
 
 def merged(a: "tuple[int, ...]", b: "tuple[int, ...]") -> "tuple[int, ...]":
-    """What was known after both: the maximum in each place; of clocks of different length the longer one."""
+    """The clock after both: the maximum in each place; of clocks of different length the longer one."""
     if len(a) != len(b):
         return a if len(a) > len(b) else b
     return tuple([max(a[n], b[n]) for n in range(len(a))])

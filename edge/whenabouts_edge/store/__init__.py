@@ -1,1 +1,1 @@
-"""What a gateway keeps on disk until the cloud has landed it."""
+"""Readings on the disk of a gateway until the cloud has landed them."""

@@ -1,4 +1,4 @@
-"""What was refused, counted by stream, and the rows of the spool that keep the counts until a `gap` reading tells them.
+"""Refused readings, counted by stream, and the rows of the spool that keep the counts until a `gap` reading tells them.
 
 A count is written with every batch that is refused and goes in the transaction that stores its reading, so that the end of
 the agent, by order or by a power cut, takes neither. Only a disk that is full itself may have no room for a row; then the
@@ -96,6 +96,6 @@ class GapRows:
         self._db.executemany("DELETE FROM gap WHERE stream = ?", [(gap.stream,) for gap in gaps])
 
     def read(self, site: str, gateway: str) -> list[Gap]:
-        """What earlier agents counted and did not tell."""
+        """The gaps that earlier agents counted and did not tell."""
         rows = self._db.execute("SELECT stream, count, t_min, t_max, clock_state FROM gap ORDER BY stream")
         return [Gap(site, gateway, *row) for row in rows]

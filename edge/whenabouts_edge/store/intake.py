@@ -92,7 +92,7 @@ class Intake:
 
     @property
     def gap_open(self) -> bool:
-        """Whether readings were refused of which no gap reading tells yet."""
+        """True while readings were refused of which no gap reading tells yet."""
         return bool(self._gaps or self._telling)
 
     async def run(self) -> None:

@@ -206,7 +206,7 @@ class Spool:
         return SpoolState(self._readings, self._payload_bytes, self.boot, self._next_seq)
 
     def can_commit(self) -> bool:
-        """Whether a transaction can begin and end; writes nothing, to spare the card."""
+        """True if a transaction can begin and end; writes nothing, to spare the card."""
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -288,7 +288,7 @@ def _code(error: sqlite3.Error) -> int | None:
 
 
 def _is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
-    """Whether the file's content is to blame, and not its surroundings: lock, rights, disk."""
+    """True if the file's content is to blame, and not its surroundings: lock, rights, disk."""
     code = _code(error)
     if code == sqlite3.SQLITE_READONLY:  # also what a damaged version number in the file's head looks like
         return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)

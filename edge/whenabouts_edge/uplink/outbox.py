@@ -1,4 +1,4 @@
-"""What to publish next, and what has been: the order of the spool, a window of messages on their way, repeats.
+"""The messages to publish next: the order of the spool, a window of those on their way, repeats.
 
 A message is *published* when the broker took it, *landed* when the cloud says so; only then it leaves the spool. Messages
 that were published but do not land are published again after a time that doubles, and after every reconnection: the
@@ -75,7 +75,7 @@ class Outbox:
         self._quiet_since = None
 
     def overdue(self, now_s: float) -> bool:
-        """Whether the cloud has been silent for too long about what it was sent; if so everything is sent again."""
+        """True if the cloud has been silent for too long about what it was sent; then everything is sent again."""
         if self._quiet_since is None or now_s - self._quiet_since < self._resend_s:
             return False
         if any(not taken for taken in self._on_way.values()):

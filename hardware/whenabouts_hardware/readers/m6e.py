@@ -130,7 +130,7 @@ _WITH_DATA = ("status", "boot", "autonomous", "stop", "answer")
 
 
 def _kind(op: int, status: int, data: bytes) -> str:
-    """What sort of answer it is; for an empty or foreign stream frame the plain "answer"."""
+    """The kind of an answer; for an empty or foreign stream frame the plain "answer"."""
     if op == OP_BOOT:
         return "boot"
     if op == OP_AUTONOMOUS:

@@ -1,4 +1,4 @@
-"""What stands inside Mercury answers: tag records, their metadata, streamed statistics, the version.
+"""The content of Mercury answers: tag records, their metadata, streamed statistics, the version.
 
 A record carries only the metadata whose flags are set, in flag order, then the tag's reply: its length in bits, PC, XPC
 words, EPC and the tag's own CRC. That CRC is a second checksum for free: it rejects what a serial error slipped past
@@ -177,7 +177,7 @@ def _embedded_data(cursor: Cursor, fields: "dict[str, object]") -> None:
 
 
 def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object]") -> "str | None":
-    """What the tag answered: length in bits of all that follows, PC, XPC words, EPC, brand id, CRC.
+    """The tag's answer: length in bits of all that follows, PC, XPC words, EPC, brand id, CRC.
 
     Only Gen2 has a PC and this CRC; another protocol's CRC is given unverified.
     """
@@ -222,7 +222,7 @@ def _plain_reply_end(cursor: Cursor) -> int:
 
 
 def _plain_reply(cursor: Cursor, end: int, fields: "dict[str, object]") -> "str | None":
-    """The same at once: length, PC, EPC, CRC; almost every tag answers so."""
+    """The parts of a plain answer at once: length, PC, EPC, CRC; almost every tag answers so."""
     data, at = cursor.data, cursor.at
     fields["epc_bits"] = data[at] << 8 | data[at + 1]
     fields["pc"] = data[at + 2 : at + 4].hex()

@@ -31,7 +31,7 @@ _GROUPS = {
 
 
 def status_text(status: int) -> str:
-    """What a status word means.
+    """The meaning of a status word.
 
     >>> status_text(0x0504)
     'too hot, transmitter throttled'

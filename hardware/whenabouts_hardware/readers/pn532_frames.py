@@ -57,7 +57,7 @@ def answer(op: int, data: bytes = b"") -> bytes:
 
 
 def target_106a(number: int, uid: bytes, sens_res: int = 0x0044, sel_res: int = 0) -> bytes:
-    """What an answer holds of one card of type A at 106 kbit/s."""
+    """The bytes of one card of type A at 106 kbit/s in an answer."""
     return bytes([number]) + sens_res.to_bytes(2, "big") + bytes([sel_res, len(uid)]) + uid
 
 

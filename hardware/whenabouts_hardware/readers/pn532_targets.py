@@ -1,4 +1,4 @@
-"""What a PN532 says of the cards it found. After NXP UM0701-02, sections 7.3.5 and 7.3.13.
+"""The cards in an answer of a PN532. After NXP UM0701-02, sections 7.3.5 and 7.3.13.
 
 An answer to InListPassiveTarget does not name the kind of card; it is read as type A at 106 kbit/s, which is what the agent
 asks for. InAutoPoll names it; its target data begins with the target's number just as the other's.
