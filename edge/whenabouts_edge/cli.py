@@ -7,7 +7,6 @@ import asyncio
 import faulthandler
 import functools
 import json
-import logging
 import os
 import signal
 import sqlite3
@@ -34,6 +33,7 @@ from whenabouts_edge.health.notify import Notifier
 from whenabouts_edge.install.command import install
 from whenabouts_edge.rules.host import RulesFileError
 from whenabouts_edge.store.spool import SpoolError
+from whenabouts_protocol.logs import FORMATS, write_logs
 
 END_S = 25.0  # the unit gives 30 before it kills in silence
 STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
@@ -60,7 +60,11 @@ def main() -> None:
     show_default=True,
     help="How much to say on stderr.",
 )
-def run(config_file: Path, log_level: str) -> None:
+@click.option(
+    "--log-format", type=click.Choice(FORMATS), default="text", show_default=True, envvar="WHENABOUTS_LOG_FORMAT",
+    show_envvar=True, help="Log on stderr as lines of key=value, or as JSON.",
+)  # fmt: skip
+def run(config_file: Path, log_level: str, log_format: str) -> None:
     """Run the agent until SIGTERM or Ctrl-C.
 
     At the end it stores what was read and publishes for up to five seconds; what remains is sent after the next start. If it
@@ -70,7 +74,7 @@ def run(config_file: Path, log_level: str) -> None:
     Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
     """
     config = load(config_file)
-    logging.basicConfig(level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
+    write_logs(log_format, log_level)
     try:
         asyncio.run(_run(config))
     except SpoolError as error:

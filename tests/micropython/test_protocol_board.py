@@ -23,7 +23,10 @@ from whenabouts_protocol.wire import decode_batch, encode_batch
 
 HERE = Path(__file__).resolve().parent
 SHARED = sorted(
-    [*REPOSITORY.glob("protocol/whenabouts_protocol/*.py"), *REPOSITORY.glob("hardware/whenabouts_hardware/*.py")]
+    path
+    for package in ("protocol/whenabouts_protocol", "hardware/whenabouts_hardware")
+    for path in (REPOSITORY / package).rglob("*.py")
+    if path.name != "logs.py"  # boards print
 )
 DECODERS = [decode_batch, messages.decode_birth, messages.decode_status, messages.decode_beat, messages.decode_ack]
 

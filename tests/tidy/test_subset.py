@@ -33,8 +33,7 @@ DRIVERS = {"whenabouts_edge.board", "whenabouts_edge.board.run"} | {
 OURS = ("whenabouts_protocol", "whenabouts_hardware")
 # What CPython has in C and the module replaces where it is absent.
 REPLACED = {"whenabouts_protocol.streaming_join": {"bisect"}}
-# Drivers and tables of the hardware package that only CPython imports.
-CPYTHON_ONLY = ("whenabouts_hardware.boards", "whenabouts_hardware.port", "whenabouts_hardware.serial_handlers")
+CPYTHON_ONLY = ("whenabouts_protocol.logs",)  # boards print
 CORES = ("whenabouts_edge.readers.visits",)  # no board's agent loads them yet, but they run there
 ROOTS = sorted({root for name in known() for root in board(name).modules})
 ON_BOARDS = needed(ROOTS, ALL_KINDS)

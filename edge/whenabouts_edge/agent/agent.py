@@ -6,7 +6,6 @@ way of a batch from its reader to the spool; time is of `timekeeping`, the way f
 
 import asyncio
 import contextlib
-import logging
 import os
 import sqlite3
 import time
@@ -31,6 +30,7 @@ from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
 from whenabouts_edge.store.spool import Message, Spool, SpoolState
 from whenabouts_protocol import Birth
+from whenabouts_protocol.logs import Log
 from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 CLOCK_EVERY_S = 1.0
@@ -39,7 +39,7 @@ PROMISE_EVERY_S = 0.25
 DATE_EVERY_S = 0.1
 DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Agent:
@@ -62,7 +62,7 @@ class Agent:
         self._rules = RuleHost(site, gateway, config.rules_file)
         self._spool = spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
         if spool.quarantined:
-            log.error("spool was damaged, set aside as %s; began a new one", spool.quarantined)
+            log.error("spool.damaged", "set aside; began a new one", file=spool.quarantined)
         self._time = Timekeeper(clock, self._db, spool.waiting, spool.waiting.read(site, gateway))
         self._group: GroupHost | None = None
         if config.group is not None:
@@ -99,7 +99,7 @@ class Agent:
 
     async def run(self) -> None:
         """Run until stopped, then drain: store all that was read, publish for up to DRAIN_S, say `stopped`."""
-        log.info("gateway %s/%s: boot %d", self.config.site, self.config.gateway, self._spool.boot)
+        log.info("agent.started", site=self.config.site, gateway=self.config.gateway, boot=self._spool.boot)
         for link in self._links:
             link.start()
         jobs = [
@@ -150,7 +150,7 @@ class Agent:
             await asyncio.wait_for(self._promise(), DRAIN_S)
         await self._beat()
         state = self._spool.state
-        log.info("stopped: %d readings this boot, %d wait in the spool", state.next_seq, state.readings)
+        log.info("agent.stopped", readings=state.next_seq, spooled=state.readings)
 
     # Ports and spool.
 

@@ -7,7 +7,6 @@ then say it.
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -24,13 +23,14 @@ from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.uplink.uplink import Uplink
 from whenabouts_protocol import Ack, Beat, Birth, encode_beat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
+from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages import MAX_BOOTS
 
 OVERDUE_EVERY_S = 1.0
 DELAY_US = 5_000_000  # told in the birth: readings arrive at most this late while the connection holds
 LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Delivery:
@@ -66,7 +66,7 @@ class Delivery:
                 await asyncio.wait_for(self.work.wait(), OVERDUE_EVERY_S)
             self.work.clear()
             if outbox.overdue(time.monotonic()):
-                log.warning("the cloud has not confirmed what was sent; sending it again")
+                log.warning("uplink.unconfirmed", "the cloud has not confirmed what was sent; sends it again")
             while self.uplink.connected and (room := outbox.room()):
                 messages = await self._loop.run_in_executor(
                     self._db, self._spool.after, outbox.cursor, min(room, MAX_IN_FLIGHT)
@@ -84,7 +84,7 @@ class Delivery:
                 try:
                     await self._loop.run_in_executor(self._db, self._spool.landed, boot, seq)
                 except SpoolError as error:  # they stay, are sent again, and confirmed again
-                    log.error("%s", error)
+                    log.error("spool.failed", str(error))
                     continue
                 self.uplink.outbox.landed(boot, seq, time.monotonic())
             self.work.set()
@@ -142,8 +142,10 @@ class Delivery:
         state = self._spool.state
         if ack.landed.get(state.boot, -1) >= state.next_seq:
             self.uplink.acks_refused += 1
-            log.warning("ack refused: found number %d of this boot, given are 0 to %d; do two gateways share this name?",
-                        ack.landed[state.boot], state.next_seq - 1)  # fmt: skip
+            log.warning(
+                "ack.refused", "it is of a number that was never given; do two gateways share this name?",
+                found=ack.landed[state.boot], last=state.next_seq - 1,
+            )  # fmt: skip
             return
         for boot, seq in ack.landed.items():
             self._acked[boot] = max(seq, self._acked.get(boot, -1))

@@ -3,7 +3,6 @@
 A state is told to the peers only when the spool has it: what others build on is never lost with a power cut.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +15,12 @@ from whenabouts_edge.readers.host import date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_protocol import WireError, encode_batch, parse_topic, topic
 from whenabouts_protocol.group_state import KIND, attrs_of
+from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages import decode_birth, decode_status
 
 LEAVES = ("birth", "status", "state")
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class GroupHost:
@@ -67,14 +67,14 @@ class GroupHost:
             if error is not None and (gateway, error.reason) not in self._complained:
                 self._complained.add((gateway, error.reason))
                 log.warning(
-                    "group %s: state of %s/%s not believed, %s: %s", self.group, site, gateway, error.reason, error
+                    "peer.disbelieved", str(error), group=self.group, peer=f"{site}/{gateway}", reason=error.reason
                 )
             return
         try:
             self._learn(site, gateway, leaf, payload)
         except WireError as error:
             self.refused += 1
-            log.warning("group %s: %s of %s/%s refused: %s", self.group, leaf, site, gateway, error)
+            log.warning("peer.refused", str(error), group=self.group, peer=f"{site}/{gateway}", leaf=leaf)
 
     def stamp(self, readings: Sequence[PendingReading]) -> None:
         """Let the detection see these readings, and give them the clock that they carry."""
@@ -99,7 +99,7 @@ class GroupHost:
         """True if there is another view than when this was last asked."""
         before, self._announced = self._announced, self._process.views
         if before != self._announced:
-            log.info("group %s: view %s", self.group, ", ".join(self.members))
+            log.info("group.view", group=self.group, members=",".join(self.members))
         return before != self._announced
 
     def status(self) -> dict[str, Any]:

@@ -5,7 +5,6 @@ What waits is in memory (`undated`) and soon on disk (`waiting`); what a full di
 
 import asyncio
 import contextlib
-import logging
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -17,10 +16,11 @@ from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.intake import MAX_WAITING, RETRY_S
 from whenabouts_edge.store.undated import LIMIT, Undated
 from whenabouts_edge.store.waiting import WaitingRows
+from whenabouts_protocol.logs import Log
 
 NOTE_TIME_EVERY_S = 600.0
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Timekeeper:
@@ -73,8 +73,9 @@ class Timekeeper:
         if step_us:
             self._epoch += 1
             log.warning(
-                "clock: stepped by %+.3f s, more than its bound; clock epoch %d begins", step_us / 1e6, self._epoch
-            )
+                "clock.stepped", "by more than its bound; another clock epoch begins", by_s=round(step_us / 1e6, 6),
+                epoch=self._epoch,
+            )  # fmt: skip
 
     async def _note_time(self) -> None:
         """Write down now and then that UTC has come so far: what a next run reads before it knows the time came later."""
@@ -106,7 +107,9 @@ class Timekeeper:
             try:
                 await self._loop.run_in_executor(self._db, self._rows.write, written)
             except sqlite3.OperationalError as error:
-                log.error("spool: cannot write readings that wait for the clock (%s); free space on its disk", error)
+                log.error(
+                    "spool.unwritable", "readings wait for the clock in memory; free space on its disk", error=error
+                )
                 del self._unwritten[:-LIMIT]
                 await asyncio.sleep(RETRY_S)
             else:

@@ -7,18 +7,19 @@ The watchdog is fed while readings can flow: `Flow` says whether what came in ge
 broker and a full spool are matters of health, which a restart does not mend.
 """
 
-import logging
 import os
 import socket
 from collections.abc import Mapping
 from typing import Any
+
+from whenabouts_protocol.logs import Log
 
 FEEDS_A_PERIOD = 3  # the service manager asks for one
 STUCK_S = (
     20.0  # readings that wait so long for the spool, without any getting in, will not get in; a slow card pauses for 5
 )
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Notifier:
@@ -57,7 +58,7 @@ class Notifier:
                 sock.sendto(message.encode(), self._address)
         except OSError as error:
             if not self._complained:
-                log.warning("service manager: cannot tell it %s (%s)", message.split("=")[0], error)
+                log.warning("service.unreachable", message=message.split("=")[0], error=error)
             self._complained = True
         else:
             self._complained = False
@@ -90,7 +91,7 @@ def _address(name: str) -> str | None:
     if name.startswith("@"):
         return "\0" + name[1:]
     if name and not name.startswith("/"):
-        log.warning("NOTIFY_SOCKET: found %r, expected a path or an abstract name; telling nothing", name)
+        log.warning("service.bad_socket", "expected a path or an abstract name in NOTIFY_SOCKET", found=name)
     return name if name.startswith("/") else None
 
 

@@ -1,16 +1,16 @@
 """Writes how the agent is into files that others read: its status, and metrics where they are wanted."""
 
 import json
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from whenabouts_edge.health.metrics import exposition
+from whenabouts_protocol.logs import Log
 
 FOR_ALL = 0o644
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Report:
@@ -37,7 +37,9 @@ class Report:
             temporary.replace(path)
         except OSError as error:
             if path not in self._failed:
-                log.error("%s: cannot write (%s); see that its folder is there, writable and has space", path, error)
+                log.error(
+                    "status.unwritable", "see that its folder is there, writable and has space", file=path, error=error
+                )
             self._failed.add(path)
         else:
             self._failed.discard(path)

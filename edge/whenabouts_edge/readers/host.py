@@ -4,7 +4,6 @@
 gateway, and since when the reader has looked for tags.
 """
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,9 @@ from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_hardware import READERS
+from whenabouts_protocol.logs import Log
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Link:
             one.check()
         except ValueError as error:
             if not self.unfit:
-                log.warning("reader %s: left out, as all that will be counted as unfit: %s", self._name, error)
+                log.warning("reading.invalid", f"left out, as all that will be counted: {error}", reader=self._name)
             self.unfit += 1
             self.session.complaint = str(error)
             return False

@@ -2,7 +2,6 @@
 pauses. One dead reader stops nothing.
 """
 
-import logging
 import random
 import threading
 import time
@@ -16,8 +15,9 @@ from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.host import Batch, Link
 from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
 from whenabouts_hardware import READERS
+from whenabouts_protocol.logs import Log
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,9 @@ class LinkThread(threading.Thread):
                 self._say("lost", str(error))
             except Exception as error:  # a fault of ours with one port's bytes must not silence the reader for good
                 log.exception(
-                    "reader %s: fault in the agent, opening the port again; please report this", self.reader.name
+                    "reader.fault",
+                    "a fault in the agent; opens the port again; please report this",
+                    reader=self.reader.name,
                 )
                 self._say("lost", f"fault in the agent: {error!r}")
             if time.monotonic_ns() - opening_ns > self._pace.steady_ns:
@@ -182,6 +184,6 @@ class LinkThread(threading.Thread):
 
     def _say(self, state: str, problem: str) -> None:
         if (state, problem) != (self.link_state.state, self.link_state.problem):
-            level = logging.WARNING if state == "lost" or (problem and state == "reading") else logging.INFO
-            log.log(level, "reader %s: %s%s", self.reader.name, state, f": {problem}" if problem else "")
+            write = log.warning if state == "lost" or (problem and state == "reading") else log.info
+            write(f"reader.{state}", problem, reader=self.reader.name)
         self.link_state.state, self.link_state.problem = state, problem

@@ -4,7 +4,6 @@ A derived reading names its sources by their numbers, which the spool gives. Sin
 they have theirs when it gets its own; a source that the full spool refused stays without one and is not named.
 """
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +11,9 @@ from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.rules.evaluate import KIND, UNIT, Derived, EdgeRules, Source
 from whenabouts_protocol import Reading, WireError
 from whenabouts_protocol.compiled_rule import CompiledRule, decode_rules
+from whenabouts_protocol.logs import Log
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class RulesFileError(Exception):
@@ -62,12 +62,12 @@ class RuleHost:
             rules = self._decode(payload) if payload else self._from_file
         except WireError as error:
             self.refused += 1
-            log.warning("rules refused: %s", error)
+            log.warning("rules.refused", str(error))
             return False
         if rules == self.running.rules:
             return False
         self.running = EdgeRules(rules, before=self.running)
-        log.info("rules: %s", ", ".join(self.streams) or "none")
+        log.info("rules.running", streams=",".join(self.streams))
         return True
 
     def through(self, readings: Sequence[PendingReading]) -> list[PendingReading]:

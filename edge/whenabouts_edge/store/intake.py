@@ -6,7 +6,6 @@ of ports and not the growth of memory. A commit takes what has gathered for comm
 
 import asyncio
 import contextlib
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -14,6 +13,7 @@ from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.spool import SpoolFull
 from whenabouts_protocol import WireError
+from whenabouts_protocol.logs import Log
 
 MAX_BATCH = 100  # readings of one commit and one message
 MAX_WAITING = 2000  # readings between the ports and the spool
@@ -21,7 +21,7 @@ RETRY_S = 1.0  # between attempts while the spool is full
 # Without a refusal until readings count as flowing again: near its limit a spool takes some and refuses some.
 CALM_S = 30.0
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Intake:
@@ -161,7 +161,7 @@ class Intake:
     def _refuse(self, readings: list[PendingReading], why: str) -> None:
         if self._refused_before is None:
             self._refused_before = self.refused
-            log.error("%s; refusing new readings until there is room", why)
+            log.error("spool.refuses", f"{why}; refuses new readings until there is room")
         self._refused_s = self._loop.time()
         self.refused += len(readings)
         for one in readings:
@@ -174,4 +174,4 @@ class Intake:
         before = self._refused_before
         if before is not None and not self.gap_open and self._loop.time() - self._refused_s >= CALM_S:
             self._refused_before = None
-            log.warning("there is room again: readings are stored; %d were refused meanwhile", self.refused - before)
+            log.warning("spool.stores", "there is room again", refused=self.refused - before)

@@ -8,7 +8,6 @@ its row, and comes again with the next agent. Rows know the run of the machine (
 """
 
 import json
-import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from whenabouts_edge.clock import UNBOUNDED_US
 from whenabouts_edge.readers.pending import PendingReading
+from whenabouts_protocol.logs import Log
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS waiting (
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS waiting (
 CREATE TABLE IF NOT EXISTS clock_known (run TEXT PRIMARY KEY, utc_us INTEGER NOT NULL) WITHOUT ROWID;
 """
 _RUN = Path("/proc/sys/kernel/random/boot_id")
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 _FIELDS = ("stream", "key", "kind", "value", "unit", "attrs", "vclock")
 
 
@@ -105,7 +105,7 @@ class WaitingRows:
                 found.append(_read(site, gateway, (earliest_us, latest_us), kept, text))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 self.unreadable += 1
-                log.error("spool: row %d of the readings that wait for the clock cannot be read (%s)", row, error)
+                log.error("spool.bad_row", "of the readings that wait for the clock", row=row, error=error)
         return found
 
     def know(self, utc_us: int) -> None:

@@ -7,7 +7,6 @@ pauses. The last will says `offline`, an orderly end `stopped`; both are retaine
 
 import asyncio
 import contextlib
-import logging
 import random
 import socket
 import threading
@@ -24,11 +23,12 @@ from whenabouts_edge.config.settings import BrokerConfig
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink.outbox import Outbox, Position
 from whenabouts_protocol import Ack, Birth, Status, WireError, decode_ack, encode_birth, encode_status, topic
+from whenabouts_protocol.logs import Log
 
 RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 CONNECT_TIMEOUT_S = 10.0
 
-log = logging.getLogger("whenabouts.edge")
+log = Log(__name__)
 
 
 class Uplink:
@@ -185,7 +185,7 @@ class Uplink:
         client.publish(self._topic("birth"), encode_birth(self._birth), qos=1, retain=True)
         client.publish(self._topic("status"), self._status("online"), qos=1, retain=True)
         self.tell_again()
-        log.info("broker %s:%d: connected", self._broker.host, self._broker.port)
+        log.info("broker.connected", broker=f"{self._broker.host}:{self._broker.port}")
         self._on_change()
 
     def _disconnected(self, client: mqtt.Client, reason: str) -> None:
@@ -206,7 +206,7 @@ class Uplink:
             ack = decode_ack(payload)
         except WireError as error:
             self.acks_refused += 1
-            log.warning("ack refused: %s", error)
+            log.warning("ack.refused", str(error))
             return
         if (ack.site, ack.gateway) != (self._birth.site, self._birth.gateway):
             self.acks_refused += 1
@@ -229,14 +229,14 @@ class Uplink:
 
     def _say(self, problem: str) -> None:
         if problem != self.problem:
-            log.warning("broker: %s; trying again", problem)
+            log.warning("broker.lost", "tries again", reason=problem)
         self.problem = problem
 
     def _soon(self, callback: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:  # the loop has ended: nobody is left to tell
-            log.debug("callback after the end of the agent dropped")
+            log.debug("uplink.too_late", "a callback after the end of the agent was dropped")
 
     def _topic(self, leaf: str) -> str:
         return topic(self._birth.site, self._birth.gateway, leaf)
@@ -283,7 +283,7 @@ def _wait(info: mqtt.MQTTMessageInfo, timeout_s: float) -> None:
     try:
         info.wait_for_publish(timeout_s)
     except (RuntimeError, ValueError):
-        log.debug("the connection ended before `stopped` was taken")
+        log.debug("uplink.ended", "the connection ended before `stopped` was taken")
 
 
 def _without_delay(_client: Any, _userdata: Any, sock: Any) -> None:
@@ -291,4 +291,4 @@ def _without_delay(_client: Any, _userdata: Any, sock: Any) -> None:
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (OSError, AttributeError):
-        log.debug("TCP_NODELAY not available on this connection")
+        log.debug("uplink.delays", "TCP_NODELAY is not available on this connection")

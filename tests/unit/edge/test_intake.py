@@ -256,9 +256,11 @@ def test_refusing_is_said_once_and_its_end_with_the_count(caplog):
             assert len(caplog.records) == 2 * spell + 1
             await asyncio.sleep(1 + 2 * RETRY_S)
             assert len(caplog.records) == 2 * spell + 2
-        told = [record.getMessage() for record in caplog.records]
-        assert told[0] == "spool test: found it full; refusing new readings until there is room"
-        assert told[1] == told[3] == "there is room again: readings are stored; 6 were refused meanwhile"
+        said = caplog.records
+        assert (said[0].event, said[0].getMessage()) == (
+            "spool.refuses", "spool test: found it full; refuses new readings until there is room",
+        )  # fmt: skip
+        assert [(one.event, one.fields) for one in (said[1], said[3])] == [("spool.stores", {"refused": 6})] * 2
         assert intake.refused == 12
 
     run(scenario, commit_ms=1)

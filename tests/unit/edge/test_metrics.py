@@ -77,7 +77,7 @@ def test_files_are_replaced_whole_and_a_fault_is_told_once(tmp_path, caplog):
     report = Report(str(tmp_path), str(metrics))
     report.write(STATUS)
     report.write(STATUS)
-    assert [record.message.split(":")[0] for record in caplog.records] == [str(metrics)]
+    assert [(one.event, one.fields["file"]) for one in caplog.records] == [("status.unwritable", metrics)]
     assert json.loads((tmp_path / "status.json").read_text())["readings"] == 70
     metrics.parent.mkdir()
     report.write(STATUS)

@@ -66,7 +66,7 @@ def test_a_row_that_cannot_be_read_is_told_and_stops_nothing(db, caplog, text):
     db.execute("UPDATE waiting SET reading = ? WHERE row = 1", (text,))
     assert [one.key for one in rows.read("hall", "gw")] == ["b"]
     assert rows.unreadable == 1
-    assert "row 1 of the readings that wait for the clock cannot be read" in caplog.text
+    assert [(one.event, one.fields["row"]) for one in caplog.records] == [("spool.bad_row", 1)]
 
 
 def test_the_kernel_names_this_run():

@@ -113,7 +113,8 @@ def test_what_peers_say_of_themselves_is_checked(caplog):
     bench.host.heard("nonsense", b"")
     bench.host.heard(topic("hall", "a", "state"), b"\xff")
     bench.host.heard(topic("hall", "a", "state"), b"\xff")
-    assert caplog.text.count("not believed, malformed") == 1
+    said = [(one.event, one.fields.get("reason")) for one in caplog.records]
+    assert said.count(("peer.disbelieved", "malformed")) == 1
     bench.host.heard(topic("hall", "a", "status"), encode_status(Status("hall", "a", 5, "offline")))
     bench.host.heard(topic("hall", "a", "status"), b"")
     assert bench.advance(2, 9 * SETTLE_US) == []
