@@ -5,7 +5,7 @@ and what does not fit is lost. A real mosquitto takes the messages and this proc
 size of the heap and each rate: what was published of what was sent, and how long after the last byte the last reading came.
 Prints a table; asserts nothing. A rate is kept up when nothing is lost.
 
-    python tests/bench/bench_boards.py [--heap-kb 64 128] [--rate 250 500 1000] [--seconds 10]
+    python tests/bench/bench_boards.py [--heap-kb 96 128] [--rate 250 500 1000] [--seconds 10]
 """
 
 import argparse
@@ -30,18 +30,16 @@ from whenabouts_sim.world.clocks import SimClock  # noqa: E402
 TICK_S = 0.005  # bytes are handed over as often: 14 bytes at 500 a second fill a third of the buffer in 50 ms
 QUIET_S = 3.0  # without a new reading: all that will come has come
 MAIN = """
-import gc
-from whenabouts_edge.board.run import forever  # noqa: E402
-gc.collect()
-print("imported", gc.mem_alloc())
-forever("/board.json")
+from whenabouts_edge.board.run import steps
+print("imported")
+program = steps("/board.json")
 """
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--heap-kb", type=int, nargs="+", default=[64, 128, 192])
+    parser.add_argument("--heap-kb", type=int, nargs="+", default=[96, 128, 192])
     parser.add_argument("--rate", type=int, nargs="+", default=[250, 500, 1000])
     parser.add_argument("--seconds", type=int, default=10)
     args = parser.parse_args()

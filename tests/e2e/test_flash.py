@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from support.board.site import TimeServer
 from support.edge.agent import Bench, passed, witness
 from support.paths import REPOSITORY
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash import device as device_module
 from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.boards import board as kind
 from whenabouts_edge.flash.command import flash_command, provision_command
 from whenabouts_edge.flash.device import Device
-from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.job import Job
 from whenabouts_edge.flash.modules import needed, place
 from whenabouts_edge.flash.provision import Provisioned, provision

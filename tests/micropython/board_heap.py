@@ -4,18 +4,14 @@ argv: `held` or `work`, kind of reader, folder for the flash, and JSON that the 
 `run.opened`; ports, sockets and time are replaced, nothing else. `held` prints bytes as JSON after each stage, then a map of
 the heap. `work` prints what was published in a long run through all stages: readings without the time, with a full store,
 a broker that comes late, everything taken.
+
+`main` is an iterator: a simulated board collects memory between its steps alone.
 """
 
 import gc
 import json
 import struct
 import sys
-import time
-
-gc.collect()
-BEFORE = gc.mem_alloc()
-
-from whenabouts_edge.board import run  # noqa: E402  # memory is measured before
 
 S = 1_000_000
 EPOCH_S = 1_790_000_000
@@ -111,16 +107,12 @@ CLOCK = [1000]
 PORT = Port()
 
 
-def now_us():
-    """The time of this script; the board's own is asked too, as there a simulated board collects."""
-    time.ticks_us()
-    return CLOCK[0]
-
-
 def made(kind, folder, more):
     """The board, with all that is replaced."""
+    from whenabouts_edge.board import run  # here: memory was measured before
+
     run.Tcp, run.Udp, run._open = Line, TimeServer, lambda port, baud: PORT
-    run.now_us_of_ticks = lambda: now_us
+    run.now_us_of_ticks = lambda: lambda: CLOCK[0]
     config = {
         "site": "bench", "gateway": "gw", "broker": {"host": "b"}, "ntp": {"host": "n"},
         "readers": [{"port": 0, "kind": kind, "stream": "gate/tags"}],
@@ -131,41 +123,47 @@ def made(kind, folder, more):
 
 
 def steps(board, count, frame=None):
-    """So many steps of 50 ms, with a frame in each."""
+    """So many steps of 50 ms, with a frame in each; an iterator."""
     for _ in range(count):
         CLOCK[0] += 50_000
         if frame is not None:
             PORT.waiting += frame(CLOCK[0] // 50_000)
         board.step()
+        yield
 
 
-def held():
-    gc.collect()
-    return gc.mem_alloc() - BEFORE
-
-
-def stages(kind, folder, more):
-    """The stages by name, each when it is reached."""
-    frame = FRAMES.get(kind)
-    board = made(kind, folder, more)
-    steps(board, 3)
-    yield "started", board
-    steps(board, 150, frame)
-    yield "full, without the time", board
+def stages(kind, board):
+    """The name of each stage when it is reached, None for a step on the way."""
+    frame = FRAMES[kind]
+    yield from steps(board, 3)
+    yield "started"
+    yield from steps(board, 150, frame)
+    yield "full, without the time"
     TimeServer.up = True
-    steps(board, 300, frame)
-    yield "dated, without a broker", board
+    yield from steps(board, 300, frame)
+    yield "dated, without a broker"
     Line.up = True
-    steps(board, 1200, frame)
-    yield "connected", board
+    yield from steps(board, 1200, frame)
+    yield "connected"
 
 
 def main(argv):
     """What the head of this file says."""
     what, kind, folder, more = argv[1:]
+    gc.collect()
+    yield
+    before = gc.mem_alloc()
+    board = made(kind, folder, json.loads(more))
+    yield
     found = {}
-    for stage, board in stages(kind, folder, json.loads(more)):
-        found[stage] = held() if what == "held" else board.ring.next_seq
+    for stage in stages(kind, board):
+        if stage is not None and what == "held":
+            gc.collect()
+            yield
+            found[stage] = gc.mem_alloc() - before
+        elif stage is not None:
+            found[stage] = board.ring.next_seq
+        yield
     if what == "held":
         import micropython
 
@@ -179,4 +177,5 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    main(sys.argv)
+    for _ in main(sys.argv):
+        pass

@@ -1,31 +1,29 @@
 """A board that has only what is flashed for one kind of reader decodes its frames: no module is missing, also late."""
 
 import os
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.board.files import ROOT
 from support.board.micropython import tool
 from support.files.reader_frames import published
+from support.paths import REPOSITORY
 from whenabouts_edge.flash.boards import board
-from whenabouts_edge.flash.compiler import compiled
-from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
-from whenabouts_edge.flash.program import reduced
+from whenabouts_edge.flash.modules import ALL_KINDS, needed
+from whenabouts_edge.flash.program import program
 
 SCRIPT = Path(__file__).with_name("flash_readers.py")
 
 
-def put(folder, names, kind):
+def put(folder, names):
     """The compiled modules, where a board has them."""
-    for name, source in reduced({**names, SCRIPT.stem: SCRIPT}, ROOT, [kind], []).items():
-        if name == SCRIPT.stem:
-            (folder / "main.py").write_text(source)
-            continue
-        target = folder / place(name, names[name])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(compiled(source, name))
+    for place, code in program(names, []).items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_bytes(code)
+    shutil.copy(SCRIPT, folder / "main.py")
 
 
 def run(folder, kind):
@@ -42,7 +40,7 @@ def run(folder, kind):
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_the_frames_of_a_kind_need_no_other_modules(kind, tmp_path):
     """Every published frame of its readers becomes what it becomes here, without an import that fails."""
-    put(tmp_path, needed(board("pico_w").modules, [kind], []), kind)
+    put(tmp_path, needed(board("pico_w").modules, [kind], []))
     done = run(tmp_path, kind)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.split()[-1]) > 0
@@ -52,5 +50,31 @@ def test_a_missing_module_is_seen(tmp_path):
     """The check above can fail."""
     names = needed(board("pico_w").modules, ["line"], [])
     del names["whenabouts_hardware.readers.line_values"]
-    put(tmp_path, names, "line")
+    put(tmp_path, names)
     assert "ImportError" in run(tmp_path, "line").stdout
+
+
+FAILS = """
+import sys
+from whenabouts_edge.board import run
+try:
+    run.opened({"site": 5})
+except ValueError as error:
+    sys.print_exception(error)
+"""
+
+
+def test_a_traceback_shows_the_lines_and_names_of_the_sources(tmp_path):
+    """From the main program to the line that raises: file, line and function of each call are those of this checkout."""
+    put(tmp_path, needed(board("pico_w").modules, ["line"], []))
+    (tmp_path / "main.py").write_text(FAILS)
+    done = run(tmp_path, "line")
+    calls = re.findall(r'File "(whenabouts_.*?)", line (\d+), in (\w+)', done.stdout)
+    assert [(file, function) for file, _, function in calls] == [
+        ("whenabouts_edge/board/run.py", "opened"),
+        ("whenabouts_edge/board/run.py", "_checked"),
+        ("whenabouts_edge/board/config.py", "checked"),
+        ("whenabouts_edge/board/config.py", "_table"),
+    ]
+    lines = [(REPOSITORY / "edge" / file).read_text().splitlines()[int(line) - 1] for file, line, _ in calls]
+    assert all(found in line for found, line in zip(["_checked(", "checked(", "_table(", "raise "], lines, strict=True))

@@ -17,7 +17,6 @@ from whenabouts_sim.boards.node_vm import node
 
 SCRIPT = Path(__file__).parent / "board_modules.py"
 SHIMS = {
-    "gc": "firmware_sim/whenabouts_sim/boards/shims/_collector.py",
     "_start": "firmware_sim/whenabouts_sim/boards/shims/_start.py",
     "machine": "firmware_sim/whenabouts_sim/boards/shims/machine.py",
     "network": "firmware_sim/whenabouts_sim/boards/shims/network.py",

@@ -59,9 +59,6 @@ class Agent:
     rules: the message of rules that the configuration names a file of. mqtt: the connection, or None while there is none to
     write to. problem: why there is none, or ''. births: how many were made; the modules that only they need may go then.
 
-    Branches ask the configuration for "group" and "rules" by name, beside the part itself: by that, what a board is
-    not configured for is left out of its program.
-
     Raises:
         ValueError: a reader that does not exist, or rules of another gateway.
     """
@@ -116,7 +113,7 @@ class Agent:
 
     def _accept(self, drafts: "list[PendingReading]", now_us: int) -> None:
         if drafts:
-            if "group" in self._config and self.group is not None:
+            if self.group is not None:
                 self.group.stamp(drafts)
             self.store.accept(drafts, now_us)
 
@@ -222,10 +219,10 @@ class Agent:
     def _message(self, name: str, payload: bytes, now_us: int) -> None:
         if name == self._topic("ack"):
             self._acknowledged(payload, now_us)
-        elif "rules" in self._config and self.rules is not None and name == self._topic("rules"):
+        elif self.rules is not None and name == self._topic("rules"):
             if self.rules.received(payload):
                 self._announce(now_us)
-        elif "group" in self._config and self.group is not None:
+        elif self.group is not None:
             self.group.heard(name, payload, now_us)
 
     def _connected(self, mqtt: Mqtt, now_us: int) -> None:
@@ -235,17 +232,16 @@ class Agent:
         self.courier.restart()
         # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.
         topics = []
-        if "group" in self._config and self.group is not None:
+        if self.group is not None:
             topics = self.group.topics
-        if "rules" in self._config and self.rules is not None:
+        if self.rules is not None:
             topics.append(self._topic("rules"))
         topics.append(self._topic("ack"))
         for name in topics:
             mqtt.subscribe([name], now_us)
         mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
         mqtt.publish(self._topic("status"), self._statuses["online"], now_us, retain=True)
-        if "group" in self._config:
-            self._states = [self._state] if self._state else []
+        self._states = [self._state] if self._state else []
 
     def _acknowledged(self, payload: bytes, now_us: int) -> None:
         ring = self._ring
@@ -277,14 +273,12 @@ class Agent:
                 self.lost(mqtt.ended, now_us)
             elif mqtt.connected:
                 self.courier.step(mqtt, self._topic("obs"), now_us)
-                if "group" in self._config:
-                    while self._states and mqtt.room:
-                        mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
+                while self._states and mqtt.room:
+                    mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
         if now_us - self._promise_us >= PROMISE_US:
             self._promise_us = now_us
             clear_us = self._clear_host_us()
-            if "group" in self._config:
-                self._detect(clear_us, now_us)
+            self._detect(clear_us, now_us)
             self._renew(clear_us)
         if now_us - self._beat_us >= 1000 * self._config["beat_ms"]:
             self._beat_us = now_us
@@ -318,7 +312,7 @@ class Agent:
             if store.gap_open:  # what was refused must be told before
                 self._pledge = None
                 return
-            if "rules" in self._config and self.rules is not None and not pledge.derived:
+            if self.rules is not None and not pledge.derived:
                 # What these derive came behind them, and is promised with them.
                 pledge.derived, pledge.accepted = True, store.accepted
                 self.rules.running.advance(pledge.frontier_us)
@@ -368,10 +362,10 @@ class Agent:
         read = {r.stream: (r.reading_kind, r.unit) for r in self.readers}
         delay_us = DELAY_US + 1000 * self._config["commit_ms"]
         streams = [(name, read[name][0], read[name][1]) for name in sorted(read)]
-        if "rules" in self._config and self.rules is not None:
+        if self.rules is not None:
             streams += [(name, "measure", "[ppm]") for name in self.rules.streams]
         group, view = None, [gateway]
-        if "group" in self._config and self.group is not None:
+        if self.group is not None:
             streams.append((self.group.stream, "state", None))
             group, view = self.group.name, self.group.members
         told = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]

@@ -18,12 +18,13 @@ from whenabouts_edge.board.machine.ticks import Ticks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 READ_BYTES = 32  # of a port at a time; less than this means that it was emptied
 READS_MAX = 8  # of a port in a step
 LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
-IDLE_MS = 1  # pause of `forever` between steps
+IDLE_MS = 1  # pause between steps
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
 SELDOM = (  # needed at the start and seldom later: their code is let go, some 8 kB
     "whenabouts_edge.board.announce", "whenabouts_edge.board.config",
@@ -188,9 +189,9 @@ class Board:
             shown = lamp.condition(faulty, self._has_network, agent.clock.state(now_us) != "unbounded", connected)
             self._lamp.show(lamp.is_lit(shown, now_us))
 
-    def stop(self, limit_us: int = 3_000_000) -> None:
-        """An orderly end, in at most limit_us. Where an interrupt left a step amid its work, only the line is closed: half a
-        packet may be out, and the broker tells that the board is gone.
+    def stop(self, limit_us: int = 3_000_000) -> "Iterator[None]":
+        """The steps of an orderly end, in at most limit_us. Where an interrupt left a step amid its work, only the line is
+        closed: half a packet may be out, and the broker tells that the board is gone.
         """
         if self._is_amid_step:
             self._close()
@@ -199,6 +200,8 @@ class Board:
         until_us = self.now_us() + limit_us
         while self._tcp is not None and self.agent.mqtt is not None and self.now_us() < until_us:
             self._serve_broker()
+            _pause()
+            yield
 
     def _serve(self, n: int) -> None:
         port, reader = self._ports[n], self.agent.readers[n]
@@ -341,20 +344,34 @@ def _let_go(names: "tuple[str, ...]") -> None:
     gc.collect()
 
 
-def forever(path: str) -> None:
-    """Run the configuration in this file until interrupted."""
+def steps(path: str) -> "Iterator[None]":
+    """The steps of a board with the configuration in this file, each done when it is asked for. After an interrupt those of
+    an orderly end follow. Raises what `opened` does.
+    """
     with open(path) as file:
         board = opened(json.load(file))
-    sleep: Any = getattr(time, "sleep_ms", None)
     try:
         while True:
             board.step()
-            if sleep is None:
-                time.sleep(IDLE_MS / 1000)
-            else:
-                sleep(IDLE_MS)
+            _pause()
+            yield
     except KeyboardInterrupt:
-        board.stop()
+        for _ in board.stop():
+            yield
+
+
+def forever(path: str) -> None:
+    """Run the configuration in this file until interrupted."""
+    for _ in steps(path):
+        pass
+
+
+def _pause() -> None:
+    sleep_ms: Any = getattr(time, "sleep_ms", None)
+    if sleep_ms is None:
+        time.sleep(IDLE_MS / 1000)
+    else:
+        sleep_ms(IDLE_MS)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import paho.mqtt.client as mqtt
 import serial
 from paho.mqtt.enums import CallbackAPIVersion
 
-from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.identity import show
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.messages import Beat, Birth, decode_beat, decode_birth

@@ -14,9 +14,8 @@ import click
 from whenabouts_edge.board.config import checked
 from whenabouts_edge.config.load import ConfigError, read
 from whenabouts_edge.config.options import config_option, json_option
-from whenabouts_edge.flash import boards
+from whenabouts_edge.flash import FlashError, boards
 from whenabouts_edge.flash.boards import BoardFacts
-from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.job import Job
 from whenabouts_edge.flash.provision import Provisioned, provision
 
@@ -85,12 +84,6 @@ def flash_command(
 
     The board needs MicroPython on it. Copies only what differs, so after an interruption it goes on where it ended. The
     configuration is that of an agent, or the JSON that `provision` made. Needs the extra: pip install 'whenabouts[flash]'
-
-    What is copied is reduced to what this board runs: a traceback of a board has line 1 everywhere, and numbers such as _41
-    in place of names. To see lines and names, run the same modules from a checkout, with the path of a terminal as port:
-
-    \b
-    MICROPYPATH=protocol:hardware:edge micropython -m whenabouts_edge.board.run board.json
 
     \b
     Example:  whenabouts-edge flash /dev/ttyACM0 --board pico_w --config edge.toml

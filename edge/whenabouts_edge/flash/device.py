@@ -16,7 +16,7 @@ from pathlib import Path
 
 import serial.tools.list_ports
 
-from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.modules import SHARED
 from whenabouts_edge.flash.plan import CONFIG_PATH, HOLD_PATH, LIB, MAIN_PATH, Seen
 

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from whenabouts_edge.flash import modules, plan, program
+from whenabouts_edge.flash import FlashError, modules, plan
 from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.boards import BoardFacts
-from whenabouts_edge.flash.compiler import compiled
 from whenabouts_edge.flash.device import Device
-from whenabouts_edge.flash.failure import FlashError
+from whenabouts_edge.flash.program import program
 from whenabouts_edge.flash.provision import CA_PATH, Provisioned
 
 
@@ -56,11 +55,8 @@ class Job:
         """What the board should hold, and its configuration with the build that names just these modules."""
         kinds = [reader["kind"] for reader in self.made.config["readers"]]
         needed = modules.needed(self.board.modules, kinds, self.made.config)
-        sources = program.reduced(needed, self.board.modules[0], kinds, self.made.config, plan.MAIN)
-        self.say(f"compile {len(sources)} modules")
-        code = {}
-        for name, source in sources.items():
-            code[modules.place(name, needed[name])] = compiled(source, name)
+        self.say(f"compile {len(needed)} modules")
+        code = program(needed, self.made.config)
         digest = hashlib.sha256(b"".join(name.encode() + code[name] for name in sorted(code))).hexdigest()
         config = {**self.made.config, "build": f"{self.made.config.get('build', 'whenabouts')} {digest[:12]}"}
         return plan.contents(code, json.dumps(config, sort_keys=True).encode(), self.made.files), config

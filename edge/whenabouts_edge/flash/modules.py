@@ -86,8 +86,6 @@ def imports(path: Path, options: Collection[str]) -> Iterator[str]:
         if isinstance(node, ast.If) and left_out(node.test, options):
             waiting += node.orelse
             continue
-        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
-            continue  # names of a package on demand: boards import from where they are made
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] in SHARED)
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in SHARED:

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.boards import BoardFacts
-from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.modules import SHARED
 from whenabouts_edge.flash.provision import KEY_PATH, SEGMENT_BYTES
 
@@ -19,6 +19,7 @@ CONFIG_PATH, MAIN_PATH = "/board.json", "/main.py"
 HOLD_PATH = "/hold"  # asks the main program once to start no agent, whose watchdog nothing can stop
 MAIN = f"""# Written by `whenabouts-edge flash`.
 import os
+import sys
 
 try:
     os.remove("{HOLD_PATH}")  # flashing asks once for a start without the agent and its watchdog
@@ -26,9 +27,12 @@ try:
 except OSError:
     held = False
 if not held:
-    from whenabouts_edge.board.run import forever
+    from whenabouts_edge.board.run import steps
 
-    forever("{CONFIG_PATH}")
+    program = steps("{CONFIG_PATH}")
+    if sys.platform != "webassembly":  # a simulated board asks for the steps itself
+        for _ in program:
+            pass
 """
 MPY_VERSION = 6  # of the format that mpy-cross makes; a board's firmware reads one
 OVERHEAD_BLOCKS = 4  # of a file system of this size: superblocks, and one to write before another is given back

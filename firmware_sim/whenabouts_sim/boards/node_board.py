@@ -31,7 +31,8 @@ class NodeBoard:
 
     port: path of the terminal of its console; it stays when the power goes.
     uarts: for each number of a UART the path of a terminal, or "tcp:HOST:PORT".
-    heap_kb: memory for Python objects, None for as much as they take.
+    heap_kb: memory for Python objects, None for as much as they take. It is collected when main.py has ended, and then
+    between the steps of the generator `program` that it may leave; a `while True` in main.py collects nothing.
     patience_s: with a console that nobody reads; then its output is lost, as a board's on USB is.
 
     `power_off()` ends it as pulling the plug does. `power_on(cut_after_bytes)` starts it again, to be cut within the write

@@ -1,12 +1,15 @@
 // The thread of one life of a board, from a reset to the next: the VM, its console, and what its shims ask the host for.
 //
 // It may block at any time: the thread of the event loop (board.mjs) owns ports and sockets.
+//
+// This build collects memory when it is called and no Python runs, if that was wished for since. So a program that is to run for
+// long leaves its steps to this thread: main.py ends and leaves an iterator `program`, of which one step after the other is asked
+// for. What one step allocates must fit into the memory that is free.
 
 import fs from "node:fs";
 import path from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { CHANNELS, Channels, ENDED, FAILED, FREE, OPEN } from "./channels.mjs";
-import { depthAddress, withoutFrees } from "./collector.mjs";
 import { LINUX, withLinuxErrors } from "./errors.mjs";
 import { flashFs } from "./flash_fs.mjs";
 
@@ -24,14 +27,12 @@ const started = process.hrtime.bigint();
 
 // ---- the VM, with what its package does not hand out
 
-let memory, depth, mayGrow = true;
+let memory, mayGrow = true;
 const instantiate = WebAssembly.instantiate;
 WebAssembly.instantiate = async (bytes, imports) => {
-  const program = new Uint8Array(bytes);
-  depth = depthAddress(program) >> 2;
   const wrapped = withLinuxErrors(imports), resize = imports.env.emscripten_resize_heap;
   wrapped.env.emscripten_resize_heap = (size) => (mayGrow ? resize(size) : 0);
-  const made = await instantiate(withoutFrees(program), wrapped);
+  const made = await instantiate(bytes, wrapped);
   memory = made.instance.exports.memory;
   return made;
 };
@@ -40,19 +41,6 @@ const heapBytes = options.heap_kb ? options.heap_kb * 1024 + SHIMS_BYTES : 4 * 1
 const mp = await loadMicroPython({
   pystack: PYSTACK_WORDS, heapsize: heapBytes, stdin: nextOfConsole, stdout: print, stderr: print, linebuffer: false,
 });
-// Of the VM's own module gc. Looked up once: what Python hands out is kept until the event loop runs, which it never does here.
-let collectNow, collectIfWished;
-
-// A collection; without `now` only if the VM has wished for one since the last.
-function collect(now) {
-  const words = new Int32Array(memory.buffer), kept = words[depth];
-  words[depth] = 0;
-  try {
-    now ? collectNow() : collectIfWished();
-  } finally {
-    new Int32Array(memory.buffer)[depth] = kept;
-  }
-}
 
 // ---- the console
 
@@ -135,12 +123,11 @@ function pause(ms) {
 }
 
 const host = {
-  ticks_us() { listen(); collect(false); return Number(elapsedUs() & BigInt(TICKS_MASK)); },
-  ticks_ms() { listen(); collect(false); return Number((elapsedUs() / 1000n) & BigInt(TICKS_MASK)); },
+  ticks_us() { listen(); return Number(elapsedUs() & BigInt(TICKS_MASK)); },
+  ticks_ms() { listen(); return Number((elapsedUs() / 1000n) & BigInt(TICKS_MASK)); },
   random(address, size) { crypto.getRandomValues(at(address, size)); },
   wall_us(address) { new DataView(memory.buffer).setBigInt64(address, BigInt(Date.now()) * 1000n, true); },
-  sleep_ms(ms) { collect(false); pause(ms); },
-  collect() { collect(true); },
+  sleep_ms: pause,
   // A channel, or -errno. kind: "tcp", "udp", "uart", "name".
   open(kind, name, port, limit) {
     for (let channel = 1; channel < CHANNELS; channel++)
@@ -223,25 +210,33 @@ function boot() {
   const folder = new URL("shims/", import.meta.url);
   for (const name of fs.readdirSync(folder)) if (name.endsWith(".py")) mp.FS.writeFile("/shims/" + name, fs.readFileSync(new URL(name, folder)));
   mp.FS.mount(flashFs(mp.FS, options.flash, write), {}, "/flash");
-  ({ collect: collectNow, isenabled: collectIfWished } = mp.pyimport("gc")); // any call lets a pending collection happen
-  mp.runPython("import sys\nsys.path.insert(0, '/shims')\nimport _start");
+  mp.runPython("import sys\nsys.path.insert(0, '/shims')\nimport _start\n_start.names = globals()");
   if (!options.heap_kb) return;
   // The heap would grow by new areas: there is no memory for one. What the room for the shims has left is taken away.
   mayGrow = false;
   for (let size = 1 << 24; size >= 1 << 15; ) if (!mp._module._malloc(size)) size >>= 1;
-  const used = mp.pyimport("_start").used();
+  const { collect, mem_alloc } = mp.pyimport("gc");
+  collect(); // happens before the next call
+  const used = mem_alloc();
   if (used > SHIMS_BYTES) throw new Error(`the shims: found ${used} bytes, expected at most ${SHIMS_BYTES}`);
   mp.pyimport("_start").fill(SHIMS_BYTES - used);
 }
 
-// Runs a file of the flash as a reset does. `sys.exit()` asks for another reset.
+// Runs a file of the flash as a reset does, and then, step by step, the iterator `program` if it leaves one. `sys.exit()` asks
+// for another reset.
 function runFile(name) {
   if (!fs.existsSync(path.join(options.flash, name))) return;
+  const { run, step, tell } = mp.pyimport("_start");
   running = true;
-  const again = mp.runPython(`_start.run('${name}', globals())`);
+  let next = run(name);
+  while (next === "step") {
+    listen();
+    next = step();
+  }
   running = false;
+  tell();
   flush();
-  if (again) softReset();
+  if (next === "reset") softReset();
 }
 
 function softReset() {

@@ -58,7 +58,7 @@ class Console:
 
 
 def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None) -> str:
-    """What `main(argv)` of a module printed on a simulated board with these files and so much memory.
+    """What the steps of `main(argv)` of a module printed on a simulated board with these files and so much memory.
 
     Raises:
         AssertionError: it ended with an error; the text holds its output.
@@ -66,7 +66,9 @@ def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None)
     with tempfile.TemporaryDirectory() as name:
         flash = Path(name)
         shutil.copytree(folder, flash, dirs_exist_ok=True)
-        (flash / "main.py").write_text(f"import {module}\n{module}.main({argv!r})\nprint({ENDED!r})\n")
+        (flash / "main.py").write_text(
+            f"import {module}\ndef life():\n    yield from {module}.main({argv!r})\n    print({ENDED!r})\nprogram = life()\n"
+        )
         with NodeBoard(flash, heap_kb=heap_kb, patience_s=TIMEOUT_S) as board:
             console = Console(board)
             text = console.wait("the script's end", lambda text: "MicroPython v" in text).replace("\r\n", "\n")
@@ -79,7 +81,7 @@ def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None)
 def run_on_node(script: "str | Path", *args: str, heap: str = "", alone: bool = False) -> str:
     """What the script printed as the main program of a simulated board; files among its arguments are on the board's flash.
 
-    The heap has no end: this VM collects only where Python asks the host for something, and a script may never do.
+    The heap has no end. Memory is collected between the steps of the iterator `program` that the script may leave.
 
     Raises:
         AssertionError: it ended with an error; the text holds its output.
@@ -93,7 +95,9 @@ def run_on_node(script: "str | Path", *args: str, heap: str = "", alone: bool = 
             given.append("/" + Path(arg).name if Path(arg).is_file() else arg)
         main = (
             f"import sys\nsys.argv[:] = {['script.py', *given]!r}\n"
-            f"exec(compile(open({Path(script).name!r}).read(), 'script.py', 'exec'))\nprint({ENDED!r})\n"
+            f"exec(compile(open({Path(script).name!r}).read(), 'script.py', 'exec'))\n"
+            f"def life(steps):\n    yield from steps\n    print({ENDED!r})\n"
+            "program = life(globals().get('program', ()))\n"
         )
         if alone:  # without the program of a board
             shutil.copy(script, flash)

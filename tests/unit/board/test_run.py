@@ -120,7 +120,7 @@ def test_an_interrupt_amid_a_step_ends_the_board_by_closing_its_line(tmp_path, m
     os.write(master, b"\x02100086F44426\x03")
     with pytest.raises(KeyboardInterrupt):
         stepped(board)
-    board.stop()
+    assert list(board.stop()) == []
     assert line.closed
     assert board.ring.readings == 1
     os.close(master)

@@ -6,10 +6,10 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.arrival import Arrival
 from whenabouts_edge.flash.command import flash_command
 from whenabouts_edge.flash.device import Device, explained, seen
-from whenabouts_edge.flash.failure import FlashError
 
 SAID = """\
 board rp2 6 1.27.0

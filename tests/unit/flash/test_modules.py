@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from support.paths import REPOSITORY
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.boards import board, known
 from whenabouts_edge.flash.compiler import compiled
-from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.mip import text
 from whenabouts_edge.flash.modules import ALL_KINDS, needed, place
 

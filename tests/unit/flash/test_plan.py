@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.boards import board
-from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.plan import (
     CONFIG_PATH,
     MAIN_PATH,

@@ -9,9 +9,9 @@ import pytest
 
 from support.edge.tls_broker import make_certificates, tls_broker
 from unit.flash.test_provision import FINE, made, mistakes
+from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash import arrival as arrival_module
 from whenabouts_edge.flash.arrival import Arrival
-from whenabouts_edge.flash.failure import FlashError
 from whenabouts_edge.flash.identity import show
 from whenabouts_edge.flash.plan import contents
 

@@ -7,7 +7,6 @@ import os
 import sys
 import vfs
 
-import _collector
 import _host
 import machine
 import network
@@ -17,7 +16,6 @@ import ubinascii
 import ucollections
 
 sys.path.remove("/shims")
-sys.modules["gc"] = _collector  # a file named gc.py would never be looked for
 # A board has these in its ROM; this build also has them written in Python, which takes memory, and takes those first.
 sys.modules["binascii"], sys.modules["collections"] = ubinascii, ucollections
 _flash = vfs.VfsPosix("/flash")
@@ -25,31 +23,54 @@ vfs.umount("/")
 vfs.mount(_flash, "/")
 os.chdir("/")
 _ballast = []
+names = {}  # of the module __main__, in which files and the REPL run; the host sets it
+_failure = None
 
 
-def run(name, names):
-    """Run a file and print the exception that it ends with; whether that asks for a reset.
+def run(name):
+    """Run a file. What comes next: "step" if it has left a `program`, "reset" if it asks for one, else "end"."""
+    return _next(_execute, name)
 
-    The host could not print it: there may be no memory left until this has returned.
-    """
+
+def step():
+    """One step of the iterator `program`; what comes next, as of `run`."""
+    return _next(next, names["program"])
+
+
+def _execute(name):
+    with open(name) as file:
+        code = compile(file.read(), name, "exec")
+    exec(code, names)
+
+
+def _next(work, given):
+    global _failure
     try:
-        with open(name) as file:
-            code = compile(file.read(), name, "exec")
-        exec(code, names)
+        try:
+            work(given)
+            return "step" if "program" in names else "end"
+        except KeyboardInterrupt as interrupt:
+            if "program" not in names:
+                raise
+            names["program"].throw(interrupt)  # it may have come behind the last line of the step
+            return "step"
+    except StopIteration:
+        return "end"
     except SystemExit:
-        return True
+        return "reset"
     except BaseException as error:
-        _collector.collect()
-        sys.print_exception(error)
-    return False
+        _failure = error
+        return "end"
 
 
-def used():
-    """Bytes that this took of what boards have for Python."""
-    _collector.collect()
-    return _collector.mem_alloc()
+def tell():
+    """Print the exception that `run` or `step` ended with: a call of its own, as theirs may have no memory left."""
+    global _failure
+    if _failure is not None:
+        sys.print_exception(_failure)
+        _failure = None
 
 
 def fill(size):
-    """Take so many more away."""
+    """Take so many bytes more away."""
     _ballast.append(bytearray(size))
