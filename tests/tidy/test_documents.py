@@ -11,6 +11,7 @@ from support.paths import REPOSITORY
 from support.sources import FOLDERS, tracked_files
 from whenabouts_cloud.cli import main as cloud
 from whenabouts_cloud.ingest.bridge import Counters
+from whenabouts_cloud.ingest.metrics import metrics as ingest_metrics
 from whenabouts_cloud.language import grammar
 from whenabouts_cloud.rules import load_rules, parse_rules
 from whenabouts_edge.cli import main as edge
@@ -157,6 +158,7 @@ def test_operating_names_every_metric_and_counter():
     names = set(re.findall(r'_(?:one|of_readers|family)\("([a-z_]+)"', source))
     assert metrics.__doc__
     assert len(names) > 15
+    names |= {m.name.removeprefix("whenabouts_ingest_") for m in ingest_metrics(Counters(), {}, {}, 0, 0, True)}
     assert {name for name in names | set(Counters.__dataclass_fields__) if f"`{name}`" not in text} == set()
 
 
