@@ -8,6 +8,7 @@ consists of an include stands for each; links that lead to such a file are turne
 and on the site.
 """
 
+import inspect
 import os
 import re
 import sys
@@ -51,6 +52,8 @@ STANDS_FOR = {  # by the file that a page includes
     for found in INCLUDE.finditer(page.read_text(encoding="utf-8"))
 }
 
+NAMED = re.compile(r"([a-z_]\w*(?:, [a-z_]\w*)*): ")  # "start, end: offsets of", as arguments and attributes are told
+
 FIELDS = ("Raises", "Returns", "Args", "Yields")
 
 
@@ -87,6 +90,8 @@ def rst_of(lines: list[str]) -> list[str]:
             made += ["::", "", *(f"    {line}" for line in block.split("\n")), ""]
         elif re.match(r"[-*] ", head):
             made += [*_items(block), ""]
+        elif NAMED.match(head):
+            made += [*_named(block), ""]
         elif re.search(r"\n {2,}\S", block):
             made += [*(f"| {_text(line)}" for line in block.split("\n")), ""]
         else:
@@ -104,10 +109,21 @@ def _items(block: str) -> list[str]:
     return [f"- {_text(' '.join(item.split()))}" for item in re.split(r"(?:^|\n)[-*] ", block) if item.strip()]
 
 
+def _named(block: str) -> list[str]:
+    """`name, other: meaning` lines as a list; lines that begin otherwise go on with the one above."""
+    items = [" ".join(item.split()) for item in re.split(rf"\n(?={NAMED.pattern})", block)[::2]]
+    return [f"- ``{found[1]}``: {_text(item[found.end() :])}" for item in items if (found := NAMED.match(item))]
+
+
 def _text(line: str) -> str:
     """One line of prose: what is in backticks is code, and no other sign means anything."""
-    parts = re.split(r"(`+[^`]+`+)", line)
-    return "".join(f"``{p.strip('`')}``" if p.startswith("`") else re.sub(r"([*_|\\])", r"\\\1", p) for p in parts)
+    made = ""
+    for part in re.split(r"(`+[^`]+`+)", line):
+        if part.startswith("`"):
+            made += f"``{part.strip('`')}``"
+        else:  # a plural's s is set apart, as code ends before a blank or a sign only
+            made += ("\\ " if made and part[:1].isalnum() else "") + re.sub(r"([*_|\\])", r"\\\1", part)
+    return made
 
 
 def page_of(text: str, folder: Path, page: Path) -> str:
@@ -130,8 +146,11 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = page_of(source[0], page.parent, page)
 
 
-def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    lines[:] = rst_of(lines)
+def _process(app: Sphinx, what: str, name: str, obj: Any, options: Any, given: list[str]) -> None:
+    lines = list(given)
+    if not isinstance(obj, type) and type(obj).__module__.startswith("whenabouts_") and callable(obj):
+        lines = [*inspect.cleandoc(type(obj).__call__.__doc__ or "").split("\n")] or lines
+    given[:] = rst_of(lines)
 
 
 def setup(app: Sphinx) -> None:

@@ -39,6 +39,7 @@ def test_the_pictures_are_what_the_script_draws(monkeypatch):
         ),
         ("As in\n\n    f  =  max(a, b)", "As in\n\n::\n\n        f  =  max(a, b)"),
         (">>> 1 + 1\n2", ">>> 1 + 1\n2"),
+        ("a, b: ends of\n`Stamp`s\nc: more", "- ``a, b``: ends of ``Stamp``\\ s\n- ``c``: more"),
         ("- one\n  more\n- two", "- one more\n- two"),
     ],
 )
