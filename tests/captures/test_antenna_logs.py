@@ -87,7 +87,7 @@ def test_the_tables_of_the_page_are_true_of_the_raw_logs(one, two):
         **{name: counted(pairs, in_order["heard, OVER 90 %"]) for name, pairs in in_order.items()},
     }
     wrong = in_order["heard, ARR in the order of rows"] - in_order["heard, ARR as a point"]
-    assert f"and {len(wrong)} pairs are told the wrong way round" in PAGE
+    assert f"and {len(wrong)} pairs are emitted the wrong way round" in PAGE
     back = sum(b.arrived < a.arrived for a, b in pairwise(two))
     assert f"at {back} places of this log" in PAGE
 

@@ -115,7 +115,7 @@ def test_what_the_lesson_says_of_what_nobody_heard_is_true():
     heard = {visit_of(read) for read in READS}
     begun = [visit_of(read) for read in visits(READS, 30)]
     unheard = set(VISITS) - heard
-    assert f"{len(begun) - len(set(begun))} of those told go on with one" in LESSON
+    assert f"{len(begun) - len(set(begun))} of those emitted go on with one" in LESSON
     assert f"{len(heard - set(begun))} visits began\n  so soon after the last" in LESSON
     assert f"The other {len(unheard)} of the {len(set(VISITS) - set(begun))} were heard by no logger" in LESSON
     at = Counter(visit.feeder for visit in unheard)

@@ -122,7 +122,7 @@ def test_what_the_lesson_says_of_echoes_and_phantoms_is_true():
     assert "the marker's period is 3.002 s" in PAIRS
     told, certain, true = (ask(ghosts, tags(UPPER), 4_000) for ask in (joined, sure, near))
     assert certain < told
-    assert f"Ask for 4 s, and {len(certain)} pairs are told both\n  ways" in PAIRS
+    assert f"Ask for 4 s, and {len(certain)} pairs are emitted both\n  ways" in PAIRS
     assert (len(told - certain), len((told - certain) & true)) == (2, 1)
     assert "the join tells two more, of which one is true" in PAIRS
     phantoms = Counter(what(row) for row in of_kind(LOWER + UPPER, "P"))
@@ -176,7 +176,7 @@ def test_the_table_on_order_is_true_of_log_and_truth():
         name: judged(pairs, true("WP" if name == WITH_PHANTOMS else "W")) for name, pairs in told.items()
     }
     wrong = told["heard, ARR in the order of rows"] - told["heard, ARR as a point"]
-    assert f"So {len(wrong)} pairs are told the wrong way round" in ORDER
+    assert f"So {len(wrong)} pairs are emitted the wrong way round" in ORDER
     back = sum(b.arrived < a.arrived for a, b in pairwise(UPPER))
     assert f"\n  {back} places of this log" in ORDER
 
