@@ -9,10 +9,14 @@ import pytest
 from support.documents import REASONS, RUN_BY, blocks, linked, page, pages
 from support.paths import REPOSITORY
 from support.sources import FOLDERS, tracked_files
+from whenabouts_cloud.cep.shard import results as matches
 from whenabouts_cloud.cli import main as cloud
+from whenabouts_cloud.correlation import pairs
 from whenabouts_cloud.ingest.bridge import Counters
 from whenabouts_cloud.ingest.metrics import metrics as ingest_metrics
+from whenabouts_cloud.landing import writer
 from whenabouts_cloud.language import grammar
+from whenabouts_cloud.latwin.shard import results as verdicts
 from whenabouts_cloud.rules import load_rules, parse_rules
 from whenabouts_edge.cli import main as edge
 from whenabouts_edge.config.load import parse
@@ -160,6 +164,23 @@ def test_operating_names_every_metric_and_counter():
     assert len(names) > 15
     names |= {m.name.removeprefix("whenabouts_ingest_") for m in ingest_metrics(Counters(), {}, {}, 0, 0, True)}
     assert {name for name in names | set(Counters.__dataclass_fields__) if f"`{name}`" not in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("head", "schema"),
+    [
+        ("Landing", writer.SCHEMA),
+        ("Pairs", pairs.RESULT),
+        ("Matches", matches.RESULT),
+        ("Counts", matches.COUNT),
+        ("Verdicts", verdicts.RESULT),
+    ],
+)
+def test_every_column_of_the_landing_and_of_results_is_explained(head, schema):
+    """In the order of the schema, and no other."""
+    [text] = re.findall(rf"^## {head}\n(.*?)(?=^## |\Z)", PAGES["docs/data.md"], re.M | re.S)
+    rows = re.findall(r"^\| (`.*?) \|", text, re.M)
+    assert [name for row in rows for name in re.findall(r"`([a-z_]+)`", row)] == schema.names
 
 
 def test_decisions_are_numbered_and_dated():
