@@ -8,13 +8,13 @@ import pytest
 
 from support.documents import REASONS, RUN_BY, blocks, linked, page, pages
 from support.paths import REPOSITORY
-from support.sources import FOLDERS, tracked_files
+from support.sources import FOLDERS, modules, tracked_files
 from whenabouts_cloud.cep.shard import results as matches
 from whenabouts_cloud.cli import main as cloud
 from whenabouts_cloud.correlation import pairs
 from whenabouts_cloud.ingest.bridge import Counters
 from whenabouts_cloud.ingest.metrics import metrics as ingest_metrics
-from whenabouts_cloud.landing import writer
+from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.language import grammar
 from whenabouts_cloud.latwin.shard import results as verdicts
 from whenabouts_cloud.rules import load_rules, parse_rules
@@ -120,6 +120,25 @@ def test_the_map_names_every_folder_of_code():
     assert {f"{FOLDERS[name]}/{name}" for name in ("whenabouts_protocol", "whenabouts_hardware")} <= listed
 
 
+def _exists(dotted, known):
+    """Whether it is a module of ours or a name that one speaks of."""
+    parent, _, name = dotted.rpartition(".")
+    return dotted in known or (parent in known and re.search(rf"\b{name}\b", known[parent].read_text()) is not None)
+
+
+def test_modules_and_files_in_the_documents_exist():
+    """Dotted names of ours lead to a module or to a name in one, paths of code to a file."""
+    known = modules()
+    assert _exists("whenabouts_cloud.cep.engine", known)
+    assert not _exists("whenabouts_cloud.cep.locomotive", known)
+    for name, text in PAGES.items():
+        dotted = set(re.findall(r"`(whenabouts_[a-z]+\.[a-z_.0-9]*[a-z_0-9])", text))
+        lost = [x for x in sorted(dotted) if not _exists(x, known)]
+        paths = re.findall(r"`((?:protocol|hardware|edge|cloud|firmware_sim|tests|docs|tools)/[\w./-]+\.\w+)`", text)
+        lost += [x for x in sorted(paths) if "..." not in x and not (REPOSITORY / x).exists()]
+        assert lost == [], name
+
+
 @pytest.mark.parametrize(("name", "kind"), [("docs/gateways.md", "m6e"), ("docs/boards.md", "rdm6300")])
 def test_configurations_in_the_recipes_are_valid(name, kind):
     """A newcomer can copy them."""
@@ -169,7 +188,7 @@ def test_operating_names_every_metric_and_counter():
 @pytest.mark.parametrize(
     ("head", "schema"),
     [
-        ("Landing", writer.SCHEMA),
+        ("Landing", landing.SCHEMA),
         ("Pairs", pairs.RESULT),
         ("Matches", matches.RESULT),
         ("Counts", matches.COUNT),
