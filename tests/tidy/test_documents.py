@@ -9,6 +9,7 @@ import pytest
 from support.documents import REASONS, RUN_BY, blocks, linked, page, pages
 from support.paths import REPOSITORY
 from support.sources import FOLDERS, modules, tracked_files
+from whenabouts_cloud import shard
 from whenabouts_cloud.cep.shard import results as matches
 from whenabouts_cloud.cli import main as cloud
 from whenabouts_cloud.correlation import pairs
@@ -193,6 +194,7 @@ def test_operating_names_every_metric_and_counter():
         ("Matches", matches.RESULT),
         ("Counts", matches.COUNT),
         ("Verdicts", verdicts.RESULT),
+        ("Side output", shard.LATE),
     ],
 )
 def test_every_column_of_the_landing_and_of_results_is_explained(head, schema):
