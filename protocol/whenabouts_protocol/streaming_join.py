@@ -137,36 +137,33 @@ class Eager:
         xs, ws, indices = group[1 - side]
         near, sure = self._limits[side][w >> self._shift[side]]
         if not xs or xs[-1] < x - near:
-            found = []
+            partners = []
         elif sure < 0:
             first = bisect_left(xs, x - near)
-            found = self._margin(xs, ws, indices, first, bisect_right(xs, x + near, first), x, w)
+            partners = self._margin(xs, ws, indices, first, bisect_right(xs, x + near, first), x, w)
         else:
             first = bisect_left(xs, x - near)
             begin = bisect_left(xs, x - sure, first)
             # In order of time nothing newer has come yet: the ends are those of the list, and need no search.
             end = len(xs) if xs[-1] <= x + sure else bisect_right(xs, x + sure, begin)
             last = len(xs) if end == len(xs) else bisect_right(xs, x + near, end)
-            found = indices[begin:end]
+            partners = indices[begin:end]
             if first < begin:
-                found = self._margin(xs, ws, indices, first, begin, x, w) + found
+                partners = self._margin(xs, ws, indices, first, begin, x, w) + partners
             if end < last:
-                found += self._margin(xs, ws, indices, end, last, x, w)
-        self.pairs += len(found)
+                partners += self._margin(xs, ws, indices, end, last, x, w)
+        self.pairs += len(partners)
         own_x, own_w, own_index = group[side]
-        if not own_x or x >= own_x[-1]:
+        if not own_x or x >= own_x[-1]:  # in order of time, as most are: without a call
             own_x.append(x)
             own_w.append(w)
             own_index.append(index)
         else:
-            at = bisect_right(own_x, x)
-            own_x.insert(at, x)
-            own_w.insert(at, w)
-            own_index.insert(at, index)
+            _insert(group[side], x, w, index)
         self.kept += 1
         if self.kept > self._limit:
             self._overflow()
-        return found
+        return partners
 
     def advance(self, frontier_a: "int | None", frontier_b: "int | None") -> None:
         """Readings to come have t_max at or after the frontier of their side, if it is known: forget what none matches."""
@@ -305,3 +302,12 @@ def isqrt(n: int) -> int:
     while root * root > n:
         root = (root + n // root) >> 1
     return root
+
+
+def _insert(rows: "Rows", x: int, w: int, index: "Any") -> None:
+    """Puts an interval in its place by time, behind those of the same time."""
+    xs, ws, indices = rows
+    place = bisect_right(xs, x)
+    xs.insert(place, x)
+    ws.insert(place, w)
+    indices.insert(place, index)
