@@ -6,7 +6,7 @@ import pytest
 from whenabouts_cloud.latwin.model.frame import frame
 from whenabouts_cloud.latwin.probability import order_probability
 from whenabouts_cloud.latwin.probability.order_probability import BEFORE, held, passed
-from whenabouts_cloud.latwin.probability.spread import sample
+from whenabouts_cloud.latwin.probability.spread import Draws, sample
 from whenabouts_cloud.latwin.windows import walk
 
 TWO = frame([0, 0], [[[0, 0], [1, 0]], [[0, 0], [0, 1]]])
@@ -103,7 +103,7 @@ def test_drawn_begins_of_a_chain_have_equal_weights():
     need, order = np.arange(4).reshape(1, 4, 1), np.array([(0, k) for k in range(4)])
     rows, lasts = np.empty((500, 5, 1), np.uint16), np.empty((500, 5), np.bool_)
     chance = np.random.default_rng(1).random((500, 4))
-    sample(order, lo, hi, need, np.array([[3.0, 2.0, 1.0, 0.0]]), chance, weights, rows, lasts)
+    sample(order, lo, hi, need, np.array([[3.0, 2.0, 1.0, 0.0]]), chance, Draws(weights, rows, lasts))
     assert weights == pytest.approx(1 / 24)
     assert (rows[:, :, 0] == np.arange(5)).all()
 
