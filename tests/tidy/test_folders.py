@@ -1,0 +1,138 @@
+"""Housekeeping: folders of a package import downwards only, hold few modules, and no imports go in a circle."""
+
+import ast
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from support.sources import modules, tree
+
+MODULES = modules()
+MOST_MODULES = 18  # of a folder; one more is a folder that tells no story
+
+# Floors from the ground up: a folder imports from its own and from lower floors alone. A module of a package's root is a
+# floor's room of its own.
+FLOORS = {
+    "whenabouts_cloud": [
+        "arrays blobs broker display_time durable importers jobs.session metrics_file orderly_end progress research svg",
+        "jit",
+        "latwin.model pattern",
+        "cep.kernel cep.uncertain correlation.batch correlation.distributions language latwin.windows research.operators",
+        "cep.explain cep.runtime latwin.conjunction latwin.probability rules",
+        "cep.count correlation frontier landing latwin research.baselines",
+        "cep ingest shard spark",
+        "cep.shard correlation.stream jobs.output latwin.shard research.experiments",
+        "jobs latwin.picture warm",
+        "commands",
+        "cli",
+    ],
+    "whenabouts_edge": [
+        "backoff clock group trace",
+        "board.machine config serial_handlers",
+        "install readers",
+        "rules store",
+        "board uplink",
+        "flash health",
+        "agent",
+        "capture",
+        "cli",
+    ],
+    "whenabouts_sim": [
+        "boards.shims world",
+        "judge readers",
+        "stack",
+        "boards demo logs swarm",
+        "cli",
+    ],
+    "whenabouts_hardware": [
+        "crc16 frame",
+        "decoding dialogue",
+        "polling",
+        "reader",
+        "readers",
+    ],
+}
+FLOOR_OF = {
+    package: {room: n for n, rooms in enumerate(floors) for room in rooms.split()} for package, floors in FLOORS.items()
+}
+# Files of one name in several folders of a package: each plays the same part there.
+SAME_PART = {
+    "whenabouts_cloud": {"cep", "correlate", "explain", "latwin", "layout", "results", "shard", "why_not"},
+    "whenabouts_edge": {"agent", "command", "device", "host", "plan"},
+    "whenabouts_sim": {"command"},
+    "whenabouts_protocol": set(),
+    "whenabouts_hardware": set(),
+}
+
+
+def room(module: str) -> str:
+    """The folder of a module below its package; of a module in the root its own name, of the package itself ""."""
+    _, *parts = module.split(".")
+    within = parts if MODULES[module].name == "__init__.py" or len(parts) == 1 else parts[:-1]
+    return ".".join(within)
+
+
+def targets(module: str) -> set[str]:
+    """Modules that a module imports, in functions too: a module of a package, or the package for its other names."""
+    return {name for name in imported(tree(MODULES[module])) if name in MODULES and name != module}
+
+
+def imported(node: ast.AST) -> set[str]:
+    """As `targets`, of any code, by name alone."""
+    found = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import):
+            found.update(alias.name for alias in inner.names)
+        elif isinstance(inner, ast.ImportFrom) and inner.module and not inner.level:
+            full = [f"{inner.module}.{alias.name}" for alias in inner.names]
+            found.update(name if name in MODULES else inner.module for name in full)
+    return found
+
+
+def upward(package: str) -> list[str]:
+    """Imports that go to the same or a higher floor, but to the own room."""
+    floor, wrong = FLOOR_OF[package], []
+    for module in (name for name in MODULES if name.startswith(f"{package}.")):
+        for target in (name for name in targets(module) if name.startswith(f"{package}.")):
+            here, there = room(module), room(target)
+            if here != there and floor.get(there, 99) >= floor.get(here, -1):
+                wrong.append(f"{module} -> {target}")
+    return wrong
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_folders_import_from_lower_floors_alone(package):
+    """So a folder can be read with what is below it, and nothing else."""
+    rooms = {room(module) for module in MODULES if module.startswith(f"{package}.")}
+    assert rooms - set(FLOOR_OF[package]) - {""} == set()
+    assert upward(package) == []
+
+
+def test_no_imports_go_in_a_circle():
+    """Neither within a folder, nor hidden in functions."""
+    circle = None
+    try:
+        TopologicalSorter({module: targets(module) for module in MODULES}).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+    assert circle is None
+
+
+def test_no_folder_is_a_long_list():
+    """A stranger reads the names of a folder at a glance."""
+    size = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
+    assert {str(folder): n for folder, n in size.items() if n > MOST_MODULES} == {}
+
+
+def test_names_of_files_occur_once_in_a_package():
+    """But for those that play the same part in several folders."""
+    for package, allowed in SAME_PART.items():
+        names = Counter(path.stem for name, path in MODULES.items() if name.startswith(f"{package}."))
+        assert {name for name, n in names.items() if n > 1 and name != "__init__"} <= allowed, package
+
+
+def test_the_check_of_circles_sees_imports_in_functions():
+    """As an import there is as much an import."""
+    code = "def f():\n    from whenabouts_cloud.cep import detect, methods"
+    assert imported(ast.parse(code)) == {"whenabouts_cloud.cep", "whenabouts_cloud.cep.methods"}
