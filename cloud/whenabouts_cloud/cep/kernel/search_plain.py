@@ -7,6 +7,7 @@ neighbours ends the walk along the later one's chain at the first event that it 
 from typing import Any
 
 from whenabouts_cloud.cep.kernel.arguments import Plain, Site, negation_of, variant_of
+from whenabouts_cloud.cep.kernel.emit import NONE
 from whenabouts_cloud.cep.kernel.finality import is_own, take_pending
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from
 from whenabouts_cloud.cep.kernel.layout import (
@@ -32,7 +33,7 @@ def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, e
     last = variant.width - 1
     skipping = _has_skipping_negation(plain, variant)
     bound[position, BOUND.t], bound[position, BOUND.arrival] = t, arrival
-    level, descending = 0, True
+    level, descending = NONE, True
     while level >= 0:
         if level > last:
             status = _conclude(plain, site, variant, longest, eager)
