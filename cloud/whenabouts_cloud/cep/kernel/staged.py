@@ -1,6 +1,6 @@
 """What one event does to the matches that wait, until its search is through: then it holds, or it is undone and begun anew.
 
-Matches found that must wait stand in a list (`meta[STAGED]`). A told one that the event violates, on arrival, has a row in
+Matches found that must wait stand in a list (`META.staged`). A told one that the event violates, on arrival, has a row in
 the results, whose `retracted_at` is -2 less the place where it waits until the event is through.
 """
 
