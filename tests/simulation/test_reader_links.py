@@ -76,7 +76,11 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
             link.go(tags)
             # A UHFReader18 reports at the end of its scan: before it, what it saw is neither emitted nor unseen.
             agent.wait(lambda: len(link.emitted) + link.unseen == 8 * (part + 1), "every tag to be emitted or missed")  # noqa: B023
-            agent.wait(lambda: {e.key for e in link.emitted} <= {o.key for o in agent.found}, "all that was reported")
+            # A machine that is too slow for the line's pace withholds frames, and says so.
+            agent.wait(
+                lambda: {e.key for e in link.emitted if not e.damaged} <= {o.key for o in agent.found},
+                "all that was reported",
+            )
             if part == 0:
                 link.unplug()
                 agent.wait(lambda: agent.thread.link_state.state == "lost", "the loss to be noticed")
