@@ -136,13 +136,6 @@ def delay_at_least(
     return _guarded(stamps, _probability(stamps, [_above(stamps, limit)]), exact, confidence)
 
 
-def probability_of(
-    condition: Condition, a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName"
-) -> "Column":
-    """The probability of a `Condition`."""
-    return between_probability(a_min, a_max, b_min, b_max, condition.lo_us, condition.hi_us)
-
-
 def holds(
     condition: Condition, a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName"
 ) -> "Column":

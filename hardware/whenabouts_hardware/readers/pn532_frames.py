@@ -22,11 +22,6 @@ OP_SAM = 0x14
 OP_LIST_PASSIVE = 0x4A
 OP_AUTO_POLL = 0x60
 
-AUTO_POLL_PERIOD_MS = 150  # unit of its period
-TYPE_MIFARE = 0x10
-TYPE_ISO14443_4A = 0x20
-TYPE_FELICA_212 = 0x11
-
 
 def framed(tfi: int, data: bytes) -> bytes:
     """A frame with one preamble and one postamble byte.
@@ -61,13 +56,6 @@ def target_106a(number: int, uid: bytes, sens_res: int = 0x0044, sel_res: int = 
     return bytes([number]) + sens_res.to_bytes(2, "big") + bytes([sel_res, len(uid)]) + uid
 
 
-def auto_poll(rounds: int, period: int, types: "tuple[int, ...]") -> bytes:
-    """Search by itself: rounds 1..254, 255 without end; period in units of 150 ms."""
-    return command(OP_AUTO_POLL, bytes([rounds, period]) + bytes(types))
-
-
-FIRMWARE = command(OP_FIRMWARE)
 SAM_NORMAL = command(OP_SAM, bytes([1, 0, 0]))  # no time-out, no interrupt line
 LIST_ONE_106A = command(OP_LIST_PASSIVE, bytes([1, 0]))  # waits for a card; nothing is sent until one comes
-LIST_TWO_106A = command(OP_LIST_PASSIVE, bytes([2, 0]))
 NO_TARGET = answer(OP_LIST_PASSIVE, b"\0")

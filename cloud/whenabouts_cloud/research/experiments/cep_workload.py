@@ -24,7 +24,6 @@ TRAILING = "SEQ(A, B, !C) WITHIN 40"
 PATTERNS = (TABLE_1, HARD_SHORT, HARD_LONG, TRAILING)
 K_UNITS = 10
 K_UNITS_LONG = 40  # the other slack: as long as the window
-LATE_SHARES = (0.0, 0.2, 0.5)
 KEYS = (1, 4, 16, 64, 256, 1024)
 
 
