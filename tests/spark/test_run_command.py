@@ -85,8 +85,10 @@ def published(out):
     """How many results of each rule are in the folder."""
     told = Counter()
     for kind in ("pairs", "matches", "verdicts"):
-        if any((out / kind).rglob("batch=*")):
-            told.update(pq.read_table(out / kind)["rule"].to_pylist())
+        # Hidden folders come and go while the job runs: only those that are published are looked into.
+        for depth in ("", "[!._]*/"):
+            for batch in (out / kind).glob(f"{depth}batch=*"):
+                told.update(pq.read_table(batch)["rule"].to_pylist())
     return told
 
 

@@ -240,7 +240,8 @@ class Stack:
         import pyarrow.dataset as ds
 
         sightings = ds.field("kind") == "tag"
-        return int(_dataset(self.landing).count_rows(filter=sightings)) if self._files(self.landing) else 0
+        files = _files(self.landing)
+        return int(_dataset(files).count_rows(filter=sightings)) if files else 0
 
     def found_pairs(self) -> list[tuple[ReadingId, ReadingId]]:
         """Every row of the results, repeats included."""
@@ -277,18 +278,19 @@ class Stack:
         return len(views) == 1 and all(set(group.get("members", ())) == set(gateways) for group in groups)
 
     def _rows(self, folder: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
-        if self._files(folder):
-            yield from _dataset(folder).to_table(columns=columns).to_pylist()
-
-    @staticmethod
-    def _files(folder: Path) -> bool:
-        return any(folder.rglob("*=*/[!._]*.parquet"))
+        if files := _files(folder):
+            yield from _dataset(files).to_table(columns=columns).to_pylist()
 
 
-def _dataset(folder: Path) -> Any:
+def _files(folder: Path) -> list[str]:
+    """Files that are published below a folder, or a folder in it. Hidden folders come and go while a job runs."""
+    return [str(file) for depth in ("", "[!._]*/") for file in folder.glob(f"{depth}[!._]*=*/[!._]*.parquet")]
+
+
+def _dataset(files: list[str]) -> Any:
     import pyarrow.dataset as ds  # loads pandas: half a second, and only some runs look at what has landed
 
-    return ds.dataset(folder, format="parquet")
+    return ds.dataset(files, format="parquet")
 
 
 def reader_table(reader: SimReader, port: Path) -> dict[str, str | int | bool]:
