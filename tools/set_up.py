@@ -31,7 +31,7 @@ LOCKS = {"demo": "requirements-demo.lock", "all": "requirements.lock"}
 STAMPS = {"demo": (".demo-ready",), "all": (".demo-ready", ".ready")}
 SOURCES = ("protocol", "hardware", "edge", "cloud", "firmware_sim")
 FIRST = ("rich", "markdown-it-py", "mdurl", "pygments", "setuptools")  # bars, and what Spark is built with
-ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark")  # what the engines are compiled with
+ENGINES = ("numba", "llvmlite", "numpy", "pyarrow", "lark", "click")  # what the engines are compiled with
 SPARK = ("pyspark",)
 # A lock file names everything, so nothing has to be resolved.
 PIP = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps")

@@ -31,6 +31,26 @@ def stage(code, name="a stage"):
     return Stage(name, (sys.executable, "-c", code))
 
 
+WITHOUT = """
+import runpy, sys
+from importlib.metadata import packages_distributions
+
+installed = {name for name in sys.argv[1].split()}
+
+class Missing:
+    def __init__(self):
+        self.owners = packages_distributions()
+    def find_spec(self, name, path=None, target=None):
+        owners = {owner.lower() for owner in self.owners.get(name.partition(".")[0], ())}
+        if owners and not owners & installed:
+            raise ModuleNotFoundError(f"{name} is not installed at this stage")
+
+sys.meta_path.insert(0, Missing())
+sys.argv = sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name="__main__")
+"""
+
+
 def silent(text):
     """Nobody listens."""
 
@@ -66,6 +86,17 @@ def test_every_locked_version_has_hashes(path):
     entries = set_up.split((REPOSITORY / path).read_text())
     assert entries
     assert [name for name, entry in entries.items() if "==" not in entry or "--hash=sha256:" not in entry] == []
+
+
+@pytest.mark.parametrize("what", ["demo", "all"])
+def test_compiling_needs_only_the_packages_that_are_installed_before_it(what, tmp_path):
+    """The other lane installs the rest meanwhile, and may be slower: every other package is hidden here."""
+    before, compiling = set_up.lanes(what, set_up.parts_of(REPOSITORY / set_up.LOCKS[what], tmp_path))[0]
+    assert before.name == "packages that compile"
+    installed = " ".join((*set_up.FIRST, *set_up.ENGINES, "whenabouts"))
+    python, option, *module = compiling.command
+    assert (python, option) == (set_up.PYTHON, "-m")
+    subprocess.run([sys.executable, "-c", WITHOUT, installed, *module], check=True)
 
 
 @pytest.mark.parametrize(("what", "last"), [("demo", "imports"), ("all", "classes")])
