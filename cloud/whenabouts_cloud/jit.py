@@ -57,7 +57,11 @@ def woven(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """A part of compiled functions: handing arrays to a function of its own would count references at every call."""
+    """A part of the functions that call it, with no machine code of its own.
+
+    For functions that make arrays, whose references every call would count, and for those with one caller that call much:
+    as `woven` they would be compiled once by themselves and once more in the caller, each time with all that they call.
+    """
     found: Function = _numba.njit(inline="always")(function)
     return found
 

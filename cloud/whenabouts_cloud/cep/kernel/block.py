@@ -29,7 +29,7 @@ from whenabouts_cloud.cep.kernel.program import CLASS, NEED, USE, VARIANT, Progr
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, number_rows, retract, sort_rows, undo
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
 
@@ -104,7 +104,7 @@ def clean(state: State, setting: Setting) -> None:
     state.meta[META.swept] = state.meta[META.frontier]
 
 
-@woven
+@inlined
 def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
     """Notes the event as late, or puts it into the chains of its classes; then raises the frontier."""
     state, meta = machine.state, machine.state.meta
@@ -129,7 +129,7 @@ def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> A
     return DONE
 
 
-@woven
+@inlined
 def _store(program: Program, state: State, block: Block, event: Event, past: int) -> Any:
     """Puts the event into the chains of its classes; meta[META.chain] counts those that are done."""
     meta = state.meta
@@ -167,7 +167,7 @@ def _raise_frontier(state: State, block: Block, event: Event, setting: Setting) 
     meta[META.frontier] = max(meta[META.frontier], reached)
 
 
-@woven
+@inlined
 def _complete(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
     """Searches what the event completes in each of its classes, and what it takes back."""
     program, state, scratch = machine.program, machine.state, machine.scratch
@@ -190,7 +190,7 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
     return DONE
 
 
-@woven
+@inlined
 def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting) -> Any:
     """Searches each variant at each position that the class has in it, if the automaton says that it may be complete."""
     program, nodes, pool = machine.program, machine.state.nodes, machine.state.pool
@@ -248,7 +248,7 @@ def seal_due(machine: Machine, setting: Setting, moment: int) -> Any:
     return DONE
 
 
-@woven
+@inlined
 def _seal(machine: Machine, site: Site, moment: int) -> Any:
     """Tells the pending match that is bound, unless a negation is violated; of uncertain order that is asked later."""
     program = machine.program

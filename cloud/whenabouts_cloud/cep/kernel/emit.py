@@ -37,7 +37,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     State,
 )  # fmt: skip
 from whenabouts_cloud.cep.kernel.program import ELEMENT, NEGATION, UNORDERED, VARIANT, Negation, Program, Variant
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 
 def _typed(value: int) -> Any:
@@ -74,7 +74,7 @@ def conclude(machine: Machine, site: Site, event: Event, goal: Goal, setting: Se
     return _note(machine, site.variant, goal.kind)
 
 
-@woven
+@inlined
 def _note(machine: Machine, v: int, kind: int) -> Any:
     """Notes the match that is bound as one that the late event would have added or removed."""
     program, out, meta = machine.program, machine.out, machine.state.meta
@@ -183,7 +183,7 @@ def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> 
     return DONE
 
 
-@woven
+@inlined
 def _add_negated(machine: Machine, variant: Variant, k: int, node: int, filled: int) -> Any:
     """Adds the events that may lie in the gap of negation k; how many rows are filled then, -1 if there is no room."""
     program, state, scratch, rows = machine.program, machine.state, machine.scratch, machine.out.negated

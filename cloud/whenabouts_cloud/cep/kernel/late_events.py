@@ -8,7 +8,7 @@ from whenabouts_cloud.cep.kernel.hts import find
 from whenabouts_cloud.cep.kernel.layout import DONE, EMPTY_NODE, EVENT_PLACE, META, MORE_LATE, Block
 from whenabouts_cloud.cep.kernel.program import CLASS, USE, VARIANT
 from whenabouts_cloud.cep.kernel.search import search
-from whenabouts_cloud.jit import bare, woven
+from whenabouts_cloud.jit import bare, inlined
 
 
 @bare
@@ -42,7 +42,7 @@ def note_late(machine: Machine, block: Block, event: Event, setting: Setting) ->
     return DONE
 
 
-@woven
+@inlined
 def _search_class(machine: Machine, c: int, node: int, event: Event, oldest: int, setting: Setting) -> Any:
     """Notes what the event would have added as one of a class, and what it would have removed."""
     program = machine.program

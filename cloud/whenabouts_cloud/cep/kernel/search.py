@@ -22,7 +22,7 @@ from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
 from whenabouts_cloud.cep.kernel.infa import Reach, may_complete
 from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, EVENT_PLACE, State
 from whenabouts_cloud.cep.kernel.program import CERTAIN, CONDITION, ELEMENT, Variant
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 UNBOUND = -2
 
@@ -87,7 +87,7 @@ def _reach(state: State, variant: Variant, position: int, event: Event, goal: Go
     return Reach(earliest, latest, slack, tail - slack)
 
 
-@woven
+@inlined
 def _enter(machine: Machine, site: Site, variant: Variant, level: int, reach: Reach) -> None:
     """The part of its chain in which a positive may lie, by those that are bound."""
     elements, bound, pool = machine.program.elements, machine.scratch.bound, machine.state.pool
@@ -107,7 +107,7 @@ def _enter(machine: Machine, site: Site, variant: Variant, level: int, reach: Re
     bound[level, BOUND.end] = first_from(pool, bound[level, BOUND.place], end, high + 1)
 
 
-@woven
+@inlined
 def _bind_next(machine: Machine, site: Site, variant: Variant, level: int, oldest: int) -> bool:
     """Binds a positive to the next event of its chain that agrees with what is bound; false if there is none."""
     bound, state = machine.scratch.bound, machine.state

@@ -22,7 +22,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     PENDING_EVENTS,
 )  # fmt: skip
 from whenabouts_cloud.cep.kernel.program import ELEMENT, Variant
-from whenabouts_cloud.jit import bare, woven
+from whenabouts_cloud.jit import bare, inlined, woven
 
 
 @bare
@@ -53,7 +53,7 @@ def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, e
     return DONE
 
 
-@woven
+@inlined
 def _bind_next(plain: Plain, variant: Variant, site: Site, level: int, skipping: bool) -> bool:
     """Binds a positive to the next event of its chain that no negation forbids; false if there is none."""
     bound, pool = plain.bound, plain.pool
@@ -69,7 +69,7 @@ def _bind_next(plain: Plain, variant: Variant, site: Site, level: int, skipping:
             return True
 
 
-@woven
+@inlined
 def _enter(plain: Plain, variant: Variant, node: int, level: int) -> None:
     """Where a positive begins, behind the one before it, and the latest time that the negations between them allow."""
     bound = plain.bound
@@ -144,7 +144,7 @@ def _limit_ends(plain: Plain, variant: Variant, site: Site, latest: int) -> None
         limit = plain.pool[place - 1, 0] - 1 if place > begin else NEVER
 
 
-@woven
+@inlined
 def _conclude(plain: Plain, site: Site, variant: Variant, longest: int, eager: bool) -> Any:
     """Emits the match that is bound, or keeps it pending until no negation can be violated any more, or both."""
     bound, meta, told = plain.bound, plain.meta, plain.told

@@ -11,7 +11,7 @@ from whenabouts_cloud.cep.kernel.emit import AGAIN, NO_POSITION, breaks, negates
 from whenabouts_cloud.cep.kernel.finality import bind_pending, enter, free_pending, is_own, leave
 from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, META, MORE_RETRACTED, NODE, PENDING, Results, State
 from whenabouts_cloud.cep.kernel.program import ELEMENT
-from whenabouts_cloud.jit import Array, bare, woven
+from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 
 @woven
@@ -59,7 +59,7 @@ def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
     return DONE
 
 
-@woven
+@inlined
 def _take_back(machine: Machine, v: int, place: int) -> Any:
     """Writes the pending match that is bound to the results, unless another class of the same event has done so."""
     out, meta = machine.out, machine.state.meta
