@@ -20,24 +20,34 @@ def progress(
 ) -> Iterator[Advance]:
     """Around work of `total` units, such as readings; `stream` is stderr when not given."""
     out = sys.stderr if stream is None else stream
-    pace = _Pace(label, total, unit, clock)
-    if out.isatty():
-        bar: Any
-        with click.progressbar(
-            length=total, label=label, file=out, show_pos=True, show_eta=True, item_show_func=lambda _: pace.rate()
-        ) as bar:
-
-            def forward(count: int) -> None:
-                pace.add(count)
-                bar.update(count)
-
-            yield forward
+    if not out.isatty():
+        with progress_lines(label, total, unit, lambda text: click.echo(text, file=out), clock) as advance:
+            yield advance
         return
+    pace = _Pace(label, total, unit, clock)
+    bar: Any
+    with click.progressbar(
+        length=total, label=label, file=out, show_pos=True, show_eta=True, item_show_func=lambda _: pace.rate()
+    ) as bar:
+
+        def forward(count: int) -> None:
+            pace.add(count)
+            bar.update(count)
+
+        yield forward
+
+
+@contextlib.contextmanager
+def progress_lines(
+    label: str, total: int, unit: str, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+) -> Iterator[Advance]:
+    """As `progress` without a terminal, each line through `say`."""
+    pace = _Pace(label, total, unit, clock)
 
     def tell(count: int) -> None:
         pace.add(count)
         if pace.due():
-            click.echo(pace.line(), file=out)
+            say(pace.line())
 
     yield tell
 

@@ -1,5 +1,7 @@
 """One Spark session for all tests in this folder: starting one costs more than most of them."""
 
+import logging
+
 import pytest
 from click.testing import CliRunner
 
@@ -29,6 +31,8 @@ def _no_process_is_left():
 def run_once(spark):
     """Runs a command with --once on the session of these tests: a start of Spark costs more than most of what it does."""
     partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    root, java = logging.getLogger(), logging.getLogger("py4j")
+    handlers, levels = root.handlers[:], (root.level, java.level)
 
     def run(folder, command, *more):
         options = ["--landing", folder / "landing", "--rule", folder / "rule.wa", "--out", folder / "out"]
@@ -36,6 +40,9 @@ def run_once(spark):
         return Ended(done.exit_code, done.stdout.splitlines(), done.stderr.splitlines())
 
     yield run
+    root.handlers[:] = handlers  # the command's writes to a file that is closed
+    root.setLevel(levels[0])
+    java.setLevel(levels[1])
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
 
 

@@ -40,7 +40,7 @@ class Run:
         self.landing.mkdir()
         self.counts, self.batches, self.query = [], [], None
 
-    def report(self, batch_id, published, counts):
+    def report(self, batch_id, published, counts, seconds):
         self.batches.append((batch_id, published))
         self.counts += counts
 

@@ -37,7 +37,7 @@ class Run:
         self.landing.mkdir()
         self.counts, self.batches, self.query, self.promised = [], [], None, 0
 
-    def report(self, batch_id, published, counts):
+    def report(self, batch_id, published, counts, seconds):
         self.batches.append((batch_id, published))
         self.counts += counts
 

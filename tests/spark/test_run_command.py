@@ -107,14 +107,17 @@ def test_once_tells_the_results_of_every_rule(run_once, folder, readings):
     tags, states = readings
     land(folder / "landing", [*tags, *states], 0)
     promise_all(folder, 0, FOREVER_US)
-    process = run_once(folder, "run")
+    process = run_once(folder, "run", "--metrics-file", str(folder / "run.prom"))
     assert process.code == 0, "\n".join(process.err)
     counts = check(folder, tags, states)
     assert min(counts[name] for name in ("near", "sure", "unpaid", "together")) > 1
     assert Counter(line.split()[0] for line in process.out) == counts
-    assert [line.split(":")[0] for line in process.err[-4:]] == [
-        "pairs in near", "pairs in sure", "verdicts in together", "matches in matches",
-    ]  # fmt: skip
+    assert [line.split()[3:5] for line in process.err[-4:]] == [
+        ["job.summary", f"output={name}"] for name in ("pairs/near", "pairs/sure", "verdicts/together", "matches")
+    ]
+    samples = samples_of(folder / "run.prom")
+    for rule, unit in SUMMARIES.items():
+        assert samples[f'whenabouts_job_results_total{{kind="{unit}",rule="{rule}"}}'] == counts[rule]
 
 
 def killed_at_once(folder):
@@ -125,6 +128,25 @@ def killed_at_once(folder):
     offsets = out / "_checkpoint" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.3f1c.tmp").write_text("v1")
+
+
+def samples_of(file):
+    """The samples of a file of metrics, zeros before it is there, by name and labels."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return Counter({name: float(x) for name, x in (line.rsplit(" ", 1) for line in lines if line[0] != "#")})
+
+
+def check_metrics(samples):
+    """Of a job that has told everything, and was given one late reading."""
+    assert samples['whenabouts_job_side_output_total{rule="unpaid"}'] == 1
+    assert samples['whenabouts_job_batches_total{output="matches"}'] > 1
+    assert samples['whenabouts_job_batch_seconds{output="matches"}'] > 0
+    assert samples['whenabouts_job_silent_gateways{rule="unpaid"}'] == 0
+    for rule in ("near", "unpaid", "together"):
+        assert f'whenabouts_job_rows_kept{{rule="{rule}"}}' in samples
+    for rule, stream in (("near", "shelf"), ("unpaid", "exit"), ("together", "s2")):
+        lag_s = samples[f'whenabouts_job_lag_seconds{{rule="{rule}",stream="{stream}"}}']
+        assert lag_s == pytest.approx(time.time() - FOREVER_US / 1e6, abs=300)
 
 
 @pytest.mark.parametrize("moments_s", [(0.8,), pytest.param((0.1, 0.8), marks=pytest.mark.deep)])
@@ -152,7 +174,8 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
             time.sleep(wait_s)  # the moment of the crash is what varies, not something awaited
         killed[-1].kill()
         land(folder / "landing", next(parts), next(numbers))
-    last = Process(folder, "--json", command="run")
+    file = folder / "run.prom"
+    last = Process(folder, "--json", "--log-format", "json", "--metrics-file", str(file), command="run")
     last.wait_for("Watching")
     land(folder / "landing", next(parts), next(numbers))
     wanted = defined(load_rules(folder / "rule.wa"), tags, states)
@@ -168,6 +191,10 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
         return wanted == published(folder / "out")
 
     last.until(all_told)
+    seen = next(row for row in tags if row["kind"] == "tag" and row["key"] and row["stream"] == "exit/tags")
+    land(folder / "landing", [seen | {"seq": 9999}], next(numbers))  # behind every watermark
+    last.until(lambda: samples_of(file)['whenabouts_job_late_total{rule="unpaid"}'] == 1)
+    check_metrics(samples_of(file))
     assert last.stop() == 0, "\n".join(last.err)
     counts = check(folder, tags, states)
     by_last = [json.loads(line) for line in last.out]
@@ -178,8 +205,15 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     assert {row["status"] for row in by_last if row["rule"] == "together"} <= {"told"}
     told_last = Counter(row["rule"] for row in by_last)
     summaries = {name: unit for name, unit in SUMMARIES.items() if name in counts}
-    for line, (name, unit) in zip(last.err[-len(summaries) :], summaries.items(), strict=True):
-        assert line.split(" readings, ")[1].endswith(f" {told_last[name]} {unit}")
+    events = [json.loads(line) for line in last.err if line.startswith("{")]  # Java writes lines of its own
+    assert [event["event"] for event in events[:3]] == ["spark.starting", "spark.started", "query.started"]
+    assert {"batch.done", "job.summary"} <= {event["event"] for event in events}
+    said = {event["output"].split("/")[-1]: event for event in events if event["event"] == "job.summary"}
+    for name, unit in summaries.items():
+        event = said["matches" if unit == "matches" else name]
+        assert event["results"] == told_last[name]
+        assert f", {told_last[name]} {unit}" in event["text"]
+    assert (said["matches"]["late"], said["matches"]["level"]) == (1, "info")
 
 
 def run(folder, *more):

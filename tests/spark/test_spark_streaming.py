@@ -29,7 +29,7 @@ class Run:
         self.counts, self.batches = [], []
         self.query = None
 
-    def report(self, batch_id, published, counts):
+    def report(self, batch_id, published, counts, seconds):
         self.batches.append((batch_id, published))
         self.counts += counts
 
@@ -155,7 +155,7 @@ def test_a_late_reading_is_counted_and_a_silent_gateway_is_named(make_run):
     promise(run.landing, {"g0": EPOCH_US + 301 * MS}, 2, STREAMS)
     run.step()
     assert run.counts[-1]["silent"] == ["hall/g1"]
-    assert run.counts[-1]["frontier_us"] == [EPOCH_US + 200 * MS] * 2
+    assert run.counts[-1]["streams_us"] == dict.fromkeys(("dock", "shelf"), EPOCH_US + 200 * MS)
     land(run.landing, [reading("g1", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)], 1)
     run.step()
     assert run.counts[-1]["late"] == 1

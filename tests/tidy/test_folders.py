@@ -58,7 +58,7 @@ FLOOR_OF = {
 }
 # Files of one name in several folders of a package: each plays the same part there.
 SAME_PART = {
-    "whenabouts_cloud": {"cep", "correlate", "explain", "latwin", "layout", "results", "shard", "why_not"},
+    "whenabouts_cloud": {"cep", "correlate", "explain", "latwin", "layout", "metrics", "results", "shard", "why_not"},
     "whenabouts_edge": {"agent", "command", "device", "host", "plan"},
     "whenabouts_sim": {"command"},
     "whenabouts_protocol": set(),

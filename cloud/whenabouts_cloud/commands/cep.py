@@ -1,6 +1,5 @@
 """`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`jobs.rule_follower`)."""
 
-import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import count_text, match_text
 from whenabouts_cloud.jobs.rule_follower import RuleFollower, rules_of
 from whenabouts_cloud.jobs.runner import run
-from whenabouts_cloud.jobs.work import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
 from whenabouts_cloud.rules import CepRule
 from whenabouts_cloud.rules.current import RunningRules
 
@@ -54,9 +54,7 @@ def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
     check_counts(rule_file, rules, options)
     following = None
     if rule_name is None:
-        complain = functools.partial(click.echo, err=True)
-        say = _silently if options.quiet else complain
-        following = RuleFollower(rule_file, options.out, rules, options.shards, say, complain)
+        following = RuleFollower(rule_file, options.out, rules, options.shards)
     run([work_of(rules, options, following)], options)
 
 
@@ -97,7 +95,7 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
         text = count_text(result) if counts else match_text(result)
         return f"{result['rule']}  {text}" if several else text
 
-    work = Work(rules, options.out, "counts" if counts else "matches", line, _TROUBLES, once, follow, _waits)
+    work = Work(rules, options.out, "counts" if counts else "matches", line, _TROUBLES, once, follow, _notices)
     if following is None:
         return work
     running = following
@@ -106,32 +104,22 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
     )
 
 
-def _silently(_: str) -> None:
-    """Says nothing."""
-
-
-def _waits(counts: dict[str, Any]) -> list[str]:
-    unheard = [
-        f"Stream {name}: no gateway has promised anything yet; what needs it waits"
-        for name in counts.get("unheard", ())
-    ]
-    full = [f"{counts['full']}: what comes is set aside in OUT/_late"] if counts.get("full") else []
-    return (
-        full
-        + unheard
-        + [
-            f"Gateway {name} stamps without a group's clock: its readings are in order among themselves only"
-            for name in counts["alone_at"]
-        ]
-    )
+def _notices(counts: dict[str, Any]) -> list[Notice]:
+    text = f"{counts.get('full')}: what comes goes to the side output in OUT/_late"
+    full = [Notice("limit.reached", text, "limit", counts["full"])] if counts.get("full") else []
+    text = "Stream {}: no gateway has sent a watermark yet; what needs it waits"
+    unheard = [Notice("stream.waiting", text.format(name), "stream", name) for name in counts.get("unheard", ())]
+    text = "Gateway {} stamps without a group's clock: its readings are in order among themselves only"
+    alone = [Notice("gateway.alone", text.format(name), "gateway", name) for name in counts["alone_at"]]
+    return full + unheard + alone
 
 
 _TROUBLES = {
     "retracted": "retracted",
-    "late": "late (set aside in OUT/_late)",
+    "late": "late (in the side output, OUT/_late)",
     "beyond_time": "with a stamp that is no time",
     "beyond_length": "longer than LENGTH",
     "alone": "without a group's clock",
     "middles": "taken at the middles of their stamps",
-    "limit": "set aside at a limit of the engine",
+    "limit": "in the side output at a limit of the engine",
 }

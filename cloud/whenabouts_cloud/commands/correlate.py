@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import pair_text
 from whenabouts_cloud.jobs.runner import run
-from whenabouts_cloud.jobs.work import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.jobs.work import Options, Work, choose_rule
 from whenabouts_cloud.rules import CorrelateRule
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def work_of(rule: CorrelateRule, options: Options) -> Work:
 
 _TROUBLES = {
     "unmatched": "unmatched",
-    "late": "late (set aside in OUT/_late)",
+    "late": "late (in the side output, OUT/_late)",
     "expired": "too late to be joined",
     "beyond_length": "longer than LENGTH",
     "overflow": "forgotten for want of room",

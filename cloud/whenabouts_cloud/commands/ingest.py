@@ -9,7 +9,7 @@ import click
 
 from whenabouts_cloud.broker.connection import BrokerError
 from whenabouts_cloud.commands.broker_options import broker_options, credentials
-from whenabouts_cloud.commands.log_options import log_format_option
+from whenabouts_cloud.commands.log_options import log_format_option, metrics_file_option
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.metrics import metrics
@@ -28,8 +28,7 @@ END_S = 15.0  # far above what a flush and a farewell take
               show_envvar=True, help="Folder of the Parquet files; made when absent.")  # fmt: skip
 @click.option("--client-id", help="Name of the session at the broker; kept in the landing by default.")
 @click.option("--json", "as_json", is_flag=True, help="Progress as JSON lines on stdout.")
-@click.option("--metrics-file", type=click.Path(path_type=Path, dir_okay=False),
-              help="Metrics for Prometheus, replaced every 2 s; its name should end with .prom.")  # fmt: skip
+@metrics_file_option("every 2 s")
 @log_format_option
 def ingest(
     broker: tuple[str, int],

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whenabouts_cloud.commands.job_options import job_options, rule_name_option
 from whenabouts_cloud.commands.lines import verdict_text
 from whenabouts_cloud.jobs.runner import run
-from whenabouts_cloud.jobs.work import Options, Work, choose_rule, job_options, rule_name_option
+from whenabouts_cloud.jobs.work import Notice, Options, Work, choose_rule
 from whenabouts_cloud.rules import LatwinRule
 from whenabouts_protocol.group_state import KIND
 
@@ -89,12 +90,13 @@ def work_of(rule: LatwinRule, options: Options) -> Work:
         chosen = options.landing, options.out, options.shards, options.trigger
         return start_query(LATWIN, {0: rule}, spark, *chosen, report)
 
-    return Work([rule], options.out, "verdicts", verdict_text, _TROUBLES, once, follow, _waits)
+    return Work([rule], options.out, "verdicts", verdict_text, _TROUBLES, once, follow, _notices)
 
 
-def _waits(counts: dict[str, Any]) -> list[str]:
-    missing = [f"Group {name} has sent no state yet; what needs it waits" for name in counts["unheard"]]
-    return [*missing, *(f"Mistake: {text}" for text in counts["mistakes"])]
+def _notices(counts: dict[str, Any]) -> list[Notice]:
+    text = "Group {} has sent no state yet; what needs it waits"
+    missing = [Notice("group.waiting", text.format(name), "group", name) for name in counts["unheard"]]
+    return [*missing, *(Notice("group.mistake", f"Mistake: {text}", "mistake", text) for text in counts["mistakes"])]
 
 
 _TROUBLES = {

@@ -10,7 +10,13 @@ import pyarrow.compute as pc
 from whenabouts_cloud.frontier.gateways import Promise, gateways_of
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.frontier.times import FURTHEST_US
-from whenabouts_cloud.rules.model import CepRule
+from whenabouts_cloud.rules.model import CepRule, Stream
+
+
+def frontiers_by_name(streams: Sequence[Stream], frontiers_us: Sequence[int | None]) -> dict[str, int]:
+    """The known ones of these frontiers by the names of their streams."""
+    pairs = zip(streams, frontiers_us, strict=True)
+    return {stream.name: frontier_us for stream, frontier_us in pairs if frontier_us is not None}
 
 
 class RuleFrontier:
@@ -45,6 +51,7 @@ class RuleFrontier:
         """How it stands, as JSON values."""
         return {
             "frontier_us": self.value_us,
+            "streams_us": frontiers_by_name(self._streams, [one.value for one in self._frontiers]),
             "silent": sorted({name for one in self._frontiers for name in one.silent}),
             "unheard": [s.name for s, one in zip(self._streams, self._frontiers, strict=True) if one.value is None],
         }

@@ -75,7 +75,7 @@ def run_whole(
         found = zip(table["table"].to_pylist(), (blob.as_buffer() for blob in table["rows"]), strict=True)
         tables, _ = tables_of(engine, rule, found)
         output = engine.whole(rule, tables, watermarks, slabs[group] if slabs else None)
-        counts = {"shard": group, **output.counts}
+        counts = {"shard": group, "rule": rule.name, "side_output": output.late.num_rows, **output.counts}
         yield pa.RecordBatch.from_arrays([pa.array([write(output._replace(counts=counts))], pa.binary())], ["written"])
 
     # By number: a hash of so few groups would put several into one task and leave others without any.

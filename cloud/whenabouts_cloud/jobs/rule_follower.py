@@ -6,13 +6,16 @@ in the output folder, so that a start goes on with them and then finds the file 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from whenabouts_cloud.rules import CepRule, RuleError, load_rules
 from whenabouts_cloud.rules.current import RunningRules
+from whenabouts_protocol.logs import Log
+
+log = Log(__name__)
 
 LOOK_S, STEP_S = 0.5, 0.01  # between two micro-batches Spark lists files, some hundredths of a second
 TOGETHER = "rules with COUNT and without are told in different files: choose with --rule-name"
@@ -36,11 +39,8 @@ def rules_of(file: Path) -> list[CepRule]:
 class RuleFollower:
     """The rules that run, and what the file says since."""
 
-    def __init__(
-        self, file: Path, out: Path, rules: Sequence[CepRule], shards: int, say: Callable[[str], None],
-        complain: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        self._file, self._out, self._shards, self._say, self._complain = file, out, shards, say, complain
+    def __init__(self, file: Path, out: Path, rules: Sequence[CepRule], shards: int) -> None:
+        self._file, self._out, self._shards = file, out, shards
         self._first = list(rules)
         self._wanted: list[CepRule] | None = None
         self._seen = self._stamp()
@@ -76,7 +76,9 @@ class RuleFollower:
                     )
                 self._want(rules)
             except click.UsageError as error:
-                self._complain(f"{error.message}\nThe rules from before stay")
+                for mistake in error.message.splitlines():
+                    log.error("rules.invalid", mistake, file=self._file)
+                log.warning("rules.kept", "The rules from before stay", file=self._file)
         return self._wanted is not None and self._between()
 
     def adopt(self) -> RunningRules:
@@ -87,7 +89,7 @@ class RuleFollower:
             before, self.running = self.running, self.running.changed(self._wanted)
             rewrite(self._out, {"version": MARKER_VERSION, **self._mine(), "rules": self.running.as_json()})
             self._wanted = None
-            self._say(f"Rules of {self._file}: {self.running.difference(before)}")
+            log.info("rules.changed", f"Rules of {self._file}: {self.running.difference(before)}", file=self._file)
         return self.running
 
     def _between(self) -> bool:

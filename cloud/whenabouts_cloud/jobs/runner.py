@@ -1,11 +1,12 @@
 """Runs what commands do with their rules: one Spark session, signals, waiting, printing.
 
-Results go to stdout as they are committed, read back from what the sink published; talk goes to stderr. The folder is the
+Results go to stdout as they are committed, read back from what the sink published; events go to the log. The folder is the
 record: a process killed between publishing a batch and printing it leaves those lines unprinted, never the results
 unwritten. Several works share the session, each with a query and a folder of its own.
 """
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -19,15 +20,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.jobs.work import Options, Work
+from whenabouts_cloud.jobs.metrics import Tally, metrics
+from whenabouts_cloud.jobs.stage_progress import Show, stage_progress
+from whenabouts_cloud.jobs.work import Notice, Options, Work
 from whenabouts_cloud.landing.unmatched import Landed
+from whenabouts_cloud.metrics_file import MetricsFile
 from whenabouts_cloud.orderly_end import hear, orderly_end
+from whenabouts_cloud.progress import progress, progress_lines
+from whenabouts_cloud.rules import Rule
+from whenabouts_protocol.logs import Log, write_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+log = Log(__name__)
+
 POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
+METRICS_S = 2.0  # the lag grows also while nothing lands
+MOST_LOGGED = 10_000  # notices that are remembered, so that none is logged twice
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
@@ -40,19 +51,13 @@ def run(works: Sequence[Work], options: Options, named: bool = False) -> None:
     job.once() if options.once else job.follow()
 
 
-class _Voice:
-    """stdout and stderr, which the threads of several queries share, a line at a time."""
+class _Printer:
+    """stdout, which the threads of several queries share, some lines at a time."""
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet, self._lock = quiet, threading.Lock()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
 
-    def say(self, text: str) -> None:
-        """Talk."""
-        if not self._quiet:
-            with self._lock:
-                click.echo(text, err=True)
-
-    def tell(self, lines: Iterable[str]) -> bool:
+    def print(self, lines: Iterable[str]) -> bool:
         """Results; False when nobody reads on, as with `| head`: they stay in the output folder."""
         with self._lock:
             try:
@@ -69,9 +74,13 @@ class _Run:
     """One run of a command."""
 
     def __init__(self, works: Sequence[Work], options: Options, named: bool) -> None:
-        self._options, self._voice = options, _Voice(options.quiet)
+        write_logs(options.log_format, "warning" if options.quiet else "info")
+        _java_may_say(logging.WARNING)
+        self._options, printer = options, _Printer()
         self._stopping = threading.Event()
-        self._parts = [_Part(work, options, self._voice, self._stopping.set, named) for work in works]
+        self._parts = [_Part(work, options, printer, self._stopping.set, named) for work in works]
+        self._metrics = None if options.metrics_file is None else MetricsFile(options.metrics_file)
+        self._written: tuple[float, list[Tally]] = (0.0, [])
         names = ", ".join(rule.name for work in works for rule in work.rules)
         self._name = f"rules {names}" if "," in names else f"rule {names}"
 
@@ -82,8 +91,32 @@ class _Run:
         self._claim("once")
         with self._session() as spark:
             for part in self._parts:
-                part.once(spark)
-        self._summary()
+                self._compute(part, spark)
+        self._end()
+
+    def _compute(self, part: "_Part", spark: "SparkSession") -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        from whenabouts_cloud.jobs.output.task_files import LostRowsError
+
+        try:
+            with self._progress(spark):
+                found = part.compute(spark)
+        except (PySparkException, Py4JError, ConnectionError, LostRowsError) as error:
+            raise click.ClickException(
+                f"output {part.output}: not computed, an earlier result stays. Spark says: {error}"
+            ) from None
+        part.take(*found)
+
+    def _progress(self, spark: "SparkSession") -> contextlib.AbstractContextManager[None]:
+        """A bar on a terminal; without one, or when the log is for programs, a line now and then as an event."""
+        show: Show = progress
+        if self._options.quiet:
+            return contextlib.nullcontext()
+        if self._options.log_format != "text" or not sys.stderr.isatty():
+            show = functools.partial(progress_lines, say=functools.partial(log.info, "stage.progress"))
+        return stage_progress(spark, show)
 
     def follow(self) -> None:
         self._claim("streaming")
@@ -99,14 +132,15 @@ class _Run:
             try:
                 for part in self._parts:
                     part.start(spark)
-                self._voice.say(f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C")
+                watching = f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C"
+                log.info("query.started", watching, queries=len(self._parts))
                 self._wait(spark)
             except (Py4JError, ConnectionError):  # Java has ended before us: whoever stopped us stopped its process too
                 if not self._stopping.is_set():
                     raise click.ClickException(
                         f"Spark's Java process has ended; start again with --out {self._options.out} to go on where it was"
                     ) from None
-        self._summary()
+        self._end()
 
     def _wait(self, spark: "SparkSession") -> None:
         """Until a signal or a query's failure or end; micro-batches under way are let finish."""
@@ -118,6 +152,7 @@ class _Run:
                     break
                 for part in self._parts:
                     part.renew(spark)
+                self._write_metrics()
             deadline = time.monotonic() + STOP_WAIT_S
             for part in self._parts:
                 part.finish(deadline)
@@ -145,13 +180,14 @@ class _Run:
         from whenabouts_cloud.jobs.session.session import start_session
 
         ours = SparkSession.getActiveSession() is None
-        self._voice.say("Starting Spark ...")
+        log.info("spark.starting", "Starting Spark ...", master=self._options.master)
         began = time.monotonic()
         try:
             spark = start_session(self._options.master, f"whenabouts {self._name}", self._options.shards)
         except NoJavaError as error:
             raise click.ClickException(str(error)) from None
-        self._voice.say(f"Spark is up after {time.monotonic() - began:.1f} s")
+        seconds = round(time.monotonic() - began, 1)
+        log.info("spark.started", f"Spark is up after {seconds} s", seconds=seconds)
         try:
             yield spark
         finally:
@@ -163,7 +199,7 @@ class _Run:
         """Wait for the landing folder; False when told to stop before it came."""
         landing = self._options.landing
         if not landing.is_dir():
-            self._voice.say(f"Waiting for {landing}, where the ingest lands readings")
+            log.info("landing.waiting", f"Waiting for {landing}, where the ingest lands readings", landing=landing)
         while not landing.is_dir():
             if self._stopping.wait(POLL_S):
                 return False
@@ -171,27 +207,46 @@ class _Run:
 
     def _stop(self) -> None:
         self._stopping.set()
-        logging.disable()  # py4j complains of a Java process that was stopped together with this one
+        _java_may_say(logging.CRITICAL + 1)  # a Java process that was stopped together with this one is no fault
 
-    def _summary(self) -> None:
+    def _end(self) -> None:
         for part in self._parts:
             part.summary()
+        self._write_metrics(last=True)
+
+    def _write_metrics(self, last: bool = False) -> None:
+        """After each micro-batch, and when the last time was some seconds ago."""
+        if self._metrics is None:
+            return
+        tallies, now_s = [part.tally for part in self._parts], time.monotonic()
+        before_s, before = self._written
+        if last or tallies != before or now_s - before_s >= METRICS_S:
+            self._metrics.write(metrics(tallies, time.time_ns() // 1000))
+            self._written = now_s, tallies
+
+
+def _java_may_say(level: int) -> None:
+    """From this level on the messages of the bridge to Java, which tells of each of its connections, are logged."""
+    logging.getLogger("py4j").setLevel(level)
 
 
 class _Part:
-    """One work of a run: its query, what it has counted and said."""
+    """One work of a run: its query, what it has counted and logged.
 
-    def __init__(self, work: Work, options: Options, voice: _Voice, unread: Callable[[], None], named: bool) -> None:
-        self._work, self._shards, self._voice, self._unread = work, options.shards, voice, unread
-        self._who = f"{work.unit} in {work.out.name}: " if named else ""
+    `tally` is a value that the thread of the query replaces after each micro-batch.
+    """
+
+    def __init__(
+        self, work: Work, options: Options, printer: _Printer, unread: Callable[[], None], named: bool
+    ) -> None:
+        self._work, self._shards, self._printer, self._unread = work, options.shards, printer, unread
+        self.output = work.out.relative_to(options.out).as_posix() if work.out != options.out else work.out.name
         self._line: Callable[[dict[str, Any]], str] = json.dumps
         if not options.as_json:
             self._line = (lambda row: f"{row['rule']}  {work.line(row)}") if named else work.line
-        self._sums: Counter[str] = Counter()
-        self._silent: dict[int | str, list[str]] = {}
-        self._told: set[str] = set()
+        self.tally = Tally(self.output, work.unit, work.troubles)
+        self._logged: set[str] = set()
         self._landed = Landed(options.landing)
-        self._misspelt: set[str] = set()  # streams that were told to have no readings
         self._query: StreamingQuery | None = None
 
     def claim(self, mode: str) -> None:
@@ -207,17 +262,21 @@ class _Part:
         else:
             claim(self._work.out, self._work.rules, mode, self._shards)
 
-    def once(self, spark: "SparkSession") -> None:
-        """Compute the result and print it."""
-        from whenabouts_cloud.jobs.output.sink import total
-
+    def compute(self, spark: "SparkSession") -> tuple[Path, list[dict[str, Any]], float]:
+        """Compute and publish the result: its folder, what each group counted, and seconds."""
+        began_s = time.monotonic()
         folder, counts = self._work.once(spark)
-        self._sums.update(total(counts))
-        self._once_each([text for one in counts for text in self._work.waits(one)])
+        return folder, counts, time.monotonic() - began_s
+
+    def take(self, folder: Path, counts: list[dict[str, Any]], seconds: float) -> None:
+        """Count and print what was computed."""
+        self.tally = self.tally.after(counts, seconds)
+        self._log_once([notice for one in counts for notice in self._work.notices(one)])
         self._print(folder)
 
     def start(self, spark: "SparkSession") -> None:
         """Start the query."""
+        self.tally = self.tally.restarted({rule.name for rule in self._rules()})
         self._query = self._work.follow(spark, self._report)
 
     def renew(self, spark: "SparkSession") -> None:
@@ -244,50 +303,64 @@ class _Part:
         query.stop()
 
     def summary(self) -> None:
-        """Say what all batches together had."""
-        self._misspelt.clear()
-        self._say_unmatched()
-        sums, unit, silent = self._sums, self._work.unit, self._silent_now()
-        counts = f"{sums['readings']} readings, {sums['repeats']} repeats dropped, {sums[unit]} {unit}"
+        """Log what all batches together had, and again which streams no reading belongs to."""
+        self._logged.clear()
+        self._log_unmatched()
+        total, unit = self.tally.total(), self._work.unit
+        silent = sorted(set().union(*self.tally.silent().values()))
         names = f"; silent gateways: {', '.join(silent)}" if silent else ""
-        self._voice.say(f"{self._who}{counts}{self._troubles(sums)}{names}")
+        log.info(
+            "job.summary",
+            f"{total['readings']} readings, {total['repeats']} repeats dropped, {total[unit]} {unit}"
+            f"{self._troubles(total)}{names}",
+            output=self.output, readings=total["readings"], repeats=total["repeats"], results=total[unit],
+            late=total["late"], batches=self.tally.batches, silent=len(silent),
+        )  # fmt: skip
 
-    def _report(self, batch_id: int, published: Path | None, counts: list[dict[str, Any]]) -> None:
-        from whenabouts_cloud.jobs.output.sink import total
-
-        summed = total(counts)
-        kept = summed.pop("rows_kept", 0)
-        self._sums.update(summed)
-        self._silent.update({one["shard"]: one["silent"] for one in counts})
-        waits = [text for one in counts for text in self._work.waits(one)]
-        self._once_each([f"Gateway {name} is silent: no longer waited for" for name in self._silent_now()])
-        self._once_each(waits)
-        self._say_unmatched()
-        if summed["readings"]:
-            results = f"{summed[self._work.unit]} {self._work.unit}"
-            self._voice.say(
-                f"{self._who}Batch {batch_id}: {summed['readings']} readings, {results}, {kept} kept"
-                f"{self._troubles(summed)}"
-            )
+    def _report(self, number: int, published: Path | None, counts: list[dict[str, Any]], seconds: float) -> None:
+        self.tally = self.tally.after(counts, seconds)
+        silent = sorted(set().union(*self.tally.silent().values()))
+        text = "Gateway {} is silent: no longer waited for"
+        self._log_once([Notice("gateway.silent", text.format(name), "gateway", name) for name in silent])
+        self._log_once([notice for one in counts for notice in self._work.notices(one)])
+        self._log_unmatched()
+        self._log_batch(number, counts, seconds)
         if published is not None:
             self._print(published)
 
-    def _once_each(self, texts: list[str]) -> None:
-        """Say what was not said yet, not again at every heartbeat that comes late."""
-        for text in sorted(set(texts) - self._told):
-            self._voice.say(self._who + text)
-            self._told.add(text)
+    def _log_batch(self, number: int, counts: list[dict[str, Any]], seconds: float) -> None:
+        """One that had readings: those with watermarks alone come several times a second."""
+        alone = Tally(self.output, self._work.unit, ()).after(counts, seconds)
+        had, unit = alone.total(), self._work.unit
+        if not had["readings"]:
+            return
+        kept = alone.rows_kept().total()
+        log.info(
+            "batch.done",
+            f"Batch {number}: {had['readings']} readings, {had[unit]} {unit}, {kept} kept{self._troubles(had)}",
+            output=self.output, batch=number, readings=had["readings"], results=had[unit], kept=kept,
+            late=had["late"], seconds=round(seconds, 3),
+        )  # fmt: skip
 
-    def _say_unmatched(self) -> None:
+    def _log_once(self, notices: Sequence[Notice]) -> None:
+        """Log what was not logged yet, not again at every heartbeat that comes late."""
+        if len(self._logged) > MOST_LOGGED:
+            self._logged.clear()
+        for notice in sorted(set(notices)):
+            if notice.text not in self._logged:
+                log.warning(notice.event, notice.text, output=self.output, **{notice.name: notice.value})
+                self._logged.add(notice.text)
+
+    def _log_unmatched(self) -> None:
         """Name streams that no reading belongs to so far."""
-        rules = self._work.running() if self._work.running else self._work.rules
-        for stream, text in self._landed.unmatched(rules).items():
-            if stream not in self._misspelt:
-                self._misspelt.add(stream)
-                self._voice.say(self._who + text)
+        for stream, text in self._landed.unmatched(self._rules()).items():
+            name = f"stream {stream}"
+            if name not in self._logged:
+                self._logged.add(name)
+                log.warning("stream.unknown", text, output=self.output, stream=stream)
 
-    def _silent_now(self) -> list[str]:
-        return sorted({name for names in self._silent.values() for name in names})
+    def _rules(self) -> Sequence[Rule]:
+        return self._work.running() if self._work.running else self._work.rules
 
     def _troubles(self, counts: Counter[str]) -> str:
         return "".join(f", {counts[x]} {text}" for x, text in self._work.troubles.items() if counts[x])
@@ -295,5 +368,6 @@ class _Part:
     def _print(self, folder: Path) -> None:
         from whenabouts_cloud.jobs.output.sink import read_results
 
-        if not self._voice.tell(map(self._line, read_results(folder))):
+        if not self._printer.print(map(self._line, read_results(folder))):
+            log.info("stdout.closed", "Nobody reads the results; they stay in the folder", folder=folder)
             self._unread()

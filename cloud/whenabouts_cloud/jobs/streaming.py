@@ -102,5 +102,5 @@ def _step(
     found = (row for part in rows for row in zip(part["table"], part["rows"], strict=True))
     output = shard.step(*tables_of(engine, rule, found))
     state.update((shard.snapshot(),))
-    counts = {"shard": int(key[0]), **output.counts}
+    counts = {"shard": int(key[0]), "rule": rule.name, "side_output": output.late.num_rows, **output.counts}
     yield pd.DataFrame({"written": [write(output._replace(counts=counts))]})

@@ -1,9 +1,9 @@
-"""What commands share that run rules over a landing with Spark: their options, and what a command does with its rules."""
+"""What commands share that run rules over a landing with Spark: what the user chose, and what is done with the rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from whenabouts_cloud.jobs.output.sink import Report
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 OneRule = TypeVar("OneRule", CorrelateRule, CepRule, LatwinRule)
 
 _COMMANDS = {
@@ -23,63 +22,6 @@ _COMMANDS = {
     CepRule: "whenabouts-cloud cep",
     LatwinRule: "whenabouts-cloud latwin",
 }
-
-
-class _Seconds(click.ParamType[float]):
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            seconds = float(str(value).removesuffix("s"))
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds < 86_400:
-            self.fail(f"found {value!r}, expected seconds such as 1s or 0.5s", param, ctx)
-        return seconds
-
-
-def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
-    """Spark's processes need not have the working folder of this one."""
-    return value.absolute()
-
-
-def job_options(unit: str) -> Callable[[Command], Command]:
-    """The options of a command whose results are called so, as parameters of `Options` and rule_file."""
-    path = click.Path(path_type=Path)
-    options = [
-        click.option(
-            "--landing", required=True, type=path, callback=_absolute, help="Folder the ingest lands readings in."
-        ),
-        click.option("--rule", "rule_file", required=True, type=path, help="File with streams and rules."),
-        click.option("--out", required=True, type=path, callback=_absolute, help=f"Folder for the {unit}, as Parquet."),
-        click.option(
-            "--once", is_flag=True, help="Work on what has landed and end, replacing an earlier result of the rule."
-        ),
-        click.option("--json", "as_json", is_flag=True, help=f"Print {unit} as JSON, one object a line."),
-        click.option(
-            "--shards",
-            default=4,
-            show_default=True,
-            type=click.IntRange(1, 1024),
-            help="Parts the work is divided in, by key or by group.",
-        ),
-        click.option(
-            "--trigger",
-            default="1s",
-            show_default=True,
-            type=_Seconds(),
-            help="Shortest time between micro-batches.",
-        ),
-        click.option("--master", default="local[2]", show_default=True, help="Spark master."),
-        click.option("--quiet", is_flag=True, help="Say nothing on stderr but errors."),
-    ]
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 @dataclass(frozen=True)
@@ -94,6 +36,17 @@ class Options:
     trigger: float
     master: str
     quiet: bool
+    log_format: str
+    metrics_file: Path | None
+
+
+class Notice(NamedTuple):
+    """A warning to log once: its event, its sentence, and what it is about as a field of this name and value."""
+
+    event: str
+    text: str
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -102,9 +55,9 @@ class Work:
 
     `once` computes the result and says in which folder it is published and what was counted; `follow` starts the query.
     `unit` is what results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with
-    their text. `changed` is asked between micro-batches whether the query is to be started anew, by `follow`, because its
-    rules are others, which then are `running`; `claim` binds the output folder, where the rules alone do not. `waits` finds
-    in what a shard or group counted what results wait for or do without, as lines to tell once.
+    their text by the name of the count. `changed` is asked between micro-batches whether the query is to be started anew,
+    by `follow`, because its rules are others, which then are `running`; `claim` binds the output folder, where the rules
+    alone do not. `notices` finds in what a shard or group counted what results wait for or do without; each is logged once.
     """
 
     rules: Sequence[Rule]
@@ -114,13 +67,10 @@ class Work:
     troubles: Mapping[str, str]
     once: "Callable[[SparkSession], tuple[Path, list[dict[str, Any]]]]"
     follow: "Callable[[SparkSession, Report], StreamingQuery]"
-    waits: Callable[[dict[str, Any]], list[str]] = lambda counts: []
+    notices: "Callable[[dict[str, Any]], list[Notice]]" = lambda counts: []
     changed: Callable[[], bool] = lambda: False
     claim: Callable[[], None] | None = None
     running: Callable[[], Sequence[Rule]] | None = None
-
-
-rule_name_option = click.option("--rule-name", help="Which rule, if the file has several.")
 
 
 def choose_rule(file: Path, name: str | None, kind: type[OneRule]) -> OneRule:

@@ -1,8 +1,10 @@
-"""Which rule of a file a command runs."""
+"""Which rule of a file a command runs, and the options of those commands (`whenabouts_cloud.commands.job_options`)."""
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from whenabouts_cloud.cli import main
 from whenabouts_cloud.jobs.work import choose_rule
 from whenabouts_cloud.rules import CepRule, CorrelateRule
 
@@ -44,3 +46,14 @@ def test_a_rule_of_another_kind_is_refused_with_its_command(file, name):
     """By name, or because there is nothing else."""
     with pytest.raises(click.UsageError, match="rule near is for another command: whenabouts-cloud correlate"):
         choose_rule(file(PAIR.format("near")), name, CepRule)
+
+
+@pytest.mark.parametrize("command", ["run", "correlate", "cep", "latwin"])
+def test_every_job_can_log_as_json_and_write_metrics(command, tmp_path):
+    """Forms that are none are refused before anything is done."""
+    text = CliRunner().invoke(main, [command, "--help"]).output
+    assert all(option in text for option in ("--log-format", "WHENABOUTS_LOG_FORMAT", "--metrics-file", "--quiet"))
+    needed = ("--landing", "--rule", "--out")
+    options = [x for name in needed for x in (name, str(tmp_path / "none"))]
+    result = CliRunner().invoke(main, [command, *options, "--log-format", "xml"])
+    assert (result.exit_code, "'text', 'json'" in result.output) == (2, True)

@@ -66,7 +66,7 @@ class Folder:
     """A rule file, its output folder, and what is said."""
 
     def __init__(self, path, text):
-        self.file, self.out, self.said, self.mistakes = path / "rules.wa", path / "out", [], []
+        self.file, self.out = path / "rules.wa", path / "out"
         self.write(text)
 
     def write(self, text):
@@ -74,32 +74,35 @@ class Folder:
         self.file.with_suffix(".new").rename(self.file)  # as editors do; another file, whatever clocks say
 
     def follow(self):
-        one = RuleFollower(self.file, self.out, rules_of(self.file), 2, self.said.append, self.mistakes.append)
+        one = RuleFollower(self.file, self.out, rules_of(self.file), 2)
         one.claim()
         return one
 
 
-def test_a_changed_file_takes_effect_and_one_with_mistakes_does_not(tmp_path):
-    """Each mistake is said once; the file may be gone for a moment."""
+def test_a_changed_file_takes_effect_and_one_with_mistakes_does_not(tmp_path, caplog):
+    """Each mistake is logged once; the file may be gone for a moment."""
+    caplog.set_level("INFO")
     folder = Folder(tmp_path, rules(1, 2))
     one = folder.follow()
     assert not one.changed()
     folder.write(rules(1, 2).replace("WITHIN 2 s", "WITHIN"))
     assert not one.changed()
     assert not one.changed()
-    assert len(folder.mistakes) == 1
-    assert "expected `<` or a number" in folder.mistakes[0]
-    assert folder.mistakes[0].endswith("The rules from before stay")
+    mistake, kept = caplog.records
+    assert (mistake.event, mistake.levelname, mistake.fields) == ("rules.invalid", "ERROR", {"file": folder.file})
+    assert "expected `<` or a number" in mistake.getMessage()
+    assert (kept.event, kept.getMessage()) == ("rules.kept", "The rules from before stay")
     folder.file.unlink()
     assert not one.changed()
     folder.write(rules(1, 3))
     assert one.changed()
     assert sorted(one.adopt().rules) == [0, 2]
     assert not one.changed()
-    assert folder.said == [f"Rules of {folder.file}: changed r1"]
+    changed = caplog.records[-1]
+    assert (changed.event, changed.getMessage()) == ("rules.changed", f"Rules of {folder.file}: changed r1")
     folder.write(rules(1, more=" COUNT EVERY 1 s"))
     assert not one.changed()
-    assert "found rules of another kind" in folder.mistakes[-1]
+    assert "found rules of another kind" in caplog.records[-2].getMessage()
 
 
 def test_a_start_goes_on_with_the_rules_that_ran_and_then_changes(tmp_path):
@@ -148,7 +151,9 @@ def test_the_frontier_of_a_rule_is_the_least_of_its_streams_each_moved():
     again.restore(frontier.snapshot())
     again.promised(none, [[], []])
     assert again.value_us == 80_000_000
-    assert again.state() == {"frontier_us": 80_000_000, "silent": [], "unheard": []}
+    assert again.state() == {
+        "frontier_us": 80_000_000, "streams_us": {"a": 100_000_000, "b": 110_000_000}, "silent": [], "unheard": [],
+    }  # fmt: skip
 
 
 def test_what_is_counted_is_its_words():

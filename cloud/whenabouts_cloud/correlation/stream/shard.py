@@ -9,6 +9,7 @@ import pyarrow as pa
 from whenabouts_cloud.blobs import joined, parted
 from whenabouts_cloud.correlation.stream.online import MAX_ROWS, OnlineCorrelation
 from whenabouts_cloud.frontier.gateways import Promise, gateways_of
+from whenabouts_cloud.frontier.rule import frontiers_by_name
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CorrelateRule
 from whenabouts_cloud.shard import StepOutput, late_rows
@@ -39,7 +40,9 @@ class CorrelationShard:
         return {
             **self.online.counts,
             "rows_kept": self.online.rows_kept,
-            "frontier_us": [frontier.value for frontier in self.frontiers],
+            "streams_us": frontiers_by_name(
+                (self.online.rule.a, self.online.rule.b), [frontier.value for frontier in self.frontiers]
+            ),
             "silent": sorted({name for frontier in self.frontiers for name in frontier.silent}),
         }
 

@@ -27,7 +27,7 @@ those there.
 
 import json
 import shutil
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,8 +48,8 @@ CHECKPOINT = "_checkpoint"
 MARKER_VERSION = 4
 MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
-Report = Callable[[int, Path | None, list[dict[str, Any]]], None]
-"""Called after a batch: its number, the published folder (None: nothing new) and what each shard or group counted."""
+Report = Callable[[int, Path | None, list[dict[str, Any]], float], None]
+"""Called after a batch: its number, the published folder (None: nothing new), what each shard or group counted, seconds."""
 
 
 class WrongOutputError(ValueError):
@@ -74,6 +74,7 @@ class ResultSink:
 
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
         """Compute a micro-batch and let its results appear, unless they are there already."""
+        began_s = time.monotonic()
         words = self._files.collect(frame)
         first = not any(self._out.glob("batch=*"))
         results = words.files.pop(RESULTS, {})
@@ -84,7 +85,7 @@ class ResultSink:
             published = self._appear(results, batch_folder(self._out, batch_id))
         self._files.clear()
         if self._report:
-            self._report(batch_id, published, words.counts)
+            self._report(batch_id, published, words.counts, time.monotonic() - began_s)
 
     def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
         """Compute a complete result and put it in the place of an earlier one."""
@@ -142,14 +143,6 @@ def read_results(folder: Path) -> Iterator[dict[str, Any]]:
     for file in sorted(folder.glob("*.parquet")):
         for rows in pq.ParquetFile(file).iter_batches():
             yield from rows.to_pylist()
-
-
-def total(counts: list[dict[str, Any]]) -> Counter[str]:
-    """Sum of the plain numbers that shards or groups counted."""
-    summed: Counter[str] = Counter()
-    for one in counts:
-        summed.update({name: x for name, x in one.items() if isinstance(x, int) and name != "shard"})
-    return summed
 
 
 def claim(out: Path, rule: Rule | Sequence[Rule], mode: str, shards: int) -> None:

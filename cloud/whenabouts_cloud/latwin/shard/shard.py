@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import joined, parted
 from whenabouts_cloud.frontier.gateways import Promise, Watermarks
+from whenabouts_cloud.frontier.rule import frontiers_by_name
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
 from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
 from whenabouts_cloud.latwin.shard.view import NEVER_US, View
@@ -46,6 +47,7 @@ class LatwinShard:
         self._mistakes: set[str] = set()
         self._silent: set[str] = set()
         self._unheard: set[str] = set()
+        self._streams_us: dict[str, int] = {}  # the least of the groups of a step
         self.counts: Counter[str] = Counter()
 
     def step(
@@ -73,7 +75,7 @@ class LatwinShard:
         for name in [name for name, waits in self._waits.items() if waits]:
             touched.setdefault(name, self._group(name))
         told = []
-        self._silent, self._unheard = set(), set()
+        self._silent, self._unheard, self._streams_us = set(), set(), {}
         for name, group in touched.items():
             told += group.step(name, self._watermarks.in_effect.get, everything)
             self._waits[name] = group.waits
@@ -91,6 +93,7 @@ class LatwinShard:
             **self.counts,
             "rows_kept": sum(group.waiting for group in unpacked),
             "groups": len(self._groups),
+            "streams_us": self._streams_us,
             "silent": sorted(self._silent),
             "unheard": sorted(self._unheard),
             "mistakes": sorted(self._mistakes),
@@ -130,6 +133,8 @@ class LatwinShard:
         self._mistakes |= {f"group {name}: {text}" for text in group.mistakes}
         self._silent |= group.silent
         self._unheard |= {f"{name}: {stream}" for stream in group.unheard}
+        for stream, us in group.streams_us.items():
+            self._streams_us[stream] = min(us, self._streams_us.get(stream, us))
 
 
 class _Group:
@@ -142,6 +147,7 @@ class _Group:
         self._counts: Counter[str] = Counter()
         self.silent: set[str] = set()
         self.unheard: list[str] = []
+        self.streams_us: dict[str, int] = {}
         self.mistakes: set[str] = set()
 
     def add(self, source: Source, report: Report) -> None:
@@ -167,6 +173,8 @@ class _Group:
         newest = self._newest()
         self.silent = set(newest.silent(promised)) if newest else set()
         self.unheard = newest.unheard if newest else []
+        frontiers_us = newest.frontiers_us(promised) if newest else [None] * len(self._plan.rule.streams)
+        self.streams_us = frontiers_by_name(self._plan.rule.streams, frontiers_us)
         return told
 
     @property

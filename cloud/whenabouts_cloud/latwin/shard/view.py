@@ -138,6 +138,17 @@ class View:
         heard = {name: (promised(name), stream.offset_us) for name, stream in pairs if name}
         return [name for name, (us, offset_us) in heard.items() if us is not None and us + offset_us < self._now_us]
 
+    def frontiers_us(self, promised: Promised) -> list[int | None]:
+        """For each stream the time before which everything of it has come; None while no gateway has a watermark."""
+        known = [promised(name) if name else None for name in self.names]
+        latest = max((us for us in known if us is not None), default=None)
+        if latest is None:
+            return [None] * len(known)
+        return [
+            max(latest - stream.delay_us, NEVER_US if us is None else us)
+            for us, stream in zip(known, self._rule.streams, strict=True)
+        ]
+
     def is_over(self) -> bool:
         """Whether the frontier has passed all that was reported, and DELAY after it."""
         return self._now_us > self.newest_us + max(stream.delay_us for stream in self._rule.streams)
@@ -183,14 +194,9 @@ class View:
         return False
 
     def _frontier_us(self, promised: Promised) -> int:
-        known = [promised(name) if name else None for name in self.names]
-        latest = max((us for us in known if us is not None), default=None)
-        if latest is None:
-            return NEVER_US
-        offsets = [stream.offset_us for stream in self._rule.streams]
         ends = [
-            max(latest - stream.delay_us, NEVER_US if us is None else us) + offset
-            for us, stream, offset in zip(known, self._rule.streams, offsets, strict=True)
+            NEVER_US if us is None else us + stream.offset_us
+            for us, stream in zip(self.frontiers_us(promised), self._rule.streams, strict=True)
         ]
         return max(min(*ends, FURTHEST_US), NEVER_US)
 

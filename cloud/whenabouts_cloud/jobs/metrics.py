@@ -1,0 +1,132 @@
+"""What a job has counted and how its shards stand, and the same as metrics for Prometheus.
+
+Tasks hand their counts to the driver with each batch (`task_files`). A shard is invoked only in batches that have a row for
+it, so how it stood last is kept here. Cost of a batch: the shards of its query.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prometheus_client.core import Metric
+
+from whenabouts_cloud.metrics_file import Labels, counter, gauge
+
+MOST_STREAMS = 1000  # with a sample of their own: those that are furthest behind
+RETRACTED = frozenset({"retracted", "withdrawn"})  # results that were emitted too early, as engines call them
+GONE = ""  # the name under which counts of rules stand that run no longer, so that there are not ever more
+_STANDING = frozenset({"shard", "rows_kept", "keys_kept", "groups", "frontier_us"})  # no counts
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The counts of one query since its start, by rule, and how each of its shards stood last.
+
+    `output` names the query, `unit` is the name of the count of results, `irregular` are the names of further counts.
+    """
+
+    output: str
+    unit: str
+    irregular: Collection[str]
+    by_rule: Mapping[str, Counter[str]] = field(default_factory=dict)
+    shards: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    batches: int = 0
+    batch_s: float | None = None
+
+    def after(self, counts: Sequence[dict[str, Any]], seconds: float) -> "Tally":
+        """After a batch whose shards or groups counted this."""
+        by_rule = dict(self.by_rule)
+        for one in counts:
+            by_rule[one["rule"]] = by_rule.get(one["rule"], Counter()) + _counted(one)
+        shards = {**self.shards, **{one["shard"]: one for one in counts}}
+        return replace(self, by_rule=by_rule, shards=shards, batches=self.batches + 1, batch_s=seconds)
+
+    def restarted(self, rules: Collection[str]) -> "Tally":
+        """Before a query of these rules begins anew: its shards are not known. Counts of other rules are put together."""
+        by_rule = {rule: self.by_rule.get(rule, Counter()) for rule in rules}
+        gone = [counts for rule, counts in self.by_rule.items() if rule not in by_rule]
+        if gone:
+            by_rule[GONE] = sum(gone, Counter())
+        return replace(self, by_rule=by_rule, shards={})
+
+    def total(self) -> Counter[str]:
+        """The counts of all rules together."""
+        return sum(self.by_rule.values(), Counter())
+
+    def silent(self) -> dict[str, set[str]]:
+        """By rule the gateways that are no longer waited for."""
+        found: dict[str, set[str]] = {}
+        for one in self.shards.values():
+            found.setdefault(one["rule"], set()).update(one.get("silent", ()))
+        return found
+
+    def rows_kept(self) -> Counter[str]:
+        """Rows in the state, by rule."""
+        return Counter(self._kept())
+
+    def streams_us(self) -> dict[tuple[str, str], int]:
+        """By rule and stream the time before which everything has come, us since 1970 UTC: the least of the shards'."""
+        found: dict[tuple[str, str], int] = {}
+        for one in self.shards.values():
+            for stream, us in one.get("streams_us", {}).items():
+                name = one["rule"], stream
+                found[name] = min(us, found.get(name, us))
+        return found
+
+    def _kept(self) -> dict[str, int]:
+        kept: dict[str, int] = {}
+        for one in self.shards.values():
+            if "rows_kept" in one:
+                kept[one["rule"]] = kept.get(one["rule"], 0) + one["rows_kept"]
+        return kept
+
+
+def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
+    """All metrics of a job, whose queries have these tallies; a value that is not known has no sample."""
+    name = "whenabouts_job_{}".format
+    for count, about in (
+        ("readings", "Readings taken, by rule."),
+        ("repeats", "Readings that had been taken before, by rule."),
+        ("late", "Readings that came after their stream's frontier had passed them, by rule."),
+        ("side_output", "Readings written to the side output, by rule."),
+    ):
+        yield counter(name(count), about, _by_rule(tallies, {count}), ("rule",))
+    yield counter(name("retracted"), "Results that were retracted, by rule.", _by_rule(tallies, RETRACTED), ("rule",))
+    results: dict[Labels, float] = {
+        (rule, tally.unit): counts[tally.unit] for tally in tallies for rule, counts in tally.by_rule.items()
+    }
+    yield counter(name("results"), "Results, by rule and kind.", results, ("rule", "kind"))
+    irregular: dict[Labels, float] = {
+        (rule, kind): counts[kind]
+        for tally in tallies
+        for rule, counts in tally.by_rule.items()
+        for kind in sorted({*tally.irregular} - RETRACTED - {"late"})
+    }
+    yield counter(name("irregular"), "Readings and results out of the ordinary, by rule and kind.", irregular,
+                  ("rule", "kind"))  # fmt: skip
+    kept: dict[Labels, float] = {(rule,): rows for tally in tallies for rule, rows in tally.rows_kept().items()}
+    yield gauge(name("rows_kept"), "Rows in the state, by rule.", kept, ("rule",))
+    silent: dict[Labels, float] = {(rule,): len(who) for tally in tallies for rule, who in tally.silent().items()}
+    yield gauge(name("silent_gateways"), "Gateways that are no longer waited for, by rule.", silent, ("rule",))
+    yield gauge(name("lag_seconds"), "Present less the time before which everything of a stream has come.",
+                _lags(tallies, now_us), ("rule", "stream"))  # fmt: skip
+    batches: dict[Labels, float] = {(tally.output,): tally.batches for tally in tallies}
+    yield counter(name("batches"), "Micro-batches done, by output folder.", batches, ("output",))
+    seconds: dict[Labels, float] = {(one.output,): one.batch_s for one in tallies if one.batch_s is not None}
+    yield gauge(name("batch_seconds"), "How long the last micro-batch took, by output folder.", seconds, ("output",))
+
+
+def _counted(counts: Mapping[str, Any]) -> Counter[str]:
+    """The counts among what a shard said of itself."""
+    return Counter({name: x for name, x in counts.items() if isinstance(x, int) and name not in _STANDING})
+
+
+def _by_rule(tallies: Sequence[Tally], names: Collection[str]) -> dict[Labels, float]:
+    return {(rule,): sum(counts[name] for name in names) for tally in tallies for rule, counts in tally.by_rule.items()}
+
+
+def _lags(tallies: Sequence[Tally], now_us: int) -> dict[Labels, float]:
+    frontiers_us = [item for tally in tallies for item in tally.streams_us().items()]
+    behind = sorted(frontiers_us, key=lambda item: item[1])[:MOST_STREAMS]
+    return {names: (now_us - us) / 1e6 for names, us in behind}
