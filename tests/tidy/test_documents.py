@@ -15,6 +15,7 @@ from whenabouts_cloud.cli import main as cloud
 from whenabouts_cloud.correlation import pairs
 from whenabouts_cloud.ingest.bridge import Counters
 from whenabouts_cloud.ingest.metrics import metrics as ingest_metrics
+from whenabouts_cloud.jobs.metrics import metrics as job_metrics
 from whenabouts_cloud.landing import schema as landing
 from whenabouts_cloud.language import grammar
 from whenabouts_cloud.latwin.shard import results as verdicts
@@ -176,14 +177,32 @@ def test_the_reference_has_every_word_of_the_grammar():
 
 
 def test_operating_names_every_metric_and_counter():
-    """Metrics of the agent and counters of the ingest, as the programs call them."""
+    """Metrics of the agent and of jobs, and counters of the ingest, as the programs call them."""
     text = PAGES["docs/operating.md"]
     source = (REPOSITORY / "edge" / "whenabouts_edge" / "health" / "metrics.py").read_text()
     names = set(re.findall(r'_(?:one|of_readers|family)\("([a-z_]+)"', source))
     assert metrics.__doc__
     assert len(names) > 15
+    for metric in job_metrics([], 0):
+        names.add(metric.name.removeprefix("whenabouts_job_") + "_total" * (metric.type == "counter"))
     names |= {m.name.removeprefix("whenabouts_ingest_") for m in ingest_metrics(Counters(), {}, {}, 0, 0, True)}
     assert {name for name in names | set(Counters.__dataclass_fields__) if f"`{name}`" not in text} == set()
+
+
+def test_operating_names_every_event_of_a_job():
+    """Those that jobs log themselves, each with its level, and no others."""
+    folders = [REPOSITORY / "cloud" / "whenabouts_cloud" / name for name in ("jobs", "commands")]
+    source = "\n".join(path.read_text() for folder in folders for path in folder.glob("*.py"))
+    logged = set(re.findall(r'\blog\.(info|warning|error)[(,]\s*"([a-z.]+)"', source))
+    logged |= {("warning", event) for event in re.findall(r'\bNotice\("([a-z.]+)"', source)}
+    [table] = re.findall(r"\| event \| level \| when \|\n(.*?)\n\n", PAGES["docs/operating.md"], re.S)
+    explained = set()
+    for row in table.splitlines()[1:]:
+        _, events, levels, *_ = (cell.strip() for cell in row.split("|"))
+        names, levels = re.findall(r"`([a-z.]+)`", events), levels.split(", ")
+        explained |= set(zip(levels * (len(names) if len(levels) == 1 else 1), names, strict=True))
+    assert len(logged) > 10
+    assert explained == logged
 
 
 @pytest.mark.parametrize(
