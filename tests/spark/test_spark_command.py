@@ -89,6 +89,21 @@ def test_once_prints_every_pair_and_replaces_an_earlier_result(spark, run_once, 
     assert sorted(x.name for x in out.iterdir()) == ["_job.json", "batch=00000000"]
 
 
+@pytest.mark.deep
+def test_once_that_is_asked_to_end_leaves_an_earlier_result_and_no_traces(folder):
+    """SIGTERM as soon as Spark runs: exit 1 with a word, and none of the errors that Spark's tasks then meet."""
+    land(folder / "landing", random_readings(seed=24, count=5000), 0)
+    claim(folder / "out", load_rules(folder / "rule.wa").rules[0], "once", 2)
+    (folder / "out" / "batch=00000000").mkdir()
+    process = Process(folder, "--once")
+    process.wait_for("Spark is up")
+    assert process.stop() == 1
+    assert process.err[-1] == "Aborted!"
+    assert not any("Traceback" in line or "ERROR" in line for line in process.err)
+    assert process.out == []
+    assert sorted(x.name for x in (folder / "out").iterdir() if x.name[0] != ".") == ["_job.json", "batch=00000000"]
+
+
 def misspelt(folder):
     """A rule whose stream has another name than what has landed; what is told of it."""
     (folder / "rule.wa").write_text(RULE.replace("dock/tags", "dok/tags"), encoding="utf-8")

@@ -77,7 +77,8 @@ class _Run:
         write_logs(options.log_format, "warning" if options.quiet else "info")
         _java_may_say(logging.WARNING)
         self._options, printer = options, _Printer()
-        self._stopping = threading.Event()
+        self._stopping, self._interrupted = threading.Event(), threading.Event()
+        self._spark: SparkSession | None = None
         self._parts = [_Part(work, options, printer, self._stopping.set, named) for work in works]
         self._metrics = None if options.metrics_file is None else MetricsFile(options.metrics_file)
         self._written: tuple[float, list[Tally]] = (0.0, [])
@@ -89,9 +90,10 @@ class _Run:
         if not landing.is_dir():
             raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
         self._claim("once")
-        with self._session() as spark:
+        with orderly_end(self._interrupt, END_S), self._session() as self._spark:
+            hear()  # Spark has put its own handler in place
             for part in self._parts:
-                self._compute(part, spark)
+                self._compute(part, self._spark)
         self._end()
 
     def _compute(self, part: "_Part", spark: "SparkSession") -> None:
@@ -100,10 +102,16 @@ class _Run:
 
         from whenabouts_cloud.jobs.output.task_files import LostRowsError
 
+        if self._interrupted.is_set():
+            raise click.Abort
         try:
             with self._progress(spark):
                 found = part.compute(spark)
-        except (PySparkException, Py4JError, ConnectionError, LostRowsError) as error:
+        except Exception as error:
+            if self._interrupted.is_set():
+                raise click.Abort from None
+            if not isinstance(error, PySparkException | Py4JError | ConnectionError | LostRowsError):
+                raise
             raise click.ClickException(
                 f"output {part.output}: not computed, an earlier result stays. Spark says: {error}"
             ) from None
@@ -208,6 +216,17 @@ class _Run:
     def _stop(self) -> None:
         self._stopping.set()
         _java_may_say(logging.CRITICAL + 1)  # a Java process that was stopped together with this one is no fault
+
+    def _interrupt(self) -> None:
+        """Of a whole landing nothing is published before all is computed, so the end of that is not waited for."""
+        from py4j.protocol import Py4JError
+
+        self._stop()
+        self._interrupted.set()
+        if self._spark is not None:
+            with contextlib.suppress(Py4JError, OSError):
+                self._spark.sparkContext.setLogLevel("OFF")  # of tasks that find Spark gone
+                self._spark.stop()
 
     def _end(self) -> None:
         for part in self._parts:
