@@ -132,7 +132,7 @@ class Runner:
         self._log, self._running, self._lock = log, set[subprocess.Popen[str]](), threading.Lock()
         self.stopped = False
 
-    def __call__(self, stage: Stage, tell: Callable[[str], None]) -> None:
+    def __call__(self, stage: Stage, report: Callable[[str], None]) -> None:
         """Run one stage to its end.
 
         Raises:
@@ -148,7 +148,7 @@ class Runner:
             )  # fmt: skip
             self._running.add(process)
         try:
-            lines = self._follow(stage, process, tell)
+            lines = self._follow(stage, process, report)
             code, core_s = ended(process)
         except BaseException:
             self.stop()
@@ -160,19 +160,19 @@ class Runner:
         if code:
             raise StageError(failure(stage, code, lines, self._log))
 
-    def _follow(self, stage: Stage, process: subprocess.Popen[str], tell: Callable[[str], None]) -> list[str]:
+    def _follow(self, stage: Stage, process: subprocess.Popen[str], report: Callable[[str], None]) -> list[str]:
         """What the process writes until it closes its output."""
         lines: list[str] = []
         assert process.stdout is not None
         with self._log.open("a", encoding="utf-8", buffering=1) as log:
             for line in process.stdout:
                 if progress := re.match(r"Progress (\d+) of (\d+)", line):
-                    tell(f"{int(progress[1]) >> 20} of {int(progress[2]) >> 20} MB")
+                    report(f"{int(progress[1]) >> 20} of {int(progress[2]) >> 20} MB")
                     continue
                 log.write(f"{stage.name}: {line}")
                 lines.append(line)
                 if said := news(line):
-                    tell(said)
+                    report(said)
         return lines
 
     def stop(self) -> None:
@@ -259,8 +259,8 @@ def run(lists: list[list[Stage]], runner: Any, shown: Any) -> None:
     def work(stages: list[Stage]) -> None:
         for stage in stages:
             try:
-                with shown.stage(stage.name) as tell:
-                    runner(stage, tell)
+                with shown.stage(stage.name) as report:
+                    runner(stage, report)
             except Exception as error:
                 failed.append(error)
                 runner.stop()

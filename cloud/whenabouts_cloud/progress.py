@@ -44,12 +44,12 @@ def progress_lines(
     """As `progress` without a terminal, each line through `say`."""
     pace = _Pace(label, total, unit, clock)
 
-    def tell(count: int) -> None:
+    def report(count: int) -> None:
         pace.add(count)
         if pace.due():
             say(pace.line())
 
-    yield tell
+    yield report
 
 
 class _Pace:
@@ -57,7 +57,7 @@ class _Pace:
 
     def __init__(self, label: str, total: int, unit: str, clock: Callable[[], float]) -> None:
         self._label, self._total, self._unit, self._clock = label, total, unit, clock
-        self._begun_s = self._told_s = clock()
+        self._begun_s = self._reported_s = clock()
         self._done = 0
 
     def add(self, count: int) -> None:
@@ -66,9 +66,9 @@ class _Pace:
     def due(self) -> bool:
         """Whether the last line is long ago; work that is done needs none, as its result follows."""
         now_s = self._clock()
-        if self._done >= self._total or now_s - self._told_s < EVERY_S:
+        if self._done >= self._total or now_s - self._reported_s < EVERY_S:
             return False
-        self._told_s = now_s
+        self._reported_s = now_s
         return True
 
     def rate(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 
 LATE = pa.schema(
     [
@@ -47,7 +47,7 @@ class StepOutput(NamedTuple):
 class Shard(Protocol):
     """Part of one rule's readings, by key or by group."""
 
-    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
         """Take readings in, then let the watermarks of the step before count.
 
         Args:

@@ -34,7 +34,7 @@ PATTERNS = (
     "SEQ(A, !B, C) WITHIN 9 POSSIBLE",
     "SEQ(A, C) WITHIN 9 PER key SKIP PAST LAST",
 )
-SURE_ALONE = ("OVER", "POSSIBLE", "SKIP")
+ONLY_SURE = ("OVER", "POSSIBLE", "SKIP")
 MANY_KEYS = 5000  # more than an engine has room for at first
 
 
@@ -46,7 +46,7 @@ def warm() -> None:
         lambda text=text, emit=emit: _pattern(text, emit, kinds, keys, t)  # type: ignore[misc]
         for text in PATTERNS
         for emit in ("sure", "arrival")
-        if emit == "sure" or not any(word in text for word in SURE_ALONE)
+        if emit == "sure" or not any(word in text for word in ONLY_SURE)
     ]
     steps += [
         _crowd,

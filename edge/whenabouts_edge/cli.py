@@ -124,8 +124,8 @@ def check(config_file: Path, as_json: bool) -> None:
     readers = [{"name": r.name, "kind": r.kind, "port": r.port, "stream": r.stream} for r in config.readers]
     group = config.group
     if as_json:
-        told = {"name": group.name, "members": ["/".join(p) for p in group.peers]} if group else None
-        names = {"site": config.site, "gateway": config.gateway, "readers": readers, "group": told}
+        reported = {"name": group.name, "members": ["/".join(p) for p in group.peers]} if group else None
+        names = {"site": config.site, "gateway": config.gateway, "readers": readers, "group": reported}
         files = [{"found": finding.found, "fix": finding.fix} for finding in missing]
         click.echo(json.dumps({"ok": not problem, **names, "files": files}))
         sys.exit(1 if problem else 0)
@@ -257,9 +257,9 @@ def _shown(state: dict[str, Any], age_s: float, problems: list[str]) -> list[str
         lines.append(f"  state   {group['state']} of clock {tuple(group['clock'])}: {values}")
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
-        unfit = f", {reader['unfit']} that make no reading" if reader.get("unfit") else ""
+        invalid = f", {reader['invalid']} that make no reading" if reader.get("invalid") else ""
         lines.append(
-            f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames{unfit}"
+            f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames{invalid}"
         )
     for name, there in state.get("presence", {}).items():
         ignored = f", {there['untracked']} reads of tags beyond the limit" if there["untracked"] else ""

@@ -15,12 +15,12 @@ from whenabouts_protocol import cbor
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 from whenabouts_protocol.messages import (
     Ack,
-    Beat,
     Birth,
+    Heartbeat,
     Status,
     encode_ack,
-    encode_beat,
     encode_birth,
+    encode_heartbeat,
     encode_status,
 )
 from whenabouts_protocol.reading import FIELDS, INT64_MAX, INT64_MIN, TIME_US_MAX, Reading
@@ -150,17 +150,17 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
         f"status {condition}": Status("warehouse", "dock-1", 7, condition)
         for condition in ("online", "offline", "stopped")
     }
-    beats = {
-        "beat": Beat(
+    heartbeats = {
+        "heartbeat": Heartbeat(
             "warehouse", "dock-1", 7, EPOCH_US, {7: (1000, 1049), 6: (80_001, 80_000)}, "bounded", 1250, 12, 4096
         ),
-        "beat with what was lost": Beat(
+        "heartbeat with what was lost": Heartbeat(
             "warehouse", "dock-1", 7, EPOCH_US, {7: (1000, 1049)}, "bounded", 1250, 12, 4096, 300, INT64_MAX
         ),
-        "beat of a gateway that knows what it refused alone": Beat(
+        "heartbeat of a gateway that knows what it refused alone": Heartbeat(
             "warehouse", "dock-1", 7, None, {}, "unbounded", None, 12, 4096, 0
         ),
-        "beat that promises nothing": Beat("warehouse", "dock-1", 0, None, {}, "unbounded", None),
+        "heartbeat without a watermark": Heartbeat("warehouse", "dock-1", 0, None, {}, "unbounded", None),
     }
     acks = {
         "ack": Ack("warehouse", "dock-1", {7: 1049, 6: 80_000, INT64_MAX: 0}),
@@ -169,7 +169,7 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
     return {
         **{name: ("birth", m, encode_birth(m)) for name, m in births.items()},
         **{name: ("status", m, encode_status(m)) for name, m in statuses.items()},
-        **{name: ("beat", m, encode_beat(m)) for name, m in beats.items()},
+        **{name: ("heartbeat", m, encode_heartbeat(m)) for name, m in heartbeats.items()},
         **{name: ("ack", m, encode_ack(m)) for name, m in acks.items()},
     }
 
@@ -191,8 +191,8 @@ def refused() -> "list[tuple[str, str, bytes]]":
         ("cut short", "end inside an item", good[:-1]),
         ("a byte too many", "bytes after its end", good + b"\x00"),
         ("no map", "expected a map", bytes.fromhex("80")),
-        ("a newer schema", "expected 1", batch(k0=2)),
-        ("no schema", "expected 1", bytes.fromhex("a0")),
+        ("a newer schema", "expected 2", batch(k0=3)),
+        ("no schema", "expected 2", bytes.fromhex("a0")),
         ("a tag", "found a tag", bytes.fromhex("c11a00000000")),
         ("indefinite length", "indefinite", bytes.fromhex("bfff")),
         ("an array of 2^63 items", "end inside an item", bytes.fromhex("9b8000000000000000")),
@@ -281,7 +281,7 @@ def refused_rules() -> "list[tuple[str, str, bytes]]":
 
     return [
         ("empty", "end inside an item", b""),
-        ("a newer schema", "expected 1", cbor.dumps({**good, 0: 2})),
+        ("a newer schema", "expected 2", cbor.dumps({**good, 0: 3})),
         ("a wildcard as gateway", "gateway", cbor.dumps({**good, 2: "+"})),
         ("no rules", "no array of at most 32", cbor.dumps({k: v for k, v in good.items() if k != 4})),
         ("33 rules", "no array of at most 32", message(*[row] * 33)),

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from whenabouts_protocol.interval import Interval
     from whenabouts_protocol.messages import (
         Ack,
-        Beat,
         Birth,
+        Heartbeat,
         Status,
         decode_ack,
-        decode_beat,
         decode_birth,
+        decode_heartbeat,
         decode_status,
         encode_ack,
-        encode_beat,
         encode_birth,
+        encode_heartbeat,
         encode_status,
     )
     from whenabouts_protocol.probability import (
@@ -57,14 +57,14 @@ __all__ = [
     "subscription",
     "Birth",
     "Status",
-    "Beat",
+    "Heartbeat",
     "Ack",
     "encode_birth",
     "decode_birth",
     "encode_status",
     "decode_status",
-    "encode_beat",
-    "decode_beat",
+    "encode_heartbeat",
+    "decode_heartbeat",
     "encode_ack",
     "decode_ack",
 ]
@@ -80,8 +80,8 @@ if not TYPE_CHECKING:
             ("interval", "Interval"),
             (
                 "messages",
-                "Ack Beat Birth Status decode_ack decode_beat decode_birth decode_status encode_ack encode_beat "
-                "encode_birth encode_status",
+                "Ack Birth Heartbeat Status decode_ack decode_heartbeat decode_birth decode_status encode_ack "
+                "encode_heartbeat encode_birth encode_status",
             ),
             (
                 "probability",

@@ -15,7 +15,7 @@ KINDS = ("tag", "measure", "state", "absent", "gap")
 CLOCK_STATES = ("bounded", "free-running", "unbounded")
 CONDITIONS = ("online", "offline", "stopped")  # offline is the last will, stopped an orderly end
 
-SCHEMA = 1  # major version: a decoder refuses any other
+SCHEMA = 2  # major version: a decoder refuses any other
 MAX_MESSAGE_BYTES = 262144  # above this nothing is parsed: a gateway's batch of 50 is about a kilobyte
 MAX_BATCH_READINGS = 2000  # bounds what one message can make a receiver hold
 MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed

@@ -1,17 +1,17 @@
-"""The other messages of a gateway: birth and status; beat and ack stand in `beats`. Layout in `wire.cddl`."""
+"""The other messages of a gateway: birth and status; beat and ack stand in `heartbeats`. Layout in `wire.cddl`."""
 
-from whenabouts_protocol.beats import (
+from whenabouts_protocol.errors import WireError
+from whenabouts_protocol.heartbeats import (
     Ack,
-    Beat,
+    Heartbeat,
     Message,
     decode_ack,
-    decode_beat,
+    decode_heartbeat,
     encode_ack,
-    encode_beat,
+    encode_heartbeat,
     encoded,
     origin_of,
 )
-from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.layout import (
     CONDITIONS,
     INT64_MAX,
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Birth",
     "Status",
-    "Beat",
+    "Heartbeat",
     "Ack",
     "encode_birth",
     "decode_birth",
     "encode_status",
     "decode_status",
-    "encode_beat",
-    "decode_beat",
+    "encode_heartbeat",
+    "decode_heartbeat",
     "encode_ack",
     "decode_ack",
     "CONDITIONS",

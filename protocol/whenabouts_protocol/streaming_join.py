@@ -62,7 +62,7 @@ CHUNK = 64  # what is no longer needed leaves a buffer when it is this many, or 
 MAX_KEPT = 1_000_000  # intervals kept by default, both sides together
 
 
-class Eager:
+class StreamingJoin:
     """One running correlation.
 
     lo, hi, and all times are integers of one unit, p/q is the confidence threshold in (0, 1]. pi and rho are the longest and
@@ -79,22 +79,29 @@ class Eager:
         hi: int,
         p: int,
         q: int,
-        pi_a: int,
-        pi_b: int,
-        rho_a: int = 0,
-        rho_b: int = 0,
+        longest_a: int,
+        longest_b: int,
+        shortest_a: int = 0,
+        shortest_b: int = 0,
         by_key: bool = False,
         limit: int = MAX_KEPT,
     ) -> None:
-        if lo > hi or not 0 < p <= q or not 0 <= rho_a <= pi_a or not 0 <= rho_b <= pi_b or limit < 1:
+        if (
+            lo > hi
+            or not 0 < p <= q
+            or not 0 <= shortest_a <= longest_a
+            or not 0 <= shortest_b <= longest_b
+            or limit < 1
+        ):
             raise ValueError(
-                f"eager: found limits {lo}..{hi}, confidence {p}/{q}, lengths {rho_a}..{pi_a} and {rho_b}..{pi_b}, "
-                f"limit {limit}, expected lo <= hi, a confidence in (0, 1], 0 <= rho <= pi, a limit of at least 1"
+                f"streaming join: found limits {lo}..{hi}, confidence {p}/{q}, lengths {shortest_a}..{longest_a} and "
+                f"{shortest_b}..{longest_b}, limit {limit}, expected lo <= hi, a confidence in (0, 1], "
+                "0 <= shortest <= longest, a limit of at least 1"
             )
         self._width, self._centre, self._p, self._q = hi - lo, lo + hi, p, q
         self.longest = self._width * q // p  # P <= D / length, so nothing longer is ever in a pair
-        self._pi = [min(pi_a, self.longest), min(pi_b, self.longest)]
-        self._rho = [min(rho_a, self.longest), min(rho_b, self.longest)]
+        self._pi = [min(longest_a, self.longest), min(longest_b, self.longest)]
+        self._rho = [min(shortest_a, self.longest), min(shortest_b, self.longest)]
         self._by_key = by_key
         self._limit = limit
         self._groups: dict[Any, tuple[Rows, Rows]] = {}

@@ -1,4 +1,4 @@
-"""Topic names: `wa/1/<site>/<gateway>/<leaf>`.
+"""Topic names: `wa/2/<site>/<gateway>/<leaf>`.
 
 The second level is the major version of the wire. A gateway publishes below its own site and gateway only, so that the
 broker's access rules and the bridge can both hold it to its name.
@@ -7,8 +7,8 @@ broker's access rules and the bridge can both hold it to its name.
 from whenabouts_protocol.utf8 import utf8
 
 PREFIX = "wa"
-VERSION = 1
-LEAVES = ("obs", "state", "birth", "status", "beat", "ack", "rules", "cmd")
+VERSION = 2
+LEAVES = ("obs", "state", "birth", "status", "heartbeat", "ack", "rules", "cmd")
 MAX_NAME_BYTES = 64  # of a site or a gateway: they are topic levels and file names
 
 
@@ -45,7 +45,7 @@ def topic(site: str, gateway: str, leaf: str) -> str:
         ValueError: a name that is no topic level, or a leaf that does not exist.
 
     >>> topic("warehouse", "dock-1", "obs")
-    'wa/1/warehouse/dock-1/obs'
+    'wa/2/warehouse/dock-1/obs'
     """
     for what, name in (("site", site), ("gateway", gateway)):
         if not is_name(name):

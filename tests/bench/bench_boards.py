@@ -67,7 +67,7 @@ def measured(heap_kb: int, rate: int, seconds: int) -> "tuple[int, int, float, f
         flash = Path(name) / "flash"
         config = {
             "site": "bench", "gateway": "gw", "broker": {"host": "127.0.0.1", "port": broker.port},
-            "ntp": {"host": "127.0.0.1", "port": ntp.port}, "beat_ms": 1000, "commit_ms": 1000,
+            "ntp": {"host": "127.0.0.1", "port": ntp.port}, "heartbeat_ms": 1000, "commit_ms": 1000,
             "readers": [{"port": {"id": 0}, "kind": "rdm6300", "stream": "gate/tags"}],
         }  # fmt: skip
         install(flash, config, MAIN)
@@ -75,10 +75,10 @@ def measured(heap_kb: int, rate: int, seconds: int) -> "tuple[int, int, float, f
             console = Console(board)
             try:
                 text = console.wait("a start", lambda text: "imported" in text or ">>> " in text, 30)
-                seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()), 20)
+                seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()), 20)
             except AssertionError:
                 text = console.text
-            if "Error" in text or not seen.beats():
+            if "Error" in text or not seen.heartbeats():
                 print(f"{heap_kb:8} does not start: {error_in(console) or 'no heartbeat within 20 s'}")
                 return None
             with wire.accept()[0] as line:

@@ -138,13 +138,13 @@ def flink(keys: int, folder: Path) -> dict[str, float]:
         run = subprocess.run([*me, "--slack-ms", str(stream.k)], capture_output=True, text=True, check=False)
         if run.returncode:
             sys.exit(f"Flink: ended with {run.returncode}; its last words:\n{run.stderr[-2000:]}")
-        told = json.loads(run.stdout.splitlines()[-1])
-        theirs = np.array(told["matches"], np.int64).reshape(-1, 6)
+        emitted = json.loads(run.stdout.splitlines()[-1])
+        theirs = np.array(emitted["matches"], np.int64).reshape(-1, 6)
         took, ours = fed(begin(f"{TABLE_1} NEXT", "infa_hts", k=stream.k), stream)
         if digest(theirs) != ours:
             sys.exit(f"Flink, {keys} keys, {events} events: found {digest(theirs)}, expected {ours} of NEXT")
         took_all, every = fed(begin(TABLE_1, "infa_hts", k=stream.k), stream)
-        cpu.append(told["cpu_s"])
+        cpu.append(emitted["cpu_s"])
     rate = (FLINK_EVENTS[1] - FLINK_EVENTS[0]) / (cpu[1] - cpu[0])
     found = {"flink": rate, "next": FLINK_EVENTS[1] / took, "every": FLINK_EVENTS[1] / took_all}
     print(
@@ -167,8 +167,8 @@ def disorder(keys: int) -> float:
         base, took = (fed(begin(TABLE_1, "infa_hts", k=stream.k), stream)[0] for stream in (in_order, late))
         ratios.append(took / base)
     low, found, high = np.quantile(ratios, [0.25, 0.5, 0.75])
-    told = f"{found:.2f}, half of {PAIRS} pairs {low:.2f} to {high:.2f}"
-    print(f"{said(keys)}: time at {LATE[-1]:.0%} late over that at 0%: {told}", flush=True)
+    emitted = f"{found:.2f}, half of {PAIRS} pairs {low:.2f} to {high:.2f}"
+    print(f"{said(keys)}: time at {LATE[-1]:.0%} late over that at 0%: {emitted}", flush=True)
     return float(found)
 
 

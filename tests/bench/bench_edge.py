@@ -107,7 +107,7 @@ class Arrivals:
         self.came_us: dict[str, int] = {}
         self._clock = clock
         client = mqtt.Client(CallbackAPIVersion.VERSION2)
-        client.on_connect = lambda c, *_: c.subscribe("wa/1/+/+/obs", qos=1)
+        client.on_connect = lambda c, *_: c.subscribe("wa/2/+/+/obs", qos=1)
         client.on_message = self._take
         client.connect("127.0.0.1", port)
         client.loop_start()

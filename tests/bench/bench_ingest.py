@@ -46,7 +46,7 @@ def publish(port: int, readings: int) -> None:
                     t_min=NOW_US + (first + n) * 9000, t_max=NOW_US + (first + n) * 9000 + 7421, vclock=(3, 1, 4))
             for n in range(BATCH)
         ]  # fmt: skip
-        messages.append((f"wa/1/bench/{gateway}/obs", encode_batch(batch)))
+        messages.append((f"wa/2/bench/{gateway}/obs", encode_batch(batch)))
     print("encoded", flush=True)
     client = mqtt.Client(CallbackAPIVersion.VERSION2)
     client.max_inflight_messages_set(500)
@@ -75,7 +75,7 @@ def subscribe(port: int, folder: Path, how: str) -> None:
             pq.write_table(to_table(readings, 0), folder / f"{count}.parquet")
 
     client = mqtt.Client(CallbackAPIVersion.VERSION2)
-    client.on_connect = lambda c, *_: c.subscribe("wa/1/+/+/obs", qos=1)
+    client.on_connect = lambda c, *_: c.subscribe("wa/2/+/+/obs", qos=1)
     client.on_subscribe = lambda *_: print("broker.connected with paho", file=sys.stderr, flush=True)
     client.on_message = on_message
     client.connect("127.0.0.1", port)

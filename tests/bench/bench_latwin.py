@@ -47,15 +47,15 @@ def everywhere(office: Office) -> All:
 
 def run(lattice: LatWin, rows: list[Report], predicate: Any = None) -> tuple[float, np.ndarray[Any, Any], int]:
     """CPU seconds, size after each event, how many were told unavoidable."""
-    sizes, told = np.zeros(len(rows), np.int64), 0
+    sizes, emitted = np.zeros(len(rows), np.int64), 0
     begin = time.thread_time()
     for i, row in enumerate(rows):
         lattice.push(*row)
         if predicate is not None:
             lattice.possibly(predicate)
-            told += lattice.definitely_in_window(predicate)
+            emitted += lattice.definitely_in_window(predicate)
         sizes[i] = lattice.size
-    return time.thread_time() - begin, sizes, told
+    return time.thread_time() - begin, sizes, emitted
 
 
 def paper(rows: list[Report], n: int, predicate: Any, seconds: float) -> Iterator[tuple[float, int, bool]]:
@@ -64,9 +64,9 @@ def paper(rows: list[Report], n: int, predicate: Any, seconds: float) -> Iterato
     for process, state, clock, _, _ in rows:
         begin = time.thread_time()
         lattice.push(process, state, tuple(clock.tolist()))
-        told = definitely(lattice.states, predicate)
+        emitted = definitely(lattice.states, predicate)
         spent += time.thread_time() - begin
-        yield spent, len(lattice.states), told
+        yield spent, len(lattice.states), emitted
         if spent > seconds:
             return
 
@@ -80,10 +80,10 @@ def table(n: int, hours: float, rounds: int, seconds: float) -> bool:
     hybrid = [run(LatWin(n, WINDOW, "hybrid"), rows, predicate) for _ in range(rounds)]
     peer = list(paper(rows, n, predicate, seconds))
     lattice = LatWin(n, WINDOW)
-    for row, (_, size, told) in zip(rows, peer, strict=False):
+    for row, (_, size, emitted) in zip(rows, peer, strict=False):
         lattice.push(*row)
-        if (lattice.size, lattice.definitely_in_window(predicate)) != (size, told):
-            raise SystemExit(f"n = {n}: the paper's algorithm has {size}, {told}; LatWin {lattice.size}")
+        if (lattice.size, lattice.definitely_in_window(predicate)) != (size, emitted):
+            raise SystemExit(f"n = {n}: the paper's algorithm has {size}, {emitted}; LatWin {lattice.size}")
     ours = run(LatWin(n, WINDOW), rows[: len(peer)], predicate)[0]
     each = min(spent for spent, _, _ in whole) / len(rows) * 1e6
     mixed = min(spent for spent, _, _ in hybrid) / len(rows) * 1e6

@@ -111,7 +111,7 @@ def speed(options):
 def worth(options):
     """Shares of windows, and of overlaps."""
     above = ("", "truly", "sound", "paper", "paper", "overlaps", "sound", "sound")
-    names = ("windows", "held", "told %", "told %", "wrong %", "in truth", "told", "wrong")
+    names = ("windows", "held", "told %", "told %", "wrong %", "in truth", "emitted", "wrong")
     print(f"\n{'':>3}", *(f"{name:>8}" for name in above))
     print(f"{'n':>3}", *(f"{name:>8}" for name in names))
     for n in (2, 3, 6, 9):
@@ -120,11 +120,11 @@ def worth(options):
         verdicts, overlaps, _ = feed(n, columns(rows, len(truly)), "causal")
         sound, paper = verdicts[1], verdicts[2]
         true = set(map(tuple, rows.together(rows.true_us)[1].tolist()))
-        told = set(map(tuple, overlaps.tolist()))
+        emitted = set(map(tuple, overlaps.tolist()))
         kept, by_paper, wrong = (sound & truly).sum(), (paper & truly).sum(), (paper & ~truly).sum()
         shares = (100 * kept / truly.sum(), 100 * by_paper / truly.sum(), 100 * wrong / paper.sum())
         print(f"{n:>3} {len(truly):>8} {truly.sum():>8}", *(f"{share:>8.2f}" for share in shares), end="")
-        print(f" {len(true):>8} {len(told & true):>8} {len(told - true):>8}")
+        print(f" {len(true):>8} {len(emitted & true):>8} {len(emitted - true):>8}")
 
 
 def main():

@@ -97,10 +97,10 @@ def land(folder: Path, table: pa.Table, groups: int, parts: int, at: int) -> Non
         pq.write_table(mine.slice(n * half, half), made, compression="zstd")
         made.rename(made.with_name(made.name[1:]))
     last = mine["t_min"][-1].as_py() - LENGTH_US if at < parts - 1 else BEGIN_US + 10**6 * SECOND_US
-    promise(folder, groups, at, last)
+    watermark(folder, groups, at, last)
 
 
-def promise(folder: Path, groups: int, at: int, frontier_us: int) -> None:
+def watermark(folder: Path, groups: int, at: int, frontier_us: int) -> None:
     """A beat of every gateway."""
     lines = [
         json.dumps({"site": f"site{g}", "gateway": f"gw-{n}", "frontier_us": frontier_us, "streams": [f"s{n}/state"]})
@@ -150,13 +150,13 @@ def main() -> None:
             (landing / "_frontier").mkdir(parents=True)
             out = Path(scratch) / f"out-{name}"
             land(landing, table, options.groups, parts, 0)
-            report = lambda *told: counts.extend(told[2])  # noqa: E731
+            report = lambda *emitted: counts.extend(emitted[2])  # noqa: E731
             query = start_query(LATWIN, {0: RULE}, spark, landing, out, options.shards, 0.0, report)
             for at in range(1, parts):
                 query.processAllAvailable()
                 land(landing, table, options.groups, parts, at)
             query.processAllAvailable()
-            promise(landing, options.groups, parts, BEGIN_US + 10**6 * SECOND_US + 1)
+            watermark(landing, options.groups, parts, BEGIN_US + 10**6 * SECOND_US + 1)
             query.processAllAvailable()
             query.stop()
             return total(counts)["verdicts"]

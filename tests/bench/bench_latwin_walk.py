@@ -34,12 +34,12 @@ def office(n, w, seed, changes=60):
     clocks = [[np.zeros(n, int)] for _ in range(n)]
     for _ in range(changes):
         sender = int(random.integers(n))
-        told = clocks[sender][-1].copy()
-        told[sender] += 1
-        clocks[sender].append(told)
+        emitted = clocks[sender][-1].copy()
+        emitted[sender] += 1
+        clocks[sender].append(emitted)
         for j in random.permutation(n):
             if j != sender:
-                own = np.maximum(clocks[j][-1], told)
+                own = np.maximum(clocks[j][-1], emitted)
                 own[j] += 1
                 clocks[j].append(own)
     return frame([max(0, len(own) - w) for own in clocks], [own[-w:] for own in clocks])
@@ -127,8 +127,8 @@ def main():
             for way in ways:
                 rates[way].append(rate(way, window, size, options.seconds))
         for way, found in rates.items():
-            told = f"{max(found):>9.2f} {statistics.median(found):>10.2f}"
-            print(f"{name:<16} {size:>9} {way.__name__:<22} {told}", flush=True)
+            emitted = f"{max(found):>9.2f} {statistics.median(found):>10.2f}"
+            print(f"{name:<16} {size:>9} {way.__name__:<22} {emitted}", flush=True)
 
 
 if __name__ == "__main__":

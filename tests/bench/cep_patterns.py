@@ -57,13 +57,13 @@ def events(number: int, keys: int, seed: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def told(text: str, intervals: bool, columns: dict[str, Any]) -> tuple[float, Any, Any]:
+def emitted(text: str, intervals: bool, columns: dict[str, Any]) -> tuple[float, Any, Any]:
     """CPU seconds, matches and retractions. The slack covers how long stamps are, since delays count from their "
     "begin."""
     pattern = Pattern.parse(text, unit_us=UNIT)
     plan = pattern.plan(list(TYPES), longest=LENGTH if intervals else 0)
     t_max = columns["t_max"] if intervals else None
-    one = engine(plan, list(TYPES), pattern.tell, k=(10 * UNIT + LENGTH), longest=LENGTH if intervals else 0)
+    one = engine(plan, list(TYPES), pattern.emit_row, k=(10 * UNIT + LENGTH), longest=LENGTH if intervals else 0)
     began = time.process_time()
     out = one.feed(columns["type_code"], columns["key"], columns["t"], None, t_max, {"value": columns["value"]})
     last = one.finish()
@@ -80,8 +80,8 @@ def measured() -> Iterator[tuple[str, bool, float, float]]:
     columns = events(EVENTS, SEVERAL_KEYS, 1)
     small = {name: column[:2000] for name, column in columns.items()}
     for text, intervals in PATTERNS:
-        told(text, intervals, small)
-        runs = [told(text, intervals, columns) for _ in range(ROUNDS)]
+        emitted(text, intervals, small)
+        runs = [emitted(text, intervals, columns) for _ in range(ROUNDS)]
         yield text, intervals, len(runs[0][1]) / EVENTS, EVENTS / min(run[0] for run in runs)
 
 
@@ -108,7 +108,7 @@ def checked(text: str, intervals: bool) -> int:
         ]
         if plan.mode == "certain":
             expected = definition.final(definition.Case(plan, len(TYPES), tuple(rows), k=10 * UNIT + LENGTH))
-            _, matches, retracted = told(text, intervals, columns)
+            _, matches, retracted = emitted(text, intervals, columns)
             found = {tuple(row) for row in matches.tolist()} - {tuple(row) for row in retracted.tolist()}
             if found != expected:
                 raise AssertionError(f"{text}, seed {seed}: found {sorted(found)}, expected {sorted(expected)}")

@@ -38,15 +38,15 @@ def watch(seed):
     detector = ConjunctionDetector(
         computation.processes, window, "causal" if mode == "causal" else "hybrid", mode == "patient"
     )
-    reports = told = withdrawn = 0
+    reports = emitted = retracted = 0
     for index in computation.arrivals:
-        withdrawn += report(detector, computation.events[index]).withdrawn
+        retracted += report(detector, computation.events[index]).retracted
         reports += 1
-        told += len(detector.overlaps)
+        emitted += len(detector.overlaps)
         for firsts in detector.overlaps:
             if not runs_overlapped(computation, firsts):
                 sys.exit(f"seed {seed}: found runs {firsts} told by a {mode} detector, expected some that overlapped")
-    return mode, reports, told, withdrawn
+    return mode, reports, emitted, retracted
 
 
 def main():
@@ -57,14 +57,14 @@ def main():
     options = arguments.parse_args()
     total = Counter()
     for seed in range(options.first, options.first + options.seeds):
-        mode, reports, told, withdrawn = watch(seed)
+        mode, reports, emitted, retracted = watch(seed)
         total += Counter(
-            {(mode, "runs"): 1, (mode, "reports"): reports, (mode, "told"): told, (mode, "withdrawn"): withdrawn}
+            {(mode, "runs"): 1, (mode, "reports"): reports, (mode, "emitted"): emitted, (mode, "retracted"): retracted}
         )
-    print(f"{'':<8} {'computations':>13} {'reports':>9} {'told':>7} {'possible, withdrawn':>20}")
+    print(f"{'':<8} {'computations':>13} {'reports':>9} {'emitted':>7} {'possible, retracted':>20}")
     for mode in ("causal", "eager", "patient"):
-        runs, reports, told, withdrawn = (total[mode, name] for name in ("runs", "reports", "told", "withdrawn"))
-        print(f"{mode:<8} {runs:>13} {reports:>9} {told:>7} {withdrawn:>20}")
+        runs, reports, emitted, retracted = (total[mode, name] for name in ("runs", "reports", "emitted", "retracted"))
+        print(f"{mode:<8} {runs:>13} {reports:>9} {emitted:>7} {retracted:>20}")
     print("every overlap that was told truly was")
 
 

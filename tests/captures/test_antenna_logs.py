@@ -63,9 +63,9 @@ def test_a_report_of_the_older_form_is_refused(tmp_path):
     assert not landing.exists()
 
 
-def counted(told, certain):
+def counted(emitted, certain):
     """The numbers of a row of the tables."""
-    return len(told), len(certain), len(told - certain), len(certain - told)
+    return len(emitted), len(certain), len(emitted - certain), len(certain - emitted)
 
 
 def tags(found):
@@ -75,13 +75,13 @@ def tags(found):
 
 def test_the_tables_of_the_page_are_true_of_the_raw_logs(one, two):
     """Counted anew from the text files by the definitions in fractions: what a point tells and what is sure."""
-    told, certain = joined(tags(one), tags(two), APART), sure(tags(one), tags(two), APART)
-    fish = ({pair for pair in pairs if pair[0].kind == "A"} for pairs in (told, certain))
+    emitted, certain = joined(tags(one), tags(two), APART), sure(tags(one), tags(two), APART)
+    fish = ({pair for pair in pairs if pair[0].kind == "A"} for pairs in (emitted, certain))
     echo = (ask(of_kind(two, "P"), tags(two), WITHIN) for ask in (joined, sure))
     in_order = heard_in_every_way(two)
     assert lessons.table(PAGE) == {
         "both, phantoms taken for tags": counted(joined(one, two, APART), certain),
-        "both, phantoms left out": counted(told, certain),
+        "both, phantoms left out": counted(emitted, certain),
         "both, fish only": counted(*fish),
         "echo": counted(*echo),
         **{name: counted(pairs, in_order["heard, OVER 90 %"]) for name, pairs in in_order.items()},

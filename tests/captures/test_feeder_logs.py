@@ -45,9 +45,9 @@ def test_moves_do_not_depend_on_the_order_of_arrival(found):
     """File after file, in order of time and backwards: each time the moves of the raw logs, and so within ten hours."""
     true = moves(sorted(found))
     for arrival in (found, sorted(found), found[::-1]):
-        told = moves_by_the_engine(arrival, "336 h")
-        assert set(told) == true
-        assert len(told) == len(true)
+        emitted = moves_by_the_engine(arrival, "336 h")
+        assert set(emitted) == true
+        assert len(emitted) == len(true)
     short = {(a, b) for a, b in true if b.second - a.second <= 10 * HOUR_S}
     assert set(moves_by_the_engine(found, "10 h")) == short
 
@@ -62,8 +62,8 @@ def test_the_whole_data_set_has_the_moves_that_it_is_known_for():
     known = (len(table), len({r.tag for r in table}), len({r.logger for r in table}))
     assert known == (26_753, 31, 8)
     assert "{} of {} birds at {}\nloggers".format(*known) in PAGE
-    told = moves_by_the_engine(table, "1000 h")
-    assert f"In them are {len(told)} moves" in PAGE
-    assert len(told) == 1246
-    assert set(told) == moves(sorted(table))
-    assert min(b.second - a.second for a, b in told) > 10
+    emitted = moves_by_the_engine(table, "1000 h")
+    assert f"In them are {len(emitted)} moves" in PAGE
+    assert len(emitted) == 1246
+    assert set(emitted) == moves(sorted(table))
+    assert min(b.second - a.second for a, b in emitted) > 10

@@ -10,7 +10,7 @@ import pytest
 from support.edge.agent import CLOCK, badges, check_capture_published, highest, passed, witness
 from support.edge.config import command
 from support.files.own_captures import TRACE
-from whenabouts_protocol import decode_batch, decode_beat, decode_birth
+from whenabouts_protocol import decode_batch, decode_birth, decode_heartbeat
 from whenabouts_sim.readers.m6e import M6eNano
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
@@ -85,7 +85,7 @@ def test_acknowledgements_delete_exactly_what_they_cover(bench, gate):
         assert left >= count - 6  # a message that is covered in part stays whole
         seen.acknowledge({boot: count - 1}, retain=True)
         bench.wait_status("confirmed", lambda s: s["spool"]["readings"] == 0)
-        seen.wait("beat without spool", lambda: seen.beats()[-1].spool_readings == 0)
+        seen.wait("beat without spool", lambda: seen.heartbeats()[-1].spool_readings == 0)
 
 
 def test_orderly_end_says_stopped_and_a_kill_offline(bench, gate):
@@ -106,7 +106,7 @@ def test_orderly_end_says_stopped_and_a_kill_offline(bench, gate):
         numbers = sorted({r.seq for r in seen.readings()})
         assert numbers == list(range(len(numbers)))
         assert bench.agent_status()["readings"] == len(numbers)
-        last = seen.beats()[-1]
+        last = seen.heartbeats()[-1]
         assert last.published[last.boot] == (0, len(numbers) - 1)
         with witness(bench.broker.port) as late:
             late.wait("retained", lambda: len(late.seen) >= 2)
@@ -120,7 +120,7 @@ def test_orderly_end_says_stopped_and_a_kill_offline(bench, gate):
         os.kill(agent.process.pid, signal.SIGKILL)
         seen.wait("last will", lambda: seen.conditions()[-1] == "offline")
         assert agent.process.wait() == -signal.SIGKILL
-        assert len({b.boot for b in seen.beats()}) == 2
+        assert len({b.boot for b in seen.heartbeats()}) == 2
 
 
 def test_end_is_quick_while_the_broker_does_not_answer(bench, gate):
@@ -169,8 +169,8 @@ def test_full_disk_is_survived_and_told_by_a_gap(bench, gate):
         published = seen.keys()
         lost = [e for e in gate.emitted if not e.damaged and e.key not in published]
         assert len(lost) == bench.agent_status()["refused"]
-        seen.wait("beat", lambda: seen.beats()[-1].refused == len(lost))
-        assert seen.beats()[-1].unfit == 0
+        seen.wait("heartbeat", lambda: seen.heartbeats()[-1].refused == len(lost))
+        assert seen.heartbeats()[-1].invalid == 0
         assert all(any(g.t_min <= e.true_us <= g.t_max for g in gaps.values()) for e in lost)
         assert bench.parts["gw"].stop() == 0
         assert "Traceback" not in bench.parts["gw"].tail()
@@ -205,10 +205,10 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
         bad = command("status", "--config", config, "--json")
         assert bad.returncode == 1
         assert "reader dock-1: lost" in bad.stdout
-        promised = len([b for b in seen.beats() if b.frontier_us is not None])
+        watermarked = len([b for b in seen.heartbeats() if b.frontier_us is not None])
         seen.wait(
             "promise grows without the lost reader",
-            lambda: len({b.frontier_us for b in seen.beats()[promised:]}) >= 4,
+            lambda: len({b.frontier_us for b in seen.heartbeats()[watermarked:]}) >= 4,
         )
         dock.plug()
         assert dock.started_by_host.wait(20)
@@ -229,29 +229,29 @@ def test_one_reader_is_unplugged_while_the_other_goes_on(bench):
         bound_us = CLOCK.bound_us(emitted[r.key].true_us)
         narrow += r.stream == DOCK.stream and r.t_max - r.t_min < 2 * bound_us + 200_000
     assert narrow > len(tags | more) // 2  # the module's own time narrows a second to what the port and the clock leave
-    check_promises(seen.seen)
+    check_watermarks(seen.seen)
     stopped = command("status", "--config", config)
     assert stopped.returncode == 1
     assert "the agent is stopped" in stopped.stdout
 
 
-def check_promises(messages: list[tuple[str, bytes, bool]]) -> None:
+def check_watermarks(messages: list[tuple[str, bytes, bool]]) -> None:
     """In the order of the broker: after a beat nothing comes that it promised was there, and what it named was."""
-    frontier_us, named, numbers, promises = None, set(), set(), 0
+    frontier_us, named, numbers, watermarks = None, set(), set(), 0
     for leaf, payload, _ in messages:
         if leaf == "obs":
             for r in decode_batch(payload):
                 if (r.boot, r.seq) not in numbers and frontier_us is not None:
                     assert r.t_max >= frontier_us, f"number {r.seq} came after the promise of {frontier_us}: {r}"
                 numbers.add((r.boot, r.seq))
-        elif leaf == "beat" and (beat := decode_beat(payload)).frontier_us is not None:
-            promises += 1
-            assert frontier_us is None or beat.frontier_us >= frontier_us
-            frontier_us = beat.frontier_us
-            for boot, (first, last) in beat.published.items():
+        elif leaf == "heartbeat" and (heartbeat := decode_heartbeat(payload)).frontier_us is not None:
+            watermarks += 1
+            assert frontier_us is None or heartbeat.frontier_us >= frontier_us
+            frontier_us = heartbeat.frontier_us
+            for boot, (first, last) in heartbeat.published.items():
                 named |= {(boot, seq) for seq in range(first, last + 1)}
             assert named <= numbers
-    assert promises > 5
+    assert watermarks > 5
     assert named
 
 

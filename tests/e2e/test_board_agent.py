@@ -16,9 +16,11 @@ def reader(bench):
     return {"port": str(bench.folder / "ports" / "gate"), "kind": "rdm6300", "stream": "gate/tags"}
 
 
-def nothing_kept(beat, boot):
+def nothing_kept(heartbeat, boot):
     """Whether a beat says that all numbers of this boot have landed, and none of an earlier one is kept."""
-    return not beat.spool_readings and [(b, first - last) for b, (first, last) in beat.published.items()] == [(boot, 1)]
+    return not heartbeat.spool_readings and [(b, first - last) for b, (first, last) in heartbeat.published.items()] == [
+        (boot, 1)
+    ]
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -33,7 +35,7 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
     config = board_config(bench, ntp.port, [reader(bench)])
     with witness(bench.broker.port) as seen:
         board = start_board(bench, config, where)
-        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
+        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()))
         expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
         bench.wait(
@@ -42,7 +44,7 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
         board.kill()
         seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
         board = start_board(bench, config, where)
-        seen.wait("a second boot", lambda: len({b.boot for b in seen.beats() if b.frontier_us}) == 2)
+        seen.wait("a second boot", lambda: len({b.boot for b in seen.heartbeats() if b.frontier_us}) == 2)
         expected |= passed(bench, gate, badges(bench, 6, 100))
         bench.broker.kill()
         for path in bench.broker.directory.glob("*.db*"):
@@ -53,7 +55,7 @@ def test_readings_land_once_through_kills_of_board_and_broker(bench, gate, ntp, 
         expected |= passed(bench, gate, badges(bench, 6, 300))
         bench.wait("landed", lambda: {row.key for row in bench.landed()} >= expected, 30)
         newest = max(row.boot for row in bench.landed())
-        seen.wait("all confirmed", lambda: nothing_kept(seen.beats()[-1], newest), 20)
+        seen.wait("all confirmed", lambda: nothing_kept(seen.heartbeats()[-1], newest), 20)
         interrupt_board(config)
         seen.wait("an orderly end", lambda: seen.conditions()[-1] == "stopped")
     check_landed(bench, gate)
@@ -69,9 +71,9 @@ def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate
     bench.broker.start()
     with witness(bench.broker.port) as seen:
         start_board(bench, board_config(bench, ntp.port, [reader(bench)]), where)
-        seen.wait("a beat", seen.beats)
+        seen.wait("a beat", seen.heartbeats)
         keys = passed(bench, gate, badges(bench, 4, 0))
-        assert seen.beats()[-1].clock_state == "unbounded"
+        assert seen.heartbeats()[-1].clock_state == "unbounded"
         assert seen.readings() == []
         ntp.silent = False
         seen.wait("badges", lambda: seen.keys() >= keys, 30)
@@ -79,5 +81,5 @@ def test_readings_from_before_the_time_is_known_are_dated_afterwards(bench, gate
         for r in seen.readings():
             assert r.clock_state == "bounded"
             assert r.t_min <= true_us[r.key] <= r.t_max < r.t_min + 1_000_000
-        seen.wait("a promise", lambda: seen.beats()[-1].frontier_us)
-        assert seen.beats()[-1].bound_us < 1_000_000
+        seen.wait("a promise", lambda: seen.heartbeats()[-1].frontier_us)
+        assert seen.heartbeats()[-1].bound_us < 1_000_000

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from e2e.test_agent_delivery import check_promises
+from e2e.test_agent_delivery import check_watermarks
 from e2e.test_edge_group import LEAVE_MS, NAMES, SITES, Office, check_dense, nothing_ahead
 from e2e.test_edge_rules import DERIVED, RULE, births, derived, distinct, expected, names
 from support.board.site import TimeServer, board_config, start_board
@@ -39,7 +39,7 @@ def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_withdrawn(where, tmp_
         seen = stack.enter_context(witness(bench.broker.port))
         readers = [{"port": str(port), "kind": "rdm6300", "stream": GATE.stream}]
         board = start_board(bench, board_config(bench, ntp.port, readers, rules={}), where)
-        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
+        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()))
         rules = compile_rules(place([rule], announced(births(seen))), "bench", "gw")
         sent = 0
 
@@ -83,13 +83,13 @@ def test_a_rule_runs_from_the_cloud_and_from_a_file_and_is_withdrawn(where, tmp_
         start_board(bench, board_config(bench, ntp.port, readers, rules={"file": str(path)}), where)
         seen.wait("announced again", lambda: births(seen)[-1].boot != boot and DERIVED in names(seen))
         boot = births(seen)[-1].boot
-        seen.wait("a promise", lambda: any(b.frontier_us and b.boot == boot for b in seen.beats()))
+        seen.wait("a promise", lambda: any(b.frontier_us and b.boot == boot for b in seen.heartbeats()))
         pass_gate()
         second = wanted(boot)
         assert len(second) > 5
         seen.wait("pairs", lambda: derived(distinct(seen), boot).keys() >= second.keys())
         assert derived(distinct(seen), boot) == second
-        check_promises(seen.seen)
+        check_watermarks(seen.seen)
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -162,11 +162,11 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
             assert state.values["value"] is value
         assert begun["rfid", True][0].clock[0] >= begun["phone", False][0].number
         assert begun["wall", True][0].clock[1] >= begun["rfid", False][0].number
-        told = [
+        reported = [
             decode_batch(p)[0] for leaf, p, _ in seen.seen if leaf == "state" and decode_batch(p)[0].gateway == "rfid"
         ]
-        assert all(not state_of(r).evidence for r in told)
-        assert {state_of(r).number for r in told if state_of(r).view == view} >= {2}
+        assert all(not state_of(r).evidence for r in reported)
+        assert {state_of(r).number for r in reported if state_of(r).view == view} >= {2}
 
         board.kill()
         start_board(office, config, where, "224k")
@@ -176,13 +176,13 @@ def test_a_board_is_a_member_of_a_group_of_linux_agents(where, tmp_path):
         office.wait_group("heard in the new view", "wall", lambda g: g["view"] == second and g["clock"][1] >= 2, 30)
         office.wait("all of which clocks speak has landed", lambda: nothing_ahead(office.landed_states()), 30)
         check_dense(office.landed_states())
-        check_promises([m for m in seen.seen if of_board(*m)])
+        check_watermarks([m for m in seen.seen if of_board(*m)])
 
 
 def of_board(leaf, payload, _retained):
     """Whether this is a batch or beat of the board."""
-    from whenabouts_protocol import decode_beat
+    from whenabouts_protocol import decode_heartbeat
 
     if leaf == "obs":
         return decode_batch(payload)[0].gateway == "rfid"
-    return leaf == "beat" and decode_beat(payload).gateway == "rfid"
+    return leaf == "heartbeat" and decode_heartbeat(payload).gateway == "rfid"

@@ -14,7 +14,7 @@ from support.board.node_board import Console, install
 from support.board.site import check_landed
 from support.edge.agent import badges, passed, witness
 from support.waiting import until
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.machine.flash import Flash
 from whenabouts_hardware import READERS as KINDS
 from whenabouts_sim.boards import command
@@ -181,14 +181,14 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
         "site": "bench", "gateway": "gw", "broker": {"host": "127.0.0.1", "port": bench.broker.port, "keepalive_s": 4},
         "ntp": {"host": "127.0.0.1", "port": ntp.port},
         "readers": [{"port": {"id": 0}, "kind": "rdm6300", "stream": "gate/tags"}],
-        "ring": {"folder": "/spool", "segments": 3, "segment_bytes": 4096},
-        "beat_ms": 200, "commit_ms": 100, "resend_s": 2,
+        "flash_log": {"folder": "/spool", "segments": 3, "segment_bytes": 4096},
+        "heartbeat_ms": 200, "commit_ms": 100, "resend_s": 2,
     }  # fmt: skip
     install(flash, config)
     bench.broker.start()
     bench.start_ingest()
     with NodeBoard(flash, uarts={0: gate.path}) as board, witness(bench.broker.port) as seen:
-        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.beats()))
+        seen.wait("a promise", lambda: any(b.frontier_us for b in seen.heartbeats()))
         expected = passed(bench, gate, badges(bench, 6, 0))
         seen.wait("first badges", lambda: seen.keys() >= expected)
         bench.wait(
@@ -197,7 +197,7 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
         board.power_off()
         seen.wait("the last will", lambda: seen.conditions()[-1:] == ["offline"], 20)
         board.power_on()
-        seen.wait("a second boot", lambda: len({b.boot for b in seen.beats() if b.frontier_us}) == 2)
+        seen.wait("a second boot", lambda: len({b.boot for b in seen.heartbeats() if b.frontier_us}) == 2)
         expected |= passed(bench, gate, badges(bench, 6, 100))
         bench.broker.kill()
         for path in bench.broker.directory.glob("*.db*"):
@@ -243,11 +243,11 @@ program = steps()
 
 def stored(flash):
     """What the ring in this flash holds, read on this Python: (boot, number, payload)."""
-    ring = Ring(Flash(str(flash / "spool")), 3, 4096, 7)
-    found, message = [], ring.after(None)
+    flash_log = FlashLog(Flash(str(flash / "spool")), 3, 4096, 7)
+    found, message = [], flash_log.after(None)
     while message is not None:
         found.append((message.boot, message.first_seq, message.payload))
-        message = ring.after(message.next)
+        message = flash_log.after(message.next)
     return found
 
 
@@ -310,9 +310,9 @@ def test_the_command_starts_a_board_and_ends_it_cleanly(tmp_path):
         [sys.executable, "-m", "whenabouts_sim.cli", "board", "--json", "--reader", "rdm6300", "--heap-kb", "64"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
-    told = json.loads(process.stdout.readline())
+    reported = json.loads(process.stdout.readline())
     done = subprocess.run(
-        [sys.executable, "-m", "mpremote", "connect", told["port"], "exec", HEAR],
+        [sys.executable, "-m", "mpremote", "connect", reported["port"], "exec", HEAR],
         capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
     assert done.stdout.strip() == "True", done.stderr

@@ -9,10 +9,10 @@ import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
 
-from e2e.test_agent_delivery import check_promises
+from e2e.test_agent_delivery import check_watermarks
 from support.edge.agent import witness
 from whenabouts_edge.cli import status
-from whenabouts_protocol import Reading, decode_batch, decode_beat, decode_birth, encode_batch, topic
+from whenabouts_protocol import Reading, decode_batch, decode_birth, decode_heartbeat, encode_batch, topic
 from whenabouts_protocol.group_state import attrs_of, state_of, view_number
 from whenabouts_sim.readers.pty_link import PtyLink
 from whenabouts_sim.readers.rdm6300 import Rdm6300
@@ -132,7 +132,7 @@ def origin(leaf, payload, _retained):
     """The gateway that a batch or beat is of; None for other messages."""
     if leaf == "obs":
         return decode_batch(payload)[0].gateway
-    return decode_beat(payload).gateway if leaf == "beat" else None
+    return decode_heartbeat(payload).gateway if leaf == "heartbeat" else None
 
 
 def check_dense(states):
@@ -227,7 +227,7 @@ def test_landed_states_of_three_agents_carry_dense_clocks_and_survive_a_reboot(o
         assert "Traceback" not in office.parts[name].tail(20_000)
     check_dense(office.landed_states())
     for name in NAMES:
-        check_promises([m for m in office.seen.seen if origin(*m) == name])
+        check_watermarks([m for m in office.seen.seen if origin(*m) == name])
 
 
 def test_lies_noise_and_lost_connections_do_no_harm(office):

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from e2e.test_agent_delivery import check_promises
+from e2e.test_agent_delivery import check_watermarks
 from support.edge.agent import Bench, Witness, witness
 from whenabouts_cloud.commands.publish import publish
 from whenabouts_cloud.rules import CorrelateRule, parse_rules
@@ -119,9 +119,9 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
         seen.wait("birth", lambda: births(seen))
         assert names(seen) == sorted([DOCK.stream, GATE.stream])
         assert published(bench, RULE, "--dry-run", "--json")["sent"] is False
-        told = published(bench, RULE, "--json")
-        assert [(x["rule"], x["where"], x["gateway"]) for x in told["rules"]] == [("near", "edge", "bench/gw")]
-        assert (told["gateways"], told["sent"]) == (["bench/gw"], True)
+        reported = published(bench, RULE, "--json")
+        assert [(x["rule"], x["where"], x["gateway"]) for x in reported["rules"]] == [("near", "edge", "bench/gw")]
+        assert (reported["gateways"], reported["sent"]) == (["bench/gw"], True)
         seen.wait("rule announced", lambda: DERIVED in names(seen))
         first_boot = births(seen)[-1].boot
         traffic()
@@ -158,7 +158,7 @@ def test_a_rule_is_sent_runs_survives_a_restart_and_is_withdrawn(bench):
     for boot in (first_boot, second_boot):
         numbers = sorted(s for b, s in readings if b == boot)
         assert numbers == list(range(len(numbers)))
-    check_promises(seen.seen)
+    check_watermarks(seen.seen)
 
 
 def test_rules_of_a_file_run_without_a_word_from_the_cloud(bench):

@@ -39,7 +39,7 @@ gateway = "gw"
 host = "127.0.0.1"
 port = {port}
 username = "gw"
-[beat]
+[heartbeat]
 every_ms = 300
 [spool]
 commit_ms = 100
@@ -65,8 +65,8 @@ def once_flashed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("once")
     config = written(folder, 1)
     with NodeBoard(folder / "flash") as board:
-        told = flashed(board, config, "--no-wait")
-    assert told["kept"] == 0
+        reported = flashed(board, config, "--no-wait")
+    assert reported["kept"] == 0
     return folder / "flash"
 
 
@@ -151,16 +151,16 @@ def test_a_flash_that_is_killed_goes_on_and_the_board_reads_and_publishes(tmp_pa
         first.communicate(timeout=60)
         assert not (board.flash / "main.py").exists()
         with witness(bench.broker.port) as seen:
-            told = flashed(board, config)
-            seen.wait("a promise", lambda: any(beat.frontier_us for beat in seen.beats()), 30)
-            assert told["beat"]["boot"] in {beat.boot for beat in seen.beats()}
+            reported = flashed(board, config)
+            seen.wait("a promise", lambda: any(heartbeat.frontier_us for heartbeat in seen.heartbeats()), 30)
+            assert reported["heartbeat"]["boot"] in {heartbeat.boot for heartbeat in seen.heartbeats()}
             passed(bench, gate, [Sighting(bench.true_us() + 300_000, GATE.name, 1, "00000000A1")])
             seen.wait("the badge", lambda: seen.keys() == {"00000000A1"}, 30)
             [reading] = seen.readings()
         assert reading.t_min <= gate.emitted[-1].true_us <= reading.t_max
-        assert told["kept"] >= copied - 1
-        files = [step for step in told["steps"] if step["verb"] in ("copy", "keep")]
-        assert told["copied"] + told["kept"] == len(files) > 20
+        assert reported["kept"] >= copied - 1
+        files = [step for step in reported["steps"] if step["verb"] in ("copy", "keep")]
+        assert reported["copied"] + reported["kept"] == len(files) > 20
         assert json.loads((board.flash / "board.json").read_text())["broker"]["password"] == SECRET
 
 
@@ -172,7 +172,7 @@ def test_flashing_again_copies_nothing_and_a_change_only_itself(board, config):
     assert [step["path"] for step in first["steps"] if step["verb"] == "copy"] == ["/board.json", "/main.py"]
     second = flashed(board, config)
     assert (second["copied"], second["build"]) == (0, first["build"])
-    assert second["beat"]["boot"] != first["beat"]["boot"]
+    assert second["heartbeat"]["boot"] != first["heartbeat"]["boot"]
     config.write_text(config.read_text().replace("every_ms = 250", "every_ms = 200"))
     stale = board.flash / "lib/whenabouts_edge/board/run.py"
     stale.write_text("raise SystemExit\n")
@@ -191,11 +191,11 @@ def test_a_dry_run_changes_nothing_and_lets_the_board_run_on(board, config, brok
     files = contents(board)
     config.write_text(config.read_text().replace("every_ms = 300", "every_ms = 400"))
     with witness(broker.port) as seen:
-        seen.wait("a beat", seen.beats)
-        before = seen.beats()[0].boot
-        told = flashed(board, config, "--dry-run")
-        assert [step["path"] for step in told["steps"] if step["verb"] == "copy"] == ["/board.json", "/main.py"]
-        seen.wait("another boot", lambda: any(beat.boot != before for beat in seen.beats()))
+        seen.wait("a beat", seen.heartbeats)
+        before = seen.heartbeats()[0].boot
+        reported = flashed(board, config, "--dry-run")
+        assert [step["path"] for step in reported["steps"] if step["verb"] == "copy"] == ["/board.json", "/main.py"]
+        seen.wait("another boot", lambda: any(heartbeat.boot != before for heartbeat in seen.heartbeats()))
     assert contents(board) == files
 
 
@@ -222,13 +222,13 @@ def test_no_watchdog_bites_while_a_board_is_flashed(flash, config, broker, monke
         return look(self)
 
     monkeypatch.setattr(Device, "look", slowly)
-    made = Provisioned({**values, "watchdog_s": 2, "beat_ms": 500})
+    made = Provisioned({**values, "watchdog_s": 2, "heartbeat_ms": 500})
     with NodeBoard(flash) as board, witness(broker.port) as seen:
-        seen.wait("a beat", seen.beats)
-        first = seen.beats()[0].boot
-        told = Job(board.port, kind("simulated"), made, int(WAIT_S), print).flash()
-    assert told["copied"] == 2
-    assert told["beat"]["boot"] > first
+        seen.wait("a beat", seen.heartbeats)
+        first = seen.heartbeats()[0].boot
+        reported = Job(board.port, kind("simulated"), made, int(WAIT_S), print).flash()
+    assert reported["copied"] == 2
+    assert reported["heartbeat"]["boot"] > first
     assert not (flash / "hold").exists()
 
 
@@ -273,7 +273,7 @@ def test_a_main_program_that_ends_says_why(board, config, tmp_path):
     done = CliRunner().invoke(provision_command, words_given, catch_exceptions=False)
     assert "bench/gw" in done.stdout
     values = json.loads(provisioned.read_text())
-    values["ring"]["folder"] = "/no/such/folder"
+    values["flash_log"]["folder"] = "/no/such/folder"
     provisioned.write_text(json.dumps(values))
     done = CliRunner().invoke(flash_command, words(board, provisioned))
     assert done.exit_code == 1

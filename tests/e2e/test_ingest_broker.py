@@ -33,17 +33,17 @@ def stack(tmp_path):
 
 def retained_ack(port: int, gateway: str) -> dict[int, int]:
     """What a subscriber that comes now is told."""
-    told: list[dict[int, int]] = []
+    reported: list[dict[int, int]] = []
     came = threading.Event()
     client = mqtt.Client(CallbackAPIVersion.VERSION2)
     client.on_connect = lambda c, *_: c.subscribe(at(gateway, "ack"), qos=1)
-    client.on_message = lambda _c, _u, message: (told.append(decode_ack(message.payload).landed), came.set())
+    client.on_message = lambda _c, _u, message: (reported.append(decode_ack(message.payload).landed), came.set())
     client.connect("127.0.0.1", port)
     client.loop_start()
     assert came.wait(LIMIT_S), f"no retained acknowledgement for {gateway}"
     client.disconnect()
     client.loop_stop()
-    return told[0]
+    return reported[0]
 
 
 def attack(port: int, stop: threading.Event) -> None:
@@ -56,7 +56,7 @@ def attack(port: int, stop: threading.Event) -> None:
     while not stop.wait(0.05):
         client.publish(at("evil"), chance.randbytes(200), qos=1)
         client.publish(at("evil"), batch("g0", 0, chance.randrange(5000), 3), qos=1)
-        client.publish(at("evil", "beat"), batch("evil", 0, 0, 3), qos=0)
+        client.publish(at("evil", "heartbeat"), batch("evil", 0, 0, 3), qos=0)
         client.publish(at("evil", "birth"), birth("g1"), qos=0)
         if chance.random() < 0.1:
             client.publish(at("evil"), bytes(300 << 10), qos=1)
@@ -98,13 +98,13 @@ def test_every_reading_lands_once_while_ingest_and_broker_are_killed(stack):
                     part.kill()
                 stack.start_ingest()
         stack.wait("all acknowledged", lambda: all(gateway.done for gateway in gateways), LIMIT_S)
-        told: list[str] = []
+        reported: list[str] = []
 
         def all_frontiers() -> bool:
             for gateway in gateways:
-                gateway.send_beat(NOW_US)
-            told[:] = [row["gateway"] for row in frontiers(stack.landing)]
-            return set(told) == {gateway.name for gateway in gateways}
+                gateway.send_heartbeat(NOW_US)
+            reported[:] = [row["gateway"] for row in frontiers(stack.landing)]
+            return set(reported) == {gateway.name for gateway in gateways}
 
         stack.wait("frontiers", all_frontiers, LIMIT_S)
     part = stack.parts["ingest"]
@@ -147,7 +147,7 @@ def test_a_gateway_made_of_mosquitto_pub_and_cbor2_is_accepted(stack):
                  [0, 7, 9, 0, 1, 2, 0, True]],
             99: "unknown keys are ignored",
         })  # fmt: skip
-        publish_with_tool(port, at("diy", "beat"), {
+        publish_with_tool(port, at("diy", "heartbeat"), {
             **head, 4: NOW_US + 9, 5: [[5, 0, 2]], 6: 0, 7: 1500, 8: 3, 9: 60})  # fmt: skip
         return bool(frontiers(stack.landing))
 

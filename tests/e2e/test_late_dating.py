@@ -67,13 +67,13 @@ def test_readings_from_before_the_first_synchronisation_are_dated_by_it(bench, g
         true_us = pass_badges(bench, gate, 0)
         status = bench.wait_status("kept", lambda s: s["clock"]["undated"] == len(true_us))
         assert (status["clock"]["state"], seen.readings()) == ("unbounded", [])
-        assert all(beat.frontier_us is None for beat in seen.beats())
+        assert all(heartbeat.frontier_us is None for heartbeat in seen.heartbeats())
         dated = len(true_us)
         synchronise(tmp_path)
         seen.wait("dated", lambda: seen.keys() >= set(true_us))
         true_us |= pass_badges(bench, gate, 10)
         seen.wait("all", lambda: seen.keys() >= set(true_us))
-        seen.wait("a promise", lambda: seen.beats()[-1].frontier_us is not None)
+        seen.wait("a promise", lambda: seen.heartbeats()[-1].frontier_us is not None)
         readings = seen.readings()
     assert [r.key for r in readings] == sorted(
         true_us, key=true_us.__getitem__
@@ -107,7 +107,7 @@ def test_readings_that_wait_for_the_clock_outlive_the_agent(bench, gate, tmp_pat
         assert seen.readings() == []
         synchronise(tmp_path)
         seen.wait("all", lambda: seen.keys() >= set(true_us))
-        seen.wait("a promise", lambda: seen.beats()[-1].frontier_us is not None)
+        seen.wait("a promise", lambda: seen.heartbeats()[-1].frontier_us is not None)
         readings = seen.readings()
     assert [r.key for r in readings] == sorted(
         true_us, key=true_us.__getitem__

@@ -4,7 +4,7 @@ import json
 
 import pyarrow.dataset as ds
 
-from e2e.test_agent_delivery import check_promises
+from e2e.test_agent_delivery import check_watermarks
 from e2e.test_edge_rules import distinct, names, published
 from support.edge.agent import CLOCK, Bench, witness
 from whenabouts_hardware.reader import FIELD_SCAN_US
@@ -76,7 +76,7 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
             seen.wait("all seen", lambda: {(r["boot"], r["seq"]) for r in rows} <= distinct(seen).keys())
             pairs = [r.attrs for r in distinct(seen).values() if r.stream == DERIVED]
             status = bench.wait_status("counted", lambda s: s["presence"][GATE.name]["left"] == 2)
-    check_promises(seen.seen)  # a leave is told late, and no promise was made for its latest moment
+    check_watermarks(seen.seen)  # a leave is told late, and no promise was made for its latest moment
     absent = next(r for r in rows if r["key"] == NEVER)
     assert (absent["kind"], json.loads(absent["value"])) == ("absent", "absent")
     visits = [r for r in rows if r["key"] != NEVER]
@@ -85,9 +85,9 @@ def test_visits_land_with_the_truth_in_both_ends(tmp_path):
     for enter, leave, reads in ((*visits[:2], first), (*visits[2:], second)):
         assert enter["t_min"] <= reads[0] <= enter["t_max"]
         assert leave["t_min"] <= reads[-1] <= leave["t_max"]
-        told = json.loads(leave["attrs"])
-        assert (told["visit"], told["reads"]) == (json.loads(enter["attrs"])["visit"], len(reads))
-        assert told["stay_min_us"] <= reads[-1] - reads[0] <= told["stay_max_us"]
+        reported = json.loads(leave["attrs"])
+        assert (reported["visit"], reported["reads"]) == (json.loads(enter["attrs"])["visit"], len(reads))
+        assert reported["stay_min_us"] <= reads[-1] - reads[0] <= reported["stay_max_us"]
     assert visits[1]["t_max"] - first[-1] < 2 * CLOCK.base_bound_us + (LEAVE_MS + 1000) * 1000
     # Only a reader that looks finds that a tag has left.
     assert visits[3]["t_max"] > plugged_us

@@ -12,20 +12,20 @@ import json
 import struct
 import sys
 
-from whenabouts_edge.board import flash_log as ring_module
+from whenabouts_edge.board import flash_log as flash_log_module
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_hardware.readers.em4100 import encode
-from whenabouts_protocol.messages import Ack, decode_beat, decode_status, encode_ack
+from whenabouts_protocol.messages import Ack, decode_heartbeat, decode_status, encode_ack
 from whenabouts_protocol.wire import decode_batch
 
 EPOCH_US = 1_790_000_000_000_000
 COOKIE = b"cookie!!"
 STEPS = 400
 CONFIG = {
-    "site": "bench", "gateway": "gw", "broker": {"host": "b"}, "ntp": {"host": "n"}, "beat_ms": 300, "commit_ms": 400,
+    "site": "bench", "gateway": "gw", "broker": {"host": "b"}, "ntp": {"host": "n"}, "heartbeat_ms": 300, "commit_ms": 400,
     "resend_s": 2, "readers": [{"port": 0, "kind": "rdm6300", "stream": "gate/tags"}],
 }  # fmt: skip
 
@@ -56,8 +56,8 @@ class Flash:
 class Broker:
     """Takes packets off a client, answers, and tells what it saw; confirms what it got without gaps."""
 
-    def __init__(self, tell):
-        self.tell = tell
+    def __init__(self, emit):
+        self.emit = emit
         self.numbers = {}  # boot -> numbers that came
         self.ids = []  # QoS 1 publications that wait for their answer
 
@@ -90,13 +90,16 @@ class Broker:
             for r in decode_batch(payload):
                 rows.append([r.boot, r.seq, r.kind, r.key, r.value, r.t_min, r.t_max])
                 self.numbers.setdefault(r.boot, set()).add(r.seq)
-            self.tell(["obs", rows])
-        elif leaf == "beat":
-            beat = decode_beat(payload)
-            ranges = [[boot, beat.published[boot][0], beat.published[boot][1]] for boot in sorted(beat.published)]
-            self.tell(["beat", beat.boot, beat.frontier_us, ranges, beat.refused])
+            self.emit(["obs", rows])
+        elif leaf == "heartbeat":
+            heartbeat = decode_heartbeat(payload)
+            ranges = [
+                [boot, heartbeat.published[boot][0], heartbeat.published[boot][1]]
+                for boot in sorted(heartbeat.published)
+            ]
+            self.emit(["heartbeat", heartbeat.boot, heartbeat.frontier_us, ranges, heartbeat.refused])
         elif leaf == "status":
-            self.tell(["status", decode_status(payload).condition])
+            self.emit(["status", decode_status(payload).condition])
         return b"\x40\x02" + body[2 + size : at] if first & 6 else b""
 
     def confirm(self):
@@ -107,7 +110,7 @@ class Broker:
                 n += 1
             if n:
                 landed[boot] = n - 1
-        topic = b"wa/1/bench/gw/ack"
+        topic = b"wa/2/bench/gw/ack"
         body = len(topic).to_bytes(2, "big") + topic + encode_ack(Ack("bench", "gw", landed))
         assert len(body) < 128
         return bytes([0x30, len(body)]) + body
@@ -122,10 +125,10 @@ def time_answer(now):
     return struct.pack(">BBbbII4s", 0x24, 2, 6, -20, 0, 300, b"TEST") + bytes(8) + COOKIE + ntp(utc) + ntp(utc)
 
 
-def run(seed, tell):
+def run(seed, emit):
     """One life."""
-    ring_module.MESSAGE_BYTES_MAX = store_module.MESSAGE_BYTES_MAX = 900
-    chance, flash, broker = Chance(seed), Flash(), Broker(tell)
+    flash_log_module.MESSAGE_BYTES_MAX = store_module.MESSAGE_BYTES_MAX = 900
+    chance, flash, broker = Chance(seed), Flash(), Broker(emit)
     config = checked(CONFIG)
     now, number, agent, line_up, answers = 1000, 0, None, False, b""
     clock_from = chance.below(6_000_000)
@@ -135,8 +138,8 @@ def run(seed, tell):
     for step in range(STEPS):
         ending = step > STEPS - 100
         if agent is None:
-            ring = Ring(flash, 2, 950, seed)
-            agent, line_up, answers, pending, last = Agent(config, ring, now), False, b"", b"", now
+            flash_log = FlashLog(flash, 2, 950, seed)
+            agent, line_up, answers, pending, last = Agent(config, flash_log, now), False, b"", b"", now
             boots += 1
         now += 1 + chance.below(1_500_000 if ending else 200_000)  # in the end any pause is over
         # The reader: whole frames, in pieces, up to four at once.
@@ -180,8 +183,9 @@ def run(seed, tell):
             agent = None
         if not step % 8 and sys.implementation.name == "micropython":
             gc.collect()
-    tell(["end", number, boots, agent.store.refused + refused, agent.store.accepted - agent.store.settled, ring.readings,
-          agent.courier.resends > 0, agent.acks_refused, agent.problem])  # fmt: skip
+    emit(["end", number, boots, agent.store.refused + refused, agent.store.accepted - agent.store.settled,
+    flash_log.readings,
+          agent.publisher.resends > 0, agent.acks_refused, agent.problem])  # fmt: skip
 
 
 if __name__ == "__main__":

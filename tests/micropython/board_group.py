@@ -63,7 +63,7 @@ def keep(members, states):
         process.born(name, 7, "office", 0)
     process.advance(0, 0)
     [first] = process.advance(1, 2000000)
-    told = 0
+    reported = 0
     for number in range(1, states + 1):
         for at in range(members - 1):
             clock = [number - 1] * members
@@ -75,11 +75,11 @@ def keep(members, states):
             now_us = 2000000 + number * 1000 + at
             process.receive("hall", names[at], wire.encode_batch([state]), now_us)
             process.observe("tags", "E1", None, {}, now_us - 40, now_us)
-            told += len(process.advance(now_us - 50, now_us))
+            reported += len(process.advance(now_us - 50, now_us))
         gc.collect()
         yield
     held, free = gc.mem_alloc() - before, gc.mem_free()
-    print(json.dumps({"held": held, "free": free, "told": told, "merged": process.merged}))
+    print(json.dumps({"held": held, "free": free, "reported": reported, "merged": process.merged}))
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def made(kind, folder, more):
     config = {
         "site": "bench", "gateway": "gw", "broker": {"host": "b"}, "ntp": {"host": "n"},
         "readers": [{"port": 0, "kind": kind, "stream": "gate/tags"}],
-        "ring": {"folder": folder, "segments": 4, "segment_bytes": 8192},
+        "flash_log": {"folder": folder, "segments": 4, "segment_bytes": 8192},
     }  # fmt: skip
     config.update(more)
     return run.opened(config)
@@ -162,7 +162,7 @@ def main(argv):
             yield
             found[stage] = gc.mem_alloc() - before
         elif stage is not None:
-            found[stage] = board.ring.next_seq
+            found[stage] = board.flash_log.next_seq
         yield
     if what == "held":
         import micropython

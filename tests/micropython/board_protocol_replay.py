@@ -20,20 +20,20 @@ from whenabouts_protocol.wire import decode_batch, encode_batch
 ENCODE = {
     "birth": messages.encode_birth,
     "status": messages.encode_status,
-    "beat": messages.encode_beat,
+    "heartbeat": messages.encode_heartbeat,
     "ack": messages.encode_ack,
 }
 DECODE = {
     "birth": messages.decode_birth,
     "status": messages.decode_status,
-    "beat": messages.decode_beat,
+    "heartbeat": messages.decode_heartbeat,
     "ack": messages.decode_ack,
 }
 DECODERS = (
     decode_batch,
     messages.decode_birth,
     messages.decode_status,
-    messages.decode_beat,
+    messages.decode_heartbeat,
     messages.decode_ack,
 )
 

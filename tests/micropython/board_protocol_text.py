@@ -68,4 +68,4 @@ print("order of a map does not matter", same)
 print("back", decode_batch(encode_batch([Reading(attrs=attrs, **usual)]))[0].attrs == attrs)
 
 print(Interval(100, 140).widened(before_us=10, after_us=5), VectorClock((3, 0)).merged(VectorClock((1, 2))).ticked(0))
-print(parse_topic(topic("warehouse", "dock-1", "obs")), parse_topic("wa/1/a/b/obs/x"))
+print(parse_topic(topic("warehouse", "dock-1", "obs")), parse_topic("wa/2/a/b/obs/x"))

@@ -11,13 +11,13 @@ from whenabouts_protocol.wire import decode_batch, encode_batch
 ENCODE = {
     "birth": messages.encode_birth,
     "status": messages.encode_status,
-    "beat": messages.encode_beat,
+    "heartbeat": messages.encode_heartbeat,
     "ack": messages.encode_ack,
 }
 DECODE = {
     "birth": messages.decode_birth,
     "status": messages.decode_status,
-    "beat": messages.decode_beat,
+    "heartbeat": messages.decode_heartbeat,
     "ack": messages.decode_ack,
 }
 # Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
@@ -37,10 +37,10 @@ NAMES = (
     "spool_bytes",
     "spool_readings",
     "streams",
-    "unfit",
+    "invalid",
     "view",
 )
-TYPES = {"birth": messages.Birth, "status": messages.Status, "beat": messages.Beat, "ack": messages.Ack}
+TYPES = {"birth": messages.Birth, "status": messages.Status, "heartbeat": messages.Heartbeat, "ack": messages.Ack}
 
 
 def check(row):

@@ -29,7 +29,7 @@ def run(host, port, *files):
     except (OSError, ValueError) as error:
         return ["no line: " + str(error)]
     client.begin(now())
-    begin, asked, longest, told, heard = now(), 0, 0, [], 0
+    begin, asked, longest, reported, heard = now(), 0, 0, [], 0
     try:
         while client.ended is None and not heard and now() - begin < LIMIT_US:
             before = now()
@@ -43,22 +43,22 @@ def run(host, port, *files):
                     client.lost("closed")
                 for event in client.feed(data, now()) if data else ():
                     if event[0] == "connected":
-                        told.append("connected")
+                        reported.append("connected")
                         client.subscribe(["board/echo"], now())
                     elif event[0] == "subscribed":
                         client.publish("board/echo", PAYLOAD, now())
                     elif event[0] == "message":
                         heard = len(event[2])
-                        told.append("heard whole" if event[2] == PAYLOAD else "heard something else")
+                        reported.append("heard whole" if event[2] == PAYLOAD else "heard something else")
             client.advance(now())
             longest = max(longest, now() - before)
     except OSError as error:
-        told.append("refused: " + str(error))
-        return told
+        reported.append("refused: " + str(error))
+        return reported
     finally:
         line.close()
-    told.append("asked again and again" if asked > 2 else "waited")
-    return told + ([] if client.ended is None else [client.ended])
+    reported.append("asked again and again" if asked > 2 else "waited")
+    return reported + ([] if client.ended is None else [client.ended])
 
 
 if __name__ == "__main__":

@@ -20,12 +20,12 @@ def lives():
     spec = importlib.util.spec_from_file_location("board_agent", SCRIPT)
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
-    kept = here.ring_module.MESSAGE_BYTES_MAX
+    kept = here.flash_log_module.MESSAGE_BYTES_MAX
     found = {}
     for seed in SEEDS:
         rows = found[seed] = []
         here.run(seed, lambda row, rows=rows: rows.append(json.loads(json.dumps(row))))
-    here.ring_module.MESSAGE_BYTES_MAX = here.store_module.MESSAGE_BYTES_MAX = kept
+    here.flash_log_module.MESSAGE_BYTES_MAX = here.store_module.MESSAGE_BYTES_MAX = kept
     return found
 
 
@@ -61,11 +61,11 @@ def test_every_reading_came_or_is_told_by_a_gap(lives, seed):
     _, made, boots, refused, *_ = lives[seed][-1]
     found = readings(lives[seed]).values()
     tags = [key for kind, key, *_ in found if kind == "tag"]
-    told = sum(value for kind, _, value, *_ in found if kind == "gap")
+    reported = sum(value for kind, _, value, *_ in found if kind == "gap")
     assert len(tags) == len(set(tags)) <= made
     if boots == 1:
-        assert told == refused == [row[4] for row in lives[seed] if row[0] == "beat"][-1]
-        assert len(tags) + told == made
+        assert reported == refused == [row[4] for row in lives[seed] if row[0] == "heartbeat"][-1]
+        assert len(tags) + reported == made
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -83,7 +83,7 @@ def test_a_promise_is_kept(lives, seed):
                 if new and (t_max < frontier or t_min < frontier - LEARNED_US):
                     late.append((boot, seq, t_min, t_max, frontier))
                 seen.add((boot, seq))
-        elif row[0] == "beat" and row[2] is not None:
+        elif row[0] == "heartbeat" and row[2] is not None:
             frontier = row[2]
             assert all((boot, n) in seen for boot, first, last in row[3] for n in range(first, last + 1))
     assert late == []
@@ -93,7 +93,7 @@ def test_the_lives_had_all_that_they_are_for(lives):
     """Promises, gaps, boots, stamps with and without a bound, messages sent again, in some of them."""
     rows = [row for found in lives.values() for row in found]
     ends = [row for row in rows if row[0] == "end"]
-    assert sum(row[0] == "beat" and row[2] is not None for row in rows) > 100
+    assert sum(row[0] == "heartbeat" and row[2] is not None for row in rows) > 100
     assert any(row[2] > 1 for row in ends)
     assert any(row[2] == 1 for row in ends)
     assert any(row[3] for row in ends)

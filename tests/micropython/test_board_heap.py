@@ -59,11 +59,11 @@ def test_what_a_board_holds(kind, more):
     group         99                      111         109             4.5
     """
     folder = flashed_board((kind,), tuple(more), SCRIPT)
-    told = run_flashed(folder, "board_heap", ["", "held", kind, "/spool", json.dumps(more)], None)
-    held = json.loads(told.splitlines()[0])
+    reported = run_flashed(folder, "board_heap", ["", "held", kind, "/spool", json.dumps(more)], None)
+    held = json.loads(reported.splitlines()[0])
     assert max(held.values()) == held["full, without the time"] < LIVE_BYTES_MAX
     assert held["connected"] < held["started"] + 16_000
-    assert largest_block(told) <= PIECE_BYTES_MAX
+    assert largest_block(reported) <= PIECE_BYTES_MAX
 
 
 def check_worked(found, more):
@@ -73,7 +73,7 @@ def check_worked(found, more):
     assert found["stored"] > 1000
     assert found["stored"] - BATCH_MAX <= found["connected"] <= found["stored"] + MORE_MAX
     assert found["published"]["obs"] > 30
-    assert found["published"]["beat"] > 3
+    assert found["published"]["heartbeat"] > 3
     assert (found["published"].get("state", 0) > 0) == ("group" in more)
 
 
@@ -99,5 +99,5 @@ def test_it_works_in_little_more_than_it_holds(tmp_path, heap, more):
 def test_a_simulated_board_works_in_less_than_a_pico_w_has(heap_kb, more):
     """A hard heap where memory is collected between two steps alone, with room for the garbage of one."""
     folder = flashed_board(("rdm6300",), tuple(more), SCRIPT)
-    told = run_flashed(folder, "board_heap", ["", "work", "rdm6300", "/spool", json.dumps(more)], heap_kb)
-    check_worked(json.loads(told), more)
+    reported = run_flashed(folder, "board_heap", ["", "work", "rdm6300", "/spool", json.dumps(more)], heap_kb)
+    check_worked(json.loads(reported), more)

@@ -24,7 +24,7 @@ SHIMS = {
     "socket": "firmware_sim/whenabouts_sim/boards/shims/socket.py",
     "time": "firmware_sim/whenabouts_sim/boards/shims/time.py",
 }
-TOLD = [
+REPORTED = [
     "echo True", "end b'end' b''", "refused True", "nothing True", "packet b'question'", "slept True",
     "random 9 True", "epoch 1970 True",
 ]  # fmt: skip
@@ -83,7 +83,7 @@ def test_sockets_and_time_are_the_same(echo, closed, where):
         found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
     else:
         found = (run_on_node if where == "node" else run_on_board)(SCRIPT, str(echo), str(closed))
-    assert found.splitlines() == TOLD
+    assert found.splitlines() == REPORTED
 
 
 BETWEEN = """

@@ -28,7 +28,7 @@ SHARED = sorted(
     for path in (REPOSITORY / package).rglob("*.py")
     if path.name != "logs.py"  # boards print
 )
-DECODERS = [decode_batch, messages.decode_birth, messages.decode_status, messages.decode_beat, messages.decode_ack]
+DECODERS = [decode_batch, messages.decode_birth, messages.decode_status, messages.decode_heartbeat, messages.decode_ack]
 
 
 def drawn(strategy, count):
@@ -99,8 +99,8 @@ def test_readings_and_messages_round_trip(tmp_path):
     for batch in drawn(some.batches(), examples(150)):
         fields = [[getattr(r, f) for f in FIELDS] for r in batch]
         cases.append(["batch", encode_batch(batch).hex(), cbor.dumps(fields).hex()])
-    for kind in ("birth", "status", "beat", "ack"):
-        strategy = {"birth": some.births, "status": some.statuses, "beat": some.beats, "ack": some.acks}[kind]
+    for kind in ("birth", "status", "heartbeat", "ack"):
+        strategy = {"birth": some.births, "status": some.statuses, "heartbeat": some.heartbeats, "ack": some.acks}[kind]
         for message in drawn(strategy, examples(30)):
             cases.append(["message", kind, getattr(messages, "encode_" + kind)(message).hex()])
     counts = replay(tmp_path, cases)

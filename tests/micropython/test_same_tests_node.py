@@ -25,7 +25,11 @@ def module(name):
 
 
 agent, cores = module("test_board_agent"), module("test_board_cores")
-eager, group, protocol = module("test_eager_board"), module("test_group_board"), module("test_protocol_board")
+streaming, group, protocol = (
+    module("test_streaming_join_board"),
+    module("test_group_board"),
+    module("test_protocol_board"),
+)
 
 hardware, stamp = module("test_hardware_board"), module("test_edge_stamp_board")
 
@@ -42,10 +46,10 @@ agent.SEEDS = agent.ON_THE_VM = range(1, 5 if SEED else 3)  # of the twelve live
 lives = agent.lives
 test_the_agent_says_the_same = agent.test_the_vm_says_the_same
 test_the_clock_counts_the_same = cores.test_the_clock_of_a_board_counts_there_as_here
-test_arrivals_give_the_same_pairs = eager.test_arrivals_give_the_same_pairs_on_the_board
-test_rules_derive_the_same = eager.test_the_rules_of_a_gateway_derive_the_same_on_the_board
-test_golden_rules_are_the_same = eager.test_golden_rules_are_the_same_on_the_board
-test_a_busy_rule_fits = eager.test_a_busy_rule_fits_a_board
+test_arrivals_give_the_same_pairs = streaming.test_arrivals_give_the_same_pairs_on_the_board
+test_rules_derive_the_same = streaming.test_the_rules_of_a_gateway_derive_the_same_on_the_board
+test_golden_rules_are_the_same = streaming.test_golden_rules_are_the_same_on_the_board
+test_a_busy_rule_fits = streaming.test_a_busy_rule_fits_a_board
 test_groups_make_the_same_states = group.test_what_a_gateway_is_given_makes_the_same_states_on_the_board
 test_a_large_group_fits = pytest.mark.deep(group.test_a_large_group_fits_a_board)  # nine members are below
 test_a_group_of_nine_fits = group.test_a_group_of_nine_takes_a_tenth_of_a_boards_heap

@@ -5,7 +5,7 @@ Ties, zero lengths, equal stamps and repeated values are drawn often, because th
 
 from hypothesis import strategies as st
 
-from whenabouts_protocol.messages import CONDITIONS, Ack, Beat, Birth, Status
+from whenabouts_protocol.messages import CONDITIONS, Ack, Birth, Heartbeat, Status
 from whenabouts_protocol.reading import CLOCK_STATES, INT64_MAX, INT64_MIN, KINDS, TIME_US_MAX, Reading
 from whenabouts_protocol.topics import is_name
 
@@ -106,8 +106,8 @@ births = st.builds(
 statuses = st.builds(Status, names, names, counts, st.sampled_from(CONDITIONS))
 boots = st.dictionaries(counts, counts, max_size=5)
 kept = st.builds(lambda first, more: (first, first + more - 1), st.integers(1, INT64_MAX >> 1), st.integers(0, 1 << 40))
-beats = st.builds(
-    Beat,
+heartbeats = st.builds(
+    Heartbeat,
     names,
     names,
     counts,

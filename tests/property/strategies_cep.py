@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reference.cep import Case, Event
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.pattern.plan import NEGATED, EventClass, Negation, Plan, Program, Step, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, Alternative, EventClass, Negation, Plan, Program, Step
 
 ATTRIBUTES = ("v", "u")
 WINDOWS = st.sampled_from([8, 12, 5, 20, 3, 2, 1, 0])
@@ -58,7 +58,7 @@ def classes(draw: st.DrawFn, type_count: int, conditions: bool) -> tuple[EventCl
 
 
 @st.composite
-def variants(draw: st.DrawFn, class_count: int, chain: bool, conditions: bool, spanning: bool) -> Variant:
+def alternatives(draw: st.DrawFn, class_count: int, chain: bool, conditions: bool, spanning: bool) -> Alternative:
     """Steps one after the other; a step is one positive, or several in no order. Negations between steps and outside."""
     sizes = draw(st.lists(st.just(1) if chain else st.sampled_from([1, 1, 1, 2, 3]), min_size=1, max_size=4))
     while sum(sizes) > 4:
@@ -79,7 +79,7 @@ def variants(draw: st.DrawFn, class_count: int, chain: bool, conditions: bool, s
         if conditions and draw(st.integers(0, 2)) == 0:
             condition = draw(comparisons([NEGATED, *range(count)]))
         negations.append(Negation(draw(st.integers(0, class_count - 1)), left, right, condition))
-    return Variant(
+    return Alternative(
         classes=tuple(draw(st.lists(st.integers(0, class_count - 1), min_size=count, max_size=count))),
         columns=tuple(range(count)),
         before=before,
@@ -88,12 +88,12 @@ def variants(draw: st.DrawFn, class_count: int, chain: bool, conditions: bool, s
     )
 
 
-def _side_by_side(variants: list[Variant]) -> tuple[tuple[Variant, ...], int]:
+def _side_by_side(alternatives: list[Alternative]) -> tuple[tuple[Alternative, ...], int]:
     """Alternatives with places of their own, so that no two variants give the same match."""
     moved, width = [], 0
-    for v in variants:
+    for v in alternatives:
         columns = tuple(width + c for c in v.columns)
-        moved.append(Variant(v.classes, columns, v.before, v.negations, v.conditions))
+        moved.append(Alternative(v.classes, columns, v.before, v.negations, v.conditions))
         width += len(columns)
     return tuple(moved), width
 
@@ -106,11 +106,11 @@ def plans(draw: st.DrawFn, *, chain: bool = False, points: bool = False, skips: 
     kinds = draw(classes(type_count, conditions))
     several = 1 if chain else draw(st.sampled_from([1, 1, 1, 2]))
     alone = skips or chain or draw(st.booleans())
-    drawn = [draw(variants(len(kinds), alone, conditions, not chain)) for _ in range(several)]
+    drawn = [draw(alternatives(len(kinds), alone, conditions, not chain)) for _ in range(several)]
     every, width = _side_by_side(drawn)
     plan = Plan(
         classes=kinds,
-        variants=every,
+        alternatives=every,
         width=width,
         window=draw(WINDOWS),
         strict_window=draw(st.booleans()),
@@ -143,7 +143,7 @@ def cases(
         draw(st.integers(1, 3)),
     )
     origin = draw(st.sampled_from([0, -7, 1_790_000_000_000_000]))
-    asked = [c for v in plan.variants for c in (*v.classes, *(n.event_class for n in v.negations))]
+    asked = [c for v in plan.alternatives for c in (*v.classes, *(n.event_class for n in v.negations))]
     # Types that matter come more often; one beyond the plan's moves the frontier and nothing else.
     types = sorted(code for c in asked for code in plan.classes[c].types) + list(range(type_count + 1))
     arriving = []

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, Alternative, Negation, Plan, Program
 
 Row = tuple[int, ...]
 
@@ -59,7 +59,7 @@ class Match(NamedTuple):
     row: Row
     chosen: tuple[int, ...]
     violators: frozenset[int]
-    variant: Variant
+    alternative: Alternative
 
 
 def evaluate(program: Program, read: Callable[[int, int], float]) -> bool:
@@ -108,20 +108,20 @@ def is_of(plan: Plan, event_class: int, event: Event) -> bool:
 def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> list[Match]:
     """Every tuple of distinct events among those taken that satisfies all but the negations, with what violates it."""
     found = []
-    for variant in plan.variants:
-        choices = [[i for i in taken if is_of(plan, c, events[i])] for c in variant.classes]
+    for alternative in plan.alternatives:
+        choices = [[i for i in taken if is_of(plan, c, events[i])] for c in alternative.classes]
         for chosen in _tuples(plan, events, choices):
-            if _fits(plan, variant, [events[i] for i in chosen], chosen):
+            if _fits(plan, alternative, [events[i] for i in chosen], chosen):
                 row = [-1] * plan.width
-                for column, i in zip(variant.columns, chosen, strict=True):
+                for column, i in zip(alternative.columns, chosen, strict=True):
                     row[column] = i
                 violators = frozenset(
                     x
-                    for n in variant.negations
+                    for n in alternative.negations
                     for x in taken
                     if x not in chosen and _forbids(plan, n, events, chosen, x)
                 )
-                found.append(Match(tuple(row), chosen, violators, variant))
+                found.append(Match(tuple(row), chosen, violators, alternative))
     return found
 
 
@@ -134,18 +134,18 @@ def _tuples(plan: Plan, events: Sequence[Event], choices: list[list[int]]) -> It
         yield from itertools.product(*([i for i in some if events[i].key == key] for some in choices))
 
 
-def _fits(plan: Plan, variant: Variant, events: list[Event], chosen: tuple[int, ...]) -> bool:
+def _fits(plan: Plan, alternative: Alternative, events: list[Event], chosen: tuple[int, ...]) -> bool:
     """Distinct, in order, within the window, all conditions."""
     return (
         len(set(chosen)) == len(chosen)
         and all(
             events[j].t_max < events[i].t
-            for i, before in enumerate(variant.before)
+            for i, before in enumerate(alternative.before)
             for j in range(len(events))
             if before >> j & 1
         )
         and _is_within(plan, events)
-        and all(evaluate(p, lambda e, c: events[e].attributes[c]) for p in variant.conditions)
+        and all(evaluate(p, lambda e, c: events[e].attributes[c]) for p in alternative.conditions)
     )
 
 
@@ -190,10 +190,10 @@ def _sides(negation: Negation, positives: list[Event]) -> tuple[list[Event], lis
     return left, right
 
 
-def sealed(plan: Plan, match: Match, events: Sequence[Event], frontier: float | None) -> bool:
+def finalized(plan: Plan, match: Match, events: Sequence[Event], frontier: float | None) -> bool:
     """Whether no event that may still come (t_max >= frontier, not longer than plan.longest) can violate the match."""
     positives = [events[i] for i in match.chosen]
-    for negation in match.variant.negations:
+    for negation in match.alternative.negations:
         _, right = _sides(negation, positives)
         if frontier is None:
             return False
@@ -209,20 +209,22 @@ def sealed(plan: Plan, match: Match, events: Sequence[Event], frontier: float | 
 
 def moments(case: Case) -> list[Moment]:
     """All moments in order, the end last."""
-    told: list[Moment] = []
+    emitted: list[Moment] = []
     frontier: float | None = None
     for fed in range(len(case.events) + 1):
         if fed:
             late = frontier is not None and case.events[fed - 1].t_max < frontier
-            beaten = [promise for after, promise in case.advances if after < fed]
-            frontier = _later(frontier, _promised(case, fed, beaten))
-            told.append(Moment(fed - 1, fed, frontier, late))
-        for n, (after, promise) in enumerate(case.advances):
+            beaten = [watermark for after, watermark in case.advances if after < fed]
+            frontier = _later(frontier, _watermarked(case, fed, beaten))
+            emitted.append(Moment(fed - 1, fed, frontier, late))
+        for n, (after, watermark) in enumerate(case.advances):
             if after == fed:
                 beaten = [p for _, p in case.advances[: n + 1]]
-                frontier = _later(frontier, promise if isinstance(promise, int) else _promised(case, fed, beaten))
-                told.append(Moment(-1, fed, frontier, False))
-    return [*told, Moment(-1, len(case.events), math.inf, False)]
+                frontier = _later(
+                    frontier, watermark if isinstance(watermark, int) else _watermarked(case, fed, beaten)
+                )
+                emitted.append(Moment(-1, fed, frontier, False))
+    return [*emitted, Moment(-1, len(case.events), math.inf, False)]
 
 
 def _later(a: float | None, b: float | None) -> float | None:
@@ -230,13 +232,13 @@ def _later(a: float | None, b: float | None) -> float | None:
     return b if a is None else a if b is None else max(a, b)
 
 
-def _promised(case: Case, fed: int, advances: list[int | dict[int, int]]) -> float | None:
+def _watermarked(case: Case, fed: int, advances: list[int | dict[int, int]]) -> float | None:
     """What the events and heartbeats so far promise; sources that were named but never heard of promise nothing."""
     arrived = case.events[:fed]
     if case.order == "kbound":
         return max(e.t_max for e in arrived) - case.k if arrived else None
     said = [(e.source, e.t_max) for e in arrived]
-    said += [pair for promise in advances if isinstance(promise, dict) for pair in promise.items()]
+    said += [pair for watermark in advances if isinstance(watermark, dict) for pair in watermark.items()]
     sources = set(case.sources if case.sources is not None else ()) | {source for source, _ in said}
     latest = [max((t for s, t in said if s == source), default=None) for source in sources]
     return None if not latest or None in latest else min(t for t in latest if t is not None)
@@ -253,7 +255,7 @@ def final(case: Case) -> set[Row]:
     return set(_selected(case, [m for m in found if not m.violators]))
 
 
-def told_sure(case: Case) -> dict[Row, int]:
+def emitted_sure(case: Case) -> dict[Row, int]:
     """Each match with the first moment (its place in `moments`) at which it is complete and nothing can change it.
 
     With an after-match skip it must be decided too: no match that starts earlier, or as early, may still come.
@@ -261,51 +263,51 @@ def told_sure(case: Case) -> dict[Row, int]:
     found = candidates(case.plan, case.events, accepted(case))
     kept = {m.row: m for m in found if not m.violators}
     wait = 0 if case.plan.skip == "none" else case.plan.window + case.plan.longest
-    told, every = {}, moments(case)
+    emitted, every = {}, moments(case)
     for row in _selected(case, list(kept.values())):
         match = kept[row]
         start = case.events[_sequence(row)[0]].t
-        told[row] = next(
+        emitted[row] = next(
             place
             for place, moment in enumerate(every)
             if max(match.chosen) < moment.fed
-            and sealed(case.plan, match, case.events, moment.frontier)
+            and finalized(case.plan, match, case.events, moment.frontier)
             and (case.plan.skip == "none" or (moment.frontier is not None and moment.frontier > start + wait))
         )
-    return told
+    return emitted
 
 
-def told_behind_slack(case: Case) -> dict[Row, int]:
+def emitted_behind_slack(case: Case) -> dict[Row, int]:
     """Each match with the moment at which an in-order engine behind a K-slack buffer has it: its last event is let out.
 
     Points only. Leading and inner negations are sealed by then; trailing ones wait for the end of their window.
     """
-    told, every = {}, moments(case)
+    emitted, every = {}, moments(case)
     for row, match in _unviolated(case).items():
         last = max(case.events[i].t for i in match.chosen)
-        told[row] = next(
+        emitted[row] = next(
             place
             for place, moment in enumerate(every)
             if max(match.chosen) < moment.fed
             and moment.frontier is not None
             and moment.frontier >= last
-            and sealed(case.plan, match, case.events, moment.frontier)
+            and finalized(case.plan, match, case.events, moment.frontier)
         )
-    return told
+    return emitted
 
 
-def told_by_punctuation(case: Case, pog_every: int) -> dict[Row, int]:
-    """As `told_sure`, where the frontier is only known from every pog_every-th event, from advances and at the end."""
-    told, every = {}, moments(case)
+def emitted_by_punctuation(case: Case, pog_every: int) -> dict[Row, int]:
+    """As `emitted_sure`, where the frontier is only known from every pog_every-th event, from advances and at the end."""
+    emitted, every = {}, moments(case)
     for row, match in _unviolated(case).items():
         known: float | None = None
         for place, moment in enumerate(every):
             if moment.event < 0 or moment.fed % pog_every == 0:
                 known = moment.frontier
-            if max(match.chosen) < moment.fed and sealed(case.plan, match, case.events, known):
-                told[row] = place
+            if max(match.chosen) < moment.fed and finalized(case.plan, match, case.events, known):
+                emitted[row] = place
                 break
-    return told
+    return emitted
 
 
 def _unviolated(case: Case) -> dict[Row, Match]:
@@ -333,7 +335,7 @@ def late_effects(case: Case, late: int) -> dict[str, set[Row]]:
     before = moments(case)[place - 1].frontier
     assert before is not None
     taken = [i for i in accepted(case) if i < late]
-    leading = any(not n.left for v in case.plan.variants for n in v.negations)
+    leading = any(not n.left for v in case.plan.alternatives for n in v.negations)
     oldest = before - case.plan.longest - case.plan.window * (2 if leading else 1)
     held = {i for i in taken if case.events[i].t_max >= oldest} | {late}
     found = [
@@ -353,7 +355,7 @@ def _gap_starts(case: Case, match: Match) -> list[float]:
     lead = case.plan.window - (1 if case.plan.strict_window else 0)
     return [
         max(e.t for e in left) + 1 if (left := _sides(n, positives)[0]) else max(e.t for e in positives) - lead
-        for n in match.variant.negations
+        for n in match.alternative.negations
     ]
 
 

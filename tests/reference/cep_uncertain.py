@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from whenabouts_cloud.pattern.plan import Variant
+from whenabouts_cloud.pattern.plan import Alternative
 
 Stamp = tuple[int, int]
 
@@ -23,7 +23,7 @@ class Obstacle(NamedTuple):
 
 
 class Case(NamedTuple):
-    variant: Variant
+    alternative: Alternative
     stamps: tuple[Stamp, ...]
     obstacles: tuple[Obstacle, ...]
     window: int
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
 def in_gap(case: Case, negation: int, t: Sequence[Fraction], x: Fraction, window: Fraction) -> bool:
     """Whether x lies in the gap, all times known."""
-    gap = case.variant.negations[negation]
+    gap = case.alternative.negations[negation]
     left = [v for i, v in enumerate(t) if gap.left >> i & 1]
     right = [v for i, v in enumerate(t) if gap.right >> i & 1]
     early, late = max(t) - window, min(t) + window
@@ -45,7 +45,7 @@ def in_order(case: Case, t: Sequence[Fraction], window: Fraction) -> bool:
     """Order and window, all times known."""
     span = max(t) - min(t)
     return (span < window or (span == window and not case.strict)) and all(
-        t[j] < t[i] for i, mask in enumerate(case.variant.before) for j in range(len(t)) if mask >> j & 1
+        t[j] < t[i] for i, mask in enumerate(case.alternative.before) for j in range(len(t)) if mask >> j & 1
     )
 
 

@@ -186,7 +186,7 @@ def _closed(computation: Computation, found: list[int], known: list[int], later:
     return found
 
 
-def told_pasts(computation: Computation) -> list[int]:
+def emitted_pasts(computation: Computation) -> list[int]:
     """Causal pasts as far as clocks tell them: an entry of 0 does not say that the first state of a process has begun."""
     found = []
     for event in computation.events:
@@ -423,7 +423,7 @@ class Checker:
         what the process is known to have known. A process that joined late begins in a state of its own: absent.
         """
         known, noted = (self.accepted, self.evidence) if hybrid else ([], [])
-        past = _closed(self.computation, told_pasts(self.computation), known, noted)
+        past = _closed(self.computation, emitted_pasts(self.computation), known, noted)
         n = self.computation.processes
         late = self.computation.late_joiners()
         firsts = [self.computation.begin(i, 0) for i in range(n)]

@@ -12,7 +12,7 @@ from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
 from whenabouts_edge.readers import thread as link_module
 from whenabouts_edge.readers.port import device_of
-from whenabouts_edge.readers.thread import LinkThread, Pace
+from whenabouts_edge.readers.thread import Pace, ReaderThread
 
 CLOCK = ClockSample(0, 0, 0, "bounded")
 
@@ -50,8 +50,8 @@ class Host:
         line = LineConfig("csv", ("v",), None, "v", None)
         config = ReaderConfig("one", "line", str(port), "one/values", 9600, 0, 1000, False, line=line)
         self.values, self.changed = [], threading.Condition()
-        self.thread = LinkThread(config, "hall", "gw", lambda ns: ns // 1000, lambda: CLOCK, self.take, Pace(**pace))
-        self.state = self.thread.link_state
+        self.thread = ReaderThread(config, "hall", "gw", lambda ns: ns // 1000, lambda: CLOCK, self.take, Pace(**pace))
+        self.state = self.thread.reader_state
 
     def take(self, batch):
         with self.changed:
@@ -134,8 +134,8 @@ def test_a_device_that_came_while_its_port_was_opened_is_followed_too(adapter, m
 def test_attempts_on_a_port_that_fails_at_once_grow_apart_and_are_counted(tmp_path, monkeypatch):
     """A file that is no terminal: pauses double up to the longest."""
     pauses = []
-    pause = LinkThread._pause
-    monkeypatch.setattr(LinkThread, "_pause", lambda self, us, d: pauses.append(us) or pause(self, us, d))
+    pause = ReaderThread._pause
+    monkeypatch.setattr(ReaderThread, "_pause", lambda self, us, d: pauses.append(us) or pause(self, us, d))
     (tmp_path / "file").write_text("no terminal")
     with Host(tmp_path / "file", reopen_us=(10_000, 80_000)) as host:
         host.wait(lambda: len(pauses) >= 7, "attempts")
@@ -175,10 +175,10 @@ def test_one_dead_reader_stops_nothing(tmp_path):
             seen.wait("both", lambda: {r.value for r in seen.readings()} == {1, 2})
             adapters["a"].unplug()
             bench.wait_status("lost", lambda s: s["readers"]["a"]["state"] == "lost")
-            promised = seen.beats()[-1].frontier_us
+            watermarked = seen.heartbeats()[-1].frontier_us
             adapters["c"].say(b"3")
             seen.wait("c alone", lambda: 3 in {r.value for r in seen.readings()})
-            seen.wait("a promise", lambda: (seen.beats()[-1].frontier_us or 0) > (promised or 0))
+            seen.wait("a promise", lambda: (seen.heartbeats()[-1].frontier_us or 0) > (watermarked or 0))
             kept = list(os.openpty())
             while len(kept) < 16 and os.ttyname(kept[-1]) != first:  # until one has the number that became free
                 kept += os.openpty()

@@ -45,7 +45,7 @@ class Disk:
         self.pending: dict[str, list[dict]] = {}
         self.unnamed: set[str] = set()
 
-    def told(self, line):
+    def reported(self, line):
         name, operation = line["file"], line["disk"]
         if operation == "create":
             self.files[name], self.pending[name] = b"", []
@@ -179,7 +179,7 @@ def cuts(lines, folder, seed):
             said.hear(line)
             tried.clear()
             continue
-        disk.told(line)
+        disk.reported(line)
         number += 1
         for kept in KEPT:
             files = disk.after_a_cut(kept, chance)

@@ -10,7 +10,7 @@ import pytest
 
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers.thread import LinkThread
+from whenabouts_edge.readers.thread import ReaderThread
 from whenabouts_hardware import READERS
 from whenabouts_sim.readers.cards import Id12La, Pn532
 from whenabouts_sim.readers.pty_link import PtyLink
@@ -32,7 +32,7 @@ class Agent:
         )
         sample = ClockSample(0, EPOCH_US, 0, "bounded")
         self.found, self.changed = [], threading.Condition()
-        self.thread = LinkThread(config, "hall", "gw", self.host_us, lambda: sample, self.take)
+        self.thread = ReaderThread(config, "hall", "gw", self.host_us, lambda: sample, self.take)
 
     def host_us(self, monotonic_ns):
         return self.clock.true_us(monotonic_ns) - EPOCH_US
@@ -44,7 +44,7 @@ class Agent:
 
     def wait(self, condition, what):
         with self.changed:
-            assert self.changed.wait_for(condition, 20), f"waited 20 s for {what}; {self.thread.link_state}"
+            assert self.changed.wait_for(condition, 20), f"waited 20 s for {what}; {self.thread.reader_state}"
 
     def __enter__(self):
         self.thread.start()
@@ -70,7 +70,7 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
     """Driven by the agent alone; what the reader reported is all that is found, before and after it was unplugged."""
     path = tmp_path / "reader"
     with Agent(kind, path) as agent, PtyLink(CORES[kind][0]("one", 5), agent.clock, path) as link:
-        agent.wait(lambda: agent.thread.link_state.state == "reading", "the port to be opened")
+        agent.wait(lambda: agent.thread.reader_state.state == "reading", "the port to be opened")
         for part in range(2):
             tags = passing(kind, agent.clock.true_us(time.monotonic_ns()) + 500_000, part)
             link.go(tags)
@@ -83,9 +83,9 @@ def test_tags_before_a_reader_are_read_with_the_true_time_in_their_stamps(tmp_pa
             )
             if part == 0:
                 link.unplug()
-                agent.wait(lambda: agent.thread.link_state.state == "lost", "the loss to be noticed")
+                agent.wait(lambda: agent.thread.reader_state.state == "lost", "the loss to be noticed")
                 link.plug()
-                agent.wait(lambda: agent.thread.link_state.state == "reading", "the port to be opened again")
+                agent.wait(lambda: agent.thread.reader_state.state == "reading", "the port to be opened again")
         true_us = {e.key: e.true_us for e in link.emitted}
     assert len(true_us) >= 3
     for o in agent.found:
@@ -98,7 +98,7 @@ def test_a_sensor_that_sends_lines_is_read_as_measures(tmp_path):
     tty.setraw(slave)
     line = LineConfig("auto", ("t", "probe"), "probe", "t", "Cel")
     with Agent("line", os.ttyname(slave), line) as agent:
-        agent.wait(lambda: agent.thread.link_state.state == "reading", "the port to be opened")
+        agent.wait(lambda: agent.thread.reader_state.state == "reading", "the port to be opened")
         os.write(master, b'3.5,north\r\n21.5,north\r\nnonsense\r\n{"t": 19, "probe": "south", "ok": true}\r\n')
         agent.wait(lambda: len(agent.found) == 2, "two measures")
         readings = [one.numbered(1, n) for n, one in enumerate(agent.found)]

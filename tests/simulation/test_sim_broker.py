@@ -106,11 +106,11 @@ def numbers(count, first=0):
 
 def test_messages_at_qos_1_arrive_in_order_and_fast_enough(broker, clients):
     """Two thousand messages, acknowledged on both sides, at 500 a second or better."""
-    subscriber = Client(clients, broker.port, "bridge", filters=["wa/1/+/+/obs"])
+    subscriber = Client(clients, broker.port, "bridge", filters=["wa/2/+/+/obs"])
     publisher = Client(clients, broker.port, "gateway")
     begin_s = time.monotonic()
     for payload in numbers(2000):
-        publisher.publish("wa/1/shop/door-1/obs", payload, 1)
+        publisher.publish("wa/2/shop/door-1/obs", payload, 1)
     assert subscriber.wait_for(2000) == numbers(2000)
     assert 2000 / (time.monotonic() - begin_s) > MESSAGES_PER_S_MIN
     assert {message.qos for message in subscriber.got} == {1}
@@ -119,20 +119,20 @@ def test_messages_at_qos_1_arrive_in_order_and_fast_enough(broker, clients):
 def test_a_retained_message_greets_late_subscribers_until_cleared(broker, clients):
     """The last one is kept, with its flag; an empty one removes it."""
     publisher = Client(clients, broker.port, "cloud")
-    publisher.say("wa/1/shop/door-1/ack", b"old", retain=True)
-    publisher.say("wa/1/shop/door-1/ack", b"new", retain=True)
-    late = Client(clients, broker.port, "late", filters=["wa/1/shop/door-1/ack"])
+    publisher.say("wa/2/shop/door-1/ack", b"old", retain=True)
+    publisher.say("wa/2/shop/door-1/ack", b"new", retain=True)
+    late = Client(clients, broker.port, "late", filters=["wa/2/shop/door-1/ack"])
     assert late.wait_for(1) == [b"new"]
     assert late.got[0].retain
-    publisher.say("wa/1/shop/door-1/ack", b"", retain=True)
-    later = Client(clients, broker.port, "later", filters=["wa/1/shop/door-1/ack", "other"])
+    publisher.say("wa/2/shop/door-1/ack", b"", retain=True)
+    later = Client(clients, broker.port, "later", filters=["wa/2/shop/door-1/ack", "other"])
     publisher.say("other", b"end")
     assert later.wait_for(1) == [b"end"]
 
 
 def test_the_last_will_is_sent_and_retained_when_a_client_vanishes(broker, clients):
     """Watchers hear of it at once, late ones find it."""
-    status = "wa/1/shop/door-1/status"
+    status = "wa/2/shop/door-1/status"
     watcher = Client(clients, broker.port, "watcher", filters=[status])
     Client(clients, broker.port, "door-1", will=(status, b"gone", 1, True)).cut()
     assert watcher.wait_for(1) == [b"gone"]

@@ -15,7 +15,7 @@ from support.cep.landing import (
     random_readings,
     rule,
 )
-from support.cloud.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.cep import CEP
 from whenabouts_cloud.jobs.metrics import Tally
@@ -25,7 +25,7 @@ def landed(folder, rows, files=3):
     """Rows spread over files of three hours, and a promise."""
     for n in range(files):
         land(folder, rows[n::files], n, hour=f"2026-11-20T1{n}")
-    promise(folder, dict.fromkeys(GATEWAYS, EPOCH_US), 0)
+    watermark(folder, dict.fromkeys(GATEWAYS, EPOCH_US), 0)
     return folder
 
 
@@ -64,7 +64,7 @@ def test_causal_order_is_what_gateways_knew(spark, tmp_path):
     file, counts = published(spark, tmp_path, job, landing, shards=2, group_rows=30)
     assert len(wanted) > 10
     assert as_matches(pq.read_table(file)) == wanted
-    assert counts["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
+    assert counts["ungrouped"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
     assert {name for one in counts for name in one["alone_at"]} == {"hall/g3"}
 
 

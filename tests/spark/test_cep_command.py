@@ -19,7 +19,7 @@ from support.cep.landing import (
     expected,
     random_readings,
 )
-from support.cloud.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, watermark
 from whenabouts_cloud.commands.cep import cep as command
 from whenabouts_cloud.rules import load_rules
 
@@ -41,16 +41,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def promise_until(process, folder, matches):
+def watermark_until(process, folder, matches):
     """Promise more and more, until so many matches are in the folder: what waits is told when a later moment is complete."""
     numbers = count(1)
 
-    def all_told():
+    def all_emitted():
         n = next(numbers)
-        promise(folder / "landing", dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
+        watermark(folder / "landing", dict.fromkeys(GATEWAYS, FOREVER_US + n), n, STREAMS)
         return pq.read_table(folder / "out").num_rows >= matches
 
-    process.until(all_told)
+    process.until(all_emitted)
 
 
 @pytest.mark.deep
@@ -58,7 +58,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     """SIGKILL to everything at two arbitrary moments; the matches in the folder are those of the rule, each once."""
     rows = random_readings(seed=21, count=240)
     landing, job = folder / "landing", load_rules(folder / "rule.wa").cep_rules[0]
-    promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
+    watermark(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
     number = iter(range(100))
     parts = iter([rows[n::8] for n in range(8)])
     for wait_s in (0.1, 0.8):
@@ -74,7 +74,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     land(landing, rows[:20], next(number))
     last.wait_for("Batch")
     wanted = expected(job, rows)
-    promise_until(last, folder, len(wanted))
+    watermark_until(last, folder, len(wanted))
     assert last.stop() == 0, "\n".join(last.err)
     assert as_matches(pq.read_table(folder / "out")) == wanted
     printed = [json.loads(line) for line in last.out]
@@ -86,7 +86,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
 def test_the_rule_file_changes_while_the_job_runs(folder):
     """A mistake is told and changes nothing; a rule that is added sees what lands from then on; rows say which rule."""
     rows, landing = random_readings(seed=23, count=160), folder / "landing"
-    promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
+    watermark(landing, dict.fromkeys(GATEWAYS, EPOCH_US), 0, STREAMS)
     process = Process(folder, command="cep")
     process.wait_for("Watching")
     land(landing, rows[:80], 0)
@@ -102,12 +102,12 @@ def test_the_rule_file_changes_while_the_job_runs(folder):
     land(landing, rows[80:], 1)
     unpaid, soon = load_rules(folder / "rule.wa").cep_rules
     wanted = {"unpaid": expected(unpaid, rows), "soon": expected(soon, rows[80:])}
-    promise_until(process, folder, sum(map(len, wanted.values())))
+    watermark_until(process, folder, sum(map(len, wanted.values())))
     assert process.stop() == 0, "\n".join(process.err)
-    told = pq.read_table(folder / "out")
+    emitted = pq.read_table(folder / "out")
     assert all(wanted.values())
     for name, matches in wanted.items():
-        assert as_matches(told.filter(pc.equal(told["rule"], name))) == matches
+        assert as_matches(emitted.filter(pc.equal(emitted["rule"], name))) == matches
     assert sum(line.startswith("soon  ") for line in process.out) == len(wanted["soon"])
 
 
@@ -122,10 +122,10 @@ def test_counts_are_printed_and_published(run_once, folder):
     assert "found COUNT without EVERY in rule n, expected --once, or EVERY" in result.output
     process = run_once(folder, "cep")
     assert process.code == 0, "\n".join(process.err)
-    told = pq.read_table(folder / "out/batch=00000000").to_pylist()
-    assert {row["key"] for row in told} <= {"hot", "k1", "k2", "k3"}
-    assert sum(row["matches"] for row in told) > 5
-    assert len(process.out) == len(told)
+    emitted = pq.read_table(folder / "out/batch=00000000").to_pylist()
+    assert {row["key"] for row in emitted} <= {"hot", "k1", "k2", "k3"}
+    assert sum(row["matches"] for row in emitted) > 5
+    assert len(process.out) == len(emitted)
     assert all(line.startswith("ever  ") and "  AVG(a.rssi) -" in line for line in process.out)
     assert "taken at the middles of their stamps" in process.err[-1]
 

@@ -19,7 +19,7 @@ from support.cep.landing import (
     random_readings,
     rule,
 )
-from support.cloud.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
 from support.search import SEED
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.cep import CEP
@@ -53,9 +53,9 @@ class Run:
         """Let everything that has landed be worked on."""
         self.query.processAllAvailable()
 
-    def promise(self, us, number):
+    def watermark(self, us, number):
         """Promises of every gateway, or those given."""
-        promise(self.landing, dict.fromkeys(GATEWAYS, us) if isinstance(us, int) else us, number, STREAMS)
+        watermark(self.landing, dict.fromkeys(GATEWAYS, us) if isinstance(us, int) else us, number, STREAMS)
 
     def matches(self):
         return as_matches(pq.read_table(self.out))
@@ -78,7 +78,7 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
     size = -(-len(ordered) // GROUPS)
     groups = [ordered[n * size : n * size + size] for n in range(GROUPS)]
     run = make_run(job)
-    run.promise(EPOCH_US, 0)
+    run.watermark(EPOCH_US, 0)
     run.start()
     for n, group in enumerate(groups):
         later = [r for g in groups[n + 2 :] for r in g]
@@ -87,13 +87,13 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_the_definition(make_run
         if n == 2:
             land(run.landing, groups[n - 1], 100 + n)
         run.step()  # else the promise might be listed while the readings are not: it would be two micro-batches ahead
-        run.promise(open_until, n + 1)
+        run.watermark(open_until, n + 1)
         run.step()
         if n == 1:
             run.query.stop()
             run.start()
     for n in range(ENDS):
-        run.promise(FOREVER_US + n, 50 + n)
+        run.watermark(FOREVER_US + n, 50 + n)
         run.step()
     assert run.matches() == expected(job, rows)
     counts = total(run.counts)
@@ -112,18 +112,18 @@ def test_causal_order_with_a_restart_ends_with_what_gateways_knew(make_run):
     run.start()
     for n in range(3):
         land(run.landing, rows[n * 80 : n * 80 + 80], n)
-        run.promise(min((r["t_max"] for r in rows[n * 80 + 80 :]), default=FOREVER_US), n)
+        run.watermark(min((r["t_max"] for r in rows[n * 80 + 80 :]), default=FOREVER_US), n)
         run.step()
         if n == 1:
             run.query.stop()
             run.start()
     for n in range(2):
-        run.promise(FOREVER_US + n, 50 + n)
+        run.watermark(FOREVER_US + n, 50 + n)
         run.step()
     wanted = causal_expected(rows, facts)
     assert len(wanted) > 10
     assert run.matches() == wanted
-    assert total(run.counts)["alone"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
+    assert total(run.counts)["ungrouped"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
     assert run.last("rows_kept") == 0
 
 
@@ -134,19 +134,19 @@ def test_counts_with_a_restart_are_those_of_the_whole_landing(make_run):
     run.start()
     for n in range(2):
         land(run.landing, rows[n * 80 : n * 80 + 80], n)
-        run.promise(min(r["t_max"] for r in rows[80:]) if n == 0 else FOREVER_US, n)
+        run.watermark(min(r["t_max"] for r in rows[80:]) if n == 0 else FOREVER_US, n)
         run.step()
         if n == 0 or SEED:
             run.query.stop()
             run.start()
     for n in range(ENDS):
-        run.promise(FOREVER_US + n, 50 + n)
+        run.watermark(FOREVER_US + n, 50 + n)
         run.step()
     once, _ = publish_whole(CEP, [job], run.spark, run.landing, run.out.with_name("once"), 3)
     whole = list(read_results(once))
-    told = pq.read_table(run.out).drop_columns("batch").to_pylist()
+    emitted = pq.read_table(run.out).drop_columns("batch").to_pylist()
     assert len(whole) > 5
-    assert sorted(told, key=lambda r: r["result_id"]) == sorted(whole, key=lambda r: r["result_id"])
+    assert sorted(emitted, key=lambda r: r["result_id"]) == sorted(whole, key=lambda r: r["result_id"])
     assert total(run.counts)["counts"] == len(whole)
     assert run.last("rows_kept") == 0
 
@@ -164,7 +164,7 @@ def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(ma
     run = make_run(RunningRules.of([first, second]))
     run.start()
     land(run.landing, rows[:60], 0)
-    run.promise(EPOCH_US, 0)
+    run.watermark(EPOCH_US, 0)
     run.step()
     run.query.stop()
     run.job = run.job.changed([third, first])
@@ -172,13 +172,13 @@ def test_rules_that_come_and_go_between_queries_see_what_lands_while_they_run(ma
     run.start()
     land(run.landing, rows[60:], 1)
     for n in range(1 + ENDS):
-        run.promise(FOREVER_US + n, 1 + n)
+        run.watermark(FOREVER_US + n, 1 + n)
         run.step()
-    told = pq.read_table(run.out)
+    emitted = pq.read_table(run.out)
     wanted = {"r": expected(first, rows), "s": expected(second, rows[:60]), "t": expected(third, rows[60:])}
     assert all(wanted.values())
     for name, matches in wanted.items():
-        assert as_matches(told.filter(pc.equal(told["rule"], name))) == matches
+        assert as_matches(emitted.filter(pc.equal(emitted["rule"], name))) == matches
     last = {one["shard"]: one["rows_kept"] for one in run.counts}
     assert {rule_of(shard) for shard in last} == {0, 1, 2}
     assert sum(kept for shard, kept in last.items() if rule_of(shard) != 1) == 0
@@ -195,12 +195,12 @@ def test_time_alone_tells_a_match_in_every_shard(make_run):
         rows.append(reading("g0", 2 * n + 1, "exit/tags", f"k{n}", EPOCH_US + 9 * MS, EPOCH_US + 9 * MS))
     run.start()
     land(run.landing, rows, 0)
-    run.promise(EPOCH_US, 0)
+    run.watermark(EPOCH_US, 0)
     run.step()
     assert run.matches() == set()
     assert run.last("rows_kept") == 24
     for n in (1, 2):
-        run.promise(EPOCH_US + 500 * MS + n, n)
+        run.watermark(EPOCH_US + 500 * MS + n, n)
         run.step()
     assert run.matches() == {(("a", "g0", 2 * n), ("e", "g0", 2 * n + 1)) for n in range(12)}
     assert run.last("rows_kept") == 0
@@ -238,12 +238,12 @@ def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
     )
     run.start()
     land(run.landing, [a, e], 0)
-    run.promise(EPOCH_US, 0)
+    run.watermark(EPOCH_US, 0)
     run.step()
     for n in (1, 2):
-        run.promise({"g0": EPOCH_US + 200 * MS + n}, n)
+        run.watermark({"g0": EPOCH_US + 200 * MS + n}, n)
         run.step()
-    [told] = pq.read_table(run.out).drop_columns("batch").to_pylist()
+    [emitted] = pq.read_table(run.out).drop_columns("batch").to_pylist()
     assert run.counts[-1]["silent"] == ["hall/g1", "hall/g2", "hall/g3"]
     land(run.landing, [c], 1)
     run.step()
@@ -254,5 +254,5 @@ def test_late_readings_and_what_they_would_have_changed_are_set_aside(make_run):
         k: c[k] for k in ("site", "gateway", "boot", "seq", "stream", "key", "t_min", "t_max")
     }.items() <= late.items()
     [changed] = read_results(run.out / "_late_effects" / batch)
-    assert changed == told | {"status": "late removed", "probability": None}
+    assert changed == emitted | {"status": "late removed", "probability": None}
     assert total(run.counts)["late"] == 1

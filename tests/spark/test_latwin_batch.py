@@ -5,8 +5,8 @@ import random
 import pyarrow.parquet as pq
 
 from reference.latwin import simulate
-from support.cloud.landing import land, promise
-from support.latwin.states import FOREVER_US, choices, definitely, rule, state, states_of, told
+from support.cloud.landing import land, watermark
+from support.latwin.states import FOREVER_US, choices, definitely, emitted, rule, state, states_of
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.latwin import LATWIN
 from whenabouts_cloud.jobs.output.sink import total
@@ -37,11 +37,11 @@ def test_every_group_that_the_rule_names_is_its_definition(spark, tmp_path):
     for n in range(3):
         land(tmp_path / "landing", rows[n::3], n, hour=f"2026-11-20T1{n}")
     for n in range(5):
-        promise(tmp_path / "landing", dict.fromkeys(["g0", "g1", "g2"], FOREVER_US), n, site=f"hall{n}")
+        watermark(tmp_path / "landing", dict.fromkeys(["g0", "g1", "g2"], FOREVER_US), n, site=f"hall{n}")
     found, counts = run(spark, definitely(3, '"office-+"'), tmp_path)
     wanted = {name: choices(some, 3) for name, some in groups.items()}
     assert sum(map(len, wanted.values())) > 5
-    by_group = {name: told([r for r in found.to_pylist() if r["group"] == name]) for name in wanted}
+    by_group = {name: emitted([r for r in found.to_pylist() if r["group"] == name]) for name in wanted}
     assert by_group == wanted
     summed = total(counts)
     assert summed["verdicts"] == found.num_rows
@@ -61,7 +61,7 @@ def test_a_verdict_names_the_readings_that_began_the_runs(spark, tmp_path):
     land(tmp_path / "landing", rows, 0)
     found, _ = run(spark, definitely(2), tmp_path)
     [row] = found.to_pylist()
-    assert (row["group"], row["view"], row["verdict"], row["status"]) == ("office", 7, "definitely", "told")
+    assert (row["group"], row["view"], row["verdict"], row["status"]) == ("office", 7, "definitely", "emitted")
     assert (row["t_min"], row["t_max"]) == (EPOCH_US + 5000, EPOCH_US + 6000)
     assert [(s["name"], s["gateway"], s["seq"], s["state"]) for s in row["states"]] == [
         ("s0", "g0", 4, 0),

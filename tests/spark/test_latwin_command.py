@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from reference.latwin import simulate
 from spark.background import Process
-from support.cloud.landing import land, promise
-from support.latwin.states import FOREVER_US, choices, promises_of, states_of, told
+from support.cloud.landing import land, watermark
+from support.latwin.states import FOREVER_US, choices, emitted, states_of, watermarks_of
 from whenabouts_cloud.commands.latwin import latwin as command
 
 RULE = """
@@ -32,9 +32,9 @@ def folder(tmp_path):
     return tmp_path
 
 
-def promised(folder, number, to_come, us=FOREVER_US):
+def watermarked(folder, number, to_come, us=FOREVER_US):
     """Promises of the three gateways while these rows have not landed."""
-    promise(folder / "landing", {name[5:]: at for name, at in promises_of(to_come, 3, us)}, number)
+    watermark(folder / "landing", {name[5:]: at for name, at in watermarks_of(to_come, 3, us)}, number)
 
 
 @pytest.mark.deep
@@ -50,7 +50,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     def next_part():
         n = next(at)
         land(folder / "landing", parts[n], n)
-        promised(folder, n, [r for part in parts[n + 1 :] for r in part])
+        watermarked(folder, n, [r for part in parts[n + 1 :] for r in part])
 
     for wait_s in (0.1, 0.8):
         process = Process(folder, command="latwin")
@@ -64,20 +64,20 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_definition(f
     last.wait_for("Watching")
     next_part()
     last.wait_for("Batch")
-    promises = count(9)
+    watermarks = count(9)
 
-    def all_told():
+    def all_emitted():
         """Promises more each time: what waits is told when everything before a later moment has landed."""
-        n = next(promises)
-        promised(folder, n, [], FOREVER_US + n)
+        n = next(watermarks)
+        watermarked(folder, n, [], FOREVER_US + n)
         return pq.read_table(folder / "out").num_rows >= len(wanted)
 
-    last.until(all_told)
+    last.until(all_emitted)
     assert last.stop() == 0, "\n".join(last.err)
-    assert told(pq.read_table(folder / "out")) == wanted
+    assert emitted(pq.read_table(folder / "out")) == wanted
     assert len(wanted) > 3
     printed = [json.loads(line) for line in last.out]
-    assert {row["status"] for row in printed} <= {"told"}
+    assert {row["status"] for row in printed} <= {"emitted"}
     assert last.err[-1].split(" readings, ")[1].endswith(f"{len(printed)} verdicts")
 
 
@@ -86,11 +86,11 @@ def test_once_prints_a_line_for_every_verdict(run_once, folder):
     rows = states_of(simulate(random.Random(9), 3, 60))
     for n in range(2):
         land(folder / "landing", rows[n::2], n)
-    promised(folder, 0, [])
+    watermarked(folder, 0, [])
     process = run_once(folder, "latwin", "--draw", str(folder / "windows.svg"))
     assert process.code == 0, "\n".join(process.err)
     wanted = choices(rows, 3)
-    assert told(pq.read_table(folder / "out")) == wanted
+    assert emitted(pq.read_table(folder / "out")) == wanted
     assert len(process.out) == len(wanted) > 1
     assert all("  office  definitely  s0 " in line and "@hall/g2 " in line for line in process.out)
     assert f" {len(wanted)} verdicts" in process.err[-1]

@@ -6,18 +6,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from reference.latwin import simulate
-from support.cloud.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, watermark
 from support.latwin.states import (
     FOREVER_US,
     MS,
     choices,
     definitely,
-    promises_of,
+    emitted,
     reports,
     rule,
     state,
     states_of,
-    told,
+    watermarks_of,
 )
 from support.search import SEED
 from whenabouts_cloud.jobs.latwin import LATWIN
@@ -35,7 +35,7 @@ class Run:
         self.spark, self.job, self.shards = spark, job, shards
         self.landing, self.out = folder / "landing", folder / "out"
         self.landing.mkdir()
-        self.counts, self.batches, self.query, self.promised = [], [], None, 0
+        self.counts, self.batches, self.query, self.watermarked = [], [], None, 0
 
     def report(self, batch_id, published, counts, seconds):
         self.batches.append((batch_id, published))
@@ -49,10 +49,10 @@ class Run:
         """Let everything that has landed be worked on."""
         self.query.processAllAvailable()
 
-    def promise(self, promises, site="hall"):
+    def watermark(self, watermarks, site="hall"):
         """Promises by gateway."""
-        promise(self.landing, {name.split("/")[1]: us for name, us in promises}, self.promised, site=site)
-        self.promised += 1
+        watermark(self.landing, {name.split("/")[1]: us for name, us in watermarks}, self.watermarked, site=site)
+        self.watermarked += 1
 
     def rows(self):
         return pq.read_table(self.out).to_pylist()
@@ -74,20 +74,20 @@ def test_any_arrival_with_restarts_and_repeats_ends_with_what_one_batch_tells(ma
         land(run.landing, part, n)
         if n == 2:
             land(run.landing, parts[0], 9)
-        run.promise(promises_of([r for p in parts[n + 1 :] for r in p], 3))
+        run.watermark(watermarks_of([r for p in parts[n + 1 :] for r in p], 3))
         run.step()
         if n == 1:
             run.query.stop()
             run.start()
     for n in range(ENDS):
-        run.promise(promises_of([], 3, FOREVER_US + n))
+        run.watermark(watermarks_of([], 3, FOREVER_US + n))
         run.step()
     forever = [(f"hall/g{p}", FOREVER_US) for p in range(3)]
     batch = LatwinShard(job).step({"reports": reports(job, rows)}, [forever], everything=True).results
-    assert len(told(batch)) > 0
-    assert told(run.rows()) == told(batch)
+    assert len(emitted(batch)) > 0
+    assert emitted(run.rows()) == emitted(batch)
     if body.startswith("DEF"):
-        assert told(run.rows()) == choices(rows, 3)
+        assert emitted(run.rows()) == choices(rows, 3)
     assert total(run.counts)["repeats"] > 0
     assert run.counts[-1]["rows_kept"] == 0
 
@@ -98,16 +98,16 @@ def test_a_run_that_goes_on_is_told_by_a_heartbeat(make_run):
     run.start()
     land(run.landing, [state(p, 0, (0, 0), EPOCH_US + p, EPOCH_US + p, True) for p in range(2)], 0)
     if SEED:
-        run.promise([(f"hall/g{p}", EPOCH_US) for p in range(2)])
+        run.watermark([(f"hall/g{p}", EPOCH_US) for p in range(2)])
         run.step()
     for _ in range(2):
-        run.promise([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
+        run.watermark([("hall/g0", EPOCH_US + 9 * MS), ("hall/g1", EPOCH_US + 1)])
         run.step()
     assert run.rows() == [], "g1 may have gone off since"
     for n in range(2):
-        run.promise([(f"hall/g{p}", EPOCH_US + 9 * MS + n) for p in range(2)])
+        run.watermark([(f"hall/g{p}", EPOCH_US + 9 * MS + n) for p in range(2)])
         run.step()
-    assert told(run.rows()) == {(0, 0)}
+    assert emitted(run.rows()) == {(0, 0)}
 
 
 # The sink that prevents it is one for all jobs: test_spark_streaming shows it in every run.
@@ -119,9 +119,9 @@ def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
     run.start()
     for n in range(3):
         land(run.landing, rows[n::3], n)
-        run.promise(promises_of([r for m in range(n + 1, 3) for r in rows[m::3]], 2))
+        run.watermark(watermarks_of([r for m in range(n + 1, 3) for r in rows[m::3]], 2))
         run.step()
-    run.promise(promises_of([], 2, FOREVER_US + 1))
+    run.watermark(watermarks_of([], 2, FOREVER_US + 1))
     run.step()
     run.query.stop()
     before = sorted(run.out.glob("batch=*/*"))
@@ -130,8 +130,8 @@ def test_a_micro_batch_repeated_after_a_crash_is_not_published_again(make_run):
         lost.unlink()
     run.batches.clear()
     run.start()
-    run.promise(promises_of([], 2, FOREVER_US + 2))
+    run.watermark(watermarks_of([], 2, FOREVER_US + 2))
     run.step()
     assert run.batches[0] == (last, None), "the batch ran again and published nothing"
     assert set(before) <= set(run.out.glob("batch=*/*"))
-    assert told(run.rows()) == choices(rows, 2)
+    assert emitted(run.rows()) == choices(rows, 2)

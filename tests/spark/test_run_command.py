@@ -14,8 +14,8 @@ from reference.latwin import simulate
 from spark.background import Process
 from spark.cases import same_rows, sides
 from support.cep.landing import STREAMS, as_matches, expected, random_readings
-from support.cloud.landing import land, promise
-from support.latwin.states import FOREVER_US, choices, states_of, told
+from support.cloud.landing import land, watermark
+from support.latwin.states import FOREVER_US, choices, emitted, states_of
 from support.search import SEED
 from whenabouts_cloud.commands.run import run_all
 from whenabouts_cloud.correlation.pairs import correlate
@@ -64,10 +64,10 @@ def without(rule):
     return "".join(line for line in RULES.splitlines(keepends=True) if not line.startswith(f"RULE {rule} "))
 
 
-def promise_all(folder, number, us):
+def watermark_all(folder, number, us):
     """Of every gateway."""
-    promise(folder / "landing", dict.fromkeys(READERS, us), 2 * number, STREAMS)
-    promise(folder / "landing", dict.fromkeys(GROUP, us), 2 * number + 1, [f"s{n}/state" for n in range(3)])
+    watermark(folder / "landing", dict.fromkeys(READERS, us), 2 * number, STREAMS)
+    watermark(folder / "landing", dict.fromkeys(GROUP, us), 2 * number + 1, [f"s{n}/state" for n in range(3)])
 
 
 def pairs_of(rule, tags):
@@ -83,13 +83,13 @@ def defined(rules, tags, states):
 
 def published(out):
     """How many results of each rule are in the folder."""
-    told = Counter()
+    emitted = Counter()
     for kind in ("pairs", "matches", "verdicts"):
         # Hidden folders come and go while the job runs: only those that are published are looked into.
         for depth in ("", "[!._]*/"):
             for batch in (out / kind).glob(f"{depth}batch=*"):
-                told.update(pq.read_table(batch)["rule"].to_pylist())
-    return told
+                emitted.update(pq.read_table(batch)["rule"].to_pylist())
+    return emitted
 
 
 def check(folder, tags, states):
@@ -98,7 +98,7 @@ def check(folder, tags, states):
     for rule in rules.correlate_rules:
         assert same_rows(pq.read_table(out / "pairs" / rule.name), pairs_of(rule, tags))
     assert as_matches(pq.read_table(out / "matches")) == expected(rules.cep_rules[0], tags)
-    assert told(pq.read_table(out / "verdicts" / "together")) == choices(states, 3)
+    assert emitted(pq.read_table(out / "verdicts" / "together")) == choices(states, 3)
     return defined(rules, tags, states)
 
 
@@ -106,7 +106,7 @@ def test_once_tells_the_results_of_every_rule(run_once, folder, readings):
     """Every line begins with the name of its rule; every rule says what it counted."""
     tags, states = readings
     land(folder / "landing", [*tags, *states], 0)
-    promise_all(folder, 0, FOREVER_US)
+    watermark_all(folder, 0, FOREVER_US)
     process = run_once(folder, "run", "--metrics-file", str(folder / "run.prom"))
     assert process.code == 0, "\n".join(process.err)
     counts = check(folder, tags, states)
@@ -180,17 +180,17 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     land(folder / "landing", next(parts), next(numbers))
     wanted = defined(load_rules(folder / "rule.wa"), tags, states)
     commits = folder / "out" / "matches" / "_checkpoint" / "commits"
-    promised = []
+    watermarked = []
 
-    def all_told():
+    def all_emitted():
         """Promises more after each micro-batch: what waits is told when everything before a later moment has landed."""
         done = sum(file.name.isdigit() for file in commits.glob("*"))
-        if done not in promised:
-            promise_all(folder, len(promised), FOREVER_US + len(promised))
-            promised.append(done)
+        if done not in watermarked:
+            watermark_all(folder, len(watermarked), FOREVER_US + len(watermarked))
+            watermarked.append(done)
         return wanted == published(folder / "out")
 
-    last.until(all_told)
+    last.until(all_emitted)
     seen = next(row for row in tags if row["kind"] == "tag" and row["key"] and row["stream"] == "exit/tags")
     land(folder / "landing", [seen | {"seq": 9999}], next(numbers))  # behind every watermark
     last.until(lambda: samples_of(file)['whenabouts_job_late_total{rule="unpaid"}'] == 1)
@@ -202,8 +202,8 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     assert printed <= counts
     assert printed["together"] > 1
     assert {row["status"] for row in by_last if row["rule"] == "unpaid"} <= {"match"}
-    assert {row["status"] for row in by_last if row["rule"] == "together"} <= {"told"}
-    told_last = Counter(row["rule"] for row in by_last)
+    assert {row["status"] for row in by_last if row["rule"] == "together"} <= {"emitted"}
+    emitted_last = Counter(row["rule"] for row in by_last)
     summaries = {name: unit for name, unit in SUMMARIES.items() if name in counts}
     events = [json.loads(line) for line in last.err if line.startswith("{")]  # Java writes lines of its own
     assert [event["event"] for event in events[:3]] == ["spark.starting", "spark.started", "query.started"]
@@ -211,8 +211,8 @@ def test_killed_again_and_again_while_files_arrive_every_rule_ends_with_its_defi
     said = {event["output"].split("/")[-1]: event for event in events if event["event"] == "job.summary"}
     for name, unit in summaries.items():
         event = said["matches" if unit == "matches" else name]
-        assert event["results"] == told_last[name]
-        assert f", {told_last[name]} {unit}" in event["text"]
+        assert event["results"] == emitted_last[name]
+        assert f", {emitted_last[name]} {unit}" in event["text"]
     assert (said["matches"]["late"], said["matches"]["level"]) == (1, "info")
 
 

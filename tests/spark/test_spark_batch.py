@@ -8,7 +8,7 @@ import pytest
 
 from reference.within import pairs as reference_pairs
 from spark.cases import RULES, random_readings, rule, same_rows, sides
-from support.cloud.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.correlate import CORRELATION
@@ -19,7 +19,7 @@ from whenabouts_cloud.rules import parse_rules
 def landed(folder: Path, rows):
     for n in range(3):
         land(folder, rows[n::3], n, hour=f"2026-11-20T1{n}")
-    promise(folder, {"g0": EPOCH_US}, 0)
+    watermark(folder, {"g0": EPOCH_US}, 0)
     return folder
 
 

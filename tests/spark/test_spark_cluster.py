@@ -13,7 +13,7 @@ import pytest
 
 from spark.background import TIMEOUT_S, Process
 from spark.cases import random_readings, same_rows, sides
-from support.cloud.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, watermark
 from support.waiting import until
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.session.java import java_home
@@ -95,7 +95,7 @@ def test_the_stream_on_a_cluster_is_the_local_result(master, folder):
     """Files before and after the start, then SIGTERM."""
     rows, job = random_readings(seed=42, count=200), load_rules(folder / "rule.wa").rules[0]
     land(folder / "landing", rows[:100], 0)
-    promise(folder / "landing", dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
+    watermark(folder / "landing", dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
     process = Process(folder, "--master", master)
     process.wait_for("Batch 0")
     land(folder / "landing", rows[100:], 1)

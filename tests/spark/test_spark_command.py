@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from spark.background import Process
 from spark.cases import random_readings, same_rows, sides
-from support.cloud.landing import EPOCH_US, land, promise
+from support.cloud.landing import EPOCH_US, land, watermark
 from whenabouts_cloud.commands.correlate import correlate as command
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
@@ -45,7 +45,7 @@ def test_killed_again_and_again_while_files_arrive_it_ends_with_the_batch_result
     """SIGKILL to everything at two arbitrary moments; the pairs in the folder are those of the batch, each once."""
     rows = random_readings(seed=21, count=240)
     landing, job = folder / "landing", load_rules(folder / "rule.wa").rules[0]
-    promise(landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
+    watermark(landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0)
     killed_at_once(folder / "out", job)
     number = iter(range(100))
     parts = iter([rows[n::8] for n in range(8)])
@@ -113,19 +113,19 @@ def misspelt(folder):
 
 def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):
     """A misspelt name finds nothing: told at the end of --once."""
-    told = misspelt(folder)
+    emitted = misspelt(folder)
     once = run_once(folder, "correlate")
     assert once.code == 0
     assert [line for line in once.err if " stream.unknown " in line] == [once.err[-2]]
-    assert told in once.err[-2]
+    assert emitted in once.err[-2]
 
 
 @pytest.mark.deep
 def test_a_stream_that_no_reading_belongs_to_is_named_while_the_job_goes_on(folder):
     """Told as soon as something has landed."""
-    told = misspelt(folder)
+    emitted = misspelt(folder)
     following = Process(folder)
-    following.wait_for(told)
+    following.wait_for(emitted)
     assert following.stop() == 0
 
 

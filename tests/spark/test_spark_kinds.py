@@ -8,7 +8,7 @@ import pytest
 
 from property.correlation.test_online import as_pairs
 from spark.cases import MS, random_readings, rule, same_rows, sides
-from support.cloud.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.correlation import Condition
 from whenabouts_cloud.correlation.batch import api
 from whenabouts_cloud.correlation.pairs import correlate
@@ -103,7 +103,7 @@ def test_the_stream_tells_what_the_batch_tells_through_a_restart(spark, tmp_path
     """Unmatched readings and best pairs come out when they are sure, once, and all of them by the end of time."""
     some, landing, out, counts = STREAMED[name], tmp_path / "landing", tmp_path / "out", []
     rows = moved(random_readings(seed=12, count=150), some)
-    promise(landing, dict.fromkeys(GATEWAYS, EPOCH_US - 10**10), 0, STREAMS)
+    watermark(landing, dict.fromkeys(GATEWAYS, EPOCH_US - 10**10), 0, STREAMS)
 
     def start():
         return start_query(CORRELATION, {0: some}, spark, landing, out, 2, 0.0, lambda *x: counts.extend(x[2]))
@@ -116,7 +116,7 @@ def test_the_stream_tells_what_the_batch_tells_through_a_restart(spark, tmp_path
         query.stop()
         query = start()
         for n in (1, 2):
-            promise(landing, dict.fromkeys(GATEWAYS, FOREVER_US + 10**10 + n), n, STREAMS)
+            watermark(landing, dict.fromkeys(GATEWAYS, FOREVER_US + 10**10 + n), n, STREAMS)
             query.processAllAvailable()
     finally:
         query.stop()
@@ -130,12 +130,12 @@ def test_late_readings_are_set_aside_beside_the_result(spark, tmp_path):
     some = job(Condition("within", d=10 * MS, confidence="0.8"), kind="left", delay="100 ms")
     landing, out, counts = tmp_path / "landing", tmp_path / "out", []
     land(landing, [reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US + 1)], 0)
-    promise(landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
+    watermark(landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
     query = start_query(CORRELATION, {0: some}, spark, landing, out, 1, 0.0, lambda *x: counts.extend(x[2]))
     try:
         query.processAllAvailable()
         for n in (1, 2):
-            promise(landing, {"g0": EPOCH_US + 500 * MS + n, "g1": EPOCH_US + 500 * MS + n}, n, STREAMS)
+            watermark(landing, {"g0": EPOCH_US + 500 * MS + n, "g1": EPOCH_US + 500 * MS + n}, n, STREAMS)
             query.processAllAvailable()
         late = reading("g1", (1 << 60) + 1, "shelf/1", "x", EPOCH_US, EPOCH_US)
         land(landing, [late], 1)

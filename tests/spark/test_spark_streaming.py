@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark.cases import MS, random_readings, rule, same_rows, sides
-from support.cloud.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
 from support.search import SEED
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate import CORRELATION
@@ -60,16 +60,16 @@ def ticks(rows, seed, count):
     landing = [[] for _ in range(count)]
     for n, row in enumerate(ordered):
         landing[min(n // size + rng.choice([0, 0, 0, 1, 2]), count - 1)].append(row)
-    promises = []
+    watermarks = []
     for n in range(count):
         still = [r for later in landing[n + 1 :] for r in later]
-        promises.append(
+        watermarks.append(
             {
                 g: min((r["t_max"] for r in still if r["gateway"] == g), default=FOREVER_US)
                 for g in map("g{}".format, range(5))
             }
         )
-    return landing, promises
+    return landing, watermarks
 
 
 @pytest.mark.parametrize("name", ["keyed", pytest.param("keyless", marks=pytest.mark.deep)])
@@ -77,9 +77,9 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_
     """Late files, repeated files, promises read one micro-batch before the readings they cover, a restart on the way."""
     # listing n:   readings 1..n   promises about readings 1..n+1: the promises run ahead as a race of listings lets them
     job, rows = rule(name), random_readings(seed=11, count=300)
-    landing, promises = ticks(rows, seed=5, count=TICKS)
+    landing, watermarks = ticks(rows, seed=5, count=TICKS)
     run = make_run(job)
-    promise(run.landing, dict.fromkeys(promises[0], EPOCH_US), 0, STREAMS)
+    watermark(run.landing, dict.fromkeys(watermarks[0], EPOCH_US), 0, STREAMS)
     run.start()
     for n, arrived in enumerate(landing):
         land(run.landing, arrived, n)
@@ -87,7 +87,7 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_batch_result_once(make_
             land(run.landing, landing[n - 2] + landing[n - 1], 100 + n)
         run.step()  # else the promise might be listed while the readings are not: it would be two micro-batches ahead
         if n + 1 < len(landing):
-            promise(run.landing, promises[n + 1], n + 1, STREAMS)
+            watermark(run.landing, watermarks[n + 1], n + 1, STREAMS)
             run.step()
         if n == TICKS - 3:
             run.stop()
@@ -104,20 +104,20 @@ def test_the_state_shrinks_as_frontiers_pass(make_run):
     run.start()
     rows = [r for r in random_readings(seed=3, count=200, span_ms=1000) if r["key"] is not None]
     land(run.landing, rows, 0)
-    promise(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0, STREAMS)
+    watermark(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US), 0, STREAMS)
     run.step()
     full = run.kept()
     assert full == sum(s.num_rows for s in sides(rows, run.job))
     # 400 ms, 80 %: pi is 1 s, so 2.8 s behind the frontiers nothing is needed.
-    promise(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US + 3_300 * MS), 1, STREAMS)
+    watermark(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], EPOCH_US + 3_300 * MS), 1, STREAMS)
     run.step()
     assert run.kept() == full, "a promise counts from the next micro-batch on"
-    promise(run.landing, {"g0": EPOCH_US + 3_301 * MS}, 2, STREAMS)
+    watermark(run.landing, {"g0": EPOCH_US + 3_301 * MS}, 2, STREAMS)
     run.step()
     assert 0 < run.kept() < full
-    promise(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], FOREVER_US), 3, STREAMS)
+    watermark(run.landing, dict.fromkeys(["g0", "g1", "g2", "g3", "g4"], FOREVER_US), 3, STREAMS)
     run.step()
-    promise(run.landing, {"g0": FOREVER_US}, 4, STREAMS)
+    watermark(run.landing, {"g0": FOREVER_US}, 4, STREAMS)
     run.step()
     assert run.kept() == 0
 
@@ -148,11 +148,11 @@ def test_a_late_reading_is_counted_and_a_silent_gateway_is_named(make_run):
     run = make_run(rule("keyed", delay="100 ms"), shards=1)
     run.start()
     land(run.landing, [reading("g0", 0, "shelf/1", "x", EPOCH_US, EPOCH_US)], 0)
-    promise(run.landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
+    watermark(run.landing, {"g0": EPOCH_US, "g1": EPOCH_US}, 0, STREAMS)
     run.step()
-    promise(run.landing, {"g0": EPOCH_US + 300 * MS}, 1, STREAMS)
+    watermark(run.landing, {"g0": EPOCH_US + 300 * MS}, 1, STREAMS)
     run.step()
-    promise(run.landing, {"g0": EPOCH_US + 301 * MS}, 2, STREAMS)
+    watermark(run.landing, {"g0": EPOCH_US + 301 * MS}, 2, STREAMS)
     run.step()
     assert run.counts[-1]["silent"] == ["hall/g1"]
     assert run.counts[-1]["streams_us"] == dict.fromkeys(("dock", "shelf"), EPOCH_US + 200 * MS)

@@ -119,7 +119,7 @@ _TROUBLES = {
     "late": "late (in the side output, OUT/_late)",
     "beyond_time": "with a stamp that is no time",
     "beyond_length": "longer than LENGTH",
-    "alone": "without a group's clock",
+    "ungrouped": "without a group's clock",
     "middles": "taken at the middles of their stamps",
     "limit": "in the side output at a limit of the engine",
 }

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import click
 
 from whenabouts_cloud.durable import write_durably
-from whenabouts_cloud.importers.aside import Aside, NoLogError
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
+from whenabouts_cloud.importers.side_output import NoLogError, SideOutput
 from whenabouts_cloud.ingest.landing_writer import Landing, LandingError
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
 from whenabouts_cloud.progress import progress
@@ -25,7 +25,7 @@ from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Read = Callable[[str, str], Iterable[Reading | Aside]]  # a log's text and its file's name
+Read = Callable[[str, str], Iterable[Reading | SideOutput]]  # a log's text and its file's name
 
 MAX_FILE_BYTES = 256 << 20  # read whole; ten years of one reader are a tenth of it
 READINGS_IN_FILE = 100_000  # of the landing
@@ -99,9 +99,9 @@ def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us:
         try:
             ledger = Ledger()
             ledger.land(store.recover())
-            for file, readings, aside in parsed:
-                kept = _keep(store, f"{kind}-{file.stem}", aside) if aside else None
-                _tell(_import(store, ledger, file, readings, aside, kept, now_us), as_json)
+            for file, readings, side_output in parsed:
+                kept = _keep(store, f"{kind}-{file.stem}", side_output) if side_output else None
+                _report(_import(store, ledger, file, readings, side_output, kept, now_us), as_json)
         finally:
             store.close()
     except (LandingError, LedgerFull) as error:
@@ -110,7 +110,7 @@ def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us:
         raise click.ClickException(f"landing {landing}: {error}; what was told above has landed") from None
 
 
-def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[Aside]]:
+def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[SideOutput]]:
     try:
         size = file.stat().st_size
         if size > MAX_FILE_BYTES:
@@ -120,7 +120,7 @@ def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[Aside]]:
         found = list(read(file.read_bytes().decode("utf-8", "surrogateescape"), file.stem))
     except (OSError, NoLogError) as error:
         raise click.ClickException(f"{file}: {error}") from None
-    return [x for x in found if isinstance(x, Reading)], [x for x in found if isinstance(x, Aside)]
+    return [x for x in found if isinstance(x, Reading)], [x for x in found if isinstance(x, SideOutput)]
 
 
 def _import(
@@ -128,7 +128,7 @@ def _import(
     ledger: Ledger,
     file: Path,
     readings: list[Reading],
-    aside: list[Aside],
+    side_output: list[SideOutput],
     kept: Path | None,
     now_us: int,
 ) -> dict[str, Any]:
@@ -152,31 +152,31 @@ def _import(
         "landed": len(new),
         "repeats": len(readings) - len(new),
         "clock": dict(Counter(x.clock_state for x in readings)),
-        "aside": dict(Counter(x.reason for x in aside)),
-        "aside_file": str(kept) if kept else None,
-        "bad": [{"line": x.line, "reason": x.reason, "text": x.text} for x in aside if x.reason not in HARMLESS],
+        "side_output": dict(Counter(x.reason for x in side_output)),
+        "side_output_file": str(kept) if kept else None,
+        "bad": [{"line": x.line, "reason": x.reason, "text": x.text} for x in side_output if x.reason not in HARMLESS],
     }
 
 
-def _keep(store: Landing, log: str, aside: list[Aside]) -> Path:
+def _keep(store: Landing, log: str, side_output: list[SideOutput]) -> Path:
     """Write what is no reading; the name is made from the content, so the same again is the same file."""
-    lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in aside)
+    lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in side_output)
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     path = store.folder / "_dead" / f"{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
     write_durably(path, content)
     return path
 
 
-def _tell(result: dict[str, Any], as_json: bool) -> None:
+def _report(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result))
         return
     text = f"{Path(result['file']).name}: {result['landed']} landed, {result['repeats']} repeats"
     unsure = [f"{count} {state}" for state, count in result["clock"].items() if state != "bounded"]
     text += f" ({', '.join(unsure)})" if unsure else ""
-    if result["aside"]:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in result["aside"].items())
-        text += f", {sum(result['aside'].values())} kept aside ({reasons}) in {result['aside_file']}"
+    if result["side_output"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in result["side_output"].items())
+        text += f", {sum(result['side_output'].values())} kept aside ({reasons}) in {result['side_output_file']}"
     click.echo(text)
     for bad in result["bad"][:LISTED]:
         click.echo(f"  line {bad['line']}: {bad['text']}")

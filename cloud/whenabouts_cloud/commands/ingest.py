@@ -76,7 +76,7 @@ def ingest(
 
 QUIET = ("messages", "files", "frontiers")  # change with everything, or without meaning anything to a person
 SHOWN = {
-    "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "unfit": "unfit at gateways",
+    "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "invalid": "invalid at gateways",
     "forgotten": "numbers confirmed elsewhere", "clocks_ahead": "gateways with a clock ahead",
     "qos0_dropped": "messages of QoS 0 dropped", "dead_dropped": "dead letters not kept",
 }  # fmt: skip
@@ -88,26 +88,26 @@ class _Reporter:
     def __init__(self, bridge: Bridge, service: IngestService, as_json: bool, metrics_file: MetricsFile | None) -> None:
         self._bridge, self._service, self._as_json = bridge, service, as_json
         self._metrics_file = metrics_file
-        self._told: dict[str, int] = {}
-        self._told_s = time.monotonic()
+        self._reported: dict[str, int] = {}
+        self._reported_s = time.monotonic()
 
     def tick(self) -> None:
         counts = self._counts()
-        if any(counts[name] != self._told.get(name, 0) for name in counts if name not in QUIET):
-            self._tell(counts)
+        if any(counts[name] != self._reported.get(name, 0) for name in counts if name not in QUIET):
+            self._report(counts)
         self._write_metrics()
 
     def last(self) -> None:
-        self._tell(self._counts())
+        self._report(self._counts())
         self._write_metrics()
 
     def _counts(self) -> dict[str, int]:
         return {**asdict(self._bridge.counters), "qos0_dropped": self._service.dropped}
 
-    def _tell(self, counts: dict[str, int]) -> None:
+    def _report(self, counts: dict[str, int]) -> None:
         now_s = time.monotonic()
-        rate = (counts["landed"] - self._told.get("landed", 0)) / max(now_s - self._told_s, 1e-3)
-        self._told, self._told_s = counts, now_s
+        rate = (counts["landed"] - self._reported.get("landed", 0)) / max(now_s - self._reported_s, 1e-3)
+        self._reported, self._reported_s = counts, now_s
         reasons = self._bridge.dead_letters()
         if self._as_json:
             click.echo(json.dumps({**counts, "dead_letters": reasons}))

@@ -62,12 +62,12 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
 
     landing = ds.dataset(options.landing, format="parquet", exclude_invalid_files=False)
     readings = landing.to_table(columns=[*COLUMNS], filter=pc.field("kind") == KIND)
-    told: dict[str, dict[str, Any]] = {}
+    emitted: dict[str, dict[str, Any]] = {}
     for row in ds.dataset(options.out, format="parquet").to_table().to_pylist():
-        told.setdefault(row["result_id"], row)
-        if row["status"] == "withdrawn":
-            told.pop(row["result_id"])
-    latest = max(told.values(), key=lambda row: (row["t_max"], row["result_id"]), default=None)
+        emitted.setdefault(row["result_id"], row)
+        if row["status"] == "retracted":
+            emitted.pop(row["result_id"])
+    latest = max(emitted.values(), key=lambda row: (row["t_max"], row["result_id"]), default=None)
     try:
         file.write_text(picture(rule, readings, latest), encoding="utf-8")
     except (NothingToDrawError, OSError) as error:
@@ -100,7 +100,7 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
 
 
 _TROUBLES = {
-    "withdrawn": "withdrawn",
+    "retracted": "retracted",
     "late": "late",
     "given_up": "states given up as lost",
     "ambiguous": "of a second gateway where one is expected",

@@ -73,11 +73,11 @@ def verdict_text(row: dict[str, Any]) -> str:
     `latwin.shard.results.RESULT`.
 
     >>> state = {"name": "phone", "site": "s", "gateway": "g", "state": 3, "t_min": 0, "t_max": 1500}
-    >>> row = {"group": "office", "verdict": "definitely", "status": "told", "t_min": 0, "states": [state]}
+    >>> row = {"group": "office", "verdict": "definitely", "status": "emitted", "t_min": 0, "states": [state]}
     >>> verdict_text(row).split("  ")[1:]
     ['office', 'definitely', 'phone 3@s/g 00:00:00.000000..00:00:00.001500']
-    >>> verdict_text({**row, "status": "withdrawn"}).split("  ")[4:]
-    ['withdrawn']
+    >>> verdict_text({**row, "status": "retracted"}).split("  ")[4:]
+    ['retracted']
     """
     day = date(row["t_min"])
     parts = [headline(row["t_min"]), shown(row["group"]), row["verdict"]]
@@ -86,6 +86,6 @@ def verdict_text(row: dict[str, Any]) -> str:
         if one["t_max"] != one["t_min"]:
             span += f"..{instant(one['t_max'], day)}"
         parts.append(f"{one['name']} {one['state']}@{one['site']}/{one['gateway']} {span}")
-    if row["status"] != "told":
+    if row["status"] != "emitted":
         parts.append(row["status"])
     return "  ".join(parts)

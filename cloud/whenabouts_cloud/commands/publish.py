@@ -52,15 +52,19 @@ def publish(
     except (BrokerError, WireError) as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        told = [{"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements]
-        told_gateways = ["/".join(x) for x in messages]
+        reported = [
+            {"rule": p.rule.name, "where": p.where, "gateway": _where(p), "reason": p.reason} for p in placements
+        ]
+        reported_gateways = ["/".join(x) for x in messages]
         click.echo(
-            json.dumps({"rules": told, "gateways": told_gateways, "refused": births.refused, "sent": not dry_run})
+            json.dumps(
+                {"rules": reported, "gateways": reported_gateways, "refused": births.refused, "sent": not dry_run}
+            )
         )
         return
     for p in placements:
         click.echo(f"rule {p.rule.name}: {_where(p) or 'in the cloud'} ({p.reason})")
-    verb = "would be told" if dry_run else "told"
+    verb = "would be told" if dry_run else "reported"
     click.echo(f"{len(messages)} gateways {verb}" + (f", {births.refused} births refused" if births.refused else ""))
 
 

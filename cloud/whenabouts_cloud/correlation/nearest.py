@@ -61,11 +61,11 @@ def _rank_exactly(
     pairs: pa.Table, rows: Ints, k: int, condition: Condition, distance: Ints, kept: npt.NDArray[np.bool_]
 ) -> None:
     def rank(at: int) -> tuple[Any, ...]:
-        row = told[at]
+        row = emitted[at]
         num, den = condition.ratio(row["a_t_min"], row["a_t_max"], row["b_t_min"], row["b_t_max"])
         return (-Fraction(num, den), int(distance[rows[at]]), *(row[name] for name in TIE_BREAK))
 
-    told = pairs.take(pa.array(rows)).to_pylist()
+    emitted = pairs.take(pa.array(rows)).to_pylist()
     best = sorted(range(len(rows)), key=rank)
     kept[rows] = False
     kept[rows[best[:k]]] = True

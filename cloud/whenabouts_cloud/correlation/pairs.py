@@ -91,9 +91,9 @@ def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
         rows, i = rows.filter(pa.array(best)), i[best]
     if rule.kind == "inner":
         return rows
-    alone = np.flatnonzero(lonely)
-    order = np.argsort(np.concatenate([i, alone]), kind="stable")
-    return pa.concat_tables([rows, unmatched_rows(rule, a.take(pa.array(alone)))]).take(pa.array(order))
+    unmatched = np.flatnonzero(lonely)
+    order = np.argsort(np.concatenate([i, unmatched]), kind="stable")
+    return pa.concat_tables([rows, unmatched_rows(rule, a.take(pa.array(unmatched)))]).take(pa.array(order))
 
 
 def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbability:
@@ -112,7 +112,7 @@ def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbabili
     return (i, j, probability) if a_at is None or b_at is None else (a_at[i], b_at[j], probability)
 
 
-def hopeless(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
+def unmatchable(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
     """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
     # Two's complement: the difference of any two int64 is right as uint64.
     length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Promise = tuple[str, int]
+Watermark = tuple[str, int]
 """A gateway as "site/gateway", and the time before which all its readings have landed, us since 1970 UTC."""
 
 
@@ -17,7 +17,7 @@ class Watermarks:
         self.in_effect: dict[str, int] = {}
         self._noted: dict[str, int] = {}
 
-    def note(self, watermarks: Iterable[Promise]) -> None:
+    def note(self, watermarks: Iterable[Watermark]) -> None:
         """Watermarks of this step: they count from the next `take_effect` on."""
         for gateway, us in watermarks:
             self._noted[gateway] = max(us, self._noted.get(gateway, us))

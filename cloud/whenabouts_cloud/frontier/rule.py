@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whenabouts_cloud.frontier.gateways import Promise, gateways_of
+from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import CepRule, Stream
@@ -36,16 +36,16 @@ class RuleFrontier:
         known = [end for end in ends if end is not None]
         return max(min(*known, FURTHEST_US), -FURTHEST_US) if len(known) == len(ends) else None
 
-    def promised(self, events: pa.Table, promises: Sequence[Iterable[Promise]]) -> None:
+    def note_watermarks(self, events: pa.Table, watermarks: Sequence[Iterable[Watermark]]) -> None:
         """A step's events, of which those of `type` n belong to stream n, and its watermarks by stream.
 
         Watermarks of the step before take effect, those of this one are noted.
         """
-        for number, (frontier, some) in enumerate(zip(self._frontiers, promises, strict=True)):
+        for number, (frontier, some) in enumerate(zip(self._frontiers, watermarks, strict=True)):
             frontier.seen(gateways_of(events.filter(pc.equal(events["type"], number))))
             frontier.take_effect()
             for gateway, frontier_us in some:
-                frontier.promise(gateway, frontier_us)
+                frontier.note_watermark(gateway, frontier_us)
 
     def state(self) -> dict[str, Any]:
         """How it stands, as JSON values."""

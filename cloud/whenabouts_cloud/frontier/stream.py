@@ -31,7 +31,7 @@ class StreamFrontier:
         """Readings of these gateways have come: the stream waits for their watermarks too."""
         self._feeding.update(gateways)
 
-    def promise(self, gateway: str, frontier_us: int) -> None:
+    def note_watermark(self, gateway: str, frontier_us: int) -> None:
         """Note a watermark; it counts from the next `take_effect` on. One below an earlier one changes nothing."""
         self._watermarks.note([(gateway, frontier_us)])
 

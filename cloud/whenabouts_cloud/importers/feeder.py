@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from whenabouts_cloud.importers.aside import Aside, BadRow, NoLogError
+from whenabouts_cloud.importers.side_output import BadRow, NoLogError, SideOutput
 from whenabouts_protocol import Reading
 
 RESOLUTION_US = 1_000_000
@@ -40,7 +40,7 @@ class NotFeederError(NoLogError):
     """The file does not begin with the name of a logger."""
 
 
-def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[Reading | Aside]:
+def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[Reading | SideOutput]:
     """Every line but the head and empty ones, as a reading or aside, in order.
 
     `file_name` names the logger of notes without a head, `now_us` is the time of the import: nothing can have been seen
@@ -67,7 +67,7 @@ def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[R
             fields = _fields(line, logger, now_us)
             yield Reading(site=site, gateway=logger, boot=boot, seq=number, clock_state="free-running", **fields)  # type: ignore[arg-type]
         except BadRow as error:
-            yield Aside(number, error.reason, str(error), raw)
+            yield SideOutput(number, error.reason, str(error), raw)
     if not logger:
         raise NotFeederError("found nothing but empty lines, expected the name of a logger at the head")
 

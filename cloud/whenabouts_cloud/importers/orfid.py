@@ -26,7 +26,7 @@ import re
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-from whenabouts_cloud.importers.aside import Aside, BadRow, NoLogError
+from whenabouts_cloud.importers.side_output import BadRow, NoLogError, SideOutput
 from whenabouts_protocol import Reading
 
 REQUIRED = ("DTY", "ARR", "TRF", "DUR", "TTY", "TAG", "SCD")
@@ -45,7 +45,7 @@ class NotOrfidError(NoLogError):
     """The file has no table of an Oregon RFID reader."""
 
 
-def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Reading | Aside]:
+def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Reading | SideOutput]:
     """Every line but the table's head and empty ones, as a reading or aside, in order.
 
     `reader` becomes the gateway's name, `now_us` is the time of the import: nothing can have been seen later.
@@ -68,18 +68,18 @@ def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Readi
         elif not line.strip():
             continue
         elif head is None or len(cells) == 1:
-            yield Aside(number, "text", "no row of the table", line)
+            yield SideOutput(number, "text", "no row of the table", line)
         elif cells[0] == "E":
-            yield Aside(number, "event", cells[-1], line)
+            yield SideOutput(number, "event", cells[-1], line)
         else:
             boot = boot or _boot(line)
             try:
                 reading = _reading(dict(zip(head, cells, strict=False)), len(cells) - len(head), referenced, now_us)
                 yield Reading(gateway=reader, boot=boot, seq=number, **reading)  # type: ignore[arg-type]
             except BadRow as error:
-                yield Aside(number, error.reason, str(error), line)
+                yield SideOutput(number, error.reason, str(error), line)
             except ValueError as error:
-                yield Aside(number, "field", str(error), line)
+                yield SideOutput(number, "field", str(error), line)
             else:
                 referenced = referenced or reading["clock_state"] == "bounded"
     if head is None:

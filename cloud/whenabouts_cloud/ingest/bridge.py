@@ -17,12 +17,12 @@ from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import Ledger, LedgerFull, as_ranges, ledger_name
 from whenabouts_protocol import (
     Ack,
-    Beat,
+    Heartbeat,
     Reading,
     WireError,
     decode_batch,
-    decode_beat,
     decode_birth,
+    decode_heartbeat,
     parse_topic,
 )  # fmt: skip
 from whenabouts_protocol.logs import Log
@@ -52,7 +52,7 @@ class Counters:
     forgotten: int = 0  # numbers that gateways no longer keep and that never landed here
     clocks_ahead: int = 0  # gateways whose promise reached beyond the present of this machine
     refused: int = 0  # readings that gateways had no room for, by their beats
-    unfit: int = 0  # what gateways read and could make no reading of, by their beats
+    invalid: int = 0  # what gateways read and could make no reading of, by their beats
 
 
 @dataclass(slots=True)
@@ -73,11 +73,11 @@ class Bridge:
         self._dead = DeadLetters(landing.folder / "_dead")
         self._readings: list[Reading] = []
         self._bytes = 0
-        self._told_conflicts = 0
+        self._reported_conflicts = 0
         self._tokens: list[object] = []
         self._to_ack: dict[Gateway, set[int]] = {}
         self._streams: dict[Gateway, list[str]] = {}
-        self._beats: dict[Gateway, list[Beat]] = {}  # the one that is waited for, and the newest
+        self._heartbeats: dict[Gateway, list[Heartbeat]] = {}  # the one that is waited for, and the newest
         self._frontiers: dict[Gateway, int] = {}
         self._frontiers_written_us = 0
         self._ahead: set[Gateway] = set()
@@ -115,7 +115,7 @@ class Bridge:
         place = parse_topic(topic)
         try:
             if place is None:
-                raise _Refused("topic", "expected wa/1/<site>/<gateway>/<leaf>")
+                raise _Refused("topic", "expected wa/2/<site>/<gateway>/<leaf>")
             self._take_leaf(topic, place[2], (place[0], place[1]), payload)
         except WireError as error:
             self._bury(topic, payload, "undecodable", str(error))
@@ -144,7 +144,7 @@ class Bridge:
             self._landing.snapshot(self._ledger.landed_ranges())
             self._landing.drop_old_frontiers(now_us)
         self._write_frontiers(now_us)
-        self._tell_conflicts()
+        self._report_conflicts()
         acks = [self._ack(gateway, boots) for gateway, boots in self._to_ack.items()]
         done = Flushed(self._tokens, [ack for ack in acks if ack.landed])
         self._tokens, self._to_ack, self._bytes = [], {}, 0
@@ -153,15 +153,15 @@ class Bridge:
     def _take_leaf(self, topic: str, leaf: str, origin: Gateway, payload: bytes) -> None:
         if leaf == "obs":
             self._take_batch(topic, origin, payload)
-        elif leaf == "beat":
-            self._take_beat(origin, payload)
+        elif leaf == "heartbeat":
+            self._take_heartbeat(origin, payload)
         elif leaf == "birth":
             birth = decode_birth(payload)
             _check_origin(origin, (birth.site, birth.gateway))
             if origin in self._streams or len(self._streams) < MAX_GATEWAYS:
                 self._streams[origin] = [str(stream[0]) for stream in birth.streams]
         else:
-            raise _Refused("topic", f"found leaf {leaf}, expected obs, beat or birth")
+            raise _Refused("topic", f"found leaf {leaf}, expected obs, heartbeat or birth")
 
     def _take_batch(self, topic: str, origin: Gateway, payload: bytes) -> None:
         readings = decode_batch(payload)
@@ -183,20 +183,20 @@ class Bridge:
             self._recent.popitem(last=False)
         self._to_ack.setdefault(origin, set()).add(first.boot)
 
-    def _tell_conflicts(self) -> None:
+    def _report_conflicts(self) -> None:
         """A repeat says what the first one said; another content under the same identity is an alarm, one a flush."""
-        new = self.counters.conflicts - self._told_conflicts
+        new = self.counters.conflicts - self._reported_conflicts
         if new:
             log.error(
                 "reading.conflict", "another content came under a known identity; the first one stays, see _dead; does a "
                 "gateway use another's name, or an old spool?", readings=new,
             )  # fmt: skip
-        self._told_conflicts = self.counters.conflicts
+        self._reported_conflicts = self.counters.conflicts
 
-    def _take_beat(self, origin: Gateway, payload: bytes) -> None:
-        beat = decode_beat(payload)
-        _check_origin(origin, (beat.site, beat.gateway))
-        for boot, (first, _) in beat.published.items():
+    def _take_heartbeat(self, origin: Gateway, payload: bytes) -> None:
+        heartbeat = decode_heartbeat(payload)
+        _check_origin(origin, (heartbeat.site, heartbeat.gateway))
+        for boot, (first, _) in heartbeat.published.items():
             reach = self._ledger.reach(ledger_name(*origin), boot)
             if reach < first - 1:
                 self.counters.forgotten += first - 1 - reach
@@ -206,16 +206,16 @@ class Bridge:
                 )  # fmt: skip
                 self._ledger.forget_before(ledger_name(*origin), boot, first)
                 self._to_ack.setdefault(origin, set()).add(boot)
-        if origin in self._beats or len(self._beats) < MAX_GATEWAYS:
-            self._count_lost(origin, beat)
-            self._beats[origin] = [*self._beats.get(origin, [])[:1], beat]
+        if origin in self._heartbeats or len(self._heartbeats) < MAX_GATEWAYS:
+            self._count_lost(origin, heartbeat)
+            self._heartbeats[origin] = [*self._heartbeats.get(origin, [])[:1], heartbeat]
 
-    def _count_lost(self, origin: Gateway, beat: Beat) -> None:
+    def _count_lost(self, origin: Gateway, heartbeat: Heartbeat) -> None:
         """What the gateway lost since its beat before this one; said when it begins to."""
-        before = self._beats[origin][-1] if origin in self._beats else None
-        for what, why in (("refused", "its spool is full"), ("unfit", "no reading can hold what its readers say")):
-            known = getattr(before, what) or 0 if before is not None and before.boot == beat.boot else 0
-            new = (getattr(beat, what) or 0) - known
+        before = self._heartbeats[origin][-1] if origin in self._heartbeats else None
+        for what, why in (("refused", "its spool is full"), ("invalid", "no reading can hold what its readers say")):
+            known = getattr(before, what) or 0 if before is not None and before.boot == heartbeat.boot else 0
+            new = (getattr(heartbeat, what) or 0) - known
             if new > 0:
                 setattr(self.counters, what, getattr(self.counters, what) + new)
                 if not known:
@@ -235,8 +235,8 @@ class Bridge:
         if 0 <= now_us - self._frontiers_written_us < FRONTIER_EVERY_US:
             return
         moved = {}
-        for origin, beats in self._beats.items():
-            frontier_us = self._not_ahead(origin, self._fulfilled(origin, beats), now_us)
+        for origin, heartbeats in self._heartbeats.items():
+            frontier_us = self._not_ahead(origin, self._fulfilled(origin, heartbeats), now_us)
             if frontier_us is not None and frontier_us > self._frontiers.get(origin, -(1 << 63)):
                 moved[origin] = frontier_us
         if not moved:
@@ -265,7 +265,7 @@ class Bridge:
             )  # fmt: skip
         return now_us
 
-    def _fulfilled(self, origin: Gateway, beats: list[Beat]) -> int | None:
+    def _fulfilled(self, origin: Gateway, heartbeats: list[Heartbeat]) -> int | None:
         """The frontier of the newest beat all of whose numbers have landed, if there is one and a birth came.
 
         A beat may overtake the readings before it. So that a backlog does not always leave the newest beat unfulfilled,
@@ -273,11 +273,11 @@ class Bridge:
         """
         if origin not in self._streams:
             return None
-        for at in reversed(range(len(beats))):
-            published = beats[at].published.items()
+        for at in reversed(range(len(heartbeats))):
+            published = heartbeats[at].published.items()
             if all(self._ledger.reach(ledger_name(*origin), boot) >= last for boot, (_, last) in published):
-                frontier_us = beats[at].frontier_us
-                del beats[:-1]  # the newest is waited for next
+                frontier_us = heartbeats[at].frontier_us
+                del heartbeats[:-1]  # the newest is waited for next
                 return frontier_us
         return None
 

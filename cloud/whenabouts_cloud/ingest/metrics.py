@@ -26,7 +26,7 @@ def metrics(
         ("forgotten", "Numbers that gateways no longer keep and that never landed here."),
         ("clocks_ahead", "Gateways whose clock was ahead of this machine's."),
         ("refused", "Readings that gateways had no room for."),
-        ("unfit", "Data of readers that no reading could hold."),
+        ("invalid", "Data of readers that no reading could hold."),
         ("dead_dropped", "Dead letters that were counted and not kept."),
     ):
         yield counter(name(field), about, getattr(counters, field))

@@ -37,7 +37,7 @@ FULL_S = 0.1  # how soon a message that waits for room in the inbox learns of th
 LEAVE_S = 2.0  # for the last acknowledgements and the DISCONNECT; a broker that stands still is not waited for longer
 CONNECT_TIMEOUT_S = 10.0
 CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the rest of what it takes for a longer packet
-LEAVES = (("obs", 1), ("birth", 1), ("beat", 0))
+LEAVES = (("obs", 1), ("birth", 1), ("heartbeat", 0))
 
 log = Log(__name__)
 

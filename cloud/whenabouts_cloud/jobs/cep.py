@@ -22,7 +22,7 @@ from whenabouts_cloud.cep.shard.events import PLAIN, events_of, moved, schema_of
 from whenabouts_cloud.cep.shard.results import COUNT, RESULT
 from whenabouts_cloud.cep.shard.shard import CepShard
 from whenabouts_cloud.cep.shard.views import MARK, RUN, STATE, Views, runs_of
-from whenabouts_cloud.frontier.gateways import Promise, gateways_of
+from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engine import Engine, Mask, Routed, Slab
 from whenabouts_cloud.jobs.landing import belongs_to_any, shard_of_key
@@ -78,11 +78,11 @@ class Cep(Engine[CepRule]):
 
     def shared_rows(self, landed: "DataFrame") -> "DataFrame":
         """Where views begin, as state readings tell."""
-        told = landed.where((F.col("kind") == "state") & F.contains("attrs", F.lit(MARK)))
-        return told.select(*STATE).mapInArrow(_pack_views, "table string, rows binary")
+        emitted = landed.where((F.col("kind") == "state") & F.contains("attrs", F.lit(MARK)))
+        return emitted.select(*STATE).mapInArrow(_pack_views, "table string, rows binary")
 
     def whole(
-        self, rule: CepRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Promise], slab: Slab | None
+        self, rule: CepRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
     ) -> StepOutput:
         if rule.count:
             return _counted(rule, tables["events"])
@@ -146,8 +146,8 @@ def _matched(rule: CepRule, events: pa.Table, views: Views, slab: Slab | None) -
         "repeats": int((home & found.within).sum() - home[found.once].sum()),
         "beyond_time": int((home & ~found.within).sum()),
         "matches": matches.num_rows,
-        "alone": len(found.alone),
-        "alone_at": gateways_of(events.take(pa.array(found.alone))),
+        "ungrouped": len(found.ungrouped),
+        "alone_at": gateways_of(events.take(pa.array(found.ungrouped))),
     }
     return StepOutput(matches, counts)
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from whenabouts_cloud.correlation.pairs import READING, RESULT, condition_of, correlate, without_repeats
 from whenabouts_cloud.correlation.stream.shard import CorrelationShard
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.jobs.engine import Engine, Ints, Mask, Routed, Slab
 from whenabouts_cloud.jobs.landing import belongs_to, shard_of_key
@@ -76,7 +76,7 @@ class Correlation(Engine[CorrelateRule]):
         return CorrelationShard(rule)
 
     def whole(
-        self, rule: CorrelateRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Promise], slab: Slab | None
+        self, rule: CorrelateRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
     ) -> StepOutput:
         """A copy of a reading in a neighbouring slab is not counted again."""
         sides = [self._with_home(rule, name, tables[name], slab) for name in SIDES]

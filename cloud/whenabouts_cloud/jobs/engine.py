@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.rules.model import Rule, Stream
 from whenabouts_cloud.shard import Shard, StepOutput
 
@@ -80,7 +80,7 @@ class Engine(ABC, Generic[AnyRule]):
 
     @abstractmethod
     def whole(
-        self, rule: AnyRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Promise], slab: Slab | None
+        self, rule: AnyRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
     ) -> StepOutput:
         """The results of a shard, or of a slab of it, from all of its readings at once."""
 

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.landing import schema
 from whenabouts_cloud.rules.model import Stream, name_regex
 
@@ -40,7 +40,7 @@ def follow_watermarks(spark: "SparkSession", landing: str) -> "DataFrame":
     return known.select("site", "gateway", "frontier_us", streams.alias("streams"))
 
 
-def latest_watermarks(spark: "SparkSession", landing: str) -> list[Promise]:
+def latest_watermarks(spark: "SparkSession", landing: str) -> list[Watermark]:
     """The latest watermark of each gateway in a landing folder."""
     try:
         lines = spark.read.schema(_FRONTIER).json(f"{landing}/_frontier")

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engine import Engine, Routed, Slab
 from whenabouts_cloud.jobs.landing import belongs_to_any
 from whenabouts_cloud.latwin.shard.report import COLUMNS, INVALID, REPORT, reports_of
@@ -65,7 +65,7 @@ class Latwin(Engine[LatwinRule]):
         return LatwinShard(rule)
 
     def whole(
-        self, rule: LatwinRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Promise], slab: Slab | None
+        self, rule: LatwinRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
     ) -> StepOutput:
         return LatwinShard(rule).step(tables, [watermarks], everything=True)
 

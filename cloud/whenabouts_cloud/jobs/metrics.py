@@ -14,7 +14,7 @@ from prometheus_client.core import Metric
 from whenabouts_cloud.metrics_file import Labels, counter, gauge
 
 MOST_STREAMS = 1000  # with a sample of their own: those that are furthest behind
-RETRACTED = frozenset({"retracted", "withdrawn"})  # results that were emitted too early, as engines call them
+RETRACTED = frozenset({"retracted"})  # results that were emitted too early, as engines call them
 GONE = ""  # the name under which counts of rules stand that run no longer, so that there are not ever more
 _STANDING = frozenset({"shard", "rows_kept", "keys_kept", "groups", "frontier_us"})  # no counts
 

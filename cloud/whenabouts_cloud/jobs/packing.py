@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from whenabouts_cloud.blobs import to_bytes
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.jobs.engine import AnyRule, Engine, Ints, Routed
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def packed_row(group: int, table: str, rows: bytes) -> pa.RecordBatch:
 
 def tables_of(
     engine: Engine[AnyRule], rule: AnyRule, rows: Iterable[tuple[str, bytes]]
-) -> tuple[dict[str, pa.Table], list[list[Promise]]]:
+) -> tuple[dict[str, pa.Table], list[list[Watermark]]]:
     """The tables of a shard from the packed rows of a group, and its watermarks by stream."""
     parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
     for name, blob in rows:
         parts[name].append(pa.ipc.open_stream(blob).read_all())
-    watermarks: list[list[Promise]] = [[] for _ in engine.streams(rule)]
+    watermarks: list[list[Watermark]] = [[] for _ in engine.streams(rule)]
     for table in parts.pop(WATERMARKS, []):
         for gateway, stream, us in zip(*(column.to_pylist() for column in table.columns), strict=True):
             watermarks[stream].append((gateway, us))

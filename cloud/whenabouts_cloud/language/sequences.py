@@ -8,7 +8,7 @@ from lark import Token
 
 from whenabouts_cloud.language.event_conditions import Conditions
 from whenabouts_cloud.language.timing import MAX_DURATION_US, Notes, confidence, duration
-from whenabouts_cloud.pattern.compile import compile_pattern, variant_shapes
+from whenabouts_cloud.pattern.compile import alternative_shapes, compile_pattern
 from whenabouts_cloud.pattern.elements import (
     MAX_NESTED,
     MAX_PLACES,
@@ -28,10 +28,10 @@ from whenabouts_cloud.pattern.plan import Mode
 _GROUPS: dict[str, type[Seq] | type[And] | type[Or]] = {"seq": Seq, "both": And, "either": Or}
 _WORDS = {"seq": "SEQ", "both": "AND", "either": "OR"}
 # Options of which a pattern has one at most, by what they decide.
-_PER, _MODE, _SELECT, _TELL = "PER or ACROSS KEYS", "CERTAIN, POSSIBLE, OVER or CAUSAL", "NEXT or STRICT", "WHEN or ON"
+_PER, _MODE, _SELECT, _EMIT = "PER or ACROSS KEYS", "CERTAIN, POSSIBLE, OVER or CAUSAL", "NEXT or STRICT", "WHEN or ON"
 _KINDS = {
     "per": _PER, "across": _PER, "certain": _MODE, "possible": _MODE, "over": _MODE, "causal": _MODE, "where": "WHERE",
-    "next": _SELECT, "strict": _SELECT, "to_next": "SKIP", "past_last": "SKIP", "sure": _TELL, "arrival": _TELL,
+    "next": _SELECT, "strict": _SELECT, "to_next": "SKIP", "past_last": "SKIP", "sure": _EMIT, "arrival": _EMIT,
 }  # fmt: skip
 
 
@@ -61,8 +61,8 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
     mode = cast(Mode, chosen.get(_MODE, "certain"))
     probability = confidence(given[_MODE].children[0], notes) if mode == "over" else None
     _per(given.get(_PER), notes)
-    tell, skip = chosen.get(_TELL, "sure"), chosen.get("SKIP", "none")
-    if tell == "arrival" and skip != "none":
+    emit, skip = chosen.get(_EMIT, "sure"), chosen.get("SKIP", "none")
+    if emit == "arrival" and skip != "none":
         notes.add(given["SKIP"], "found SKIP with ON ARRIVAL, expected WHEN SURE: what is skipped is known only then")
     if len(notes.mistakes) > before or root is None or window_us is None:
         return None
@@ -75,7 +75,7 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
         where=where,
         select=cast(Any, chosen.get(_SELECT, "any")),
         skip=cast(Any, skip),
-        tell=cast(Any, tell),
+        emit=cast(Any, emit),
         per_key=chosen.get(_PER) != "across",
     )
     return _compilable(pattern, group, conditions, notes)
@@ -84,8 +84,8 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
 def _compilable(pattern: PatternParts, group: Any, conditions: Conditions | None, notes: Notes) -> PatternParts | None:
     """The pattern if it keeps its limits, each condition applies somewhere, and it can be compiled."""
     try:
-        variants = variant_shapes(pattern)
-        if conditions is None or conditions.check_together([shape for shape, _ in variants]):
+        alternatives = alternative_shapes(pattern)
+        if conditions is None or conditions.check_together([shape for shape, _ in alternatives]):
             compile_pattern(pattern, pattern.types, 0)
             return pattern
     except ValueError as error:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from whenabouts_cloud.pattern.elements import MAX_VARIANTS, Event, Leaf, Negated, PatternParts, labelled, leaves
+from whenabouts_cloud.pattern.elements import MAX_ALTERNATIVES, Event, Leaf, Negated, PatternParts, labelled, leaves
 from whenabouts_cloud.pattern.expressions import MAX_STEPS, Expression, Reference, both, program, references, stack_of
-from whenabouts_cloud.pattern.plan import MAX_STACK, NEGATED, EventClass, Negation, Plan, Program, Variant
+from whenabouts_cloud.pattern.plan import MAX_STACK, NEGATED, Alternative, EventClass, Negation, Plan, Program
 from whenabouts_cloud.pattern.unfold import Positive, Shape, bits, orders, shapes
 
-MAX_VARIANT_NEGATIONS = 64  # written ones and those that NEXT and STRICT stand for
+MAX_ALTERNATIVE_NEGATIONS = 64  # written ones and those that NEXT and STRICT stand for
 MAX_CONDITIONS = 256  # of one variant, repetitions counted
 
 Instance = Mapping[Reference, Positive]  # which event each mention of an element means
@@ -42,7 +42,7 @@ def compile_pattern(pattern: PatternParts, type_names: Sequence[str], longest: i
     return _Compiler(pattern, type_names).plan(longest)
 
 
-def variant_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ...] | None]]:
+def alternative_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ...] | None]]:
     """The shapes of the variants, under NEXT and STRICT each with an order of its positives.
 
     Raises:
@@ -52,12 +52,12 @@ def variant_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ...] |
     if pattern.select == "any":
         return [(shape, None) for shape in found]
     ordered: list[tuple[Shape, tuple[int, ...] | None]] = list(
-        islice(((s, order) for s in found for order in orders(s)), MAX_VARIANTS + 1)
+        islice(((s, order) for s in found for order in orders(s)), MAX_ALTERNATIVES + 1)
     )
-    if len(ordered) > MAX_VARIANTS:
+    if len(ordered) > MAX_ALTERNATIVES:
         raise ValueError(
-            f"found more than {MAX_VARIANTS} variants, expected no more: with {pattern.select.upper()} each order of an AND "
-            "is one"
+            f"found more than {MAX_ALTERNATIVES} alternatives, expected no more: "
+            f"with {pattern.select.upper()} each order of an AND is one"
         )
     return ordered
 
@@ -89,10 +89,10 @@ class _Compiler:
         ]
 
     def plan(self, longest: int) -> Plan:
-        variants = tuple(self._variant(shape, order) for shape, order in variant_shapes(self._pattern))
+        alternatives = tuple(self._alternative(shape, order) for shape, order in alternative_shapes(self._pattern))
         return Plan(
             tuple(self._classes),
-            variants,
+            alternatives,
             width=sum(leaf.most for leaf in self._leaves if isinstance(leaf, Event)),
             window=self._pattern.window_us,
             strict_window=self._pattern.strict_window,
@@ -135,7 +135,7 @@ class _Compiler:
             raise ValueError(f"found a condition that keeps {stack_of(steps)} numbers, expected less than {MAX_STACK}")
         return steps
 
-    def _variant(self, shape: Shape, order: tuple[int, ...] | None) -> Variant:
+    def _alternative(self, shape: Shape, order: tuple[int, ...] | None) -> Alternative:
         chosen = tuple(range(len(shape.positives))) if order is None else order
         positives = tuple(shape.positives[i] for i in chosen)
         place = {positive: p for p, positive in enumerate(positives)}
@@ -152,13 +152,13 @@ class _Compiler:
         if order is not None:
             negations += self._selection(shape, order)
         negations = list(dict.fromkeys(negations))
-        if len(negations) > MAX_VARIANT_NEGATIONS:
+        if len(negations) > MAX_ALTERNATIVE_NEGATIONS:
             raise ValueError(
-                f"found {len(negations)} negations in one variant, expected at most {MAX_VARIANT_NEGATIONS}; "
+                f"found {len(negations)} negations in one variant, expected at most {MAX_ALTERNATIVE_NEGATIONS}; "
                 f"{self._pattern.select.upper()} needs some for every two neighbours"
             )
         before = shape.before if order is None else tuple((1 << p) - 1 for p in range(len(positives)))
-        return Variant(
+        return Alternative(
             tuple(self._class_of[positive.leaf] for positive in positives),
             tuple(self._places[positive.leaf] + positive.copy - 1 for positive in positives),
             before,

@@ -14,7 +14,7 @@ import numpy as np
 
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.expressions import both
-from whenabouts_cloud.pattern.plan import NEGATED, TIME_LIMIT, Negation, Plan, Program, Resolved, Step, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, TIME_LIMIT, Alternative, Negation, Plan, Program, Resolved, Step
 
 Function = Literal["sum", "min", "max", "avg"]
 Aggregate = tuple[Function, str]  # of a column of an element: ("sum", "d.value")
@@ -78,7 +78,7 @@ def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: d
             "found an after-match SKIP, expected none: what it keeps depends on single matches; use the engine"
         )
     terms = _Terms(plan, types)
-    rows = [_chain(plan, variant, terms) for variant in plan.variants]
+    rows = [_chain(plan, alternative, terms) for alternative in plan.alternatives]
     measures, functions = _measures(aggregates, places)
     values = tuple(dict.fromkeys(column for _, column in measures))
     asked = [name for name in (*plan.attributes, *values) if name not in STAMPS]
@@ -143,22 +143,22 @@ class _Terms:
         return tuple((t, tuple(sorted(codes)), steps) for (codes, steps), t in self._found.items() if steps)
 
 
-def _chain(plan: Plan, variant: Variant, terms: _Terms) -> _Chain:
-    if not variant.is_chain:
+def _chain(plan: Plan, alternative: Alternative, terms: _Terms) -> _Chain:
+    if not alternative.is_chain:
         raise NotCountableError(
             "found AND, expected elements one after the other: parts in any order are not counted; use the engine"
         )
-    own: list[list[Program]] = [[] for _ in variant.classes]
-    for condition in variant.conditions:
+    own: list[list[Program]] = [[] for _ in alternative.classes]
+    for condition in alternative.conditions:
         named = {step.element for step in condition if step.op == "attribute"} or {0}
         if len(named) > 1:
             raise NotCountableError(
                 f"found a condition across {len(named)} events, expected each on one event alone; use the engine"
             )
         own[named.pop()].append(condition)
-    places = [terms.of(c, more) for c, more in zip(variant.classes, own, strict=True)]
-    gaps = [_gap(negation, len(places), terms) for negation in variant.negations]
-    return _Chain(variant.columns, places, [(term, left, right) for term, left, right in gaps if left < right])
+    places = [terms.of(c, more) for c, more in zip(alternative.classes, own, strict=True)]
+    gaps = [_gap(negation, len(places), terms) for negation in alternative.negations]
+    return _Chain(alternative.columns, places, [(term, left, right) for term, left, right in gaps if left < right])
 
 
 def _gap(negation: Negation, places: int, terms: _Terms) -> tuple[int, int, int]:

@@ -19,14 +19,14 @@ from whenabouts_cloud.pattern.expressions import Expression, Operation
 from whenabouts_cloud.pattern.plan import Mode, Skip
 
 Select = Literal["any", "next", "strict"]
-Tell = Literal["sure", "arrival"]
+Emit = Literal["sure", "arrival"]
 
 PLUS_REPEAT = 8  # what B+ stands for: unfolded, so that it has an end
 MAX_REPEAT = 16  # of one element
 MAX_PLACES = 64  # of a match, those of all alternatives and repetitions together
 MAX_POSITIVES = 16  # events of one match
 MAX_NEGATIONS = 16  # written in one pattern
-MAX_VARIANTS = 256  # ways to choose alternatives, numbers of repetitions and, where it matters, orders
+MAX_ALTERNATIVES = 256  # ways to choose alternatives, numbers of repetitions and, where it matters, orders
 MAX_NESTED = 8  # SEQ, AND and OR in each other
 
 
@@ -109,7 +109,7 @@ class PatternParts:
     """Events in an order within a window, microseconds; `where` are conditions that must all hold. See `Pattern`.
 
     `select`: every combination, or only one in which no event between two neighbours could have taken the later one's place
-    (`next`), or none lies between them at all (`strict`). `tell` is when a match is told.
+    (`next`), or none lies between them at all (`strict`). `emit` is when a match is told.
     """
 
     root: Seq | And | Or
@@ -120,7 +120,7 @@ class PatternParts:
     where: tuple[Expression, ...] = ()
     select: Select = "any"
     skip: Skip = "none"
-    tell: Tell = "sure"
+    emit: Emit = "sure"
     per_key: bool = True
 
     @property
@@ -155,7 +155,7 @@ class PatternParts:
             f"WHERE {' AND '.join(_bracketed(x) for x in self.where)}" if self.where else "",
             "" if self.select == "any" else self.select.upper(),
             "" if self.skip == "none" else f"SKIP {self.skip.upper().replace('_', ' ')}",
-            "" if self.tell == "sure" else "ON ARRIVAL",
+            "" if self.emit == "sure" else "ON ARRIVAL",
         ]
         return " ".join(part for part in parts if part)
 

@@ -64,7 +64,7 @@ class Negation:
 
 
 @dataclass(frozen=True)
-class Variant:
+class Alternative:
     """Positives in an order that agrees with time; `columns[i]` is the place of positive i in a match of the pattern.
 
     Each condition is one that must hold; it can be decided once all positives that it names are chosen.
@@ -90,7 +90,7 @@ class Plan:
     """
 
     classes: tuple[EventClass, ...]
-    variants: tuple[Variant, ...]
+    alternatives: tuple[Alternative, ...]
     width: int
     window: int
     strict_window: bool = False

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import chain, count, product
 
 from whenabouts_cloud.pattern.elements import (
+    MAX_ALTERNATIVES,
     MAX_NEGATIONS,
     MAX_POSITIVES,
-    MAX_VARIANTS,
     And,
     Event,
     Negated,
@@ -57,9 +57,9 @@ def shapes(pattern: PatternParts) -> list[Shape]:
         ValueError: more variants, positives or negations than may be, or a group without a positive.
     """
     total = _ways(pattern.root)
-    if total > MAX_VARIANTS:
+    if total > MAX_ALTERNATIVES:
         raise ValueError(
-            f"found {total} variants (ways to choose alternatives and repetitions), expected at most {MAX_VARIANTS}"
+            f"found {total} variants (ways to choose alternatives and repetitions), expected at most {MAX_ALTERNATIVES}"
         )
     negated = sum(isinstance(leaf, Negated) for leaf in leaves(pattern.root))
     if negated > MAX_NEGATIONS:

@@ -155,7 +155,7 @@ class Checker:
             found.windows,
             found.group,
             found.in_window,
-            found.tell,
+            found.emit,
             found.causal,
             "auto" if place is None else "cloud",
         )

@@ -30,7 +30,7 @@ def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
         if len(column) == 1 and column[0] in FIELDS and column[0] != "value":
             notes.add(column[0], f"found {column[0]}, expected value or an attribute: numbers that readings have")
         aggregates.append((cast(Function, str(function).lower()), str(name), ".".join(column)))
-    if pattern.tell == "arrival":
+    if pattern.emit == "arrival":
         notes.add(tree, "found COUNT with ON ARRIVAL, expected WHEN SURE: what is counted is not taken back")
     if len(notes.mistakes) > before:
         return None

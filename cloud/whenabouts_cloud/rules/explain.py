@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from whenabouts_cloud.rules.model import CorrelateRule, decimal_text
 from whenabouts_cloud.rules.placement import Placement, lengths_us
-from whenabouts_protocol.streaming_join import Eager, quantile
+from whenabouts_protocol.streaming_join import StreamingJoin, quantile
 
 SAMPLES = 64  # base lengths over which the probe share is averaged
 # For each reading kept, measured with keys of 24 letters: an agent's buffers on CPython 3.11, and rows of the cloud's state.
@@ -82,11 +82,11 @@ def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
         lengths_us(stream, streams, condition.longest_us)
         for stream, streams in ((rule.a, placement.a), (rule.b, placement.b))
     ]
-    (rho_a, pi_a), (rho_b, pi_b) = lengths
-    reach = Eager(lo, hi, ct.numerator, ct.denominator, pi_a, pi_b, rho_a, rho_b).reach
+    (shortest_a, longest_a), (shortest_b, longest_b) = lengths
+    reach = StreamingJoin(lo, hi, ct.numerator, ct.denominator, longest_a, longest_b, shortest_a, shortest_b).reach
     keep_us = [
-        max(0, _half(reach + pi_b + lo + hi)) + rule.b.delay_us,
-        max(0, _half(reach + pi_a - lo - hi)) + rule.a.delay_us,
+        max(0, _half(reach + longest_b + lo + hi)) + rule.b.delay_us,
+        max(0, _half(reach + longest_a - lo - hi)) + rule.a.delay_us,
     ]
     sides = []
     for n, stream in enumerate((rule.a, rule.b)):

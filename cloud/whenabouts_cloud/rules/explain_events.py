@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.automaton import Automaton, automaton
 from whenabouts_cloud.pattern.automaton_svg import MAX_DRAWN, svg
-from whenabouts_cloud.pattern.compile import variant_shapes
+from whenabouts_cloud.pattern.compile import alternative_shapes
 from whenabouts_cloud.pattern.elements import leaves
 from whenabouts_cloud.pattern.unfold import Gap, Shape, bits
 from whenabouts_cloud.rules.model import CepRule
@@ -20,11 +20,11 @@ from whenabouts_cloud.rules.model import CepRule
 
 @dataclass(frozen=True)
 class GapExplained:
-    """Where no event of an element may be, and what has to pass until that is sure: the time of `sealed_by` + `after_us`."""
+    """Where no event of an element may be, and what has to pass until that is sure: the time of `final_by` + `after_us`."""
 
     element: str
     where: str
-    sealed_by: str
+    final_by: str
     after_us: int
 
 
@@ -54,8 +54,8 @@ class EventsExplained:
     bound_us: int
     longest_us: int
     keep_us: int
-    variants: int
-    tell: str
+    alternatives: int
+    emit: str
     count: str | None
     gaps: tuple[GapExplained, ...]
     state_count: int | None
@@ -77,8 +77,8 @@ def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules 
         rule.bound_us,
         rule.longest_us,
         pattern.window_us + rule.longest_us + rule.bound_us,
-        len(variant_shapes(pattern)),
-        pattern.tell,
+        len(alternative_shapes(pattern)),
+        pattern.emit,
         None if rule.count is None else rule.count.text(),
         gaps(rule),
         None if found.states is None else len(found.states),
@@ -100,7 +100,7 @@ def gaps(rule: CepRule) -> tuple[GapExplained, ...]:
 
 
 def _shapes(pattern: Pattern) -> list[Shape]:
-    return list(dict.fromkeys(shape for shape, _ in variant_shapes(pattern)))
+    return list(dict.fromkeys(shape for shape, _ in alternative_shapes(pattern)))
 
 
 def _gap(rule: CepRule, shape: Shape, gap: Gap) -> GapExplained:

@@ -44,7 +44,7 @@ class StatesExplained:
     processes: tuple[ProcessExplained, ...]
     alternatives: tuple[str, ...]
     box: int
-    tell: str
+    emit: str
     causal: bool
 
 
@@ -68,7 +68,7 @@ def explain_states(rule: LatwinRule, reason: str = "a gateway runs CORRELATE rul
         processes,
         written,
         box_of(rule.windows),
-        rule.tell,
+        rule.emit,
         rule.causal,
     )
 
@@ -92,7 +92,7 @@ def lines(e: StatesExplained) -> list[str]:
         length = "as long as any so far" if p.length_us is None else f"up to {p.length_us} us long"
         found.append(f"  gateway      {p.stream}: the one with {where}, {p.window} states; lands {p.delay_us} us late")
         found.append(f"    stamps     {length}: an open state has lasted until the gateway's promise less that")
-    told = (
-        "as soon as it is found" if e.tell == "eager" else "when all gateways have promised that nothing earlier comes"
+    emitted = (
+        "as soon as it is found" if e.emit == "eager" else "when all gateways have promised that nothing earlier comes"
     )
-    return [*found, f"  told         {told}"]
+    return [*found, f"  told         {emitted}"]

@@ -33,28 +33,28 @@ def _events_lines(e: EventsExplained) -> list[str]:
         f"  runs         in the {e.where}: {e.reason}",
         f"  pattern      {e.text.splitlines()[-1].strip()}",
         f"  match        {', '.join(e.places)}",
-        f"  variants     {e.variants}",
+        f"  variants     {e.alternatives}",
         f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
         f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
-        f"  told         {_told(e)}",
+        f"  told         {_emitted(e)}",
         f"  kept         until an event ends {_time(e.keep_us)} later",
     ]
     for gap in e.gaps:
         source_us = gap.after_us - e.bound_us
         lines += [
             f"  no {gap.element} {gap.where}",
-            f"    sure       {_time(gap.after_us)} after {gap.sealed_by} under the K-bound; when each source is "
-            f"{_time(source_us)} past {gap.sealed_by}",
+            f"    sure       {_time(gap.after_us)} after {gap.final_by} under the K-bound; when each source is "
+            f"{_time(source_us)} past {gap.final_by}",
         ]
     return lines + _automaton_lines(e)
 
 
-def _told(e: EventsExplained) -> str:
+def _emitted(e: EventsExplained) -> str:
     if e.count is not None:
         return (
             f"{e.count}, with each reading at the middle of its stamp; a stretch of time once nothing can come into it"
         )
-    return "when sure" if e.tell == "sure" else "on arrival, and taken back when it proves wrong"
+    return "when sure" if e.emit == "sure" else "on arrival, and taken back when it proves wrong"
 
 
 def _automaton_lines(e: EventsExplained) -> list[str]:

@@ -176,7 +176,7 @@ class LatwinRule:
     windows: tuple[int, ...]
     group: str
     in_window: bool = False
-    tell: Literal["eager", "patient"] = "eager"
+    emit: Literal["eager", "patient"] = "eager"
     causal: bool = False
     place: Place = "auto"
 
@@ -212,7 +212,7 @@ class LatwinRule:
         order = " CAUSAL" if self.causal else ""
         return (
             f"{streams}\nRULE {self.name}{place}\n  {modality} {self.predicate.text()}\n"
-            f'  WINDOW {window} IN GROUP "{self.group}" {self.tell.upper()}{order}'
+            f'  WINDOW {window} IN GROUP "{self.group}" {self.emit.upper()}{order}'
         )
 
 

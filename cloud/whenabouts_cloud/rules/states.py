@@ -23,7 +23,7 @@ from whenabouts_cloud.rules.state_predicate import (
 )
 
 Modality = Literal["definitely", "possibly"]
-Telling = Literal["eager", "patient"]
+Emission = Literal["eager", "patient"]
 
 MAX_STATE_STREAMS = 16  # gateways that one rule can name
 MAX_WINDOW = 64  # states of a gateway
@@ -42,7 +42,7 @@ class GlobalState(NamedTuple):
     streams: tuple[str, ...]
     windows: tuple[int, ...]
     group: str
-    tell: Telling
+    emit: Emission
     causal: bool
 
 
@@ -78,7 +78,7 @@ def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], A
         streams,
         windows,
         str(group)[1:-1] if group.type == "STRING" else str(group),
-        cast(Telling, given.get("EAGER or PATIENT", default)),
+        cast(Emission, given.get("EAGER or PATIENT", default)),
         "CAUSAL" in given,
     )
     if len(notes.mistakes) == before:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from whenabouts_edge.agent.delivery import Delivery, birth
-from whenabouts_edge.agent.group_host import GroupHost, to_tell
+from whenabouts_edge.agent.group_host import GroupHost, to_publish
 from whenabouts_edge.agent.timekeeping import Timekeeper
 from whenabouts_edge.clock import HostClock
 from whenabouts_edge.config.settings import Config
@@ -24,7 +24,7 @@ from whenabouts_edge.health.status import Report
 from whenabouts_edge.readers.host import Batch
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.presence import PresenceHost
-from whenabouts_edge.readers.thread import LinkState, LinkThread
+from whenabouts_edge.readers.thread import ReaderState, ReaderThread
 from whenabouts_edge.rules.host import RuleHost
 from whenabouts_edge.store.gaps import Gap
 from whenabouts_edge.store.intake import MAX_WAITING, Intake
@@ -35,7 +35,7 @@ from whenabouts_protocol.reading import NO_EVENT_KINDS
 
 CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
-PROMISE_EVERY_S = 0.25
+WATERMARK_EVERY_S = 0.25
 DATE_EVERY_S = 0.1
 DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
 
@@ -74,7 +74,7 @@ class Agent:
         self._report = Report(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
         self._links = [
-            LinkThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
+            ReaderThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
             for r in config.readers
         ]
         self._presence = {
@@ -88,9 +88,9 @@ class Agent:
         self._stopping.set()
 
     @property
-    def readers(self) -> dict[str, LinkState]:
+    def readers(self) -> dict[str, ReaderState]:
         """Health of each reader by its name."""
-        return {link.reader.name: link.link_state for link in self._links}
+        return {link.reader.name: link.reader_state for link in self._links}
 
     @property
     def spool_state(self) -> SpoolState:
@@ -110,8 +110,8 @@ class Agent:
             self._delivery.forget_landed(),
             self._every(DATE_EVERY_S, self._date),
             self._every(self.config.commit_ms / 1000, self._time.write),
-            self._every(PROMISE_EVERY_S, self._promise),
-            self._every(self.config.beat_ms / 1000, self._beat),
+            self._every(WATERMARK_EVERY_S, self._watermark),
+            self._every(self.config.heartbeat_ms / 1000, self._heartbeat),
             self._every(STATUS_EVERY_S, self._write_status),
             *([self._feed(self._notifier.watchdog_s / FEEDS_A_PERIOD)] if self._notifier.watchdog_s else []),
         ]
@@ -147,8 +147,8 @@ class Agent:
         with contextlib.suppress(TimeoutError):  # what waits for the clock is dated by the next agent
             await asyncio.wait_for(self._time.write_all(), DRAIN_S)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._promise(), DRAIN_S)
-        await self._beat()
+            await asyncio.wait_for(self._watermark(), DRAIN_S)
+        await self._heartbeat()
         state = self._spool.state
         log.info("agent.stopped", readings=state.next_seq, spooled=state.readings)
 
@@ -175,11 +175,11 @@ class Agent:
         derived = self._rules.through(readings)
         self._intake.accept(readings)
         self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
-        self._tell(entered, gone)
+        self._log_presence(entered, gone)
         self._clear_us[name] = batch.clear_us
         self._detect()
 
-    def _tell(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
+    def _log_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
         """Store what became known of presence; rules see tags that enter, and no event in a tag that is not there."""
         derived = self._rules.through(entered)
         self._intake.offer([*entered, *derived])
@@ -192,7 +192,7 @@ class Agent:
             if not ready:
                 break
             events = [one for one in ready if one.kind not in NO_EVENT_KINDS]
-            self._tell(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
+            self._log_presence(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
 
     def _detect(self) -> None:
         """Take up the states that are certain by now, before anything is promised for a later time."""
@@ -204,12 +204,12 @@ class Agent:
             self._delivery.uplink.announce(self._birth())
         if self._group.peer_came:
             self._group.peer_came = False
-            self._delivery.uplink.tell_again()
+            self._delivery.uplink.publish_again()
 
     async def _append(self, readings: Sequence[PendingReading], gaps: Sequence[Gap]) -> Message:
         message = await self._loop.run_in_executor(self._db, self._spool.append, readings, gaps)
-        for state in to_tell(readings):
-            self._delivery.uplink.tell(state)
+        for state in to_publish(readings):
+            self._delivery.uplink.publish(state)
         return message
 
     def _on_rules(self, payload: bytes) -> None:
@@ -220,13 +220,13 @@ class Agent:
         with contextlib.suppress(sqlite3.OperationalError):  # a full disk; what could be done about it is told already
             await asyncio.get_running_loop().run_in_executor(self._db, self._spool.gaps.write, gaps)
 
-    async def _promise(self) -> None:
+    async def _watermark(self) -> None:
         """Renew what the beat may promise, up to the moment before which ports and clock leave nothing open."""
         self._detect()
         clear_us = self._clear_host_us()
         frontier_us = None if clear_us is None else self._time.utc_us(clear_us)
         self._rules.running.advance(frontier_us)
-        await self._delivery.promise(frontier_us, self._intake)
+        await self._delivery.watermark(frontier_us, self._intake)
 
     def _clear_host_us(self) -> int | None:
         """Every reading that is accepted later has a stamp that begins then or later; None if a port is not known yet."""
@@ -234,12 +234,12 @@ class Agent:
             return None
         return min(self._clear_us[link.reader.name] - link.reach_us for link in self._links)
 
-    async def _beat(self) -> None:
-        self._delivery.beat(self._time.sample, self._time.now_us(), self._intake.refused, self._unfit)
+    async def _heartbeat(self) -> None:
+        self._delivery.heartbeat(self._time.sample, self._time.now_us(), self._intake.refused, self._invalid)
 
     @property
-    def _unfit(self) -> int:
-        return sum(link.link_state.unfit for link in self._links)
+    def _invalid(self) -> int:
+        return sum(link.reader_state.invalid for link in self._links)
 
     def _birth(self) -> Birth:
         return birth(self.config, self._spool.boot, self._rules.streams, self._group)
@@ -271,7 +271,7 @@ class Agent:
             "boot": state.boot,
             "readings": state.next_seq,
             "refused": self._intake.refused,
-            "unfit": self._unfit,
+            "invalid": self._invalid,
             "spool": {"readings": state.readings, "bytes": state.payload_bytes, "limit_bytes": self._spool.limit_bytes},
             "broker": self._delivery.status(),
             "clock": {**self._time.status(), "frontier_us": self._delivery.frontier_us},

@@ -21,7 +21,7 @@ from whenabouts_edge.store.intake import Intake
 from whenabouts_edge.store.spool import Spool, SpoolError
 from whenabouts_edge.uplink.outbox import MAX_IN_FLIGHT, Position
 from whenabouts_edge.uplink.uplink import Uplink
-from whenabouts_protocol import Ack, Beat, Birth, encode_beat
+from whenabouts_protocol import Ack, Birth, Heartbeat, encode_heartbeat
 from whenabouts_protocol.group_state import KIND as STATE_KIND
 from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages import MAX_BOOTS
@@ -89,7 +89,7 @@ class Delivery:
                 self.uplink.outbox.landed(boot, seq, time.monotonic())
             self.work.set()
 
-    async def promise(self, frontier_us: int | None, intake: Intake) -> None:
+    async def watermark(self, frontier_us: int | None, intake: Intake) -> None:
         """Promise that all before frontier_us was published, once what was accepted by now is.
 
         Keeps the last promise while it cannot be renewed.
@@ -109,10 +109,10 @@ class Delivery:
         if self.frontier_us is None or frontier_us > self.frontier_us:
             self.frontier_us, self._published = frontier_us, numbers
 
-    def beat(self, sample: ClockSample, host_us: int, refused: int, unfit: int) -> None:
+    def heartbeat(self, sample: ClockSample, host_us: int, refused: int, invalid: int) -> None:
         """Tell that the gateway is there, with the promise, what is known of the clock at this moment, and what was lost."""
         state = self._spool.state
-        beat = Beat(
+        heartbeat = Heartbeat(
             self._config.site,
             self._config.gateway,
             self._spool.boot,
@@ -123,9 +123,9 @@ class Delivery:
             state.readings,
             state.payload_bytes,
             refused,
-            unfit,
+            invalid,
         )
-        self.uplink.beat(encode_beat(beat))
+        self.uplink.heartbeat(encode_heartbeat(heartbeat))
 
     def status(self) -> dict[str, Any]:
         """For the status file."""

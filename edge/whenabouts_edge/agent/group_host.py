@@ -91,7 +91,7 @@ class GroupHost:
         value = report.values.get(self.single) if self.single else None
         attrs = attrs_of(self.group, report.view, report.process, dict(report.values), report.evidence)
         one = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, value=value, attrs=attrs)
-        one.vclock, one.tell = report.clock, not report.evidence
+        one.vclock, one.publish = report.clock, not report.evidence
         date(one, self.site, self.gateway, sample)
         return one
 
@@ -137,9 +137,9 @@ class GroupHost:
                 self._process.stopped(gateway, status.boot, now_us)
 
 
-def to_tell(readings: Sequence[PendingReading]) -> list[bytes]:
+def to_publish(readings: Sequence[PendingReading]) -> list[bytes]:
     """The messages for the peers: those of the readings that are states, and have their numbers."""
-    return [encode_batch([one.reading]) for one in readings if one.tell and one.reading is not None]
+    return [encode_batch([one.reading]) for one in readings if one.publish and one.reading is not None]
 
 
 def _condition(state: StateConfig) -> Presence | Threshold:

@@ -10,7 +10,7 @@ A driver (`run`) moves the bytes: it hands over what ports and sockets gave, cal
 
 from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.publisher import Courier
+from whenabouts_edge.board.publisher import Publisher
 from whenabouts_edge.board.sntp import Clock, Exchange
 from whenabouts_edge.board.store import Store
 from whenabouts_edge.readers.session import ReaderSession
@@ -40,17 +40,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.board.flash_log import Ring
+    from whenabouts_edge.board.flash_log import FlashLog
     from whenabouts_edge.board.group import BoardGroup
     from whenabouts_edge.board.rules import BoardRules
     from whenabouts_edge.readers.pending import PendingReading
 
 SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
-PROMISE_US = 250_000
+WATERMARK_US = 250_000
 RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
 DELAY_US = 10_000_000  # told in the birth: readings arrive at most this late while the connection holds
 LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
-UNTOLD_MAX = 8  # states that wait to be told to the peers; beyond it the oldest is left out, as a newer one says more
+UNREPORTED_MAX = (
+    8  # states that wait to be told to the peers; beyond it the oldest is left out, as a newer one says more
+)
 
 
 class Agent:
@@ -63,15 +65,15 @@ class Agent:
         ValueError: a reader that does not exist, or rules of another gateway.
     """
 
-    def __init__(self, config: "dict[str, Any]", ring: "Ring", now_us: int, rules: bytes = b"") -> None:
-        self._config, self._ring = config, ring
+    def __init__(self, config: "dict[str, Any]", flash_log: "FlashLog", now_us: int, rules: bytes = b"") -> None:
+        self._config, self._flash_log = config, flash_log
         self._site, self._gateway = config["site"], config["gateway"]
         self._topics = ""
         self.clock = Clock()
         self.exchange = Exchange(self.clock)
         self.readers = [ReaderSession(one, now_us) for one in config["readers"]]
-        self.store = Store(self._site, self._gateway, ring, self.clock, 1000 * config["commit_ms"])
-        self.courier = Courier(ring, 1_000_000 * config["resend_s"])
+        self.store = Store(self._site, self._gateway, flash_log, self.clock, 1000 * config["commit_ms"])
+        self.publisher = Publisher(flash_log, 1_000_000 * config["resend_s"])
         self.mqtt: Mqtt | None = None
         self.problem = "not connected yet"
         self.connections = self.acks_refused = 0
@@ -85,9 +87,9 @@ class Agent:
         self._birth = b""
         self._next_try_us = now_us
         self._backoff = Backoff(RECONNECT_US_MIN, RECONNECT_US_MAX)
-        self._beat_us = self._save_us = self._promise_us = now_us
-        self._pledge: _Pledge | None = None
-        self._promised: _Pledge | None = None
+        self._heartbeat_us = self._save_us = self._watermark_us = now_us
+        self._pending_watermark: _PendingWatermark | None = None
+        self._watermarked: _PendingWatermark | None = None
 
     def prepare(self) -> None:
         """Make what is told with every connection, if it is not there yet. Apart from the rest, as it takes memory.
@@ -111,11 +113,11 @@ class Agent:
         """Nothing had come from a reader by empty_us."""
         self._accept(self.readers[reader].silent(empty_us), empty_us)
 
-    def _accept(self, drafts: "list[PendingReading]", now_us: int) -> None:
-        if drafts:
+    def _accept(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
+        if pending_readings:
             if self.group is not None:
-                self.group.stamp(drafts)
-            self.store.accept(drafts, now_us)
+                self.group.stamp(pending_readings)
+            self.store.accept(pending_readings, now_us)
 
     # Rules and group, where configured.
 
@@ -129,34 +131,34 @@ class Agent:
             from whenabouts_edge.board.group import BoardGroup
 
             evidence_us = 1000 * config["commit_ms"]
-            self.group = BoardGroup(config["group"], self._site, self._gateway, self._ring.boot, evidence_us)
+            self.group = BoardGroup(config["group"], self._site, self._gateway, self._flash_log.boot, evidence_us)
         if "rules" in config or "group" in config:
             self.store.on_stored = self._stored
 
-    def _stored(self, drafts: "list[PendingReading]", first_seq: int, now_us: int) -> None:
+    def _stored(self, pending_readings: "list[PendingReading]", first_seq: int, now_us: int) -> None:
         """These have their numbers, and survive a power cut: derive from them, and tell the peers of states."""
         rules = self.rules
-        for n, draft in enumerate(drafts):
-            derives = rules is not None and rules.wants(draft)
-            if not derives and not draft.tell:
+        for n, pending in enumerate(pending_readings):
+            derives = rules is not None and rules.wants(pending)
+            if not derives and not pending.publish:
                 continue
-            reading = self.store.reading(draft, first_seq + n, now_us)
-            if draft.tell:
+            reading = self.store.reading(pending, first_seq + n, now_us)
+            if pending.publish:
                 from whenabouts_protocol.wire import encode_batch
 
                 self._state = encode_batch([reading])
-                self._states = self._states[1 - UNTOLD_MAX :] + [self._state]  # noqa: RUF005
+                self._states = self._states[1 - UNREPORTED_MAX :] + [self._state]  # noqa: RUF005
             if rules is not None and derives:
-                self.store.accept(rules.stored(draft, reading), now_us)
+                self.store.accept(rules.stored(pending, reading), now_us)
 
     def _detect(self, clear_us: int, now_us: int) -> None:
         """Take up the states that are certain by now, before anything is promised for a later time."""
         group = self.group
         if group is None:
             return
-        drafts = group.advance(clear_us, now_us)
-        if drafts:
-            self.store.accept(drafts, now_us)
+        pending_readings = group.advance(clear_us, now_us)
+        if pending_readings:
+            self.store.accept(pending_readings, now_us)
         if group.view_changed():
             if self.rules is not None:
                 self.rules.view = group.views
@@ -196,7 +198,7 @@ class Agent:
         """The line is gone, or could not be opened: try again later, and later still."""
         self.mqtt = None
         self.problem = reason
-        self._next_try_us = now_us + self._backoff.pause_us(self._ring.boot)  # whose lowest bits are random
+        self._next_try_us = now_us + self._backoff.pause_us(self._flash_log.boot)  # whose lowest bits are random
 
     def has_network(self, now_us: int) -> None:
         """The network is there again: no need to wait any longer."""
@@ -212,7 +214,7 @@ class Agent:
             if event[0] == "connected" and mqtt.ended is None:  # what came behind it may have ended it already
                 self._connected(mqtt, now_us)
             elif event[0] == "taken":
-                self.courier.taken(event[1])  # type: ignore[arg-type]
+                self.publisher.taken(event[1])  # type: ignore[arg-type]
             elif event[0] == "message":
                 self._message(event[1], event[2], now_us)  # type: ignore[arg-type]
 
@@ -229,7 +231,7 @@ class Agent:
         self.problem = ""
         self._backoff.reset()
         self.connections += 1
-        self.courier.restart()
+        self.publisher.restart()
         # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.
         topics = []
         if self.group is not None:
@@ -244,7 +246,7 @@ class Agent:
         self._states = [self._state] if self._state else []
 
     def _acknowledged(self, payload: bytes, now_us: int) -> None:
-        ring = self._ring
+        flash_log = self._flash_log
         try:
             head = read_head(payload)
             landed = boots_in(head, K_LANDED)
@@ -252,14 +254,14 @@ class Agent:
             self.acks_refused += 1
             return
         foreign = (head.get(K_SITE), head.get(K_GATEWAY)) != (self._site, self._gateway)
-        if foreign or landed.get(ring.boot, -1) >= ring.next_seq:  # of numbers that were never given
+        if foreign or landed.get(flash_log.boot, -1) >= flash_log.next_seq:  # of numbers that were never given
             self.acks_refused += 1
             return
         forgotten = 0
         for boot in sorted(landed):
-            forgotten += ring.landed(boot, landed[boot])
+            forgotten += flash_log.landed(boot, landed[boot])
         if forgotten:
-            self.courier.landed(now_us)
+            self.publisher.landed(now_us)
 
     # Time.
 
@@ -272,27 +274,27 @@ class Agent:
             if mqtt.ended is not None:
                 self.lost(mqtt.ended, now_us)
             elif mqtt.connected:
-                self.courier.step(mqtt, self._topic("obs"), now_us)
+                self.publisher.step(mqtt, self._topic("obs"), now_us)
                 while self._states and mqtt.room:
                     mqtt.publish(self._topic("state"), self._states.pop(0), now_us)
-        if now_us - self._promise_us >= PROMISE_US:
-            self._promise_us = now_us
+        if now_us - self._watermark_us >= WATERMARK_US:
+            self._watermark_us = now_us
             clear_us = self._clear_host_us()
             self._detect(clear_us, now_us)
             self._renew(clear_us)
-        if now_us - self._beat_us >= 1000 * self._config["beat_ms"]:
-            self._beat_us = now_us
-            self._beat(now_us)
+        if now_us - self._heartbeat_us >= 1000 * self._config["heartbeat_ms"]:
+            self._heartbeat_us = now_us
+            self._heartbeat(now_us)
         if now_us - self._save_us >= SAVE_US:
             self._save_us = now_us
-            self._ring.save()
+            self._flash_log.save()
 
     def stop(self, now_us: int) -> None:
         """An orderly end: store what waits, say `stopped`. The driver writes what waits in `mqtt` after this."""
         while self.store.accepted > self.store.settled:
             self.store.step(now_us, flush=True)
         self.store.step(now_us, flush=True)  # a gap, if there is one
-        self._ring.save()
+        self._flash_log.save()
         if self.mqtt is not None and self.mqtt.room:
             self.mqtt.publish(self._topic("status"), self._statuses["stopped"], now_us, retain=True)
             self.mqtt.disconnect(now_us)
@@ -301,29 +303,29 @@ class Agent:
 
     def _renew(self, clear_us: int) -> None:
         """Begin a promise, or see whether the one that was begun may be given by now."""
-        pledge, store = self._pledge, self.store
-        if pledge is None:
+        pending_watermark, store = self._pending_watermark, self.store
+        if pending_watermark is None:
             if self.clock.sample is not None:
-                self._pledge = _Pledge(self.clock.to_utc(clear_us, clear_us)[0], store.accepted)
+                self._pending_watermark = _PendingWatermark(self.clock.to_utc(clear_us, clear_us)[0], store.accepted)
             return
-        if pledge.end is None:
-            if store.settled < pledge.accepted:
+        if pending_watermark.end is None:
+            if store.settled < pending_watermark.accepted:
                 return
             if store.gap_open:  # what was refused must be told before
-                self._pledge = None
+                self._pending_watermark = None
                 return
-            if self.rules is not None and not pledge.derived:
+            if self.rules is not None and not pending_watermark.derived:
                 # What these derive came behind them, and is promised with them.
-                pledge.derived, pledge.accepted = True, store.accepted
-                self.rules.running.advance(pledge.frontier_us)
+                pending_watermark.derived, pending_watermark.accepted = True, store.accepted
+                self.rules.running.advance(pending_watermark.frontier_us)
                 return
-            pledge.end, pledge.published = self._ring.end, self._ring.numbers()
-        if not self.courier.is_published(pledge.end):
+            pending_watermark.end, pending_watermark.published = self._flash_log.end, self._flash_log.numbers()
+        if not self.publisher.is_published(pending_watermark.end):
             return
-        self._pledge = None
-        newer = self._promised is None or pledge.frontier_us > self._promised.frontier_us
-        if newer and len(pledge.published) <= MAX_BOOTS:
-            self._promised = pledge
+        self._pending_watermark = None
+        newer = self._watermarked is None or pending_watermark.frontier_us > self._watermarked.frontier_us
+        if newer and len(pending_watermark.published) <= MAX_BOOTS:
+            self._watermarked = pending_watermark
 
     def _clear_host_us(self) -> int:
         """The moment before which nothing more can be stamped than what was accepted by now."""
@@ -332,31 +334,31 @@ class Agent:
 
     # Messages.
 
-    def _beat(self, now_us: int) -> None:
-        mqtt, promised = self.mqtt, self._promised
+    def _heartbeat(self, now_us: int) -> None:
+        mqtt, watermarked = self.mqtt, self._watermarked
         if mqtt is None or not mqtt.connected:
             return
-        published = {} if promised is None else promised.published
-        beat = {  # as `beats.encode_beat` has it
+        published = {} if watermarked is None else watermarked.published
+        heartbeat = {  # as `heartbeats.encode_heartbeat` has it
             K_SCHEMA: SCHEMA,
             K_SITE: self._site,
             K_GATEWAY: self._gateway,
-            K_BOOT: self._ring.boot,
-            K_FRONTIER: None if promised is None else promised.frontier_us,
+            K_BOOT: self._flash_log.boot,
+            K_FRONTIER: None if watermarked is None else watermarked.frontier_us,
             K_PUBLISHED: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
             K_CLOCK_STATE: CLOCK_STATES.index(self.clock.state(now_us)),
             K_BOUND: self.clock.bound_us(now_us),
-            K_SPOOL_READINGS: self._ring.readings,
-            K_SPOOL_BYTES: self._ring.payload_bytes,
+            K_SPOOL_READINGS: self._flash_log.readings,
+            K_SPOOL_BYTES: self._flash_log.payload_bytes,
             K_REFUSED: self.store.refused,  # what makes no reading among them: it is found out when it is stored
         }
-        mqtt.publish(self._topic("beat"), dumps(beat), now_us, qos=0)
+        mqtt.publish(self._topic("heartbeat"), dumps(heartbeat), now_us, qos=0)
 
     def _announcement(self) -> bytes:
         """The birth as it is now; the first time also every status that will be told."""
         from whenabouts_edge.board.announce import birth, statuses
 
-        site, gateway, boot = self._site, self._gateway, self._ring.boot
+        site, gateway, boot = self._site, self._gateway, self._flash_log.boot
         if not self._statuses:
             self._statuses = statuses(site, gateway, boot)
         read = {r.stream: (r.reading_kind, r.unit) for r in self.readers}
@@ -368,15 +370,15 @@ class Agent:
         if self.group is not None:
             streams.append((self.group.stream, "state", None))
             group, view = self.group.name, self.group.members
-        told = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]
+        reported = [(name, kind, unit, delay_us, LENGTH_US_MAX) for name, kind, unit in streams]
         self.births += 1
-        return birth(site, gateway, boot, told, group, view, self._config.get("build", ""))
+        return birth(site, gateway, boot, reported, group, view, self._config.get("build", ""))
 
     def _topic(self, leaf: str) -> str:
         return self._topics + leaf
 
 
-class _Pledge:
+class _PendingWatermark:
     """A promise on its way: its frontier, how many drafts had been accepted, and where these end in the ring."""
 
     __slots__ = ("accepted", "derived", "end", "frontier_us", "published")

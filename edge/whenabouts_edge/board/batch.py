@@ -70,48 +70,48 @@ class Batches:
         self._buffer = Buffer(bytes_max)
         self._rows_bytes = 0
 
-    def encoded(self, drafts: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> "bytes | None":
+    def encoded(self, pending_readings: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> "bytes | None":
         """The message of these with the next numbers; None if it is too long, or one of them has no wire form.
 
         stamp_of: gives t_min, t_max and clock state of a draft.
         """
         try:
-            self._write(drafts, first_seq, stamp_of)
+            self._write(pending_readings, first_seq, stamp_of)
         except ValueError:  # WireError is one
             return None
         return self._buffer.content(self._rows_bytes)
 
-    def _write(self, drafts: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> None:
+    def _write(self, pending_readings: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> None:
         """The rows first, then the head with the tables that they filled: so each draft is looked at once."""
         out: Any = self._buffer
         out.clear()
         streams, keys, names, clocks = Dictionary(), Dictionary(), Dictionary(), Dictionary()
         base_us = last_us = None
-        write_head(_ARRAY, len(drafts), out)
-        for n, draft in enumerate(drafts):
+        write_head(_ARRAY, len(pending_readings), out)
+        for n, pending in enumerate(pending_readings):
             if n % _TIDY_ROWS == 0:
                 tidy()
-            t_min, t_max, state = stamp_of(draft)
-            key = None if draft.key is None else pack_key(draft.key)
-            if not _is_plain(draft, key, t_min, t_max):
-                _check(draft, first_seq + n, t_min, t_max, state)
+            t_min, t_max, state = stamp_of(pending)
+            key = None if pending.key is None else pack_key(pending.key)
+            if not _is_plain(pending, key, t_min, t_max):
+                _check(pending, first_seq + n, t_min, t_max, state)
             if base_us is None:
                 base_us = last_us = t_min
-            write_head(_ARRAY, _ROW_FIXED + (1 + len(draft.attrs) if draft.attrs else 0), out)
+            write_head(_ARRAY, _ROW_FIXED + (1 + len(pending.attrs) if pending.attrs else 0), out)
             out.append(0)  # the numbers have no gaps
             write(t_min - last_us, out)
             last_us = t_min
             write(t_max - t_min, out)
-            write(streams.index((draft.stream, KINDS.index(draft.kind), draft.unit)), out)
+            write(streams.index((pending.stream, KINDS.index(pending.kind), pending.unit)), out)
             write(None if key is None else keys.index(key), out)
             write(CLOCK_STATES.index(state), out)
-            write(clocks.index(draft.vclock), out)
-            write(draft.value, out)
-            if draft.attrs:
-                sorted_names = sorted(draft.attrs)
+            write(clocks.index(pending.vclock), out)
+            write(pending.value, out)
+            if pending.attrs:
+                sorted_names = sorted(pending.attrs)
                 write(names.index(tuple(sorted_names)), out)
                 for name in sorted_names:
-                    write(draft.attrs[name], out)
+                    write(pending.attrs[name], out)
         self._rows_bytes = out.size
         tidy()
         site, gateway, boot = self._origin
@@ -123,31 +123,31 @@ class Batches:
         write(_FIELDS - 1, out)
 
 
-def _is_plain(draft: "PendingReading", key: "str | bytes | None", t_min: int, t_max: int) -> bool:
+def _is_plain(pending: "PendingReading", key: "str | bytes | None", t_min: int, t_max: int) -> bool:
     """Whether a draft is a tag or a gap as decoders and the store make most of them: then nothing in it can be wrong."""
-    if draft.attrs or draft.vclock != (0,) or not _PLAIN_US_MIN < t_min <= t_max < _PLAIN_US_MAX:
+    if pending.attrs or pending.vclock != (0,) or not _PLAIN_US_MIN < t_min <= t_max < _PLAIN_US_MAX:
         return False
-    if draft.kind == "gap":
-        fits = draft.key is None and type(draft.value) is int and 0 <= draft.value < _PLAIN_US_MAX
+    if pending.kind == "gap":
+        fits = pending.key is None and type(pending.value) is int and 0 <= pending.value < _PLAIN_US_MAX
     else:
-        fits = draft.kind == "tag" and type(key) is bytes
-        fits = fits and draft.value is None and draft.unit is None and len(draft.key or "") <= _PLAIN_TEXT_MAX
-    return fits and draft.unit in (None, "{readings}") and 0 < len(draft.stream) <= _PLAIN_TEXT_MAX
+        fits = pending.kind == "tag" and type(key) is bytes
+        fits = fits and pending.value is None and pending.unit is None and len(pending.key or "") <= _PLAIN_TEXT_MAX
+    return fits and pending.unit in (None, "{readings}") and 0 < len(pending.stream) <= _PLAIN_TEXT_MAX
 
 
-def _check(draft: "PendingReading", seq: int, t_min: int, t_max: int, state: str) -> None:
+def _check(pending: "PendingReading", seq: int, t_min: int, t_max: int, state: str) -> None:
     from whenabouts_protocol.reading import check_observation
 
     check_observation(
         seq,
-        draft.stream,
-        draft.kind,
+        pending.stream,
+        pending.kind,
         t_min,
         t_max,
-        draft.key,
-        draft.value,
-        draft.unit,
-        draft.attrs,
+        pending.key,
+        pending.value,
+        pending.unit,
+        pending.attrs,
         state,
-        draft.vclock,
+        pending.vclock,
     )

@@ -7,7 +7,7 @@
     ntp                   {"host", "port": 123}
     readers               [{"port", "kind", "stream", ...}]; the rest is of `whenabouts_edge.readers.session.ReaderSession`
     ring                  {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
-    beat_ms, commit_ms, resend_s       5000, 5000, 30
+    heartbeat_ms, commit_ms, resend_s       5000, 5000, 30
     build                 text for the birth message
     wifi                  {"ssid", "password": ""}; without it the network is there or is somebody else's to make
     led                   what `machine.Pin` takes, "LED" or a number; without it there is none
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TOP = {
-    "site": str, "gateway": str, "broker": dict, "ntp": dict, "readers": list, "ring": dict, "beat_ms": int,
+    "site": str, "gateway": str, "broker": dict, "ntp": dict, "readers": list, "flash_log": dict, "heartbeat_ms": int,
     "commit_ms": int, "resend_s": int, "build": str, "wifi": dict, "led": object, "watchdog_s": int, "rules": dict,
     "group": dict,
 }  # fmt: skip
@@ -44,7 +44,7 @@ _STATE = {
 }  # fmt: skip
 RULES_LIMIT_MAX = 256  # readings, some 48 kB on a board
 PEERS_MAX, STATES_MAX = 15, 8
-_RING = {"folder": str, "segments": int, "segment_bytes": int}
+_FLASH_LOG = {"folder": str, "segments": int, "segment_bytes": int}
 _READER = {
     "port": object, "kind": str, "stream": str, "baud": int, "latency_us": int, "adapter_us": int, "listen_only": bool,
     "region": int, "read_power_cdbm": int, "form": str, "columns": list, "key": str, "value": str, "unit": str,
@@ -64,12 +64,12 @@ def checked(config: "Any") -> "dict[str, Any]":
         raise ValueError("broker: found cert_file or key_file alone, expected both and ca_file")
     found["ntp"] = _table("ntp", found["ntp"], _NTP, ("host",), {"port": 123})
     defaults = {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
-    found["ring"] = _table("ring", found.get("ring", {}), _RING, (), defaults)
+    found["flash_log"] = _table("flash_log", found.get("flash_log", {}), _FLASH_LOG, (), defaults)
     found["readers"] = [_table("reader", one, _READER, ("port", "kind", "stream")) for one in found["readers"]]
     if not found["readers"]:
         raise ValueError("config readers: found none, expected at least one")
     for name, default, least in (
-        ("beat_ms", 5000, 100),
+        ("heartbeat_ms", 5000, 100),
         ("commit_ms", 5000, 0),
         ("resend_s", 30, 1),
         ("watchdog_s", 0, 0),

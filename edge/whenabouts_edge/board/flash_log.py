@@ -81,7 +81,7 @@ class Message:
         return self.first_seq + self.count - 1
 
 
-class Ring:
+class FlashLog:
     """The durable queue of one board. Opening it begins a boot; random_bits: 32 of them.
 
     readings, payload_bytes: what waits for the cloud. refused: appends that found no room. next_seq: the next number.

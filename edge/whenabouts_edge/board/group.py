@@ -76,25 +76,25 @@ class BoardGroup:
             elif leaf == "birth":
                 self._born(site, gateway, payload, now_us)
             elif payload:
-                self._told_status(site, gateway, payload, now_us)
+                self._heard_status(site, gateway, payload, now_us)
         except WireError:
             self.refused += 1
 
-    def stamp(self, drafts: "list[PendingReading]") -> None:
+    def stamp(self, pending_readings: "list[PendingReading]") -> None:
         """Let the detection see these readings, and give them the clock that they carry."""
-        for d in drafts:
+        for d in pending_readings:
             d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
 
     def advance(self, clear_us: int, now_us: int) -> "list[PendingReading]":
         """The states and clock-only reports that are certain when all ports are known up to clear_us."""
-        drafts = []
+        pending_readings = []
         for report in self._process.advance(clear_us, now_us):
             value = report.values.get(self._single) if self._single else None
             attrs = attrs_of(self.name, report.view, report.process, dict(report.values), report.evidence)
-            draft = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
-            draft.vclock, draft.tell = report.clock, not report.evidence
-            drafts.append(draft)
-        return drafts
+            pending = PendingReading(self.stream, KIND, report.earliest_us, report.latest_us, None, value, None, attrs)
+            pending.vclock, pending.publish = report.clock, not report.evidence
+            pending_readings.append(pending)
+        return pending_readings
 
     def view_changed(self) -> bool:
         """Whether there is another view than when this was last asked."""
@@ -113,7 +113,7 @@ class BoardGroup:
         self._process.born(gateway, birth.boot, birth.group, now_us)
         self.peer_came = True
 
-    def _told_status(self, site: str, gateway: str, payload: bytes, now_us: int) -> None:
+    def _heard_status(self, site: str, gateway: str, payload: bytes, now_us: int) -> None:
         from whenabouts_protocol.messages import decode_status
 
         status = decode_status(payload)

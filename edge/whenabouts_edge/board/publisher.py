@@ -9,7 +9,7 @@ from whenabouts_edge.board import tidy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from whenabouts_edge.board.flash_log import Ring
+    from whenabouts_edge.board.flash_log import FlashLog
     from whenabouts_edge.board.mqtt import Mqtt
 
 WINDOW = 4  # messages on their way
@@ -17,11 +17,11 @@ WAITING_BYTES_MAX = 512  # that the line has not taken, then no further message 
 RESEND_US_MAX = 600_000_000
 
 
-class Courier:
+class Publisher:
     """resend_us: patience with the cloud. published: everything before this position was taken by a broker once."""
 
-    def __init__(self, ring: "Ring", resend_us: int) -> None:
-        self._ring = ring
+    def __init__(self, flash_log: "FlashLog", resend_us: int) -> None:
+        self._flash_log = flash_log
         self._resend_us_min = self._resend_us = resend_us
         self._cursor: tuple[int, int] | None = None
         self._on_way: list[list[object]] = []  # packet id (0 when taken), position behind the message
@@ -41,7 +41,7 @@ class Courier:
             self.resends += 1
         while len(self._on_way) < WINDOW and mqtt.room and mqtt.waiting_bytes < WAITING_BYTES_MAX:
             tidy()
-            message = self._ring.after(self._cursor)
+            message = self._flash_log.after(self._cursor)
             if message is None:
                 break
             packet_id = mqtt.publish(topic, message.payload, now_us)
@@ -62,16 +62,16 @@ class Courier:
     def landed(self, now_us: int) -> None:
         """The cloud confirmed more than before."""
         self._resend_us = self._resend_us_min
-        self._quiet_since_us = now_us if self._ring.readings else None
+        self._quiet_since_us = now_us if self._flash_log.readings else None
 
     def is_published(self, end: "tuple[int, int]") -> bool:
         """Whether every message before this position was taken by a broker, or has even landed."""
         if self.published >= end:
             return True
-        oldest = self._ring.after(None)
+        oldest = self._flash_log.after(None)
         return oldest is None or oldest.position >= end
 
     def _is_overdue(self, now_us: int) -> bool:
-        if self._on_way or not self._ring.readings or self._quiet_since_us is None:
+        if self._on_way or not self._flash_log.readings or self._quiet_since_us is None:
             return False
         return now_us - self._quiet_since_us >= self._resend_us

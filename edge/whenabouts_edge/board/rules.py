@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from whenabouts_protocol.reading import Reading
 
 MAX_RULES = 4
-TOLD = 8
+REPORTED = 8
 LIMIT = 64  # readings kept by default: about 12 kB
 
 
@@ -53,11 +53,11 @@ class BoardRules:
         self.running = self._run(rules, self.running)
         return True
 
-    def wants(self, draft: PendingReading) -> bool:
+    def wants(self, pending: PendingReading) -> bool:
         """Whether some rule takes this reading."""
-        return draft.kind != "gap" and self.running.wants(draft.stream)
+        return pending.kind != "gap" and self.running.wants(pending.stream)
 
-    def stored(self, draft: PendingReading, r: "Reading") -> "list[PendingReading]":
+    def stored(self, pending: PendingReading, r: "Reading") -> "list[PendingReading]":
         """What a reading that some rule wants, and that is stored now, derives."""
         source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
         source.boot, source.seq = r.boot, r.seq
@@ -65,7 +65,7 @@ class BoardRules:
         for pair in self.running.push(r.stream, source):
             attrs: dict[str, Any] = dict(pair.attrs())
             made = PendingReading(
-                pair.stream, KIND, draft.earliest_us, draft.latest_us, pair.key, pair.ppm, UNIT, attrs
+                pair.stream, KIND, pending.earliest_us, pending.latest_us, pair.key, pair.ppm, UNIT, attrs
             )
             made.stamp = pair.t_min, pair.t_max, pair.clock_state
             made.vclock = pair.vclock
@@ -81,4 +81,4 @@ class BoardRules:
         return rules
 
     def _run(self, rules: "list[CompiledRule]", before: "EdgeRules | None") -> EdgeRules:
-        return EdgeRules(rules, before, self._limit // max(1, len(rules)), TOLD)
+        return EdgeRules(rules, before, self._limit // max(1, len(rules)), REPORTED)

@@ -11,7 +11,7 @@ import time
 
 from whenabouts_edge.board import tidy
 from whenabouts_edge.board.agent import Agent
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.machine.flash import Flash
 from whenabouts_edge.board.machine.net import Tcp, Udp
 from whenabouts_edge.board.machine.ticks import Ticks
@@ -28,7 +28,7 @@ IDLE_MS = 1  # pause between steps
 FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
 SELDOM = (  # needed at the start and seldom later: their code is let go, some 8 kB
     "whenabouts_edge.board.announce", "whenabouts_edge.board.config",
-    "whenabouts_hardware.readers.catalogue", "whenabouts_protocol.beats", "whenabouts_protocol.messages",
+    "whenabouts_hardware.readers.catalogue", "whenabouts_protocol.heartbeats", "whenabouts_protocol.messages",
     "whenabouts_protocol.reading", "whenabouts_protocol.topics", "whenabouts_protocol.wire",
 )  # fmt: skip
 
@@ -71,13 +71,13 @@ class Board:
         self._config = config
         self.now_us = now_us_of_ticks()
         now_us = self.now_us()
-        ring = config["ring"]
-        _make_folder(ring["folder"])
+        flash_log = config["flash_log"]
+        _make_folder(flash_log["folder"])
         bits = int.from_bytes(os.urandom(4), "big")
-        self.ring = Ring(Flash(ring["folder"]), ring["segments"], ring["segment_bytes"], bits)
+        self.flash_log = FlashLog(Flash(flash_log["folder"]), flash_log["segments"], flash_log["segment_bytes"], bits)
         rules_file = config.get("rules", {}).get("file")
         rules = b"" if rules_file is None else _content(rules_file)
-        self.agent = Agent(config, self.ring, now_us, rules)
+        self.agent = Agent(config, self.flash_log, now_us, rules)
         self.faults = 0  # of flash, network or memory, that a part of a step ended with
         self._ports = [_open(one["port"], r.baud) for one, r in zip(config["readers"], self.agent.readers)]
         self._empty_us = [now_us] * len(self._ports)
@@ -139,7 +139,7 @@ class Board:
         if self._births != self.agent.births:
             self._births = self.agent.births
             _let_go(SELDOM)
-        self._tell_how_it_is()
+        self._report_how_it_is()
 
     def _guarded(self, work: "Any", *given: int) -> bool:
         try:
@@ -172,7 +172,7 @@ class Board:
         if command:
             self._radio.do(command)
 
-    def _tell_how_it_is(self) -> None:
+    def _report_how_it_is(self) -> None:
         """To the lamp and the watchdog, where there are any."""
         agent, store, now_us = self.agent, self.agent.store, self.now_us()
         if self._watchdog is not None:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from whenabouts_edge.board.flash_log import Ring
+    from whenabouts_edge.board.flash_log import FlashLog
     from whenabouts_edge.board.sntp import Clock
     from whenabouts_protocol.reading import Reading
 
@@ -31,9 +31,15 @@ class Store:
     of a message that is stored, the number of the first, and the time; it may have more accepted.
     """
 
-    def __init__(self, site: str, gateway: str, ring: "Ring", clock: "Clock", commit_us: int) -> None:
-        self._site, self._gateway, self._ring, self._clock, self._commit_us = site, gateway, ring, clock, commit_us
-        self._batches = Batches(site, gateway, ring.boot, MESSAGE_BYTES_MAX)
+    def __init__(self, site: str, gateway: str, flash_log: "FlashLog", clock: "Clock", commit_us: int) -> None:
+        self._site, self._gateway, self._flash_log, self._clock, self._commit_us = (
+            site,
+            gateway,
+            flash_log,
+            clock,
+            commit_us,
+        )
+        self._batches = Batches(site, gateway, flash_log.boot, MESSAGE_BYTES_MAX)
         self._waiting: list[PendingReading | None] = [
             None
         ] * WAITING_MAX  # never grows: a board's memory comes in small pieces
@@ -50,15 +56,15 @@ class Store:
         """Whether readings were refused of which no gap reading tells yet."""
         return bool(self._gaps)
 
-    def accept(self, drafts: "list[PendingReading]", now_us: int) -> None:
+    def accept(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
         """Take drafts, in the order of their port; what finds no room is refused."""
-        if drafts and not self._count:
+        if pending_readings and not self._count:
             self._since_us = now_us
-        for n, draft in enumerate(drafts):
+        for n, pending in enumerate(pending_readings):
             if self._count == WAITING_MAX:
-                self._refuse(drafts[n:])
+                self._refuse(pending_readings[n:])
                 break
-            self._waiting[(self._first + self._count) % WAITING_MAX] = draft
+            self._waiting[(self._first + self._count) % WAITING_MAX] = pending
             self._count += 1
             self.accepted += 1
 
@@ -84,22 +90,22 @@ class Store:
             return self._count == WAITING_MAX or now_us - oldest.latest_us >= UNDATED_US
         return self._count >= BATCH_MAX or now_us - self._since_us >= self._commit_us
 
-    def _store(self, drafts: "list[PendingReading]", now_us: int) -> None:
+    def _store(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
         """Store these behind the gaps that are to be told, in as few messages as hold them."""
         gaps = [self._gaps[stream] for stream in sorted(self._gaps)]
         self._retry_us = now_us + RETRY_US
-        wanted = gaps + drafts
+        wanted = gaps + pending_readings
         count = _fitting(wanted)
         while wanted:
             part = wanted[:count]
-            first = self._ring.next_seq
-            message = self._batches.encoded(part, first, lambda draft: self._stamp(draft, now_us))
+            first = self._flash_log.next_seq
+            message = self._batches.encoded(part, first, lambda pending: self._stamp(pending, now_us))
             if message is None and count > 1:
                 count = count // 2
                 continue
             tidy()
             if message is None or not self._append(count, message):
-                lost = [draft for draft in part if draft.kind != "gap"]
+                lost = [pending for pending in part if pending.kind != "gap"]
                 self.settled += len(lost)
                 self._refuse(lost)
             else:
@@ -109,27 +115,27 @@ class Store:
             wanted = wanted[count:]
             count = _fitting(wanted)
 
-    def _count_stored(self, drafts: "list[PendingReading]") -> None:
-        for draft in drafts:
-            if draft.kind == "gap":
-                self._gaps.pop(draft.stream)
+    def _count_stored(self, pending_readings: "list[PendingReading]") -> None:
+        for pending in pending_readings:
+            if pending.kind == "gap":
+                self._gaps.pop(pending.stream)
             else:
                 self.settled += 1
 
-    def reading(self, draft: PendingReading, seq: int, now_us: int) -> "Reading":
+    def reading(self, pending: PendingReading, seq: int, now_us: int) -> "Reading":
         """The reading that this one becomes with its number. Raises ValueError when it is none."""
-        draft.site, draft.gateway, draft.stamp = self._site, self._gateway, self._stamp(draft, now_us)
-        return draft.numbered(self._ring.boot, seq)
+        pending.site, pending.gateway, pending.stamp = self._site, self._gateway, self._stamp(pending, now_us)
+        return pending.numbered(self._flash_log.boot, seq)
 
-    def _stamp(self, draft: PendingReading, now_us: int) -> "tuple[int, int, str]":
-        if draft.stamp is not None:
-            return draft.stamp
-        t_min, t_max = self._clock.to_utc(draft.earliest_us, draft.latest_us)
+    def _stamp(self, pending: PendingReading, now_us: int) -> "tuple[int, int, str]":
+        if pending.stamp is not None:
+            return pending.stamp
+        t_min, t_max = self._clock.to_utc(pending.earliest_us, pending.latest_us)
         return t_min, t_max, self._clock.state(now_us)
 
     def _append(self, count: int, message: bytes) -> bool:
         try:
-            stored = self._ring.append(count, message) is not None
+            stored = self._flash_log.append(count, message) is not None
         except OSError:
             self.faults += 1
             self.fails = True
@@ -137,37 +143,37 @@ class Store:
         self.fails = False
         return stored
 
-    def _refuse(self, drafts: "list[PendingReading]") -> None:
-        self.refused += len(drafts)
-        for draft in drafts:
-            gap = self._gaps.get(draft.stream)
+    def _refuse(self, pending_readings: "list[PendingReading]") -> None:
+        self.refused += len(pending_readings)
+        for pending in pending_readings:
+            gap = self._gaps.get(pending.stream)
             if gap is None:
                 gap = PendingReading(
-                    draft.stream, "gap", draft.earliest_us, draft.latest_us, value=0, unit="{readings}"
+                    pending.stream, "gap", pending.earliest_us, pending.latest_us, value=0, unit="{readings}"
                 )
-                gap.vclock = draft.vclock
-                self._gaps[draft.stream] = gap
+                gap.vclock = pending.vclock
+                self._gaps[pending.stream] = gap
             gap.value += 1
-            latest_us = max(gap.latest_us, draft.latest_us)
-            gap.earliest_us = min(gap.earliest_us, draft.earliest_us)
+            latest_us = max(gap.latest_us, pending.latest_us)
+            gap.earliest_us = min(gap.earliest_us, pending.earliest_us)
             gap.width_us = latest_us - gap.earliest_us
-            if draft.stamp is not None:
-                t_min, t_max, clock_state = gap.stamp or draft.stamp
-                gap.stamp = min(t_min, draft.stamp[0]), max(t_max, draft.stamp[1]), clock_state
+            if pending.stamp is not None:
+                t_min, t_max, clock_state = gap.stamp or pending.stamp
+                gap.stamp = min(t_min, pending.stamp[0]), max(t_max, pending.stamp[1]), clock_state
 
 
-def _fitting(drafts: "list[PendingReading]") -> int:
+def _fitting(pending_readings: "list[PendingReading]") -> int:
     """How many of the first of these may fit in a message by their texts and least rows: a board cannot encode more to
     find out.
     """
     size = 0
-    for n, draft in enumerate(drafts):
-        size += ROW_BYTES_MIN + _characters(draft.key) + _characters(draft.value)
-        for name in draft.attrs:
-            size += len(name) + _characters(draft.attrs[name])
+    for n, pending in enumerate(pending_readings):
+        size += ROW_BYTES_MIN + _characters(pending.key) + _characters(pending.value)
+        for name in pending.attrs:
+            size += len(name) + _characters(pending.attrs[name])
         if n and size > MESSAGE_BYTES_MAX:
             return n
-    return len(drafts)
+    return len(pending_readings)
 
 
 def _characters(value: "Any") -> int:

@@ -12,12 +12,12 @@ from typing import Any
 
 from whenabouts_edge.config.packages import register_readers
 from whenabouts_edge.config.settings import (  # fmt: skip
-    BEAT,
     BOARD,
     BROKER,
     CLOCK,
     GENERAL,
     GROUP,
+    HEARTBEAT,
     NUMBER,
     READER,
     REQUIRED,
@@ -43,7 +43,7 @@ _CLOCK_NEEDS = {"fixed": ("bound_us",), "sim": ("epoch_us", "anchor_ns")}
 _SIM_KEYS = ("epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm")
 _CLOCK_KEYS = {"fixed": ("bound_us",), "sim": _SIM_KEYS}
 _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
-_TELL_ONCE = ("id12la",)
+_REPORT_ONCE = ("id12la",)
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
 _OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
 SHOWN_CHARS = 80  # of a wrong value in a message
@@ -123,7 +123,7 @@ class _Checker:
         broker = self._table("broker", 0, tables["broker"], BROKER)
         clock = self._table("clock", 0, tables["clock"], CLOCK)
         spool = self._table("spool", 0, tables["spool"], SPOOL)
-        beat = self._table("beat", 0, tables["beat"], BEAT)
+        heartbeat = self._table("heartbeat", 0, tables["heartbeat"], HEARTBEAT)
         board = self._table("board", 0, tables["board"], BOARD)
         given = tables["clock"] if isinstance(tables["clock"], dict) else {}
         right = given.get("source", clock["source"]) == clock["source"]  # else that is told, and no key of another one
@@ -152,7 +152,7 @@ class _Checker:
             clock=clock,
             spool_limit_bytes=(spool["limit_mib"] or 0) << 20,
             commit_ms=spool["commit_ms"],
-            beat_ms=beat["every_ms"],
+            heartbeat_ms=heartbeat["every_ms"],
             board=BoardConfig(**board),
             readers=read,
             group=self._group(tables["group"], group, self._states(states, read), general),
@@ -212,7 +212,7 @@ class _Checker:
                 if value is not None:
                     self._mistake(("reader", number, key), f"found {key} without leave_ms, expected both")
             return None
-        if values["kind"] in _TELL_ONCE:
+        if values["kind"] in _REPORT_ONCE:
             found = f"leave_ms: found a reader of kind {values['kind']}, which tells a tag once as it comes"
             self._mistake(("reader", number, "leave_ms"), f"{found}; expected one that repeats it while it stays")
         if values["line"] is not None and values["line"].key_field is None:

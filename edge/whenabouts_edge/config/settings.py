@@ -133,7 +133,7 @@ SPOOL = {
     ),
     "commit_ms": _number(50, 1, 10000, "Readings are written together at least this often: what a power cut can lose."),
 }
-BEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
+HEARTBEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
 READER = {
     "name": _name("Name of the reader in messages and logs.", "dock"),
     "kind": Option(
@@ -249,7 +249,7 @@ BOARD = {
     "ntp_host": _host("pool.ntp.org", "For boards: time server; one in the own network makes narrower stamps."),
     "ntp_port": _number(123, 1, 65535, "Port of the time server."),
 }
-TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "beat": BEAT, "group": GROUP, "board": BOARD}
+TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "heartbeat": HEARTBEAT, "group": GROUP, "board": BOARD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +357,7 @@ class Config:
     clock: dict[str, Any]
     spool_limit_bytes: int
     commit_ms: int
-    beat_ms: int
+    heartbeat_ms: int
     board: BoardConfig
     readers: tuple[ReaderConfig, ...] = field(default_factory=tuple)
     group: GroupConfig | None = None

@@ -19,7 +19,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from whenabouts_edge.flash import FlashError
 from whenabouts_edge.flash.identity import show
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.messages import Beat, Birth, decode_beat, decode_birth
+from whenabouts_protocol.messages import Birth, Heartbeat, decode_birth, decode_heartbeat
 from whenabouts_protocol.topics import topic
 
 CONNECT_S = 10.0
@@ -30,7 +30,7 @@ HEARD_BYTES = 4096  # the last that the board printed
 class Arrived:
     """The first beat, and how long after the restart it came."""
 
-    beat: Beat
+    heartbeat: Heartbeat
     after_s: float
 
 
@@ -104,7 +104,7 @@ class Arrival:
                     message = _decoded(*self._heard.get(timeout=min(left, 0.2)))
                     if isinstance(message, Birth) and message.build == self._build and message.boot not in before:
                         boots.add(message.boot)
-                    elif isinstance(message, Beat) and message.boot in boots:
+                    elif isinstance(message, Heartbeat) and message.boot in boots:
                         return Arrived(message, time.monotonic() - began)
             raise FlashError(self._late(port, limit_s, bool(boots), printed.last()))
 
@@ -122,7 +122,7 @@ class Arrival:
             self._refusal = str(reason)
             self._ready.set()
             return
-        client.subscribe([(topic(self._site, self._gateway, leaf), 1) for leaf in ("birth", "beat")])
+        client.subscribe([(topic(self._site, self._gateway, leaf), 1) for leaf in ("birth", "heartbeat")])
 
     def _unreachable(self, found: str) -> str:
         return (
@@ -133,7 +133,7 @@ class Arrival:
     def _late(self, port: str, limit_s: float, was_born: bool, said: str) -> str:
         found = "a birth but no beat" if was_born else "nothing of it"
         look = (
-            "its clock and beat_ms"
+            "its clock and heartbeat_ms"
             if was_born
             else "the name and password of the Wi-Fi network, that the board reaches the "
             "broker at this address, and user and password there"
@@ -167,8 +167,8 @@ class _Printed:
     def last(self) -> str:
         """Its last words in one line."""
         lines = [line.strip() for line in self._bytes.decode(errors="replace").splitlines()]
-        told = [line for line in lines if line and not line.startswith((">>>", "MicroPython v", 'Type "help'))]
-        return " | ".join(told[-2:])
+        reported = [line for line in lines if line and not line.startswith((">>>", "MicroPython v", 'Type "help'))]
+        return " | ".join(reported[-2:])
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -180,8 +180,8 @@ class _Printed:
                 self._stopping.wait(0.2)
 
 
-def _decoded(name: str, payload: bytes) -> "Birth | Beat | None":
+def _decoded(name: str, payload: bytes) -> "Birth | Heartbeat | None":
     try:
-        return decode_birth(payload) if name.endswith("/birth") else decode_beat(payload)
+        return decode_birth(payload) if name.endswith("/birth") else decode_heartbeat(payload)
     except WireError:
         return None

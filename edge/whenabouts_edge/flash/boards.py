@@ -9,7 +9,7 @@ A file has these keys; those with a default may be left out.
     wifi                  whether it needs the name of a Wi-Fi network
     flash_bytes           of its file system
     block_bytes           of that: a file takes at least one
-    ring_segments         of 32 KiB, for readings that wait
+    flash_log_segments         of 32 KiB, for readings that wait
     led                   pin of its light; none
     watchdog_s_max        longest time its watchdog can wait; none
     terminals, loopback   false: a port is the path of a terminal; its localhost is this computer
@@ -44,7 +44,7 @@ class BoardFacts:
     wifi: bool
     flash_bytes: int
     block_bytes: int
-    ring_segments: int
+    flash_log_segments: int
     led: str | int | None = None
     watchdog_s_max: int | None = None
     terminals: bool = False

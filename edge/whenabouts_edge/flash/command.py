@@ -94,25 +94,26 @@ def flash_command(
         click.echo(f"note: {note}", err=True)
     job = Job(port, board, made, None if no_wait else wait_s, lambda line: click.echo(line, err=True))
     try:
-        told = job.dry_run() if dry_run else job.flash()
+        reported = job.dry_run() if dry_run else job.flash()
     except FlashError as error:
         _end(1, [str(error)], as_json)
     if as_json:
-        click.echo(json.dumps({"ok": True, **told}))
+        click.echo(json.dumps({"ok": True, **reported}))
     elif dry_run:
-        for step in told["steps"]:
+        for step in reported["steps"]:
             if step["verb"] != "keep":
                 click.echo(f"{step['verb']:7} {step['path']}" + (f"  {step['bytes']} bytes" if step["bytes"] else ""))
-        click.echo(f"nothing was changed (--dry-run); {told['kept']} files are there already", err=True)
+        click.echo(f"nothing was changed (--dry-run); {reported['kept']} files are there already", err=True)
     else:
-        click.echo(_summary(port, made.config, told))
+        click.echo(_summary(port, made.config, reported))
 
 
-def _summary(port: str, config: dict[str, Any], told: dict[str, Any]) -> str:
+def _summary(port: str, config: dict[str, Any], reported: dict[str, Any]) -> str:
     gateway = f"{config['site']}/{config['gateway']}"
-    text = f"{port}: {gateway} is on the board, {told['copied']} files copied, {told['kept']} were there"
-    if "beat" in told:
-        text += f"; first beat {told['beat']['after_s']} s after the restart, clock {told['beat']['clock']}"
+    text = f"{port}: {gateway} is on the board, {reported['copied']} files copied, {reported['kept']} were there"
+    if "heartbeat" in reported:
+        first = reported["heartbeat"]
+        text += f"; first heartbeat {first['after_s']} s after the restart, clock {first['clock']}"
     return text
 
 

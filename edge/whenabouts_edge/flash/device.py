@@ -73,8 +73,8 @@ print("end")
 class Device:
     """The board at one port. told: is called with a line of progress. Each method raises FlashError when it cannot."""
 
-    def __init__(self, port: str, told: Callable[[str], None] = lambda line: None) -> None:
-        self.port, self._told = port, told
+    def __init__(self, port: str, reported: Callable[[str], None] = lambda line: None) -> None:
+        self.port, self._reported = port, reported
         if importlib.util.find_spec("mpremote") is None:
             raise FlashError(
                 "mpremote: found nothing installed, expected the extra `flash`; pip install 'whenabouts[flash]'"
@@ -125,11 +125,11 @@ class Device:
                     local = Path(folder) / str(number)
                     local.write_bytes(data)
                     words += ["+", "fs", "cp", "-f", str(local), f":{path}"]
-                self._mpremote(words[1:], self._tell_copied)
+                self._mpremote(words[1:], self._report_copied)
 
-    def _tell_copied(self, line: str) -> None:
+    def _report_copied(self, line: str) -> None:
         if line.startswith("cp ") and " :" in line:
-            self._told(f"copy    {line.rpartition(' :')[2]}")
+            self._reported(f"copy    {line.rpartition(' :')[2]}")
 
     def restart(self) -> None:
         """Restart the board as if its power had gone."""
@@ -147,11 +147,11 @@ class Device:
                     raise
                 time.sleep(0.5)
 
-    def _mpremote(self, words: Sequence[str], told: Callable[[str], None] = lambda line: None) -> str:
+    def _mpremote(self, words: Sequence[str], reported: Callable[[str], None] = lambda line: None) -> str:
         """One run of mpremote; what it printed. While another program has the port it is tried again."""
         until = time.monotonic() + BUSY_S
         while True:
-            code, out, err = _ran([sys.executable, "-m", "mpremote", "connect", self.port, *words], told)
+            code, out, err = _ran([sys.executable, "-m", "mpremote", "connect", self.port, *words], reported)
             if code == 0:
                 return out
             if "failed to access" not in out + err or time.monotonic() > until:
@@ -159,7 +159,7 @@ class Device:
             time.sleep(0.5)
 
 
-def _ran(command: Sequence[str], told: Callable[[str], None]) -> tuple[int | None, str, str]:
+def _ran(command: Sequence[str], reported: Callable[[str], None]) -> tuple[int | None, str, str]:
     """(exit code, None when it was silent for too long; what it said on stdout; on stderr). Lines are told as they come."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile() as errors, selectors.DefaultSelector() as selector:
@@ -178,7 +178,7 @@ def _ran(command: Sequence[str], told: Callable[[str], None]) -> tuple[int | Non
                 said += data
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
-                    told(line.decode(errors="replace").rstrip())
+                    reported(line.decode(errors="replace").rstrip())
         except subprocess.TimeoutExpired:
             pass
         finally:
@@ -224,24 +224,24 @@ def explained(port: str, code: int | None, out: str, err: str) -> str:
     """What went wrong when mpremote ended with this code: found, expected, what to do."""
     said = [line for line in (*out.splitlines(), *err.splitlines()) if line.strip()]
     last = said[-1].removeprefix("mpremote: ") if said else "nothing"
-    told = out + err
-    if "failed to access" in told:
+    reported = out + err
+    if "failed to access" in reported:
         return (
             f"{port}: found it in use by another program, expected it free; end the agent or terminal that has it open"
         )
-    if code is None or "could not enter raw repl" in told or "timeout waiting for" in told:
+    if code is None or "could not enter raw repl" in reported or "timeout waiting for" in reported:
         return (
             f"{port}: found a port that does not answer as MicroPython, expected its prompt; check the cable and that "
             "MicroPython is on the board, press its reset button, and try again"
         )
-    if "No space left" in told or "ENOSPC" in told or "OSError: 28" in told:
+    if "No space left" in reported or "ENOSPC" in reported or "OSError: 28" in reported:
         return (
             "flash of the board: found it full, expected room for the files; remove files of others: "
             "`python -m mpremote fs ls` shows them"
         )
-    if "Input/output error" in told or "SerialException" in told or "disconnected" in told:
+    if "Input/output error" in reported or "SerialException" in reported or "disconnected" in reported:
         return f"{port}: found the connection lost, expected it until the end; check the cable and run it again, it goes on"
-    if "MemoryError" in told:
+    if "MemoryError" in reported:
         return f"{port}: found the board out of memory, expected an idle one; press its reset button and try again"
     return f"{port}: mpremote ended with exit code {code}, expected 0: {last}; run it again, it goes on where it ended"
 

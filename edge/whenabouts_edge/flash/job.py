@@ -33,7 +33,7 @@ class Job:
         files, config = self._files()
         device, what = self._looked(files)
         device.restart()
-        return self._told(what, config)
+        return self._reported(what, config)
 
     def flash(self) -> dict[str, Any]:
         """Write what is left to write, restart the board, wait."""
@@ -41,15 +41,19 @@ class Job:
         if self.wait_s is None:
             device, what = self._written(files)
             device.restart()
-            return self._told(what, config)
+            return self._reported(what, config)
         with Arrival(config, self.made.files.get(CA_PATH), self.made.identity) as arrival:
             device, what = self._written(files)
             before = arrival.before()
             device.restart()
             self.say("wait    for the first beat")
             arrived = arrival.wait(self.port, before, self.wait_s)
-        beat = {"boot": arrived.beat.boot, "after_s": round(arrived.after_s, 1), "clock": arrived.beat.clock_state}
-        return {**self._told(what, config), "beat": beat}
+        heartbeat = {
+            "boot": arrived.heartbeat.boot,
+            "after_s": round(arrived.after_s, 1),
+            "clock": arrived.heartbeat.clock_state,
+        }
+        return {**self._reported(what, config), "heartbeat": heartbeat}
 
     def _files(self) -> tuple[list[plan.File], dict[str, Any]]:
         """What the board should hold, and its configuration with the build that names just these modules."""
@@ -98,7 +102,7 @@ class Job:
         _refuse_differing(plan.differing(files, device.look()))
         return device, what
 
-    def _told(self, what: plan.Plan, config: dict[str, Any]) -> dict[str, Any]:
+    def _reported(self, what: plan.Plan, config: dict[str, Any]) -> dict[str, Any]:
         steps = [{"verb": step.verb, "path": step.path, "bytes": step.bytes} for step in what.steps]
         copied = what.of("copy")
         return {

@@ -148,8 +148,8 @@ def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen
     """Raises FlashError when not everything finds room beside the readings that will wait."""
     files = list(files)
     blocks = sum(_blocks(len(file.data), board) for file in files) + FOLDER_BLOCKS * len(_folders(files))
-    ring = _blocks(ring_bytes(board), board)
-    total = (blocks + ring + OVERHEAD_BLOCKS) * board.block_bytes
+    flash_log = _blocks(flash_log_bytes(board), board)
+    total = (blocks + flash_log + OVERHEAD_BLOCKS) * board.block_bytes
     if total > board.flash_bytes:
         raise FlashError(
             f"flash of {board.name}: found {board.flash_bytes} bytes, expected {total} for files and readings that wait; "
@@ -168,9 +168,9 @@ def refuse_full(board: BoardFacts, files: Iterable[File], what: Plan, seen: Seen
         )
 
 
-def ring_bytes(board: BoardFacts) -> int:
+def flash_log_bytes(board: BoardFacts) -> int:
     """What the readings that wait may take of a board's flash."""
-    return board.ring_segments * SEGMENT_BYTES
+    return board.flash_log_segments * SEGMENT_BYTES
 
 
 def is_ours(path: str) -> bool:

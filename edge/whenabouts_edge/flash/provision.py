@@ -114,10 +114,10 @@ class _Maker:
             "broker": self._broker(),
             "ntp": {"host": config.board.ntp_host, "port": config.board.ntp_port},
             "readers": [self._reader(number, reader) for number, reader in enumerate(config.readers)],
-            "ring": {"folder": "/spool", "segments": board.ring_segments, "segment_bytes": SEGMENT_BYTES},
+            "flash_log": {"folder": "/spool", "segments": board.flash_log_segments, "segment_bytes": SEGMENT_BYTES},
             "build": f"whenabouts {version('whenabouts')} on {board.name}",
         }
-        for table, key, name in (("spool", "commit_ms", "commit_ms"), ("beat", "every_ms", "beat_ms")):
+        for table, key, name in (("spool", "commit_ms", "commit_ms"), ("heartbeat", "every_ms", "heartbeat_ms")):
             if self._is_given(table, key):
                 made[name] = self._given[table][key]
         made["resend_s"] = config.broker.resend_s
@@ -156,7 +156,7 @@ class _Maker:
                 "clock", 0, "source",
                 f'source: found "{clock}", expected "auto": a board asks the time server of [board] itself',
             )  # fmt: skip
-        kept = self._board.ring_segments * SEGMENT_BYTES
+        kept = self._board.flash_log_segments * SEGMENT_BYTES
         if self._is_given("spool", "limit_mib") and self._config.spool_limit_bytes > kept:
             self._mistake(
                 "spool", 0, "limit_mib",

@@ -59,8 +59,8 @@ class GroupProcess:
         self._next = self._membership.view()
         self._settled_us: int | None = None  # when the next view is taken up
         self._held: list[tuple[int, str, int, LocalState]] = []
-        self._told: tuple[int, ...] = ()
-        self._told_us = 0
+        self._reported: tuple[int, ...] = ()
+        self._reported_us = 0
         self.view: View | None = None
         self.clock = DenseClock(0, 1)
         self.views = 0
@@ -111,17 +111,17 @@ class GroupProcess:
         view = self.view
         if view is not None:
             for earliest_us, latest_us, values in begun:
-                self._told = self.clock.begin(earliest_us, latest_us)
-                reports.append(Report(view, self._told, earliest_us, latest_us, values))
+                self._reported = self.clock.begin(earliest_us, latest_us)
+                reports.append(Report(view, self._reported, earliest_us, latest_us, values))
         self.clock.settle(sure_us)
         if self._settled_us is None:
             self._settled_us = now_us + SETTLE_US
         if (view is None or self._next.number != view.number) and now_us >= self._settled_us:
             reports.append(self._begin_view(self._next, sure_us, clear_us))
-        elif view is not None and now_us - self._told_us >= self._evidence_us:
+        elif view is not None and now_us - self._reported_us >= self._evidence_us:
             sure = self.clock.at(sure_us)
-            if sure != self._told and sure[view.own] == self.clock.number:
-                self._told, self._told_us = sure, now_us
+            if sure != self._reported and sure[view.own] == self.clock.number:
+                self._reported, self._reported_us = sure, now_us
                 reports.append(Report(view, sure, sure_us, clear_us, None))
         return reports
 
@@ -129,7 +129,7 @@ class GroupProcess:
         """State 0 of a new view: the values of now. Its begin is the end of the time up to which they are sure."""
         self.view, self.clock = view, DenseClock(view.own, len(view.members))
         self.views += 1
-        self._told = self.clock.state
+        self._reported = self.clock.state
         waiting, self._held = self._held, []
         for now_us, gateway, boot, state in waiting:
             if state.view != view.number:
@@ -139,7 +139,7 @@ class GroupProcess:
                 self._merge(now_us, gateway, boot, state)
             except PeerError as error:
                 self.counters[error.reason] += 1
-        return Report(view, self._told, sure_us, clear_us, self._detection.values)
+        return Report(view, self._reported, sure_us, clear_us, self._detection.values)
 
     def _merge(self, now_us: int, gateway: str, boot: int, state: "LocalState") -> None:
         assert self.view is not None

@@ -30,8 +30,8 @@ def doctor(config_file: Path, as_json: bool) -> None:
     """
     found = examine(load(config_file))
     if as_json:
-        told = [{**asdict(finding), "fine": finding.fine} for finding in found]
-        click.echo(json.dumps({"ok": not findings.needs_a_look(found), "findings": told}))
+        reported = [{**asdict(finding), "fine": finding.fine} for finding in found]
+        click.echo(json.dumps({"ok": not findings.needs_a_look(found), "findings": reported}))
     else:
         for finding in found:
             click.echo(f"{'fine' if finding.fine else 'LOOK'}  {finding.area}: {finding.found}")

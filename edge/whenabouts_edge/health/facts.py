@@ -128,7 +128,7 @@ def max_clock_error_ppm(texts: list[str]) -> float | None:
 def broker(config: BrokerConfig, gateway: str, timeout_s: float = BROKER_TIMEOUT_S) -> BrokerFacts:
     """Connect and log in once."""
 
-    def told(stage: str, problem: object = "") -> BrokerFacts:
+    def reported(stage: str, problem: object = "") -> BrokerFacts:
         tls = bool(config.ca_file or config.cert_file)
         return BrokerFacts(config.host, config.port, tls, config.username, stage, str(problem))
 
@@ -146,25 +146,25 @@ def broker(config: BrokerConfig, gateway: str, timeout_s: float = BROKER_TIMEOUT
     try:
         secure(client, config)
     except ssl.SSLError as error:
-        return told("tls", f"ca_file, cert_file or key_file: {error}")
+        return reported("tls", f"ca_file, cert_file or key_file: {error}")
     except (OSError, ValueError) as error:
-        return told("login" if config.password_file and config.password_file in str(error) else "tls", error)
+        return reported("login" if config.password_file and config.password_file in str(error) else "tls", error)
     try:
         client.connect(config.host, config.port)
         client.loop_start()
         answered.wait(timeout_s)
     except socket.gaierror as error:
-        return told("name", f"the name is not known ({error.strerror})")
+        return reported("name", f"the name is not known ({error.strerror})")
     except ssl.SSLError as error:
-        return told("tls", getattr(error, "verify_message", "") or error.reason or error)
+        return reported("tls", getattr(error, "verify_message", "") or error.reason or error)
     except OSError as error:
-        return told("connect", str(error) or f"no answer within {timeout_s:.0f} s")
+        return reported("connect", str(error) or f"no answer within {timeout_s:.0f} s")
     finally:
         client.disconnect()
         client.loop_stop()
     if not reasons:
-        return told("mqtt", "no answer to MQTT's greeting")
-    return told("login", f"refused: {reasons[0]}") if reasons[0].is_failure else told("fine")
+        return reported("mqtt", "no answer to MQTT's greeting")
+    return reported("login", f"refused: {reasons[0]}") if reasons[0].is_failure else reported("fine")
 
 
 def disk(config: Config, agent_pid: int | None) -> DiskFacts:
@@ -175,9 +175,9 @@ def disk(config: Config, agent_pid: int | None) -> DiskFacts:
     assert path is not None
     room = os.statvfs(folder)
     spool, size, problem = _spool(state_dir / "spool.sqlite", agent_pid)
-    set_aside: list[str] = []
+    quarantined: list[str] = []
     with contextlib.suppress(OSError):
-        set_aside = sorted(p.name for p in state_dir.glob("spool.sqlite.damaged-*") if p.suffix[-1].isdigit())
+        quarantined = sorted(p.name for p in state_dir.glob("spool.sqlite.damaged-*") if p.suffix[-1].isdigit())
     return DiskFacts(
         state_dir=str(state_dir),
         folder=str(folder),
@@ -187,7 +187,7 @@ def disk(config: Config, agent_pid: int | None) -> DiskFacts:
         limit_bytes=config.spool_limit_bytes,
         spool=spool,
         spool_bytes=size,
-        set_aside=tuple(set_aside),
+        quarantined=tuple(quarantined),
         problem=problem,
     )
 

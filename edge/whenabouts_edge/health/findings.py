@@ -112,7 +112,7 @@ class DiskFacts:
     limit_bytes: int
     spool: str
     spool_bytes: int
-    set_aside: tuple[str, ...]
+    quarantined: tuple[str, ...]
     problem: str = ""
 
 
@@ -295,7 +295,7 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
     )
     yield Finding("disk", room, "" if disk.free_bytes >= needed else "free space, or lower limit_mib in [spool]")
     spool = f"{disk.state_dir}/spool.sqlite"
-    told = {
+    reported = {
         "none": Finding("spool", f"{spool} is not there yet"),
         "fine": Finding("spool", f"{spool} is whole"),
         "in use": Finding("spool", f"{spool} is in use by the agent, which checked it at its start"),
@@ -305,9 +305,9 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
             "spool", f"{spool}: {disk.problem}", "start the agent: it sets the file aside and begins a new one"
         ),
     }
-    yield told[disk.spool]
-    if disk.set_aside:
-        found = f"damaged spools were set aside: {', '.join(disk.set_aside)}"
+    yield reported[disk.spool]
+    if disk.quarantined:
+        found = f"damaged spools were set aside: {', '.join(disk.quarantined)}"
         fix = "save what `sqlite3 FILE .recover` finds, then remove them; a worn card is a usual cause"
         yield Finding("spool", found, fix)
 

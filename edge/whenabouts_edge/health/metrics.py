@@ -21,7 +21,7 @@ def exposition(status: Mapping[str, Any]) -> str:
         _one("running", "gauge", "Whether the agent runs; 0 is its last word at an orderly end.", status["running"]),
         _one("readings_total", "counter", "Readings stored since the agent began.", status["readings"]),
         _one("refused_readings_total", "counter", "Readings refused because the spool was full.", status["refused"]),
-        _one("unfit_readings_total", "counter", "What readers said and no reading can hold.", status["unfit"]),
+        _one("invalid_readings_total", "counter", "What readers said and no reading can hold.", status["invalid"]),
         _one("spool_readings", "gauge", "Readings that have not landed yet.", spool["readings"]),
         _one("spool_bytes", "gauge", "Size of those readings.", spool["bytes"]),
         _one("spool_limit_bytes", "gauge", "Size from which on readings are refused.", spool["limit_bytes"]),

@@ -33,23 +33,23 @@ class Notifier:
 
     def ready(self) -> None:
         """The agent has begun: ports are being opened, the spool takes readings."""
-        self._tell("READY=1")
+        self._report("READY=1")
 
     def feed(self) -> None:
         """Readings can flow."""
-        self._tell("WATCHDOG=1")
+        self._report("WATCHDOG=1")
 
     def stopping(self) -> None:
         """The orderly end has begun."""
-        self._tell("STOPPING=1")
+        self._report("STOPPING=1")
 
     def say(self, text: str) -> None:
         """A line about how it is, told when it changes."""
         if text != self._said:
             self._said = text
-            self._tell("STATUS=" + " ".join(text.split()))
+            self._report("STATUS=" + " ".join(text.split()))
 
-    def _tell(self, message: str) -> None:
+    def _report(self, message: str) -> None:
         if self._address is None:
             return
         try:

@@ -63,11 +63,11 @@ def install(
         sys.exit(2)
     done, problem = (0, "") if dry_run else _carry_out(actions, root, as_json)
     if as_json:
-        told = [{"verb": a.verb, "what": a.what, "why": a.why, "done": n < done} for n, a in enumerate(actions)]
-        click.echo(json.dumps({"ok": not problem, "mistakes": [problem] if problem else [], "actions": told}))
+        reported = [{"verb": a.verb, "what": a.what, "why": a.why, "done": n < done} for n, a in enumerate(actions)]
+        click.echo(json.dumps({"ok": not problem, "mistakes": [problem] if problem else [], "actions": reported}))
     elif dry_run:
         for action in actions:
-            _tell(action)
+            _report(action)
     if problem:
         sys.exit(1)
     if not as_json and not uninstall:
@@ -87,11 +87,11 @@ def _carry_out(actions: list[Action], root: str | None, quiet: bool) -> tuple[in
             click.echo(str(error), err=True)
             return number, str(error)
         if not quiet:
-            _tell(action)
+            _report(action)
     return len(actions), ""
 
 
-def _tell(action: Action) -> None:
+def _report(action: Action) -> None:
     click.echo(f"{action.verb:7} {action.what}  ({action.why})")
 
 

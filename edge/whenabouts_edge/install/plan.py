@@ -146,8 +146,8 @@ def uninstall(wanted: Wanted, facts: Facts) -> list[Action]:
         actions.append(_run(wanted, ("systemctl",), "disable", *now, UNIT_NAME, why="ends it, also at the next start"))
     made = made_user(facts.files.get(SYSUSERS, ""))
     user = _user(wanted, facts, made) if made is not None and made in facts.users else []
-    told = {action.what for action in user}
-    actions += [_removed(facts, path) for path in reversed(WRITTEN) if path in facts.files and path not in told]
+    reported = {action.what for action in user}
+    actions += [_removed(facts, path) for path in reversed(WRITTEN) if path in facts.files and path not in reported]
     if facts.config and facts.config.metrics_file and installed:
         actions.append(Action("remove", facts.config.metrics_file, "would show old figures for ever"))
     if facts.live and installed:

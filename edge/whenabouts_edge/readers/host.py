@@ -1,7 +1,7 @@
 """A reader's port on a PC: readings that lack only their number.
 
-`Link` adds to the session of a reader, which boards have too, what is known here: the clock's sample, the names of site and
-gateway, and since when the reader has looked for tags.
+`HostSession` adds to the session of a reader, which boards have too, what is known here: the clock's sample, the names of
+site and gateway, and since when the reader has looked for tags.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class Batch:
     looked_us: int
 
 
-class Link:
+class HostSession:
     """One opened port with what a PC knows beside its reader's `session`: the clock, names, and whether the reader is there.
 
     opened_us: the reader has looked for tags since then.
@@ -46,7 +46,7 @@ class Link:
         self.session = ReaderSession(_options(reader), opened_us, facts)
         self.since_us = self._heard_us = opened_us
         self._good = 0  # frames that were taken up
-        self.unfit = 0  # what was seen and makes no reading
+        self.invalid = 0  # what was seen and makes no reading
         self._speaks_us = None if reader.listen_only else facts.speaks_us
         self._site, self._gateway, self._host_us = site, gateway, host_us
         self._name = reader.name
@@ -85,9 +85,9 @@ class Link:
         try:
             one.check()
         except ValueError as error:
-            if not self.unfit:
+            if not self.invalid:
                 log.warning("reading.invalid", f"left out, as all that will be counted: {error}", reader=self._name)
-            self.unfit += 1
+            self.invalid += 1
             self.session.complaint = str(error)
             return False
         return True

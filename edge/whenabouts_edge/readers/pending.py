@@ -16,7 +16,7 @@ class PendingReading:
     """An observation, and the window of host time that it lies in, earliest_us and width_us.
 
     site, gateway: where it comes from; a board, which has one of each, leaves them out. stamp: t_min, t_max and clock state
-    of what is dated already. vclock: the clock of the group that it carries. tell: a state that the peers are told once it
+    of what is dated already. vclock: the clock of the group that it carries. publish: a state that peers are sent once it
     is stored. checked: its fields make a reading for sure. reading: what it became, once it has a number. kept: where it is
     kept on disk while it waits for the clock (`store.waiting`). source: what a rule keeps of it (`rules.evaluate`), which
     learns its number.
@@ -30,7 +30,7 @@ class PendingReading:
     attrs: "dict[str, Any]" = _NONE
     stamp: "tuple[int, int, str] | None" = None
     vclock: "tuple[int, ...]" = (0,)
-    tell = checked = False
+    publish = checked = False
     reading: "Reading | None" = None
     kept: "Any" = None
     source: "Any" = None

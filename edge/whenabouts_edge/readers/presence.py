@@ -27,11 +27,13 @@ class PresenceHost:
         for one in batch.readings:
             if one.key is not None:
                 self._visits.read(one.key, one.earliest_us, one.latest_us, one.vclock)
-        return self._told(self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock)
+        return self._reported(
+            self._visits.advance(batch.clear_us - self._reach_us, batch.since_us, batch.looked_us), clock
+        )
 
     def finish(self, clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
         """The readings that are certain when the agent ends; tags that are there by then have no leave."""
-        return self._told(self._visits.finish(), clock)
+        return self._reported(self._visits.finish(), clock)
 
     def status(self) -> dict[str, int]:
         """For the status file."""
@@ -46,7 +48,7 @@ class PresenceHost:
             "late": visits.late,
         }
 
-    def _told(self, changes: list[Change], clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
+    def _reported(self, changes: list[Change], clock: ClockSample) -> tuple[list[PendingReading], list[PendingReading]]:
         entered = [self._reading(change, clock) for change in changes if change.event == ENTER]
         gone = [self._reading(change, clock) for change in changes if change.event != ENTER]
         self.entered += len(entered)

@@ -12,7 +12,7 @@ from typing import Any
 from whenabouts_edge.backoff import Backoff
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
-from whenabouts_edge.readers.host import Batch, Link
+from whenabouts_edge.readers.host import Batch, HostSession
 from whenabouts_edge.readers.port import Port, PortError, device_of, open_port
 from whenabouts_hardware import READERS
 from whenabouts_protocol.logs import Log
@@ -37,7 +37,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class LinkState:
+class ReaderState:
     """Health of one reader, for status and beat."""
 
     state: str = "opening"  # opening, reading, lost, finished (a replay at its end)
@@ -48,7 +48,7 @@ class LinkState:
     opened_ns: int = 0  # monotonic, just before: nothing was read earlier; of a replay the moment it plays from
     readings: int = 0
     restarts: int = 0
-    unfit: int = 0  # what was seen and makes no reading
+    invalid: int = 0  # what was seen and makes no reading
     counters: dict[str, int] = field(default_factory=dict)
 
     def status(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class LinkState:
         return found | counters
 
 
-class LinkThread(threading.Thread):
+class ReaderThread(threading.Thread):
     """Keeps one port open and read; hands over what it gives, in order, through `deliver`.
 
     reach_us: how much earlier than its first byte's arrival the event of a frame can be stamped at most.
@@ -79,10 +79,10 @@ class LinkThread(threading.Thread):
     ) -> None:
         super().__init__(name=f"reader-{reader.name}", daemon=True)
         self.reader = reader
-        self.link_state = LinkState()
+        self.reader_state = ReaderState()
         self._place = site, gateway
         self._host_us, self._clock, self._deliver = host_us, clock, deliver
-        self.reach_us = Link(reader, site, gateway, host_us).session.reach_us
+        self.reach_us = HostSession(reader, site, gateway, host_us).session.reach_us
         self._pace = pace
         self._stopping = threading.Event()
 
@@ -99,9 +99,9 @@ class LinkThread(threading.Thread):
                 with open_port(self.reader.port, self.reader.baud or READERS[self.reader.kind].baud) as port:
                     device = device or device_of(self.reader.port)  # it came in between
                     self._say("reading", "")
-                    self.link_state.opened += 1
-                    self.link_state.device = device[1] if device else self.reader.port
-                    self.link_state.opened_ns = port.replay_start_ns or opening_ns
+                    self.reader_state.opened += 1
+                    self.reader_state.device = device[1] if device else self.reader.port
+                    self.reader_state.opened_ns = port.replay_start_ns or opening_ns
                     self._read(port, device)
                     return
             except PortError as error:
@@ -115,7 +115,7 @@ class LinkThread(threading.Thread):
                 self._say("lost", f"fault in the agent: {error!r}")
             if time.monotonic_ns() - opening_ns > self._pace.steady_ns:
                 backoff.reset()
-            self.link_state.failed += 1
+            self.reader_state.failed += 1
             if self._pause(backoff.pause_us(random.getrandbits(8)), device):
                 backoff.reset()
 
@@ -145,45 +145,46 @@ class LinkThread(threading.Thread):
 
     def _read(self, port: Port, device: tuple[int, str] | None) -> None:
         begun_ns = time.monotonic_ns() if port.replay_start_ns is None else port.replay_start_ns
-        link = Link(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
-        restarts, unfit = self.link_state.restarts, self.link_state.unfit
-        told_ns, opened_ns = 0, time.monotonic_ns()
+        host_session = HostSession(self.reader, *self._place, self._host_us, self._host_us(begun_ns))
+        restarts, invalid = self.reader_state.restarts, self.reader_state.invalid
+        reported_ns, opened_ns = 0, time.monotonic_ns()
         moved_ns = opened_ns
         while not self._stopping.is_set():
             if (now_ns := time.monotonic_ns()) - moved_ns >= self._pace.moved_ns:
                 moved_ns = now_ns
                 self._check_moved(device)
                 if now_ns - opened_ns > self._pace.steady_ns:
-                    self.link_state.failed = 0
-            while command := link.session.dialogue.due(self._host_us(time.monotonic_ns())):
+                    self.reader_state.failed = 0
+            while command := host_session.session.dialogue.due(self._host_us(time.monotonic_ns())):
                 port.write(command)
             chunk = port.read()
             now_ns = time.monotonic_ns()
             empty_us = self._host_us(port.empty_ns)
             if chunk is None:
-                found, good = link.silent(empty_us, self._clock())
+                found, good = host_session.silent(empty_us, self._clock())
             else:
-                found, good = link.take(chunk, self._clock())
-            if good and self.link_state.problem and self.link_state.state == "reading":
+                found, good = host_session.take(chunk, self._clock())
+            if good and self.reader_state.problem and self.reader_state.state == "reading":
                 self._say("reading", "")
-            if restarts + link.session.dialogue.restarts > self.link_state.restarts:
-                self.link_state.restarts = restarts + link.session.dialogue.restarts
-                link.since_us = max(link.since_us, self._host_us(now_ns))
+            if restarts + host_session.session.dialogue.restarts > self.reader_state.restarts:
+                self.reader_state.restarts = restarts + host_session.session.dialogue.restarts
+                host_session.since_us = max(host_session.since_us, self._host_us(now_ns))
                 self._say(
-                    "reading", f"started again, it sent nothing good; it says: {link.session.complaint or 'nothing'}"
+                    "reading",
+                    f"started again, it sent nothing good; it says: {host_session.session.complaint or 'nothing'}",
                 )
-            if found or now_ns - told_ns >= self._pace.clear_ns:
-                told_ns = now_ns
-                self.link_state.readings += len(found)
-                self.link_state.unfit = unfit + link.unfit
-                self.link_state.counters = link.session.counters
-                clear_us = link.session.clear(empty_us)
-                self._deliver(Batch(found, clear_us, link.since_us, link.looked_us(clear_us)))
-            if port.replay_finished and chunk is None and self.link_state.state == "reading":
+            if found or now_ns - reported_ns >= self._pace.clear_ns:
+                reported_ns = now_ns
+                self.reader_state.readings += len(found)
+                self.reader_state.invalid = invalid + host_session.invalid
+                self.reader_state.counters = host_session.session.counters
+                clear_us = host_session.session.clear(empty_us)
+                self._deliver(Batch(found, clear_us, host_session.since_us, host_session.looked_us(clear_us)))
+            if port.replay_finished and chunk is None and self.reader_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 
     def _say(self, state: str, problem: str) -> None:
-        if (state, problem) != (self.link_state.state, self.link_state.problem):
+        if (state, problem) != (self.reader_state.state, self.reader_state.problem):
             write = log.warning if state == "lost" or (problem and state == "reading") else log.info
             write(f"reader.{state}", problem, reader=self.reader.name)
-        self.link_state.state, self.link_state.problem = state, problem
+        self.reader_state.state, self.reader_state.problem = state, problem

@@ -11,12 +11,14 @@ What is kept lives in memory: after a restart a pair is found when both of its r
 from whenabouts_protocol.compiled_rule import CompiledRule
 from whenabouts_protocol.probability import ratio_between
 from whenabouts_protocol.reading import CLOCK_STATES
-from whenabouts_protocol.streaming_join import Eager
+from whenabouts_protocol.streaming_join import StreamingJoin
 
 PPM = 1_000_000
 UNIT = "[ppm]"  # UCUM
 KIND = "measure"
-MAX_TOLD = 256  # pairs that one reading and rule make derived readings of; more are counted, and need a narrower rule
+MAX_REPORTED = (
+    256  # pairs that one reading and rule make derived readings of; more are counted, and need a narrower rule
+)
 
 
 class Source:
@@ -73,17 +75,17 @@ class EdgeRules:
         rules: "list[CompiledRule]",
         before: "EdgeRules | None" = None,
         limit: "int | None" = None,
-        told: int = MAX_TOLD,
+        reported: int = MAX_REPORTED,
     ) -> None:
-        self._told = told
+        self._reported = reported
         self.rules = list(rules)
-        self.untold = {rule.derived: 0 for rule in self.rules}  # pairs beyond `told`, which made no reading
+        self.unreported = {rule.derived: 0 for rule in self.rules}  # pairs beyond `reported`, which made no reading
         self.running = [(rule, _started(rule, before, limit)) for rule in self.rules]
-        self._sides: dict[str, list[tuple[CompiledRule, Eager, int]]] = {}
-        for rule, eager in self.running:
+        self._sides: dict[str, list[tuple[CompiledRule, StreamingJoin, int]]] = {}
+        for rule, join in self.running:
             for side, streams in ((0, rule.a.streams), (1, rule.b.streams)):
                 for stream in streams:
-                    self._sides.setdefault(stream, []).append((rule, eager, side))
+                    self._sides.setdefault(stream, []).append((rule, join, side))
 
     def wants(self, stream: str) -> bool:
         """True if some rule takes readings of this stream."""
@@ -92,11 +94,11 @@ class EdgeRules:
     def push(self, stream: str, source: Source) -> "list[Derived]":
         """The pairs that this reading completes."""
         found = []
-        for rule, eager, side in self._sides.get(stream, ()):
-            others = eager.push(side, source, source.t_min, source.t_max, source.key)
-            if len(others) > self._told:
-                self.untold[rule.derived] += len(others) - self._told
-                others = others[-self._told :]
+        for rule, join, side in self._sides.get(stream, ()):
+            others = join.push(side, source, source.t_min, source.t_max, source.key)
+            if len(others) > self._reported:
+                self.unreported[rule.derived] += len(others) - self._reported
+                others = others[-self._reported :]
             for other in others:
                 if other is not source:  # a stream that is on both sides of a rule
                     a, b = (source, other) if side == 0 else (other, source)
@@ -105,24 +107,24 @@ class EdgeRules:
 
     def advance(self, frontier_us: "int | None") -> None:
         """Every reading still to come has t_max at or after this; forget what cannot match it. None: not known."""
-        for _, eager in self.running:
-            eager.advance(frontier_us, frontier_us)
+        for _, join in self.running:
+            join.advance(frontier_us, frontier_us)
 
     def counters(self) -> "dict[str, dict[str, int]]":
-        """By derived stream, what its rule counted and keeps; all but `untold` are the operator's."""
+        """By derived stream, what its rule counted and keeps; all but `unreported` are the operator's."""
         return {
             rule.derived: {
-                "pairs": eager.pairs,
-                "untold": self.untold[rule.derived],
-                "evaluations": eager.evaluations,
-                "kept": eager.kept,
-                "late": eager.late,
-                "overflow": eager.overflow,
-                "too_long": eager.too_long,
-                "keyless": eager.keyless,
-                "beyond_length": eager.beyond_length,
+                "pairs": join.pairs,
+                "unreported": self.unreported[rule.derived],
+                "evaluations": join.evaluations,
+                "kept": join.kept,
+                "late": join.late,
+                "overflow": join.overflow,
+                "too_long": join.too_long,
+                "keyless": join.keyless,
+                "beyond_length": join.beyond_length,
             }
-            for rule, eager in self.running
+            for rule, join in self.running
         }
 
 
@@ -137,11 +139,13 @@ def _rank(source: Source) -> int:
     return CLOCK_STATES.index(source.clock_state)
 
 
-def _started(rule: CompiledRule, before: "EdgeRules | None", limit: "int | None") -> Eager:
+def _started(rule: CompiledRule, before: "EdgeRules | None", limit: "int | None") -> StreamingJoin:
     if before is not None:
-        for old, eager in before.running:
+        for old, join in before.running:
             if old == rule:
-                return eager
+                return join
     kept = rule.limit if limit is None else min(limit, rule.limit)
     a, b = rule.a, rule.b
-    return Eager(rule.lo_us, rule.hi_us, rule.p, rule.q, a.pi_us, b.pi_us, a.rho_us, b.rho_us, rule.key_equal, kept)
+    return StreamingJoin(
+        rule.lo_us, rule.hi_us, rule.p, rule.q, a.pi_us, b.pi_us, a.rho_us, b.rho_us, rule.key_equal, kept
+    )

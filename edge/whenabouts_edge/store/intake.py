@@ -49,7 +49,7 @@ class Intake:
         self._filled = asyncio.Event()
         self._batch_full = asyncio.Event()
         self._gaps = {gap.stream: gap for gap in before}
-        self._telling: dict[str, Gap] = {}  # of these the readings are being stored
+        self._reporting: dict[str, Gap] = {}  # of these the readings are being stored
         self.accepted = 0
         self.settled = 0  # stored, or refused and counted
         self.refused = 0
@@ -93,17 +93,17 @@ class Intake:
     @property
     def gap_open(self) -> bool:
         """True while readings were refused of which no gap reading tells yet."""
-        return bool(self._gaps or self._telling)
+        return bool(self._gaps or self._reporting)
 
     async def run(self) -> None:
         """Store what comes until cancelled."""
         while True:
             if self._gaps and not self._buffer:
-                await self._tell_gaps()
+                await self._report_gaps()
             if len(self._buffer) < MAX_BATCH:
                 await self._gather()
             await self._store(self._buffer[:MAX_BATCH])
-            self._tell_calm()
+            self._report_calm()
 
     async def _gather(self) -> None:
         self._batch_full.clear()
@@ -137,7 +137,7 @@ class Intake:
         self._room.release(len(readings))
         self._on_stored()
 
-    async def _tell_gaps(self) -> None:
+    async def _report_gaps(self) -> None:
         try:
             await self._append_with_gaps([])
         except SpoolFull:
@@ -147,16 +147,16 @@ class Intake:
 
     async def _append_with_gaps(self, readings: list[PendingReading]) -> None:
         """Store these behind the gaps so far; what is refused meanwhile is a gap of its own."""
-        self._telling, self._gaps = self._gaps, {}
+        self._reporting, self._gaps = self._gaps, {}
         try:
-            await self._append(readings, list(self._telling.values()))
+            await self._append(readings, list(self._reporting.values()))
         except BaseException:
-            for gap in self._telling.values():
+            for gap in self._reporting.values():
                 later = self._gaps.get(gap.stream)
                 self._gaps[gap.stream] = gap if later is None else gap.joined(later)
             raise
         finally:
-            self._telling = {}
+            self._reporting = {}
 
     def _refuse(self, readings: list[PendingReading], why: str) -> None:
         if self._refused_before is None:
@@ -169,7 +169,7 @@ class Intake:
             gap, known = Gap.of(one), self._gaps.get(one.stream)
             self._gaps[one.stream] = gap if known is None else known.joined(gap)
 
-    def _tell_calm(self) -> None:
+    def _report_calm(self) -> None:
         """Say that readings flow again, once all that was refused is told and nothing more was for a while."""
         before = self._refused_before
         if before is not None and not self.gap_open and self._loop.time() - self._refused_s >= CALM_S:

@@ -94,7 +94,7 @@ class Spool:
             raise SpoolError(
                 f"spool {path}: cannot make its folder ({error}); set state_dir to a folder that this user may write to"
             ) from error
-        self._db, self._readings, self._payload_bytes, self.boot = self._open_or_set_aside()
+        self._db, self._readings, self._payload_bytes, self.boot = self._open_or_quarantine()
         self._next_seq = 0
         try:
             self.waiting = WaitingRows(self._db, this_run())
@@ -218,14 +218,14 @@ class Spool:
         """Close the file; what was committed is on the disk already."""
         self._db.close()
 
-    def _open_or_set_aside(self) -> tuple[sqlite3.Connection, int, int, int]:
+    def _open_or_quarantine(self) -> tuple[sqlite3.Connection, int, int, int]:
         try:
             try:
                 return _open(self.path)
             except sqlite3.DatabaseError as error:
                 if not _is_damage(error, self.path):
                     raise
-                self.quarantined = _set_aside(self.path)
+                self.quarantined = _quarantine(self.path)
                 return _open(self.path)
         except sqlite3.DatabaseError as error:
             if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -295,7 +295,7 @@ def _is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
     return code not in _SURROUNDINGS
 
 
-def _set_aside(path: Path) -> Path:
+def _quarantine(path: Path) -> Path:
     """Rename a damaged database and its journal, never over an earlier one; returns where it is now."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():

@@ -91,10 +91,10 @@ class Uplink:
         self.outbox.sent(message, self._now_s())
         return True
 
-    def beat(self, payload: bytes) -> None:
+    def heartbeat(self, payload: bytes) -> None:
         """Publish a heartbeat; a beat that gets lost is replaced by the next one."""
         if self._client is not None and self.connected:
-            self._client.publish(self._topic("beat"), payload, qos=0)
+            self._client.publish(self._topic("heartbeat"), payload, qos=0)
 
     def announce(self, birth: Birth) -> None:
         """Tell a changed birth, now if there is a connection, and after every new one."""
@@ -102,12 +102,12 @@ class Uplink:
         if self._client is not None and self.connected:
             self._client.publish(self._topic("birth"), encode_birth(birth), qos=1, retain=True)
 
-    def tell(self, state: bytes) -> None:
+    def publish(self, state: bytes) -> None:
         """Publish a state for the peers, now if there is a connection; after every new one the newest again."""
         self._state = state
-        self.tell_again()
+        self.publish_again()
 
-    def tell_again(self) -> None:
+    def publish_again(self) -> None:
         """Publish the newest state once more, for a peer that was away."""
         if self._client is not None and self.connected and self._state is not None:
             self._client.publish(self._topic("state"), self._state, qos=1)
@@ -184,7 +184,7 @@ class Uplink:
         client.subscribe([(name, 1) for name in (self._topic("ack"), self._topic("rules"), *self._listen)])
         client.publish(self._topic("birth"), encode_birth(self._birth), qos=1, retain=True)
         client.publish(self._topic("status"), self._status("online"), qos=1, retain=True)
-        self.tell_again()
+        self.publish_again()
         log.info("broker.connected", broker=f"{self._broker.host}:{self._broker.port}")
         self._on_change()
 

@@ -61,7 +61,7 @@ def board(flash: Path | None, heap_kb: int, reader: str | None, as_json: bool) -
         with tempfile.TemporaryDirectory(prefix="whenabouts-board-") as folder, _tags(reader, Path(folder)) as tags:
             place = flash or Path(folder) / "flash"
             with NodeBoard(place, {} if tags is None else {0: tags.path}, heap_kb) as made:
-                _tell(made, reader, as_json)
+                _report(made, reader, as_json)
                 _watch(made, tags)
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
@@ -69,7 +69,7 @@ def board(flash: Path | None, heap_kb: int, reader: str | None, as_json: bool) -
         raise click.ClickException(str(error)) from None
 
 
-def _tell(made: NodeBoard, reader: str | None, as_json: bool) -> None:
+def _report(made: NodeBoard, reader: str | None, as_json: bool) -> None:
     found = {"port": made.port, "flash": str(made.flash), "reader": reader}
     if as_json:
         click.echo(json.dumps(found))

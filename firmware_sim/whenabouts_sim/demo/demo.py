@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from whenabouts_sim.demo.reporter import Reporter
 from whenabouts_sim.demo.rules import CONFIDENCE, D_US, GROUP, POSTS, RULE, THEFT, more_rules
-from whenabouts_sim.demo.teller import Teller
 from whenabouts_sim.judge.judgement import Judgement
 from whenabouts_sim.judge.placement import place
 from whenabouts_sim.judge.thefts import TheftSummary, summarise_thefts
@@ -40,8 +40,8 @@ class Demo:
 
     def __init__(self, folder: Path, seed: int, speed: float, trace: Path | None, quiet: bool) -> None:
         self._seed, self._speed = seed, speed
-        self._teller = Teller(quiet)
-        self.say = self._teller.say
+        self._reporter = Reporter(quiet)
+        self.say = self._reporter.say
         clock = SimClock(EPOCH_US, time.monotonic_ns(), round(speed * MILLI))
         self._clock = clock
         self._world = World.make(seed, DURATION_S, ITEMS, PEOPLE, D_US)
@@ -106,20 +106,20 @@ class Demo:
                 f"{gateway} at the {site}: readers {kinds}; clock wrong by {clock.offset_us / 1000:+.0f} ms and drifting "
                 f"{clock.drift_ppm:+d} ppm, claims {clock.base_bound_us / 1000:.0f} ms",
             )
-        with self._teller.waiting("agents connect"):
+        with self._reporter.waiting("agents connect"):
             stack.wait("agents read and are connected", lambda: all(map(stack.agent_ready, sites)), READY_S)
         if self._posts:
             staffed = [post.reader.gateway for post in self._posts]
-            with self._teller.waiting("agents find their group"):
+            with self._reporter.waiting("agents find their group"):
                 stack.wait(f"{' and '.join(staffed)} are one group", lambda: stack.group_ready(staffed), READY_S)
-        with self._teller.waiting("Spark starts, mostly in 10 to 20 s"):
+        with self._reporter.waiting("Spark starts, mostly in 10 to 20 s"):
             stack.wait("the Spark job watches the landing", stack.job_watches, SPARK_S)
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
 
     def _watch(self, stack: Stack) -> None:
         """Report while events happen, until everything has landed and every expected pair is there."""
         end_s = time.monotonic() + self._source.duration_s + 0.5
-        with self._teller.waiting("events", end_s - time.monotonic()):
+        with self._reporter.waiting("events", end_s - time.monotonic()):
             while time.monotonic() < end_s:
                 time.sleep(min(REPORT_S, max(0.1, end_s - time.monotonic())))
                 stack.check()
@@ -132,7 +132,7 @@ class Demo:
             return waiting == 0 and stack.landed_count() >= made
 
         try:
-            with self._teller.waiting("the last readings land"):
+            with self._reporter.waiting("the last readings land"):
                 stack.wait("all readings landed", landed, LANDED_S)
         except TimeoutError:
             self.say("landing", "not everything has landed in time; the summary counts what is missing")
@@ -181,12 +181,12 @@ class Demo:
             return summarise_together(POSTS, arrived, stack.landed_states("present"), stack.found_verdicts())
 
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
-        with self._teller.waiting("Spark tells the last results"):
+        with self._reporter.waiting("Spark tells the last results"):
             self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
             self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
             self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
         self.say("spark", "everything is told; ending the job")
-        with self._teller.waiting("Spark ends"):
+        with self._reporter.waiting("Spark ends"):
             stack.parts["job"].stop()  # what it was about to say twice it has said now
         return judge()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.research.experiments.latwin_run import told, verdicts
+from whenabouts_cloud.research.experiments.latwin_run import emitted, verdicts
 from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.research.experiments.office import HEARTBEAT, HOUR, REPORT, SECOND, STATE, Workload, simulate
 from whenabouts_sim.judge.truth import PairScore
@@ -27,8 +27,8 @@ class OfficeSummary:
 
     `definitely`, `by_stamp`, `by_arrival`: stretches told by the detector, by plain timestamps, by the order of arrival.
     `wait_s_median`, `wait_s_p99`: from the true begin of a stretch to its verdict; None when none was told.
-    `windows_told`, `windows_wrong`: windows for which the paper's Def is told, and in which no true stretch lies; with the
-    same events, receipts as states and clocks alone, as published.
+    `windows_emitted`, `windows_wrong`: windows for which the paper's Def is told, and in which no true stretch lies; with
+    the same events, receipts as states and clocks alone, as published.
     """
 
     watched: tuple[str, ...]
@@ -43,7 +43,7 @@ class OfficeSummary:
     by_arrival: PairScore
     wait_s_median: float | None
     wait_s_p99: float | None
-    windows_told: int
+    windows_emitted: int
     windows_wrong: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def run_office(seed: int, processes: int, hours: int, clock_error_s: float, wind
     stretches, runs = office.together(office.true_us)
     begin_of = {tuple(run): begin for run, begin in zip(runs.tolist(), stretches[:, 0].tolist(), strict=True)}
     true = set(begin_of)
-    found = told(office, window, "hybrid")
+    found = emitted(office, window, "hybrid")
     waits = [(at - begin_of[run]) / SECOND for run, at in found.items() if run in begin_of]
     plain = [office.together(at)[1] for at in ((office.lo + office.hi) // 2, office.arrival_us)]
     by_stamp, by_arrival = ({tuple(run) for run in runs.tolist()} for runs in plain)
@@ -100,7 +100,7 @@ def run_office(seed: int, processes: int, hours: int, clock_error_s: float, wind
         by_arrival=PairScore.of(by_arrival, true),
         wait_s_median=float(np.median(waits)) if waits else None,
         wait_s_p99=float(np.percentile(waits, 99)) if waits else None,
-        windows_told=int(in_window.sum()),
+        windows_emitted=int(in_window.sum()),
         windows_wrong=int((in_window & ~held_in_window(published, window).truly).sum()),
     )
 
@@ -125,7 +125,7 @@ def office_table(s: OfficeSummary) -> str:
     lines += [
         f"DEFINITELY was wrong {s.definitely.false} times. Plain timestamps would have been wrong {_wrong(s.by_stamp)}, "
         f"the order of arrival {_wrong(s.by_arrival)}.",
-        f"Judged over windows as published in 2011, {s.windows_wrong} of {s.windows_told} windows would tell what never "
+        f"Judged over windows as published in 2011, {s.windows_wrong} of {s.windows_emitted} windows would tell what never "
         "happened.",
     ]
     return "\n".join(lines)

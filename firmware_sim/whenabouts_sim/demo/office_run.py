@@ -29,7 +29,7 @@ POSTS = (
 )
 RULE = rule_text("mute", GROUP, POSTS)
 READY_S, LANDED_S = 60.0, 60.0
-TOLD_S = 240.0  # the engine is compiled once on a machine
+EMITTED_S = 240.0  # the engine is compiled once on a machine
 
 
 def office_world(seed: int) -> World:
@@ -59,7 +59,7 @@ class OfficeRun:
                 self._until(stack, time.monotonic() + self._source.duration_s + 0.5)
                 self.say("office", "closed; waiting for all to land and for the last verdicts")
                 self._wait_while(stack, lambda: not self._landed(stack), LANDED_S)
-                self._wait_while(stack, lambda: bool(self._judge(stack).absent), TOLD_S)
+                self._wait_while(stack, lambda: bool(self._judge(stack).absent), EMITTED_S)
                 job = stack.parts["job"]
                 job.stop()  # what it was about to say twice it has said now
                 return self._judge(stack)

@@ -59,7 +59,7 @@ class TheftSummary:
 
 def stolen_goods(rule: TheftRule, emitted: Iterable[Emitted]) -> set[str]:
     """Keys that were at the shelf, then at the exit, and not at the till between, by true time."""
-    told = set()
+    detected = set()
     for key, of_key in grouped(emitted, lambda entry: entry.key).items():
         first, paid, last = (
             [entry.true_us for entry in of_key if entry.reader == reader.name]
@@ -67,29 +67,29 @@ def stolen_goods(rule: TheftRule, emitted: Iterable[Emitted]) -> set[str]:
         )
         pairs = [(a, e) for a in first for e in last if 0 < e - a <= rule.window_us]
         if any(not any(a < c < e for c in paid) for a, e in pairs):
-            told.add(key)
-    return told
+            detected.add(key)
+    return detected
 
 
 def certain_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[Theft]:
     """The rule's matches by definition: order and window hold and no till reading lies between, wherever in their stamps the
     events happened."""
     unique = {row.id: row for row in landed}.values()
-    told = set()
+    detected = set()
     for of_key in grouped(unique, lambda row: row.key).values():
         first, paid, last = (_at(reader, of_key) for reader in (rule.shelf, rule.till, rule.exit))
         for a in first:
             for e in last:
                 in_order = a.t_max < e.t_min and e.t_max - a.t_min <= rule.window_us
                 if in_order and all(c.t_max <= a.t_min or c.t_min >= e.t_max for c in paid):
-                    told.add((a.id, e.id))
-    return told
+                    detected.add((a.id, e.id))
+    return detected
 
 
 def naive_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[str]:
     """Keys told by an engine that takes readings for ordered as they are given, and the middle of a stamp for its time."""
     at_shelf: dict[str, int] = {}
-    told = set()
+    detected = set()
     for row in landed:
         where, middle_us = (row.gateway, row.stream), (row.t_min + row.t_max) // 2
         if where == _where(rule.shelf):
@@ -97,8 +97,8 @@ def naive_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[str]:
         elif where == _where(rule.till):
             at_shelf.pop(row.key, None)
         elif where == _where(rule.exit) and row.key in at_shelf and middle_us - at_shelf[row.key] <= rule.window_us:
-            told.add(row.key)
-    return told
+            detected.add(row.key)
+    return detected
 
 
 def summarise_thefts(

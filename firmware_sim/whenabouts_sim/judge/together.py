@@ -15,7 +15,7 @@ from whenabouts_sim.judge.truth import PairScore
 from whenabouts_sim.world.emitted import Emitted
 from whenabouts_sim.world.posts import Post, Presence, together, true_presences
 
-Told = tuple[ReadingId, ...]
+Detected = tuple[ReadingId, ...]
 """Of each post the state reading with which its presence began."""
 
 
@@ -85,9 +85,9 @@ class TogetherSummary:
 
 
 def summarise_together(
-    posts: Sequence[Post], reads: Iterable[Emitted], landed: Iterable[LandedState], told: Sequence[Told]
+    posts: Sequence[Post], reads: Iterable[Emitted], landed: Iterable[LandedState], detected: Sequence[Detected]
 ) -> TogetherSummary:
-    """Judges a run: `reads` are those that reached the agents, `landed` all state readings, `told` what the job told."""
+    """Judges a run: `reads` are those that reached the agents, `landed` all state readings, `detected` what the job told."""
     seen = list(reads)
     truth = [true_presences(post, seen) for post in posts]
     true = together(truth)
@@ -107,14 +107,14 @@ def summarise_together(
             shown |= {n: of(begin, end) for n, begin, end in known if n is not None}
             plain.append([shown[n] for n in range(len(presences))])
     unknown = -1  # no presence of the truth
-    found = {tuple(unknown if (n := place.get(one)) is None else n for one in choice) for choice in told}
+    found = {tuple(unknown if (n := place.get(one)) is None else n for one in choice) for choice in detected}
     seeming = together(by_stamp)
     return TogetherSummary(
         states=len(states),
         true_stretches=len(true),
         violations=sum(n is None for n in place.values()),
-        repeated=len(told) - len(set(told)),
-        absent=len(_certain(runs_of) - set(told)),
+        repeated=len(detected) - len(set(detected)),
+        absent=len(_certain(runs_of) - set(detected)),
         job=PairScore.of(found, set(true)),
         by_stamp=PairScore.of(set(seeming), set(true)),
         by_arrival=PairScore.of(set(together(by_arrival)), set(true)),
@@ -126,7 +126,7 @@ def summarise_together(
     )
 
 
-def _certain(runs_of: Sequence[Sequence[Run]]) -> set[Told]:
+def _certain(runs_of: Sequence[Sequence[Run]]) -> set[Detected]:
     """Choices of one run of each post that overlapped wherever in their stamps they began and ended."""
     found: list[tuple[Run, ...]] = [()]
     for runs in runs_of:

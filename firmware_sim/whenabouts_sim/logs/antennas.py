@@ -163,9 +163,9 @@ def _noise(random: Random) -> list[Stay]:
 
 def _lost(random: Random, stays: Iterable[Stay]) -> tuple[int, int, int]:
     """(from, to, seconds off in us): a time around a beat of the lower marker in which its reader has no reference."""
-    beats = [stay.begin_us for stay in stays if stay.antenna == LOWER and stay.what == "marker"]
-    beat_us = random.choice(beats[len(beats) // 2 :])
-    return beat_us - UNREFERENCED_US // 2, beat_us + UNREFERENCED_US // 2, _seconds(random, 3, 5)
+    heartbeats = [stay.begin_us for stay in stays if stay.antenna == LOWER and stay.what == "marker"]
+    heartbeat_us = random.choice(heartbeats[len(heartbeats) // 2 :])
+    return heartbeat_us - UNREFERENCED_US // 2, heartbeat_us + UNREFERENCED_US // 2, _seconds(random, 3, 5)
 
 
 Line = tuple[str, Stay | None]  # of a log, and what made it

@@ -65,15 +65,15 @@ class SiteRun:
 
     def _go_on(self, end_s: float | None) -> None:
         """One world after the other, each given to the readers before the one before is over."""
-        part, told_s = 1, time.monotonic()
+        part, reported_s = 1, time.monotonic()
         waiting = threading.Event()
         while end_s is None or time.monotonic() < end_s:
             self._stack.check()
             if self._clock.true_us(time.monotonic_ns()) + LEAD_US > self._readers.end_us:
                 self._readers.more(self._world_of(part))
                 part += 1
-            if time.monotonic() - told_s >= REPORT_S:
-                told_s = time.monotonic()
+            if time.monotonic() - reported_s >= REPORT_S:
+                reported_s = time.monotonic()
                 waiting_in = [
                     (self._stack.status(g) or {}).get("spool", {}).get("readings", 0) for g in self._world.clocks
                 ]

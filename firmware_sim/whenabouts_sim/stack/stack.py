@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from whenabouts_protocol.group_state import EVIDENCE
 from whenabouts_sim.judge.placement import Landed, ReadingId
-from whenabouts_sim.judge.together import LandedState, Told
+from whenabouts_sim.judge.together import Detected, LandedState
 from whenabouts_sim.stack.broker import RunningBroker
 from whenabouts_sim.stack.parent_death import with_parent
 from whenabouts_sim.world.clocks import GatewayClock, SimClock
@@ -157,7 +157,7 @@ class Stack:
             "[clock]", 'source = "sim"', f"offset_us = {clock.offset_us}", f"drift_ppm = {clock.drift_ppm}",
             f"base_bound_us = {clock.base_bound_us}", f"assumed_drift_ppm = {clock.assumed_drift_ppm}",
             *(f"{key} = {value}" for key, value in sim_clock.as_dict().items()),
-            "[beat]", "every_ms = 500",
+            "[heartbeat]", "every_ms = 500",
         ]  # fmt: skip
         for reader in readers:
             lines.append("[[reader]]")
@@ -266,7 +266,7 @@ class Stack:
                 found.append(LandedState(row["gateway"], row["boot"], row["seq"], t_min, t_max, landed_us, present))
         return found
 
-    def found_verdicts(self) -> list[Told]:
+    def found_verdicts(self) -> list[Detected]:
         """The first state of each run of every verdict in the results, repeats included."""
         rows = self._rows(self.results / "verdicts", ["states"])
         return [tuple((s["gateway"], s["boot"], s["seq"]) for s in row["states"]) for row in rows]

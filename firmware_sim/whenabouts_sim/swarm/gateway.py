@@ -15,14 +15,14 @@ from whenabouts_edge.board.mqtt import Mqtt
 from whenabouts_edge.store.spool import Message
 from whenabouts_edge.uplink.outbox import Outbox, Position
 from whenabouts_protocol import (
-    Beat,
     Birth,
+    Heartbeat,
     Reading,
     Status,
     decode_ack,
     encode_batch,
-    encode_beat,
     encode_birth,
+    encode_heartbeat,
     encode_status,
     topic,
 )  # fmt: skip
@@ -72,7 +72,7 @@ class LightGateway(asyncio.Protocol):
         self._mqtt: Mqtt | None = None
         self._transport: asyncio.Transport | None = None
         self._lost = asyncio.Event()
-        self._topics = {leaf: topic(SITE, self.name, leaf) for leaf in ("obs", "beat", "birth", "status", ACK)}
+        self._topics = {leaf: topic(SITE, self.name, leaf) for leaf in ("obs", "heartbeat", "birth", "status", ACK)}
 
     @property
     def outstanding(self) -> int:
@@ -133,8 +133,10 @@ class LightGateway(asyncio.Protocol):
             newest = len(self.truth) - 1
             published = {BOOT: (self._acked + 1, newest)} if newest >= 0 and not self._pending else {}
             frontier_us = clear_us if published and not self.not_taken else None
-            beat = Beat(SITE, self.name, BOOT, frontier_us, published, "bounded", CLOCK_BOUND_US, self.outstanding)
-            mqtt.publish(self._topics["beat"], encode_beat(beat), _clock_us(), qos=0)
+            heartbeat = Heartbeat(
+                SITE, self.name, BOOT, frontier_us, published, "bounded", CLOCK_BOUND_US, self.outstanding
+            )
+            mqtt.publish(self._topics["heartbeat"], encode_heartbeat(heartbeat), _clock_us(), qos=0)
         mqtt.advance(_clock_us())
         self._send()
 

@@ -66,11 +66,11 @@ class SwarmResult:
 
     def text(self) -> str:
         """For people."""
-        told = "every one landed exactly once" if self.exact else "NOT as it was made"
+        reported = "every one landed exactly once" if self.exact else "NOT as it was made"
         return (
             f"broker: {self.broker}\n{table(self.gateways, self.steps, WANTED)}\n"
             f"truth: {self.made} readings made, {self.landed} rows landed, {self.missing} missing, "
-            f"{self.repeated} repeated, {self.different} different, {self.reconnects} reconnections: {told}"
+            f"{self.repeated} repeated, {self.different} different, {self.reconnects} reconnections: {reported}"
         )
 
 
@@ -89,7 +89,7 @@ class Swarm:
         self._late_us = array("q")
         self._clear_us = now_us()
         self._gateways: list[LightGateway] = []
-        self._told_s = 0.0
+        self._reported_s = 0.0
 
     def run(self) -> SwarmResult:
         """From the start of the broker to the comparison; every process has ended when it returns or raises."""
@@ -106,7 +106,7 @@ class Swarm:
     async def _all_steps(self, stack: Stack) -> list[Step]:
         self._gateways = [LightGateway(n, stack.broker.port, self._landed) for n in range(self._count)]
         jobs = [gateway.run() for gateway in self._gateways]
-        tasks = [asyncio.create_task(job) for job in (*jobs, self._beats(), self._commit_in_time())]
+        tasks = [asyncio.create_task(job) for job in (*jobs, self._heartbeats(), self._commit_in_time())]
         try:
             await self._until(stack, "all are connected", lambda: all(g.connected for g in self._gateways), CONNECT_S)
             rate = self._rate or FIRST_RATE_A_GATEWAY * self._count
@@ -180,7 +180,7 @@ class Swarm:
                 self._commits.popleft()[1].commit()
             await asyncio.sleep(TURN_S)
 
-    async def _beats(self) -> None:
+    async def _heartbeats(self) -> None:
         """Each gateway's second begins at another moment."""
         while True:
             for n, gateway in enumerate(self._gateways):
@@ -233,8 +233,8 @@ class Swarm:
         return SwarmResult(self._count, stack.broker.kind, steps, *counts)
 
     def _progress(self, what: str) -> None:
-        if time.monotonic() - self._told_s >= REPORT_S:
-            self._told_s = time.monotonic()
+        if time.monotonic() - self._reported_s >= REPORT_S:
+            self._reported_s = time.monotonic()
             self._say(f"{what}: {self._made} readings made, {self._outstanding} not confirmed yet")
 
     def _say(self, text: str) -> None:

@@ -20,21 +20,21 @@ times = st.one_of(st.integers(-5, 5), st.integers(-(1 << 62), 1 << 62), st.just(
 
 
 @st.composite
-def drafts(draw):
+def pending_readings(draw):
     """A draft with its stamp; now and then one that is no reading."""
     key = draw(st.one_of(st.none(), st.sampled_from(["E200", "e200", "0A", "0A1", "", "x" * 257]), names))
     attrs = draw(st.dictionaries(names, values.filter(lambda v: v is not None), max_size=3))
     kind = draw(st.sampled_from([*KINDS, *KINDS, "none such"]))
     unit = draw(st.sampled_from([None, "Cel", ""]))
-    draft = PendingReading(draw(names), kind, 0, 0, key, draw(values), unit, attrs)
-    draft.vclock = draw(st.sampled_from([(), (0,), (3, 0), (-1,)]))
+    pending = PendingReading(draw(names), kind, 0, 0, key, draw(values), unit, attrs)
+    pending.vclock = draw(st.sampled_from([(), (0,), (3, 0), (-1,)]))
     t_min = draw(times)
-    draft.stamp = (
+    pending.stamp = (
         t_min,
         t_min + draw(st.sampled_from([0, 7, 300_000, 1 << 40, -1])),
         draw(st.sampled_from(CLOCK_STATES)),
     )
-    return draft
+    return pending
 
 
 def reference(batch, first_seq):
@@ -54,12 +54,12 @@ def reference(batch, first_seq):
 
 
 @settings(max_examples=examples(200))
-@given(st.lists(drafts(), min_size=1, max_size=12), st.sampled_from([0, 5, 1 << 33]))
+@given(st.lists(pending_readings(), min_size=1, max_size=12), st.sampled_from([0, 5, 1 << 33]))
 def test_the_bytes_are_those_of_the_readings(batch, first_seq):
     """At every prefix, and one by one, with one buffer for all of them."""
     batches = Batches("hall", "gw", 7 << 32, BYTES_MAX)
-    for part in [batch[: n + 1] for n in range(len(batch))] + [[draft] for draft in batch]:
-        found = batches.encoded(part, first_seq, lambda draft: draft.stamp)
+    for part in [batch[: n + 1] for n in range(len(batch))] + [[pending] for pending in batch]:
+        found = batches.encoded(part, first_seq, lambda pending: pending.stamp)
         assert found == reference(part, first_seq)
 
 
@@ -68,14 +68,14 @@ def test_good_drafts_do_give_messages():
     batch = [
         PendingReading("dock/tags", "tag", 0, 0, f"E2{n:06X}", attrs={"rssi": -50 - n, "antenna": 1}) for n in range(20)
     ]
-    for n, draft in enumerate(batch):
-        draft.stamp = 1_790_000_000_000_000 + n, 1_790_000_000_070_000 + n, "bounded"
-    message = Batches("hall", "gw", 7 << 32, BYTES_MAX).encoded(batch, 3, lambda draft: draft.stamp)
+    for n, pending in enumerate(batch):
+        pending.stamp = 1_790_000_000_000_000 + n, 1_790_000_000_070_000 + n, "bounded"
+    message = Batches("hall", "gw", 7 << 32, BYTES_MAX).encoded(batch, 3, lambda pending: pending.stamp)
     assert [(r.seq, r.key, r.attrs["rssi"]) for r in decode_batch(message)] == [
         (3 + n, f"E2{n:06X}", -50 - n) for n in range(20)
     ]
-    assert Batches("hall", "gw", 7 << 32, len(message)).encoded(batch, 3, lambda draft: draft.stamp) == message
-    assert Batches("hall", "gw", 7 << 32, len(message) - 1).encoded(batch, 3, lambda draft: draft.stamp) is None
+    assert Batches("hall", "gw", 7 << 32, len(message)).encoded(batch, 3, lambda pending: pending.stamp) == message
+    assert Batches("hall", "gw", 7 << 32, len(message) - 1).encoded(batch, 3, lambda pending: pending.stamp) is None
 
 
 @given(st.lists(st.binary(max_size=5), max_size=10), st.integers(0, 20))

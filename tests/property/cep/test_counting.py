@@ -29,7 +29,7 @@ def is_countable(plan):
         v.is_chain
         and all(len(named(c)) <= 1 for c in v.conditions)
         and all(named(n.condition) <= {definition.NEGATED} for n in v.negations)
-        for v in plan.variants
+        for v in plan.alternatives
     )
 
 
@@ -38,7 +38,7 @@ def aggregates_of(plan):
     return [(function, f"{place}.weight") for place in sorted({0, plan.width - 1}) for function in FUNCTIONS]
 
 
-def told_by(case, moment):
+def emitted_by(case, moment):
     """The matches that are counted by then: the frontier is past their last event, and past the window if that matters."""
     found = definition.candidates(case.plan, case.events, definition.accepted(case))
     return [
@@ -47,7 +47,7 @@ def told_by(case, moment):
         if not match.violators
         and moment.frontier is not None
         and moment.frontier > max(case.events[i].t for i in match.chosen)
-        and definition.sealed(case.plan, match, case.events, moment.frontier)
+        and definition.finalized(case.plan, match, case.events, moment.frontier)
     ]
 
 
@@ -71,16 +71,16 @@ def aggregate(rows, function, of):
 def course(case, cuts, through_snapshots):
     """(place in the moments, what had been told by then) after each call, the counter, and the late events."""
     found = counter(case.plan, NAMES[: case.type_count], case.k, case.order, case.sources, aggregates_of(case.plan))
-    told, late, place, first, result = {}, [], -1, 0, []
+    emitted, late, place, first, result = {}, [], -1, 0, []
     places = {m.event: n for n, m in enumerate(definition.moments(case)) if m.event >= 0}
 
     def note(out, now):
         assert list(out.keys) == sorted(set(out.keys.tolist()))
         assert all(out.matches > 0)
         for key, count in zip(out.keys.tolist(), out.matches.tolist(), strict=True):
-            told[key] = told.get(key, 0) + count
+            emitted[key] = emitted.get(key, 0) + count
         late.extend(out.late.tolist())
-        result.append((now, dict(told)))
+        result.append((now, dict(emitted)))
 
     for end in range(len(case.events) + 1):
         if first < end and (end in cuts or end == len(case.events) or any(a == end for a, _ in case.advances)):
@@ -106,9 +106,9 @@ def check(case, cuts, through_snapshots=False):
         return
     moments = definition.moments(case)
     result, found, late = course(case, cuts, through_snapshots)
-    for place, told in result:
-        assert told == {key: count for key, (count, _) in by_key(case, told_by(case, moments[place])).items()}
-    rows = told_by(case, moments[-1])
+    for place, emitted in result:
+        assert emitted == {key: count for key, (count, _) in by_key(case, emitted_by(case, moments[place])).items()}
+    rows = emitted_by(case, moments[-1])
     assert set(rows) == definition.final(case)
     assert found.totals.matches == len(rows)
     expected = [aggregate(rows, *one) for one in aggregates_of(case.plan)]
@@ -175,12 +175,12 @@ def test_patterns_of_the_language_are_counted_as_listed(text, data):
     found = counter(pattern, list("ABCD"), k=k, aggregates=asked)
     outs = [found.feed(kinds[:50], keys[:50], t[:50], attributes={"v": v[:50]})]
     outs += [found.feed(kinds[50:], keys[50:], t[50:], attributes={"v": v[50:]}), found.finish()]
-    told = {}
+    emitted = {}
     for out in outs:
         for key, matches in zip(out.keys.tolist(), out.matches.tolist(), strict=True):
-            told[key] = told.get(key, 0) + matches
+            emitted[key] = emitted.get(key, 0) + matches
     of = keys[rows.max(axis=1)] if pattern.per_key else np.zeros(len(rows), int)
-    assert told == {int(key): int(n) for key, n in zip(*np.unique(of, return_counts=True), strict=True)}
+    assert emitted == {int(key): int(n) for key, n in zip(*np.unique(of, return_counts=True), strict=True)}
     taken = rows[:, places].ravel()
     weights = v[taken[taken >= 0]]
     weights = weights[~np.isnan(weights)]

@@ -18,7 +18,7 @@ from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
 from whenabouts_cloud.cep.kernel.program import CLASS
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.refine import refine
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan
 
 
 def names(count):
@@ -92,7 +92,7 @@ def chain(codes, window, negated):
             before[-1] = (1 << count - 1) - 2
         elif place <= count:
             negations.append(Negation(code, 1 << place - 1 if place else 0, 1 << place if place < count else 0))
-    one = Variant(tuple(codes), tuple(range(count)), tuple(before), tuple(negations))
+    one = Alternative(tuple(codes), tuple(range(count)), tuple(before), tuple(negations))
     return Plan(tuple(EventClass(frozenset({c})) for c in range(4)), (one,), count, window)
 
 
@@ -135,7 +135,9 @@ def check_together(few, data):
         one = engine(few, names(5), emit=emit, k=12)
         width = max(plan.width for plan in few)
         for out in (one.feed(**fed), one.finish()):
-            for row, at, pattern in zip(out.matches.tolist(), out.told_at.tolist(), out.pattern.tolist(), strict=True):
+            for row, at, pattern in zip(
+                out.matches.tolist(), out.emitted_at.tolist(), out.pattern.tolist(), strict=True
+            ):
                 together.add((pattern, at, tuple(row)))
             together |= {
                 (p, "back", tuple(row))
@@ -145,7 +147,7 @@ def check_together(few, data):
             one = engine(plan, names(5), emit=emit, k=12)
             for out in (one.feed(**fed), one.finish()):
                 pad = [-1] * (width - plan.width)
-                for row, at in zip(out.matches.tolist(), out.told_at.tolist(), strict=True):
+                for row, at in zip(out.matches.tolist(), out.emitted_at.tolist(), strict=True):
                     alone.add((number, at, (*row, *pad)))
                 alone |= {(number, "back", (*row, *pad)) for row in out.retractions.tolist()}
         assert together == alone
@@ -153,22 +155,22 @@ def check_together(few, data):
 
 CHAIN = (0, 1, 3)
 UNCERTAIN = [
-    Variant((0, 1), (0, 1), (0, 1)),
-    Variant((0, 1), (0, 1), (0, 1), (Negation(2, 1, 2),)),
-    Variant((0, 1, 0), (0, 1, 2), CHAIN, (Negation(2, 3, 4),)),
-    Variant((0, 1), (0, 1), (0, 1), (Negation(2, 0, 3), Negation(2, 3, 0))),
-    Variant((0, 1), (1, 0), (0, 0), (Negation(2, 0, 0),)),
-    Variant((3, 3), (0, 1), (0, 1), (Negation(3, 1, 2),)),
+    Alternative((0, 1), (0, 1), (0, 1)),
+    Alternative((0, 1), (0, 1), (0, 1), (Negation(2, 1, 2),)),
+    Alternative((0, 1, 0), (0, 1, 2), CHAIN, (Negation(2, 3, 4),)),
+    Alternative((0, 1), (0, 1), (0, 1), (Negation(2, 0, 3), Negation(2, 3, 0))),
+    Alternative((0, 1), (1, 0), (0, 0), (Negation(2, 0, 0),)),
+    Alternative((3, 3), (0, 1), (0, 1), (Negation(3, 1, 2),)),
 ]
 
 
-def uncertain_plan(variant, mode, window, strict):
+def uncertain_plan(alternative, mode, window, strict):
     """A plan over types 0, 1, 2 and a class of them all."""
     kinds = tuple(EventClass(frozenset(types)) for types in ({0}, {1}, {2}, {0, 1, 2}))
     return Plan(
         kinds,
-        (variant,),
-        len(variant.classes),
+        (alternative,),
+        len(alternative.classes),
         window,
         strict,
         mode,
@@ -196,14 +198,14 @@ def uncertain_cases(draw):
 def kept(case, clocks, fed):
     """Rows of the first `fed` events that are matches, by asking about every tuple with every negated event there is."""
     everyone = replace(case.plan, mode="certain", window=1 << 40, strict_window=False)
-    variant = case.plan.variants[0]
-    free = replace(variant, before=(0,) * len(variant.before), negations=())
-    everyone = replace(everyone, variants=(free,))
+    alternative = case.plan.alternatives[0]
+    free = replace(alternative, before=(0,) * len(alternative.before), negations=())
+    everyone = replace(everyone, alternatives=(free,))
     found = set()
     for match in definition.candidates(everyone, case.events, range(fed)):
         chosen = [case.events[i] for i in match.chosen]
         gaps = []
-        for negation in variant.negations:
+        for negation in alternative.negations:
             ids = [
                 i for i in range(fed)
                 if definition.is_of(case.plan, negation.event_class, case.events[i])
@@ -215,21 +217,21 @@ def kept(case, clocks, fed):
             ))  # fmt: skip
         t = np.array([[e.t for e in chosen]])
         t_max = np.array([[e.t_max for e in chosen]])
-        keep, _ = refine(variant, case.plan, t, t_max, gaps, np.array([match.chosen]), clocks)
+        keep, _ = refine(alternative, case.plan, t, t_max, gaps, np.array([match.chosen]), clocks)
         if keep[0]:
             found.add((match.row, match.chosen))
     return found
 
 
-def sealed(case, match, frontier):
+def finalized(case, match, frontier):
     """As defined; in causal order, which two events of one time can have, a right neighbour's time must be past too."""
-    if case.plan.mode == "causal" and frontier is not None and any(n.right for n in match.variant.negations):
+    if case.plan.mode == "causal" and frontier is not None and any(n.right for n in match.alternative.negations):
         inner = match._replace(
-            variant=replace(match.variant, negations=tuple(n for n in match.variant.negations if n.right))
+            alternative=replace(match.alternative, negations=tuple(n for n in match.alternative.negations if n.right))
         )
-        if not definition.sealed(case.plan, inner, case.events, frontier - 1):
+        if not definition.finalized(case.plan, inner, case.events, frontier - 1):
             return False
-    return definition.sealed(case.plan, match, case.events, frontier)
+    return definition.finalized(case.plan, match, case.events, frontier)
 
 
 @given(uncertain_cases())
@@ -240,12 +242,12 @@ def test_uncertain_order_is_told_when_sealed(drawn):
     moments = definition.moments(case)
     expected = {}
     for row, chosen in kept(case, clocks, len(case.events)):
-        match = definition.Match(row, chosen, frozenset(), case.plan.variants[0])
+        match = definition.Match(row, chosen, frozenset(), case.plan.alternatives[0])
         expected[row] = next(
             moment.event for moment in moments
-            if max(chosen) < moment.fed and sealed(case, match, moment.frontier)
+            if max(chosen) < moment.fed and finalized(case, match, moment.frontier)
         )  # fmt: skip
-    assert told(case, clocks, "sure") == (expected, {})
+    assert emitted(case, clocks, "sure") == (expected, {})
 
 
 @given(uncertain_cases())
@@ -253,13 +255,13 @@ def test_uncertain_order_is_told_when_sealed(drawn):
 def test_uncertain_order_on_arrival_folds_to_what_has_arrived(drawn):
     """Told with what has come, taken back once when a negated event makes it impossible or too unlikely."""
     case, clocks = drawn
-    matches, back = told(case, clocks, "arrival")
+    matches, back = emitted(case, clocks, "arrival")
     for fed in range(1, len(case.events) + 1):
         fold = {row for row, at in matches.items() if at < fed} - {row for row, at in back.items() if at < fed}
         assert fold == {row for row, _ in kept(case, clocks, fed)}, f"after {fed} events"
 
 
-def told(case, clocks, emit):
+def emitted(case, clocks, emit):
     """({row: told at}, {row: taken back by}) through a snapshot between two batches."""
     one = engine(case.plan, names(case.type_count), emit=emit, k=case.k)
     outs, at = [], 0
@@ -268,7 +270,7 @@ def told(case, clocks, emit):
         outs.append(one.feed(**columns(case, at, end), clocks=part))
         one, at = engine.restore(one.snapshot()), end
     outs.append(one.finish())
-    matches = [(tuple(r), a) for o in outs for r, a in zip(o.matches.tolist(), o.told_at.tolist(), strict=True)]
+    matches = [(tuple(r), a) for o in outs for r, a in zip(o.matches.tolist(), o.emitted_at.tolist(), strict=True)]
     back = [(tuple(r), a) for o in outs for r, a in zip(o.retractions.tolist(), o.retracted_by.tolist(), strict=True)]
     assert len(dict(matches)) == len(matches)
     assert len(dict(back)) == len(back)
@@ -287,4 +289,4 @@ def test_the_compared_methods_end_with_the_same_matches(method, case):
         )
 
     course = run(build, case, set(case.cuts), engine.restore)
-    assert set(course.told) - course.retracted == definition.final(case)
+    assert set(course.emitted) - course.retracted == definition.final(case)

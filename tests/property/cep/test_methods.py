@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property.strategies_cep import cases, plans
-from reference.cep import Case, Event, final, told_behind_slack, told_by_punctuation
-from support.cep.checks import check_arrival, check_final, check_told, columns
+from reference.cep import Case, Event, emitted_behind_slack, emitted_by_punctuation, final
+from support.cep.checks import check_arrival, check_emitted, check_final, columns
 from support.search import SEED, examples
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Step, Variant
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan, Step
 from whenabouts_cloud.research.baselines.aggressive import Aggressive
 from whenabouts_cloud.research.baselines.conservative import Conservative
 from whenabouts_cloud.research.baselines.kslack import KSlack
@@ -35,14 +35,14 @@ def make(method, pog_every=5):
 @settings(max_examples=examples(100))
 def test_k_slack_tells_when_the_slack_has_passed(case):
     """Every match once, when the frontier reaches its last event, or has left the window of a trailing negation."""
-    check_told(make("kslack"), KSlack.restore, case, told_behind_slack(case))
+    check_emitted(make("kslack"), KSlack.restore, case, emitted_behind_slack(case))
 
 
 @given(cases(**points), st.sampled_from([1, 2, 5]))
 @settings(max_examples=examples(100))
 def test_conservative_tells_at_the_punctuation_that_seals(case, pog_every):
     """Without a negation at completion; otherwise at the first punctuation by which nothing can break the match."""
-    check_told(make("conservative", pog_every), Conservative.restore, case, told_by_punctuation(case, pog_every))
+    check_emitted(make("conservative", pog_every), Conservative.restore, case, emitted_by_punctuation(case, pog_every))
 
 
 @given(cases(**points))
@@ -56,15 +56,15 @@ def test_aggressive_folds_to_what_has_arrived(case):
 @settings(max_examples=examples(100))
 def test_events_that_break_the_promise_are_left_out_and_told(case, pog_every):
     """All three report the same late events, and give the matches of the rest."""
-    check_told(make("kslack"), KSlack.restore, case, told_behind_slack(case))
-    check_told(make("conservative", pog_every), Conservative.restore, case, told_by_punctuation(case, pog_every))
+    check_emitted(make("kslack"), KSlack.restore, case, emitted_behind_slack(case))
+    check_emitted(make("conservative", pog_every), Conservative.restore, case, emitted_by_punctuation(case, pog_every))
     check_arrival(make("aggressive"), Aggressive.restore, case)
 
 
 def one_gap(window=6, **given_plan):
     """SEQ(A, !B, C) over the types A, B, C."""
-    variant = Variant((0, 2), (0, 1), (0, 1), (Negation(1, 1, 2),))
-    return Plan(tuple(EventClass(frozenset({c})) for c in range(3)), (variant,), 2, window, **given_plan)
+    alternative = Alternative((0, 2), (0, 1), (0, 1), (Negation(1, 1, 2),))
+    return Plan(tuple(EventClass(frozenset({c})) for c in range(3)), (alternative,), 2, window, **given_plan)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -78,15 +78,15 @@ def test_many_keys_and_growing_state(method):
     code = rng.integers(0, 3, n)
     events = tuple(Event(int(code[i]), int(key[i]), int(t[i]), int(t[i])) for i in arrival)
     case = Case(one_gap(), 3, events, k=k)
-    engine, told, back = make(method)(case), set(), set()
+    engine, emitted, back = make(method)(case), set(), set()
     for first in range(0, n, 400):
         out = engine.feed(**columns(case, first, first + 400))
-        told |= set(map(tuple, out.matches.tolist()))
+        emitted |= set(map(tuple, out.matches.tolist()))
         back |= set(map(tuple, out.retractions.tolist()))
         engine = type(engine).restore(engine.snapshot())
-    told |= set(map(tuple, engine.finish().matches.tolist()))
-    assert len(told) > 200
-    assert told - back == expected_of_one_gap(events, 6)
+    emitted |= set(map(tuple, engine.finish().matches.tolist()))
+    assert len(emitted) > 200
+    assert emitted - back == expected_of_one_gap(events, 6)
     assert engine.state_bytes < 200_000
 
 
@@ -133,18 +133,18 @@ def test_nothing_comes_from_nothing(plan):
         check_final(make(method), METHODS[method].restore, case)
 
 
-A_AND_B = Variant((0, 1), (0, 1), (0, 0))
-WIDE = Variant((0, 1, 2), (0, 1, 2), (0, 1, 3), (Negation(1, 1, 4),))
-CONDITIONED = Variant((0, 1), (0, 1), (0, 1), conditions=((Step("constant", value=1.0),),))
+A_AND_B = Alternative((0, 1), (0, 1), (0, 0))
+WIDE = Alternative((0, 1, 2), (0, 1, 2), (0, 1, 3), (Negation(1, 1, 4),))
+CONDITIONED = Alternative((0, 1), (0, 1), (0, 1), conditions=((Step("constant", value=1.0),),))
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"variants": (A_AND_B,)}, "without an order, expected one SEQ"),
-        ({"variants": (A_AND_B, A_AND_B)}, "alternatives"),
-        ({"variants": (WIDE,), "width": 3}, "more than one gap"),
-        ({"variants": (CONDITIONED,)}, "condition"),
+        ({"alternatives": (A_AND_B,)}, "without an order, expected one SEQ"),
+        ({"alternatives": (A_AND_B, A_AND_B)}, "alternatives"),
+        ({"alternatives": (WIDE,), "width": 3}, "more than one gap"),
+        ({"alternatives": (CONDITIONED,)}, "condition"),
         ({"skip": "to_next"}, "skip to_next"),
         ({"mode": "possible"}, "mode possible"),
         ({"width": 3}, "3 places for 2 events"),
@@ -154,7 +154,7 @@ CONDITIONED = Variant((0, 1), (0, 1), (0, 1), conditions=((Step("constant", valu
 def test_what_the_compared_methods_do_not_do_is_refused(method, change, text):
     """The error names what was found and where to turn."""
     plan = one_gap()
-    fields = {f: getattr(plan, f) for f in ("classes", "variants", "width", "window")} | change
+    fields = {f: getattr(plan, f) for f in ("classes", "alternatives", "width", "window")} | change
     with pytest.raises(ValueError, match=text) as error:
         METHODS[method](Plan(**fields), 3, k=1)
     assert "infa_hts" in str(error.value)

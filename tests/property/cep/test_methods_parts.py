@@ -9,10 +9,10 @@ from property.strategies_cep import cases
 from reference.cep import moments
 from support.search import examples
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
-from whenabouts_cloud.cep.runtime.disorder import Promise
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.cep.runtime.disorder import Disorder
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan
 from whenabouts_cloud.research.baselines.baseline import Compared
-from whenabouts_cloud.research.baselines.sequence import chain_of, gap, sealing_time
+from whenabouts_cloud.research.baselines.sequence import chain_of, finality_time, gap
 from whenabouts_cloud.research.baselines.stacks import empty_stacks, insert, number_of, renewed
 
 
@@ -20,17 +20,17 @@ from whenabouts_cloud.research.baselines.stacks import empty_stacks, insert, num
 @settings(max_examples=examples(150))
 def test_the_frontier_is_that_of_the_definition_after_every_event(case):
     """By K-bound and by source, with heartbeats between, whatever the blocks, through its arrays."""
-    promise = Promise(case.order, case.k, None if case.sources is None else list(case.sources))
+    watermark = Disorder(case.order, case.k, None if case.sources is None else list(case.sources))
     found, first = [], 0
     stops = {*case.cuts, len(case.events), *(after for after, _ in case.advances)}
     for end in range(len(case.events) + 1):
         if end in stops:
             events = case.events[first:end]
             t, source = (np.array(c, np.int64) for c in ([e.t_max for e in events], [e.source for e in events]))
-            found += promise.after(t, source).tolist()
+            found += watermark.after(t, source).tolist()
             first = end
-            promise = Promise.of(promise.arrays)
-        found += [promise.advance(frontier) for after, frontier in case.advances if after == end]
+            watermark = Disorder.of(watermark.arrays)
+        found += [watermark.advance(frontier) for after, frontier in case.advances if after == end]
     assert found == [NEVER if m.frontier is None else m.frontier for m in moments(case)[:-1]]
 
 
@@ -68,18 +68,18 @@ def test_idle_keys_leave_nothing():
 def test_gaps_and_their_sealing_on_the_time_line():
     """SEQ(!X, A, !X, B, !X) within 10, A at 20 and B at 25: [15, 20), (20, 25) and (25, 30]; sealed when 31 is reached."""
     negations = tuple(Negation(1, left, right) for left, right in ((0, 1), (1, 2), (2, 0)))
-    variant = Variant((0, 0), (0, 1), (0, 1), negations)
-    plan = Plan((EventClass(frozenset({0})), EventClass(frozenset({1}))), (variant,), 2, 10)
+    alternative = Alternative((0, 0), (0, 1), (0, 1), negations)
+    plan = Plan((EventClass(frozenset({0})), EventClass(frozenset({1}))), (alternative,), 2, 10)
     chain, t = chain_of(plan, 2), np.array([20, 25])
     assert [gap(chain, n, t) for n in range(3)] == [(15, 20), (21, 25), (26, 31)]
-    assert sealing_time(chain, t) == 31
-    strict = chain_of(Plan(plan.classes, plan.variants, 2, 10, strict_window=True), 2)
+    assert finality_time(chain, t) == 31
+    strict = chain_of(Plan(plan.classes, plan.alternatives, 2, 10, strict_window=True), 2)
     assert [gap(strict, n, t) for n in range(3)] == [(16, 20), (21, 25), (26, 30)]
 
 
 def test_a_method_without_a_kernel_cannot_run():
     """The common part is no method of its own."""
-    plan = Plan((EventClass(frozenset({0})),), (Variant((0,), (0,), (0,)),), 1, 1)
+    plan = Plan((EventClass(frozenset({0})),), (Alternative((0,), (0,), (0,)),), 1, 1)
     with pytest.raises(TypeError, match="_empty"):
         Compared(plan, 1, k=0)
     assert FOREVER > 0 > NEVER

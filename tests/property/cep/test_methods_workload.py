@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Variant
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan
 from whenabouts_cloud.research.baselines.aggressive import Aggressive
 from whenabouts_cloud.research.baselines.conservative import Conservative
 from whenabouts_cloud.research.baselines.kslack import KSlack
@@ -35,13 +35,13 @@ def plan_of(text):
         else:
             positives.append(TYPES.index(word))
     n = len(positives)
-    variant = Variant(
+    alternative = Alternative(
         tuple(positives),
         tuple(range(n)),
         tuple((1 << i) - 1 for i in range(n)),
         tuple(Negation(c, 1 << at - 1 if at else 0, 1 << at if at < n else 0) for c, at in negations),
     )
-    return Plan(tuple(EventClass(frozenset({c})) for c in range(10)), (variant,), n, int(window) * UNIT)
+    return Plan(tuple(EventClass(frozenset({c})) for c in range(10)), (alternative,), n, int(window) * UNIT)
 
 
 streams = st.one_of(
@@ -96,12 +96,12 @@ def test_the_share_that_is_seen_out_of_order(late, observed):
 @pytest.mark.parametrize("outage", [0.05, 0.2, 0.4])
 def test_a_source_is_off_line_for_its_share_of_the_time(outage):
     """Measured by the heartbeats that come late."""
-    beats = by_source(60_000, 3, outage, seed=2)
-    off = np.mean(beats.arrival > beats.t)
+    heartbeat_rows = by_source(60_000, 3, outage, seed=2)
+    off = np.mean(heartbeat_rows.arrival > heartbeat_rows.t)
     assert off == pytest.approx(outage, abs=0.02)
 
 
-def told(method, pattern, stream):
+def emitted(method, pattern, stream):
     """(all rows less what was taken back, what was taken back) of the stream in one block."""
     engine = method(plan_of(pattern), len(TYPES), k=stream.k)
     out = engine.feed(stream.type_code, stream.key, stream.t)
@@ -116,12 +116,12 @@ def test_the_methods_agree_at_size_whatever_the_disorder(pattern, keys):
     """K-slack over the ordered stream is what all give for half of the events late, in terms of the events themselves."""
     ordered, shuffled = (table_1(30_000, keys, late, seed=3) for late in (0.0, 0.5))
     sorted_back = np.argsort(np.lexsort((shuffled.arrival, shuffled.key, shuffled.t)))
-    expected, _ = told(KSlack, pattern, ordered)
+    expected, _ = emitted(KSlack, pattern, ordered)
     place = np.argsort(np.lexsort((ordered.key, ordered.t)))
     expected = {tuple(place[list(row)].tolist()) for row in expected}
     assert len(expected) > 1000
     for method in (KSlack, Conservative, Aggressive):
-        found, _ = told(method, pattern, shuffled)
+        found, _ = emitted(method, pattern, shuffled)
         assert {tuple(sorted_back[list(row)].tolist()) for row in found} == expected
 
 
@@ -129,10 +129,10 @@ def test_the_anchors_of_the_table():
     """About 0.4 matches an event at one key as at 64; an eager engine takes back almost none, on harder patterns many."""
     assert K_UNITS == 10
     for keys in (1, 64):
-        rows, back = told(Aggressive, TABLE_1, table_1(100_000, keys, 0.2, seed=1))
+        rows, back = emitted(Aggressive, TABLE_1, table_1(100_000, keys, 0.2, seed=1))
         assert 0.3 < len(rows) / 100_000 < 0.55
         assert back < 0.001 * len(rows)
     for pattern in (HARD_SHORT, HARD_LONG):
-        rows, back = told(Aggressive, pattern, table_1(100_000, 1, 0.2, seed=1))
+        rows, back = emitted(Aggressive, pattern, table_1(100_000, 1, 0.2, seed=1))
         assert 0.03 < back / len(rows) < 0.12
-    assert told(Conservative, TRAILING, table_1(10_000, 1, 0.2, seed=1))[1] == 0
+    assert emitted(Conservative, TRAILING, table_1(10_000, 1, 0.2, seed=1))[1] == 0

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 
 from property.strategies_cep import cases
-from reference.cep import Case, Event, final, folds, late_effects, moments, told_behind_slack, told_sure
-from support.cep.checks import check_arrival, check_final, check_late, check_sure, check_told
+from reference.cep import Case, Event, emitted_behind_slack, emitted_sure, final, folds, late_effects, moments
+from support.cep.checks import check_arrival, check_emitted, check_final, check_late, check_sure
 from support.search import examples
 from whenabouts_cloud.cep.runtime.output import Out
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Step, Variant
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan, Step
 
 A, B, C, D = range(4)
 LETTERS = "ABCD"
@@ -30,9 +30,9 @@ def sequence(text, window, **given_plan):
             positives.append(LETTERS.index(letter))
     n = len(positives)
     found = [Negation(c, 1 << at - 1 if at else 0, 1 << at if at < n else 0) for c, at in negations]
-    variant = Variant(tuple(positives), tuple(range(n)), tuple((1 << i) - 1 for i in range(n)), tuple(found))
+    alternative = Alternative(tuple(positives), tuple(range(n)), tuple((1 << i) - 1 for i in range(n)), tuple(found))
     classes = tuple(EventClass(frozenset({code})) for code in range(4))
-    return Plan(classes, (variant,), n, window, **given_plan)
+    return Plan(classes, (alternative,), n, window, **given_plan)
 
 
 def at(text, key=0):
@@ -93,9 +93,9 @@ def test_moments_of_telling_worked_out_by_hand():
 
     arrivals   A1 B3 D9 D10 D11   K = 6      frontier   -5 -3  3   4   5
     """
-    told = [told_sure(Case(sequence(p, 3), 4, at("A1 B3 D9 D10 D11"), k=6)) for p in ("AB", "A!CB", "AB!C")]
-    assert told == [{(0, 1): 1}, {(0, 1): 2}, {(0, 1): 4}]
-    assert told_behind_slack(Case(sequence("AB", 3), 4, at("A1 B3 D9 D10"), k=6)) == {(0, 1): 2}
+    emitted = [emitted_sure(Case(sequence(p, 3), 4, at("A1 B3 D9 D10 D11"), k=6)) for p in ("AB", "A!CB", "AB!C")]
+    assert emitted == [{(0, 1): 1}, {(0, 1): 2}, {(0, 1): 4}]
+    assert emitted_behind_slack(Case(sequence("AB", 3), 4, at("A1 B3 D9 D10"), k=6)) == {(0, 1): 2}
 
 
 def test_a_changelog_worked_out_by_hand():
@@ -134,10 +134,10 @@ def test_a_condition_with_a_missing_value_is_false():
     events = tuple(e._replace(attributes=(v,)) for e, v in zip(at("A1 B2 B3"), (1.0, 2.0, float("nan")), strict=True))
     for program, expected in ((unequal, {(0, 1)}), ((*unequal, Step("not")), {(0, 2)})):
         plan = sequence("AB", 5, attributes=("v",))
-        variant = Variant(
-            *(getattr(plan.variants[0], f) for f in ("classes", "columns", "before")), conditions=(program,)
+        alternative = Alternative(
+            *(getattr(plan.alternatives[0], f) for f in ("classes", "columns", "before")), conditions=(program,)
         )
-        plan = Plan(plan.classes, (variant,), 2, 5, attributes=("v",))
+        plan = Plan(plan.classes, (alternative,), 2, 5, attributes=("v",))
         assert final(Case(plan, 4, events, k=9)) == expected
 
 
@@ -160,16 +160,16 @@ class Naive:
         last = len(moments(case)) - (1 if end else 2)
         if self.emit == "sure":
             # Matches can only be judged by the events that have come; what is told by then stays told.
-            told = {row for row, place in told_sure(case).items() if place <= last}
-            return told, set()
+            emitted = {row for row, place in emitted_sure(case).items() if place <= last}
+            return emitted, set()
         if last < 0:
             return set(), set()
         ever = folds(case)[: last + 1]
-        told = set().union(*ever)
-        return told, told - ever[-1]
+        emitted = set().union(*ever)
+        return emitted, emitted - ever[-1]
 
     def feed(self, type_code, key, t, source=None, t_max=None, attributes=None):
-        told, at_, late, retracted = [], [], [], []
+        emitted, at_, late, retracted = [], [], [], []
         for n in range(len(t)):
             before = self._state()
             values = tuple(float(a[n]) for a in attributes.values())
@@ -179,16 +179,16 @@ class Naive:
                 late.append(index)
             after = self._state()
             new = after[0] - before[0]
-            told += new
+            emitted += new
             at_ += [index] * len(new)
             retracted += after[1] - before[1]
-        if self.fault == "told a block late" and told:
-            at_ = [len(self.events) - 1] * len(told)
+        if self.fault == "told a block late" and emitted:
+            at_ = [len(self.events) - 1] * len(emitted)
         if self.fault == "retractions lost":
             retracted = []
         if self.fault == "late unseen":
             late = []
-        return self._out(told, at_, late, retracted)
+        return self._out(emitted, at_, late, retracted)
 
     def advance(self, frontier):
         before = self._state()
@@ -200,13 +200,13 @@ class Naive:
         before, after = self._state(), self._state(end=True)
         return self._out(after[0] - before[0], [-1] * len(after[0] - before[0]), [], [])
 
-    def _out(self, told, at_, late, retracted):
-        told, width = list(told), self.case.plan.width
-        if self.fault == "one match lost" and len(told) > 1:
-            told, at_ = told[:-1], at_[:-1]
-        if self.fault == "told twice" and told:
-            told, at_ = [*told, told[0]], [*at_, at_[0]]
-        shape = [np.array(list(rows), np.int64).reshape(-1, width) for rows in (told, retracted)]
+    def _out(self, emitted, at_, late, retracted):
+        emitted, width = list(emitted), self.case.plan.width
+        if self.fault == "one match lost" and len(emitted) > 1:
+            emitted, at_ = emitted[:-1], at_[:-1]
+        if self.fault == "told twice" and emitted:
+            emitted, at_ = [*emitted, emitted[0]], [*at_, at_[0]]
+        shape = [np.array(list(rows), np.int64).reshape(-1, width) for rows in (emitted, retracted)]
         return Out.of(shape[0], at_, late, shape[1])
 
     def snapshot(self):
@@ -280,7 +280,7 @@ def test_the_checks_see_a_match_told_too_late():
     make, restore = ways(case, "sure")
     check_final(make, restore, case)
     with pytest.raises(AssertionError):
-        check_told(make, restore, case, told_behind_slack(case))
+        check_emitted(make, restore, case, emitted_behind_slack(case))
 
 
 def test_the_check_of_late_effects_sees_one_that_is_missing():

@@ -38,14 +38,14 @@ class Alone:
             self.engine.advance(together.frontier)
 
 
-def told(out, first, number=None):
+def emitted(out, first, number=None):
     """What a call told: (pattern, moment, row), with the retractions; all indices from `first` on."""
     found = set()
     for rows, moments, which in (
-        (out.matches, out.told_at, out.pattern),
+        (out.matches, out.emitted_at, out.pattern),
         (out.retractions, out.retracted_by, out.retracted_pattern),
     ):
-        kind = "told" if rows is out.matches else "back"
+        kind = "emitted" if rows is out.matches else "back"
         for row, moment, pattern in zip(rows.tolist(), moments.tolist(), which.tolist(), strict=True):
             moved = [i if i < 0 else i + first for i in [*row, *[-1] * (WIDEST - len(row)), moment]]
             found.add((kind, pattern if number is None else number, tuple(moved)))
@@ -146,10 +146,10 @@ def test_a_pattern_is_told_as_if_an_engine_for_it_alone_had_been_started_when_it
             expected = set()
             for number, one in alone.items():
                 own = step(one.engine)
-                expected |= told(own, one.first, number)
+                expected |= emitted(own, one.first, number)
                 assert (own.late + one.first).tolist() == out.late.tolist()
                 assert one.engine.frontier == together.frontier
-            found = told(out, 0)
+            found = emitted(out, 0)
             assert found == expected
             assert len(found) == len(out.matches) + len(out.retractions)
         assert together.counters["waiting_matches"] == sum(o.engine.counters["waiting_matches"] for o in alone.values())
@@ -223,6 +223,6 @@ def test_what_waits_of_other_patterns_goes_on_when_one_goes():
     left = compile_plans({1: few[1]}, len(NAMES))
     state = changed(one.state, one.compiled, left, ())
     assert state.meta[META.pending] == state.meta[META.heap] == state.meta[META.pending_top] == 1
-    assert state.pending[0, PENDING.variant] == 0
+    assert state.pending[0, PENDING.alternative] == 0
     assert state.nodes.shape[1] == CHAINS + 3 * CHAIN_WORDS
     assert state.meta[META.stored] == 2

@@ -14,9 +14,9 @@ from support.search import examples
 from whenabouts_cloud.cep.uncertain.bounds import bounds
 from whenabouts_cloud.cep.uncertain.chain_probability import ERROR, probability
 from whenabouts_cloud.cep.uncertain.forbidden_events import obstacles
-from whenabouts_cloud.cep.uncertain.order_ideals import downsets
+from whenabouts_cloud.cep.uncertain.order_ideals import ideals
 from whenabouts_cloud.cep.uncertain.refine import refine
-from whenabouts_cloud.pattern.plan import Mode, Negation, Plan, Variant
+from whenabouts_cloud.pattern.plan import Alternative, Mode, Negation, Plan
 
 UNCERTAIN_MAX = 4  # stamps that are no points: the reference tries all orders of them
 
@@ -24,7 +24,7 @@ stamps = st.tuples(st.integers(0, 5), st.sampled_from([0, 0, 1, 2, 3])).map(lamb
 
 
 @st.composite
-def variants(draw, chain=None):
+def alternatives(draw, chain=None):
     """Up to three positives in any order, up to two negations with any sides."""
     n = draw(st.integers(1, 3))
     everything = (1 << n) - 1
@@ -39,25 +39,25 @@ def variants(draw, chain=None):
     for _ in range(draw(st.integers(0, 2))):
         left = draw(st.integers(0, everything))
         negations.append(Negation(1, left, draw(st.integers(0, everything)) & ~left))
-    return Variant((0,) * n, tuple(range(n)), tuple(before), tuple(negations))
+    return Alternative((0,) * n, tuple(range(n)), tuple(before), tuple(negations))
 
 
 @st.composite
 def cases(draw, stamps=stamps):
     """A candidate with up to three negated events, each in one gap or in several."""
-    variant = draw(variants())
-    places = range(len(variant.negations))
+    alternative = draw(alternatives())
+    places = range(len(alternative.negations))
     among = st.sets(st.sampled_from(places), min_size=1).map(lambda v: tuple(sorted(v))) if places else st.nothing()
     found = draw(st.lists(st.builds(Obstacle, stamps, among), max_size=3)) if places else []
-    positives = tuple(draw(stamps) for _ in variant.before)
-    return Case(variant, positives, tuple(found), draw(st.integers(0, 7)), draw(st.booleans()))
+    positives = tuple(draw(stamps) for _ in alternative.before)
+    return Case(alternative, positives, tuple(found), draw(st.integers(0, 7)), draw(st.booleans()))
 
 
 def columns(case: Case):
     """The case as one candidate of the kernel: t_min, t_max, negated, ids."""
     a, b = np.array(case.stamps, np.int64).T
     negated = []
-    for k in range(len(case.variant.negations)):
+    for k in range(len(case.alternative.negations)):
         rows = [(*o.stamp, 100 + i) for i, o in enumerate(case.obstacles) if k in o.negations]
         low, high, names = np.array(rows, np.int64).reshape(-1, 3).T
         negated.append((np.array([0, len(rows)]), low, high, names))
@@ -65,11 +65,11 @@ def columns(case: Case):
 
 
 def plan_of(case: Case, mode: Mode, p: Fraction = Fraction(1)) -> Plan:
-    return Plan((), (case.variant,), len(case.stamps), case.window, case.strict, mode, p)
+    return Plan((), (case.alternative,), len(case.stamps), case.window, case.strict, mode, p)
 
 
-def told(case: Case, mode: Mode, p: Fraction = Fraction(1), **options) -> tuple[bool, float]:
-    keep, value = refine(case.variant, plan_of(case, mode, p), *columns(case), **options)
+def emitted(case: Case, mode: Mode, p: Fraction = Fraction(1), **options) -> tuple[bool, float]:
+    keep, value = refine(case.alternative, plan_of(case, mode, p), *columns(case), **options)
     return bool(keep[0]), float(value[0])
 
 
@@ -81,7 +81,7 @@ def uncertain_events(case: Case) -> int:
 @settings(max_examples=examples(400), deadline=None)
 def test_possible_is_what_some_placement_on_the_grid_satisfies(case):
     """Ties, zero lengths and borders that are not attained are decided exactly."""
-    assert told(case, "possible")[0] == reference.possible(case)
+    assert emitted(case, "possible")[0] == reference.possible(case)
 
 
 @given(cases())
@@ -90,10 +90,10 @@ def test_probability_equals_the_exact_rational(case):
     """Integration alone, no bounds: order, window, gaps, several gaps of one event, unordered positives, ties of points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     a, b, negated, ids = columns(case)
-    found = obstacles(case.variant, plan_of(case, "over"), a, b, negated, ids)
+    found = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
     assume(case.window > 0 or not case.strict)  # a window of nothing is decided before
     args = (found.t_min, found.t_max, found.gaps, case.window, case.strict)
-    assert abs(probability(downsets(case.variant), a[0], b[0], *args) - reference.probability(case)) < 1e-13
+    assert abs(probability(ideals(case.alternative), a[0], b[0], *args) - reference.probability(case)) < 1e-13
 
 
 @pytest.mark.compiles
@@ -103,8 +103,8 @@ def test_bounds_hold_the_probability_between_them(case):
     """And they meet at once where all stamps are points."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     a, b, negated, ids = columns(case)
-    found = obstacles(case.variant, plan_of(case, "over"), a, b, negated, ids)
-    (lower,), (upper,), _ = bounds(downsets(case.variant), a, b, found, case.window, case.strict)
+    found = obstacles(case.alternative, plan_of(case, "over"), a, b, negated, ids)
+    (lower,), (upper,), _ = bounds(ideals(case.alternative), a, b, found, case.window, case.strict)
     assert lower - 1e-13 <= reference.probability(case) <= upper + 1e-13
     if uncertain_events(case) == 0:
         assert lower == upper
@@ -116,10 +116,10 @@ def test_over_keeps_what_has_the_probability_and_a_tie_belongs_to_it(case, p):
     """Whether bounds or integration decide, at the threshold itself, and just above it."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     exact = reference.probability(case)
-    assert told(case, "over", p)[0] == (exact >= p)
-    assert told(case, "over", exact)[0]
-    assert not told(case, "over", exact + Fraction(1, 10**9))[0]
-    keep, value = told(case, "over", min(p, exact), exact=True)
+    assert emitted(case, "over", p)[0] == (exact >= p)
+    assert emitted(case, "over", exact)[0]
+    assert not emitted(case, "over", exact + Fraction(1, 10**9))[0]
+    keep, value = emitted(case, "over", min(p, exact), exact=True)
     assert keep
     assert exact == 0 or abs(value - exact) < ERROR
 
@@ -130,11 +130,11 @@ def test_certain_implies_probability_one_implies_possible(case):
     """Certain is a match of probability 1 without integration; what has any probability is possible."""
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     exact = reference.probability(case)
-    if told(case, "certain")[0]:
+    if emitted(case, "certain")[0]:
         assert exact == 1
-        assert told(case, "over", Fraction(1)) == (True, 1.0)
+        assert emitted(case, "over", Fraction(1)) == (True, 1.0)
     if exact > 0:
-        assert told(case, "possible")[0]
+        assert emitted(case, "possible")[0]
 
 
 @given(cases())
@@ -146,7 +146,9 @@ def test_possible_with_room_to_spare_has_a_probability(case):
     """
     assume(uncertain_events(case) <= UNCERTAIN_MAX)
     assume(all(len(o.negations) == 1 for o in case.obstacles))
-    assume(all(n.left and n.right for n in case.variant.negations))  # a smaller window would shorten the others' gaps
+    assume(
+        all(n.left and n.right for n in case.alternative.negations)
+    )  # a smaller window would shorten the others' gaps
     scale = 1000
 
     def shorter(stamp):
@@ -158,7 +160,7 @@ def test_possible_with_room_to_spare_has_a_probability(case):
         obstacles=tuple(o._replace(stamp=shorter(o.stamp)) for o in case.obstacles),
         window=case.window * scale - 1,
     )
-    if tighter.window >= 0 and told(tighter, "possible")[0]:
+    if tighter.window >= 0 and emitted(tighter, "possible")[0]:
         assert reference.probability(case) > 0
 
 
@@ -170,9 +172,9 @@ def test_widening_a_stamp_keeps_the_possible_possible(case, data):
     def wider(stamp):
         return (stamp[0] - data.draw(st.integers(0, 2)), stamp[1] + data.draw(st.integers(0, 2)))
 
-    if told(case, "possible")[0]:
+    if emitted(case, "possible")[0]:
         obstacles_ = tuple(o._replace(stamp=wider(o.stamp)) for o in case.obstacles)
-        assert told(case._replace(stamps=tuple(wider(s) for s in case.stamps), obstacles=obstacles_), "possible")[0]
+        assert emitted(case._replace(stamps=tuple(wider(s) for s in case.stamps), obstacles=obstacles_), "possible")[0]
 
 
 @given(cases(st.integers(0, 5).map(lambda t: (t, t))))
@@ -184,7 +186,7 @@ def test_points_reduce_every_mode_to_plain_order(case):
         reference.is_harmless(case, o, t, o.stamp[0], case.window) for o in case.obstacles
     )
     modes: list[Mode] = ["certain", "possible", "over"]
-    assert [told(case, mode, Fraction(1, 100))[0] for mode in modes] == [match] * 3
+    assert [emitted(case, mode, Fraction(1, 100))[0] for mode in modes] == [match] * 3
 
 
 @given(cases(), st.integers(-(2**52), 2**52), st.sampled_from([1, 1000, 10**9]))
@@ -200,8 +202,11 @@ def test_neither_epoch_nor_unit_matters(case, epoch, unit):
         obstacles=tuple(o._replace(stamp=moved(o.stamp)) for o in case.obstacles),
         window=case.window * unit,
     )
-    assert told(other, "possible")[0] == told(case, "possible")[0]
-    assert abs(told(other, "over", Fraction(0), exact=True)[1] - told(case, "over", Fraction(0), exact=True)[1]) < 1e-13
+    assert emitted(other, "possible")[0] == emitted(case, "possible")[0]
+    assert (
+        abs(emitted(other, "over", Fraction(0), exact=True)[1] - emitted(case, "over", Fraction(0), exact=True)[1])
+        < 1e-13
+    )
 
 
 @given(st.lists(cases(), min_size=1, max_size=6), st.sampled_from(["certain", "possible", "over"]))
@@ -210,19 +215,21 @@ def test_candidates_do_not_influence_each_other(many, mode):
     """Many candidates of one variant in one call give what each gives alone."""
     first = many[0]
     same = [
-        c._replace(variant=first.variant, obstacles=first.obstacles[: i + 1], window=first.window, strict=first.strict)
+        c._replace(
+            alternative=first.alternative, obstacles=first.obstacles[: i + 1], window=first.window, strict=first.strict
+        )
         for i, c in enumerate(many)
         if len(c.stamps) == len(first.stamps)
     ]
-    alone = [told(c, mode, Fraction(1, 2)) for c in same]
+    alone = [emitted(c, mode, Fraction(1, 2)) for c in same]
     parts = [columns(c) for c in same]
     negated = []
-    for k in range(len(first.variant.negations)):
+    for k in range(len(first.alternative.negations)):
         lists = [p[2][k] for p in parts]
         offsets = np.r_[0, np.cumsum([len(v[1]) for v in lists])]
         negated.append((offsets, *(np.concatenate([v[i] for v in lists]) for i in (1, 2, 3))))
     keep, value = refine(
-        first.variant,
+        first.alternative,
         replace(plan_of(first, mode, Fraction(1, 2))),
         *(np.concatenate([p[i] for p in parts]) for i in (0, 1)),
         negated,

@@ -127,28 +127,28 @@ def landing_order(rows, rng, lag_ms):
     for n, row in enumerate(order):
         events.append(("reading", row))
         still = [r["t_max"] for r in order[n + 1 :] if r["gateway"] == row["gateway"]]
-        events.append(("promise", (row["gateway"], min(still, default=FOREVER_US))))
+        events.append(("watermark", (row["gateway"], min(still, default=FOREVER_US))))
     return events
 
 
 def cut(events, rng):
     """Steps as a driver makes them: readings are listed first, promises a little later, so promises can run ahead."""
-    at_readings = at_promises = 0
+    at_readings = at_watermarks = 0
     while at_readings < len(events):
-        readings_end = rng.randint(at_readings, min(len(events), max(at_readings, at_promises) + 16))
-        readings_end = max(readings_end, at_promises)
-        promises_end = rng.randint(readings_end, min(len(events), readings_end + 3))
+        readings_end = rng.randint(at_readings, min(len(events), max(at_readings, at_watermarks) + 16))
+        readings_end = max(readings_end, at_watermarks)
+        watermarks_end = rng.randint(readings_end, min(len(events), readings_end + 3))
         yield (
-            [row for kind, row in events[at_readings:readings_end] if kind != "promise"],
-            [(f"hall/{name}", us) for kind, (name, us) in _promises(events[at_promises:promises_end])],
+            [row for kind, row in events[at_readings:readings_end] if kind != "watermark"],
+            [(f"hall/{name}", us) for kind, (name, us) in _watermarks(events[at_watermarks:watermarks_end])],
         )
-        at_readings, at_promises = readings_end, promises_end
+        at_readings, at_watermarks = readings_end, watermarks_end
         if readings_end == len(events):
             return
 
 
-def _promises(events):
-    return [event for event in events if event[0] == "promise"]
+def _watermarks(events):
+    return [event for event in events if event[0] == "watermark"]
 
 
 def tables(rows):
@@ -161,11 +161,11 @@ def run(job, events, rng):
     shard, found, met, counts = CorrelationShard(job), [], {}, Counter()
     births = [(f"hall/g{n}", EPOCH_US) for n in range(3)]  # a gateway nobody has heard of cannot be waited for
     shard.step(tables([]), (births, births))
-    for rows, promises in cut(events, rng):
+    for rows, watermarks in cut(events, rng):
         for row in rows:
             n = row["stream"] != "dock/tags"
             met.setdefault((row["gateway"], row["seq"]), shard.frontiers[n].value)
-        found.append(shard.step(tables(rows), (promises, promises)).results)
+        found.append(shard.step(tables(rows), (watermarks, watermarks)).results)
         if rng.random() < 0.3:
             counts += shard.online.counts
             again = CorrelationShard(job)
@@ -206,18 +206,18 @@ def test_what_is_missing_or_wrongly_unmatched_had_a_late_half_and_nothing_comes_
     found, _, met, _ = run(job, events, rng)
     came = ids(*found)
     assert len(came) == len(set(came))
-    told = {pair for table in found for pair in as_pairs(table)}
-    assert not {a for a, b in told if b is None} & {a for a, b in told if b is not None}
+    emitted = {pair for table in found for pair in as_pairs(table)}
+    assert not {a for a, b in emitted if b is None} & {a for a, b in emitted if b is not None}
     t_max = {(r["gateway"], r["seq"]): r["t_max"] for r in rows}
     late = {who for who, frontier in met.items() if frontier is not None and t_max[who] < frontier}
     partners = {}
     for a, b in by_definition(dataclasses.replace(job, kind="inner"), rows):
         partners.setdefault(a, set()).add(b)
     whole = set(by_definition(job, rows))
-    for a, b in whole - told:
+    for a, b in whole - emitted:
         # A pair is also kept back when its a was told as unmatched, which is right for all that was there in time.
         assert a in late or b in late
-    for a, b in told - whole:
+    for a, b in emitted - whole:
         assert b is None
         assert partners[a] <= late
 
@@ -230,8 +230,8 @@ def test_the_best_pairs_of_a_reading_are_told_together_and_once(landing, job, de
     streams = [dataclasses.replace(stream, delay_us=delay_us) for stream in (job.a, job.b)]
     job = dataclasses.replace(job, a=streams[0], b=streams[1], top_k=1)
     found, _, _, _ = run(job, events, rng)
-    told = Counter(a for table in found for a, _ in as_pairs(table))
-    assert set(told.values()) <= {1}
+    emitted = Counter(a for table in found for a, _ in as_pairs(table))
+    assert set(emitted.values()) <= {1}
 
 
 @given(landings(), st.sampled_from([5, 40]), thresholds)
@@ -259,8 +259,8 @@ def test_readings_are_forgotten_when_nothing_to_come_can_need_them():
     none = tables([])
     assert shard.step(tables(rows), ([], [])).results.num_rows == 1
     for ms, kept in ((70, 2), (71, 0)):
-        promises = [("hall/g0", EPOCH_US + ms * MS)]
-        shard.step(none, (promises, promises))
+        watermarks = [("hall/g0", EPOCH_US + ms * MS)]
+        shard.step(none, (watermarks, watermarks))
         assert shard.online.rows_kept == 2, "a promise counts from the next step on"
         shard.step(none, ([], []))
         assert shard.online.rows_kept == kept
@@ -290,9 +290,9 @@ def test_unmatched_is_told_when_no_reading_to_come_can_match_and_not_before():
     online = OnlineCorrelation(CorrelateRule("near", dock, shelf, condition, False, kind="left"))
     online.feed(*sides([reading("g0", 0, "dock/tags", "x", EPOCH_US, EPOCH_US)]))
     assert online.advance(EPOCH_US, EPOCH_US + 15 * MS).num_rows == 0
-    told = online.advance(EPOCH_US, EPOCH_US + 15 * MS + 1)
-    assert as_pairs(told) == {(("g0", 0), None): None}
-    assert told["key"].to_pylist() == ["x"]
+    emitted = online.advance(EPOCH_US, EPOCH_US + 15 * MS + 1)
+    assert as_pairs(emitted) == {(("g0", 0), None): None}
+    assert emitted["key"].to_pylist() == ["x"]
     late = reading("g1", 0, "shelf/1", "x", EPOCH_US + 7 * MS, EPOCH_US + 7 * MS)
     step = online.feed(*sides([late]))
     assert step.rows.num_rows == 0, "what was told as unmatched stays so"
@@ -365,8 +365,8 @@ def test_a_silent_gateway_holds_its_stream_by_no_more_than_the_delay():
     shard = CorrelationShard(rule(10, Fraction(4, 5), delay_us=100))
     none = tables([])
     for g0, expected, silent in ((150, 100, []), (200, 100, []), (201, 101, ["hall/g1"])):
-        promises = [("hall/g0", g0), ("hall/g1", 100)]
-        shard.step(none, (promises, promises))
+        watermarks = [("hall/g0", g0), ("hall/g1", 100)]
+        shard.step(none, (watermarks, watermarks))
         shard.step(none, ([], []))
         assert shard.frontiers[0].value == expected
         assert shard.state()["silent"] == silent

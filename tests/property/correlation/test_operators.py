@@ -48,18 +48,18 @@ def streams(draw):
     """(condition, promises, events in the order of arrival); stamps crowd together, many are equal or points."""
     condition = draw(conditions())
     origin = draw(st.sampled_from([0, -17, EPOCH_US]))
-    promises, events = {}, []
+    watermarks, events = {}, []
     for side in "ab":
         rho, delay = draw(st.sampled_from([0, 0, 1, 4])), draw(st.sampled_from([0, 3, 25]))
         pi = rho + draw(st.sampled_from([0, 1, 6, 20]))
-        promises |= {f"rho_{side}": rho, f"pi_{side}": pi, f"delay_{side}": delay}
+        watermarks |= {f"rho_{side}": rho, f"pi_{side}": pi, f"delay_{side}": delay}
         for index in range(draw(st.integers(0, 9))):
             t_max = origin + draw(st.integers(0, 120))
             t_min = t_max - draw(st.sampled_from([rho, pi, (rho + pi) // 2]))
             events.append((t_max + draw(st.sampled_from([0, delay // 2, delay])), side, index, t_min, t_max))
     order = draw(st.permutations(range(len(events))))
     events = sorted((events[n] for n in order), key=lambda e: e[0])  # equal arrivals in any order
-    return condition, promises, events
+    return condition, watermarks, events
 
 
 def expected(condition, events):
@@ -84,8 +84,8 @@ def once(pairs):
 @settings(max_examples=examples(100), deadline=None)
 def test_at_every_prefix_the_pairs_are_those_of_the_definition(name, case, data):
     """Each tuple gives at once the pairs with all that came before, heartbeats change nothing, nothing is late."""
-    condition, promises, events = case
-    op = operator(name, condition, **promises)
+    condition, watermarks, events = case
+    op = operator(name, condition, **watermarks)
     found = []
     for count, (now, side, index, t_min, t_max) in enumerate(events, 1):
         if data.draw(st.booleans()):
@@ -105,10 +105,10 @@ def test_at_every_prefix_a_lazy_operator_gives_early_or_when_flushed_what_the_de
     name, case, block, every, data
 ):
     """By count, by time or by both: what has come out and what a flush adds are the definition's pairs, each once."""
-    condition, promises, events = case
+    condition, watermarks, events = case
     if block is None and every is None:
         block = 3
-    op = operator(name, condition, block=block, every=every, **promises)
+    op = operator(name, condition, block=block, every=every, **watermarks)
     found = []
     for count, (now, side, index, t_min, t_max) in enumerate(events, 1):
         if data.draw(st.booleans()):
@@ -130,7 +130,7 @@ def assert_forgets(op, events, found):
         op.advance(max(e[0] for e in events) + 1000)
         counts = op.counters
         assert (counts.buffer_a, counts.buffer_b) == (0, 0)
-        assert counts.purged_a + counts.purged_b + counts.hopeless == counts.tuples == len(events)
+        assert counts.purged_a + counts.purged_b + counts.unmatchable == counts.tuples == len(events)
 
 
 @pytest.mark.compiles
@@ -139,8 +139,8 @@ def assert_forgets(op, events, found):
 @settings(max_examples=examples(60), deadline=None)
 def test_arrays_and_single_tuples_give_the_same_pairs(name, case, size):
     """Neighbouring arrivals of one side pushed together, with their own arrival times."""
-    condition, promises, events = case
-    op = operator(name, condition, **promises, **({"block": 3} if name in ("lazy", "lookup") else {}))
+    condition, watermarks, events = case
+    op = operator(name, condition, **watermarks, **({"block": 3} if name in ("lazy", "lookup") else {}))
     found, at = [], 0
     while at < len(events):
         end = at + 1
@@ -158,16 +158,16 @@ def test_arrays_and_single_tuples_give_the_same_pairs(name, case, size):
 @settings(max_examples=examples(60), deadline=None)
 def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
     """Arrivals beyond the promise join what is left; every one is counted and told, and nothing comes twice."""
-    condition, promises, events = case
+    condition, watermarks, events = case
     events = sorted(
         ((now + data.draw(st.sampled_from([0, 0, more])), *rest) for now, *rest in events), key=lambda e: e[0]
     )  # fmt: skip
-    op = operator(name, condition, **promises, **({"block": 3} if name in ("lazy", "lookup") else {}))
+    op = operator(name, condition, **watermarks, **({"block": 3} if name in ("lazy", "lookup") else {}))
     found = []
     for now, side, index, t_min, t_max in events:
         found += op.push(side, index, t_min, t_max, now)
     late = {(x.side, x.index) for x in op.take_late()}
-    assert late == {(side, i) for now, side, i, _, t_max in events if now - t_max > promises[f"delay_{side}"]}
+    assert late == {(side, i) for now, side, i, _, t_max in events if now - t_max > watermarks[f"delay_{side}"]}
     assert op.counters.late == len(late)
     assert op.take_late() == []
     pairs, whole = once(found + op.flush()), expected(condition, events)
@@ -180,10 +180,10 @@ def test_only_pairs_with_a_late_tuple_can_be_missing(name, case, more, data):
 @settings(max_examples=examples(60), deadline=None)
 def test_lengths_that_were_not_promised_are_joined_and_counted(name, case, data):
     """rho and pi told too narrow: a pair is missing only with such a tuple, and all are there while nothing is dropped."""
-    condition, promises, events = case
-    patient = promises | {"delay_a": 10_000, "delay_b": 10_000}
+    condition, watermarks, events = case
+    patient = watermarks | {"delay_a": 10_000, "delay_b": 10_000}
     for side in "ab":
-        patient[f"rho_{side}"] = patient[f"pi_{side}"] = data.draw(st.integers(0, promises[f"pi_{side}"]))
+        patient[f"rho_{side}"] = patient[f"pi_{side}"] = data.draw(st.integers(0, watermarks[f"pi_{side}"]))
     op = operator(name, condition, **patient, **({"block": 3} if name in ("lazy", "lookup") else {}))
     found = []
     for now, side, index, t_min, t_max in events:

@@ -16,7 +16,7 @@ READS = st.lists(
 )
 
 
-def told(changes):
+def reported(changes):
     return [(c.event, c.key, c.earliest_us, c.latest_us, c.reads, c.stay_us) for c in changes]
 
 
@@ -59,7 +59,7 @@ def test_visits_are_what_their_definition_says_at_every_prefix(reads, data):
             visits.read(key, earliest, latest)
         seen += due
         waiting = [read for read in waiting if read not in due]
-        found += told(visits.advance(clear, -1, clear))
+        found += reported(visits.advance(clear, -1, clear))
         clears.append(clear)
         assert sorted(found, key=repr) == by_definition(seen, LEAVE_US, clears)
     assert (visits.late, visits.hurried, visits.untracked) == (0, 0, 0)

@@ -29,7 +29,7 @@ def advance(frontier: StreamFrontier, step: Step) -> None:
     frontier.seen(step.gateways)
     frontier.take_effect()
     for gateway, us in step.watermarks:
-        frontier.promise(gateway, us)
+        frontier.note_watermark(gateway, us)
 
 
 @given(STEPS, DELAYS)
@@ -119,7 +119,7 @@ def test_a_rule_s_frontier_is_the_least_of_its_streams(streams, delays_us, offse
         events = [(number, *name.split("/")) for number, step in enumerate(now) for name in step.gateways]
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, event, strict=True)) for event in events], SCHEMA)
         for one in (frontier, again):
-            one.promised(table, [step.watermarks for step in now])
+            one.note_watermarks(table, [step.watermarks for step in now])
             past = [steps[: n + 1] for steps in streams]
             assert one.value_us == rule_frontier(past, [*delays_us], [*offsets_us], FURTHEST_US)
 

@@ -79,16 +79,16 @@ def test_no_message_raises_and_no_clock_claims_more_than_it_may(messages):
     clock = first.clock
     for n, message in enumerate(messages):
         now_us = 5_000_000 + 100 * n
-        gateway, told = "a", None
+        gateway, reported = "a", None
         if isinstance(message, bytes):
             payload = message
         else:
-            gateway, at, told, boot, view, evidence = message
-            at = min(at, len(told) - 1)
+            gateway, at, reported, boot, view, evidence = message
+            at = min(at, len(reported) - 1)
             attrs = attrs_of("office", first.view if view == "view" else 1, at, {}, evidence)
             payload = encode_batch([
                 Reading(site="hall", gateway=gateway, boot=boot, seq=n, stream="s", kind="state", t_min=0, t_max=1,
-                        attrs=attrs, vclock=told)
+                        attrs=attrs, vclock=reported)
             ])  # fmt: skip
         before = process.clock.newest
         error = process.receive("hall", gateway, payload, now_us)
@@ -98,7 +98,7 @@ def test_no_message_raises_and_no_clock_claims_more_than_it_may(messages):
             assert before[i] <= after[i]
             if after[i] > before[i]:
                 assert name != "b"
-                assert told[i] >= after[i]
+                assert reported[i] >= after[i]
                 assert name == gateway or after[i] <= before[i] + MAX_JUMP
         process.observe("tags", "E", None, {}, now_us + 50, now_us + 60)
         for report in process.advance(now_us + 70, now_us + 70):

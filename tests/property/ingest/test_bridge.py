@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from support.cloud.ingest import NOW_US, at, beat, birth, frontiers, reading
+from support.cloud.ingest import NOW_US, at, birth, frontiers, heartbeat, reading
 from support.search import examples
 from whenabouts_cloud.ingest import landing_writer as landing_module
 from whenabouts_cloud.ingest.bridge import Bridge
@@ -124,7 +124,7 @@ class BridgeMachine(RuleBasedStateMachine):
             self.with_bridge.add(token)
 
     @rule(gateway=st.sampled_from(GATEWAYS))
-    def send_beat(self, gateway):
+    def send_heartbeat(self, gateway):
         """Promises all that was published; it may overtake every batch."""
         published = {}
         for g, boot, seq in self.sent:
@@ -133,7 +133,7 @@ class BridgeMachine(RuleBasedStateMachine):
                 published[boot] = (first, max(seq, published.get(boot, (0, first - 1))[1]))
         published = {b: r for b, r in published.items() if r[1] >= 0}
         frontier_us = self.frontier[gateway] = max(self.frontier.get(gateway, 0), self.now_us)
-        self.bridge.take(at(gateway, "beat"), beat(gateway, self.boot[gateway], frontier_us, published), None)
+        self.bridge.take(at(gateway, "heartbeat"), heartbeat(gateway, self.boot[gateway], frontier_us, published), None)
 
     @rule(step_us=st.sampled_from([400_000, 1_100_000, 1_100_000, 3_600_000_000, -3_600_000_000]))
     def pass_time(self, step_us):
@@ -191,8 +191,8 @@ class BridgeMachine(RuleBasedStateMachine):
     def judge(self, rows):
         visible = set(self.visible())
         for row in rows:
-            promised = {i for i, r in self.sent.items() if i[0] == row["gateway"] and r.t_max < row["frontier_us"]}
-            assert promised <= visible
+            watermarked = {i for i, r in self.sent.items() if i[0] == row["gateway"] and r.t_max < row["frontier_us"]}
+            assert watermarked <= visible
             assert row["gateway"] in GATEWAYS[:2] or self.born_third
 
     born_third = False
@@ -211,18 +211,18 @@ class BridgeMachine(RuleBasedStateMachine):
             self.bridge.take(at("g3", "birth"), birth("g3"), None)
             for gateway in GATEWAYS:
                 self.now_us += 10
-                self.send_beat(gateway)
+                self.send_heartbeat(gateway)
             self.now_us += 2_000_000
             self.flush()
             assert sorted(self.visible()) == sorted(self.sent)
             for gateway, boot, seq in self.sent:
                 assert self.confirmed[gateway, boot] >= seq
-            told = {}
+            reported = {}
             for row in frontiers(self.folder):
-                told[row["gateway"]] = max(row["frontier_us"], told.get(row["gateway"], 0))
-            assert told.keys() == self.frontier.keys()
+                reported[row["gateway"]] = max(row["frontier_us"], reported.get(row["gateway"], 0))
+            assert reported.keys() == self.frontier.keys()
             for gateway, frontier_us in self.frontier.items():  # a promise beyond the ingest's present waits for it
-                assert min(frontier_us, self.now_us) <= told[gateway] <= frontier_us
+                assert min(frontier_us, self.now_us) <= reported[gateway] <= frontier_us
         finally:
             self.landing.close()
             landing_module.SNAPSHOT_EVERY = self.every

@@ -72,7 +72,7 @@ def test_the_lattice_is_that_of_the_definition_after_every_report(case, data):
         assert windows_of(lattice) == checker.windows()
         states = by_brute_force(checker.clocks(), checker.windows())
         assert states_of(lattice) == states
-        assert lattice.withdrawn == 0
+        assert lattice.retracted == 0
         for form in (predicate, predicate.__call__):
             assert lattice.possibly(form) == possibly(states, predicate)
             assert lattice.definitely_in_window(form) == definitely(states, predicate)
@@ -94,7 +94,7 @@ def test_a_lattice_that_is_not_stored_tells_the_same(case, hybrid, data):
         for form in (predicate, predicate.__call__):
             assert kept.possibly(form) == walked.possibly(form)
             assert kept.definitely_in_window(form) == walked.definitely_in_window(form)
-    assert walked.withdrawn is None
+    assert walked.retracted is None
 
 
 @given(cases(any_order=True))
@@ -119,7 +119,7 @@ def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
     n = case.computation.processes
     predicate = data.draw(trees(n))
     lattice = LatWin(n, case.window, "hybrid", room=ROOM)
-    before, withdrawn = set(), 0
+    before, retracted = set(), 0
     for index, checker in known_moves(case.computation, case.window):
         push(lattice, case.computation.events[index])
         clocks = checker.clocks(hybrid=True)
@@ -132,11 +132,11 @@ def test_order_by_time_cuts_what_it_refutes_and_tells_of_it(case, data):
         assert lattice.possibly(predicate) == possibly(states, predicate)
         assert lattice.definitely_in_window(predicate) == definitely(states, predicate)
         kept = {s for s in before if all(x in w for x, w in zip(s, checker.windows(), strict=True))}
-        assert lattice.withdrawn >= len(kept - states)
-        withdrawn += lattice.withdrawn
-        assert lattice.counters["withdrawn"] == withdrawn
+        assert lattice.retracted >= len(kept - states)
+        retracted += lattice.retracted
+        assert lattice.counters["retracted"] == retracted
         before = states
-    event(f"withdrawn: {bool(withdrawn)}")
+    event(f"withdrawn: {bool(retracted)}")
     assert lattice.counters["contradictions"] == 0
 
 
@@ -166,7 +166,7 @@ def test_patience_withdraws_nothing(case):
         if one.begins:
             push(lattice, one)
         assert states_of(lattice) == by_brute_force(final, windows_of(lattice))
-        assert lattice.counters["withdrawn"] == 0
+        assert lattice.counters["retracted"] == 0
 
 
 @given(cases(any_order=True))
@@ -181,7 +181,7 @@ def test_a_patient_group_lets_all_in_once_all_times_are_known(case):
     for process in range(n):
         lattice.evidence(process, t=FOREVER)
     assert lattice.counters["waiting"] == 0
-    assert lattice.counters["withdrawn"] == 0
+    assert lattice.counters["retracted"] == 0
     eager = LatWin(n, case.window, "hybrid", room=ROOM)
     for index in case.computation.arrivals:
         if case.computation.events[index].begins:
@@ -229,9 +229,9 @@ def test_a_process_begun_anew_has_only_what_comes_from_there_on(case, hybrid, da
             assert windows_of(lattice)[process].start >= begin  # more if more had waited than the window holds
         come = [*checker.accepted, *checker.waiting]
         every = clocks_of(case.computation, come if hybrid else ())
-        told = by_brute_force(clocks_of(case.computation), windows_of(lattice))
+        emitted = by_brute_force(clocks_of(case.computation), windows_of(lattice))
         found = states_of(lattice)
-        assert by_brute_force(every, windows_of(lattice)) <= found <= told
+        assert by_brute_force(every, windows_of(lattice)) <= found <= emitted
 
 
 @given(cases(any_order=True))

@@ -83,15 +83,15 @@ def test_by_stamps_definitely_is_all_that_the_whole_lattice_says_while_nothing_i
 def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
     """The very runs that it tells of truly overlapped, each once; patient or not, late, doubled, out of order."""
     one = detector(case, order, patient and order == "hybrid")
-    told = []
+    emitted = []
     for index in case.computation.arrivals:
         verdict = report(one, case.computation.events[index])
-        told += one.overlaps
-        assert told or not verdict.definitely
+        emitted += one.overlaps
+        assert emitted or not verdict.definitely
         assert verdict.definitely or not one.overlaps
-    assert all(runs_overlapped(case.computation, firsts) for firsts in told)
-    assert len(told) == len(set(told))
-    for earlier, later in pairwise(told):
+    assert all(runs_overlapped(case.computation, firsts) for firsts in emitted)
+    assert len(emitted) == len(set(emitted))
+    for earlier, later in pairwise(emitted):
         assert all(a <= b for a, b in zip(earlier, later, strict=True))
 
 
@@ -100,23 +100,23 @@ def test_definitely_is_never_contradicted_by_true_time(case, order, patient):
 def test_every_overlap_that_is_sure_is_told_when_it_becomes_so(case):
     """By causality all choices of runs in the window for which the whole lattice says definitely, not only the latest."""
     one = detector(case)
-    sure, told = set(), set()
+    sure, emitted = set(), set()
     for index, checker, made in watch(case):
         report(one, case.computation.events[index])
-        told |= set(one.overlaps)
+        emitted |= set(one.overlaps)
         if len(made) > 1:
-            told |= (found := checker.overlaps()) & set(one.overlaps)
+            emitted |= (found := checker.overlaps()) & set(one.overlaps)
             sure |= found
-            assert sure <= told
-            sure |= told  # what was sure in the windows between
+            assert sure <= emitted
+            sure |= emitted  # what was sure in the windows between
         else:
             sure |= checker.overlaps()
-            assert sure == told
+            assert sure == emitted
 
 
 def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
     """Of up to six processes, both orders, patient or not."""
-    told, tried = 0, seeds(500)
+    emitted, tried = 0, seeds(500)
     for seed in tried:
         random = Random(seed)
         computation = simulate(
@@ -134,9 +134,9 @@ def test_definitely_is_never_contradicted_by_true_time_in_larger_computations():
         )
         for index in computation.arrivals:
             report(one, computation.events[index])
-            told += len(one.overlaps)
+            emitted += len(one.overlaps)
             assert all(runs_overlapped(computation, firsts) for firsts in one.overlaps), f"seed {seed}"
-    assert told > len(tried) / 4
+    assert emitted > len(tried) / 4
 
 
 @given(cases(any_order=True))
@@ -156,15 +156,15 @@ def test_a_finer_order_only_adds_to_definitely(case):
 def test_withdrawn_says_exactly_that_what_was_possible_is_refuted(case):
     """Eager by stamps: of the windows last called possible no consistent global state with all true is left."""
     one = detector(case, "hybrid")
-    told, stands = [], False  # windows last called possible; whether the last of them stood then
+    emitted, stands = [], False  # windows last called possible; whether the last of them stood then
     for index, checker, made in watch(case):
         verdict = report(one, case.computation.events[index])
         clocks, hold = checker.clocks(True), all_hold(checker)
-        refuted = bool(told) and not possibly(by_brute_force(clocks, told[-1]), hold)
-        assert refuted or not verdict.withdrawn
-        assert verdict.withdrawn or not (refuted and stands)
-        told = [windows for windows in made if possibly(by_brute_force(clocks, windows), hold)]
-        stands = bool(told) and told[-1] == made[-1]
+        refuted = bool(emitted) and not possibly(by_brute_force(clocks, emitted[-1]), hold)
+        assert refuted or not verdict.retracted
+        assert verdict.retracted or not (refuted and stands)
+        emitted = [windows for windows in made if possibly(by_brute_force(clocks, windows), hold)]
+        stands = bool(emitted) and emitted[-1] == made[-1]
 
 
 @given(cases(any_order=True))
@@ -178,7 +178,7 @@ def test_patient_withdraws_nothing_and_what_it_calls_possible_stays_so(case):
     clocks = clocks_of(case.computation, everything.accepted)
     for index in case.computation.arrivals:
         verdict = report(one, case.computation.events[index])
-        assert not verdict.withdrawn
+        assert not verdict.retracted
         if verdict.possibly:
             assert consistent(clocks, one.witness)
             assert all_hold(everything)(one.witness)
@@ -200,8 +200,8 @@ def test_batches_and_restarts_change_nothing(case, order, data):
             [e.process for e in part], [e.state for e in part], [e.clock for e in part], [e.holds for e in part],
             [e.lo for e in part], [e.hi for e in part],
         )  # fmt: skip
-        told = [columns.overlaps[columns.overlap_row == row].tolist() for row in range(len(part))]
-        verdicts = zip(*columns[:4], told, strict=True)
+        emitted = [columns.overlaps[columns.overlap_row == row].tolist() for row in range(len(part))]
+        verdicts = zip(*columns[:4], emitted, strict=True)
         batched += [(*map(bool, row[:4]), list(map(tuple, row[4]))) for row in verdicts]
         blob = many.snapshot()
         many = detector(case, order)
@@ -218,9 +218,9 @@ def test_evidence_and_repetition_never_take_from_definitely(computation):
     for index in computation.arrivals:
         event = computation.events[index]
         if event.begins:
-            told, without = report(helped, event), report(bare, event)
-            assert told.definitely or not without.definitely
-            assert all(before or not again for before, again in zip(told, report(helped, event), strict=True))
+            emitted, without = report(helped, event), report(bare, event)
+            assert emitted.definitely or not without.definitely
+            assert all(before or not again for before, again in zip(emitted, report(helped, event), strict=True))
         else:
             report(helped, event)
 

@@ -44,13 +44,13 @@ def stamped(draw):
 def test_exact_probabilities_are_those_of_all_ways(case, residue):
     """Of each global state and of a predicate; points coincide, bounds are shared, begins overlap or not."""
     window, lo, hi, ways = case
-    told = order_probability.passed(window, lo, hi, seed=0)
-    assert told.exact
+    emitted = order_probability.passed(window, lo, hi, seed=0)
+    assert emitted.exact
     expected = {}
     for share, states in ways:
         for state in set(states):
             expected[state] = expected.get(state, Fraction(0)) + share
-    found = dict(zip(map(tuple, told.states.tolist()), told.probability.tolist(), strict=True))
+    found = dict(zip(map(tuple, emitted.states.tolist()), emitted.probability.tolist(), strict=True))
     assert set(expected) <= set(found)
     for state, value in found.items():
         assert value == pytest.approx(float(expected.get(state, 0)), rel=1e-12, abs=0)
@@ -67,16 +67,18 @@ def test_sampled_probabilities_are_near_by_the_error_they_tell(case):
     window, lo, hi, ways = case
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order_probability, "EXACT_WORK", 0)
-        told = order_probability.passed(window, lo, hi, seed=3, samples=4000)
+        emitted = order_probability.passed(window, lo, hi, seed=3, samples=4000)
         held = order_probability.held(
             window, lo, hi, walk.each(window, lambda g: sum(g) % 2 == 0), seed=3, samples=4000
         )
-    assert not told.exact
+    assert not emitted.exact
     assert not held.exact
-    found = dict(zip(map(tuple, told.states.tolist()), zip(told.probability, told.error, strict=True), strict=True))
+    found = dict(
+        zip(map(tuple, emitted.states.tolist()), zip(emitted.probability, emitted.error, strict=True), strict=True)
+    )
     for state in {state for _, states in ways for state in states}:
         expected = float(sum(share for share, states in ways if state in states))
-        value, error = found.get(state, (0.0, 1 / told.samples))
+        value, error = found.get(state, (0.0, 1 / emitted.samples))
         assert abs(value - expected) <= 6 * error
     expected = float(sum(share for share, states in ways if any(sum(g) % 2 == 0 for g in states)))
     assert abs(held.probability - expected) <= 6 * held.error

@@ -324,20 +324,20 @@ def windowed_definitely(checker, clocks):
 
 def test_hole_4_is_met_often_and_the_whole_lattice_is_free_of_it():
     """Of random verdicts many over windows are contradicted by true time, none over the lattice of all that is known."""
-    told = false = sure = 0
+    emitted = false = sure = 0
     tried = seeds(150)
     for seed in tried:
         computation = simulate(Random(seed), 2, 18, receives="silent")
         clocks = clocks_of(computation)
         for _, checker in known_moves(computation, (2, 2)):
             if windowed_definitely(checker, clocks):
-                told += 1
+                emitted += 1
                 false += not checker.truly()
             if checker.definitely():
                 sure += 1
                 assert checker.truly()
-    assert told > 2 * len(tried)
-    assert false > told / 50
+    assert emitted > 2 * len(tried)
+    assert false > emitted / 50
     assert sure > len(tried) / 2
 
 

@@ -35,9 +35,9 @@ def check(window, found, good):
     assert list(map(tuple, walk.states(window).tolist())) == found
     truth = walk.each(window, good.__contains__)
     height = sum(highs) - sum(lows) + 1 if found else 0
-    for chosen, told in ((found, walk.levels(window)), (good & set(found), walk.levels(window, truth))):
+    for chosen, emitted in ((found, walk.levels(window)), (good & set(found), walk.levels(window, truth))):
         on = Counter(sum(g) - sum(lows) for g in chosen)
-        assert told.tolist() == [on[level] for level in range(height)]
+        assert emitted.tolist() == [on[level] for level in range(height)]
     assert walk.possibly(window, truth) == bool(good & set(found))
     assert walk.definitely_in_window(window, truth) == all_paths_hold(found, good & set(found))
 

@@ -13,7 +13,7 @@ from support.files.vectors import rows
 from support.search import examples
 from whenabouts_protocol import messages
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.messages import Ack, Beat, Birth, Status
+from whenabouts_protocol.messages import Ack, Birth, Heartbeat, Status
 from whenabouts_protocol.reading import FIELDS, Reading
 from whenabouts_protocol.wire import MAX_MESSAGE_BYTES, decode_batch, encode_batch
 
@@ -21,7 +21,7 @@ CODERS = [
     (encode_batch, decode_batch),
     (messages.encode_birth, messages.decode_birth),
     (messages.encode_status, messages.decode_status),
-    (messages.encode_beat, messages.decode_beat),
+    (messages.encode_heartbeat, messages.decode_heartbeat),
     (messages.encode_ack, messages.decode_ack),
 ]
 GOLDEN = [bytes.fromhex(row["hex"]) for row in rows("batches.json") + rows("messages.json")]
@@ -158,7 +158,7 @@ def test_nesting_without_end_is_refused():
                 decode(bracket * (MAX_MESSAGE_BYTES // len(bracket)))
 
 
-HEAD = bytes.fromhex("ac0001016173026167030004000500068180078183617800f6088009800a818800000000f60000f6185a")
+HEAD = bytes.fromhex("ac0002016173026167030004000500068180078183617800f6088009800a818800000000f60000f6185a")
 
 
 def filled(pattern):
@@ -281,8 +281,8 @@ def test_numbers_of_thousands_of_digits_are_refused():
         (messages.encode_birth, Birth("s", "g", 1, [("x", "tag", None, huge, 1)])),
         (messages.encode_status, Status("s", "g", huge, "online")),
         (messages.encode_status, Status("s", "g", 1, huge)),
-        (messages.encode_beat, Beat("s", "g", 1, huge, {1: (2, 2)}, "bounded", 9)),
-        (messages.encode_beat, Beat("s", "g", 1, 5, {1: (2, 2)}, huge, 9)),
+        (messages.encode_heartbeat, Heartbeat("s", "g", 1, huge, {1: (2, 2)}, "bounded", 9)),
+        (messages.encode_heartbeat, Heartbeat("s", "g", 1, 5, {1: (2, 2)}, huge, 9)),
         (messages.encode_ack, Ack("s", "g", {huge: 2})),
     ]:
         with pytest.raises(WireError):
@@ -307,7 +307,7 @@ def test_other_messages_whose_fields_were_set_to_anything(draw, value):
             [
                 (Birth("s", "g", 1, [("x", "tag", None, 1, 1)], "y", ["g"], "1"), *CODERS[1]),
                 (Status("s", "g", 1, "online"), *CODERS[2]),
-                (Beat("s", "g", 1, 5, {1: (2, 2)}, "bounded", 9), *CODERS[3]),
+                (Heartbeat("s", "g", 1, 5, {1: (2, 2)}, "bounded", 9), *CODERS[3]),
                 (Ack("s", "g", {1: 2}), *CODERS[4]),
             ]
         )

@@ -33,10 +33,10 @@ def test_a_batch_fits_the_schema_and_an_independent_package(readings):
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(some.births, some.statuses, some.beats, some.acks)
-def test_other_messages_come_back_and_fit_the_schema(birth, status, beat, ack):
+@given(some.births, some.statuses, some.heartbeats, some.acks)
+def test_other_messages_come_back_and_fit_the_schema(birth, status, heartbeat, ack):
     """Births, statuses, beats and acks decode to themselves and are accepted by pycddl and cbor2."""
-    for kind, message in (("birth", birth), ("status", status), ("beat", beat), ("ack", ack)):
+    for kind, message in (("birth", birth), ("status", status), ("heartbeat", heartbeat), ("ack", ack)):
         data = getattr(messages, "encode_" + kind)(message)
         assert getattr(messages, "decode_" + kind)(data) == message
         assert pycddl_accepts(kind, data)

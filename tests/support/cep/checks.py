@@ -21,7 +21,7 @@ Restore = Callable[[bytes], Any]
 class Course:
     """What an engine told over a case; moments are places in `reference.cep.moments`."""
 
-    told: dict[Row, int] = field(default_factory=dict)
+    emitted: dict[Row, int] = field(default_factory=dict)
     retracted: set[Row] = field(default_factory=set)
     late: list[int] = field(default_factory=list)
     late_added: list[tuple[int, Row]] = field(default_factory=list)  # by which event, and what
@@ -54,18 +54,18 @@ def run(make: Make, case: Case, cuts: set[int], restore: Restore | None = None) 
         if stops and first < end:
             out = engine.feed(**columns(case, first, end))
             place = place_of_event[end - 1]
-            assert all(first <= i < end for i in out.told_at), f"told at {out.told_at}, fed {first} .. {end - 1}"
-            _note(course, case, out, [place_of_event[int(i)] for i in out.told_at], place)
+            assert all(first <= i < end for i in out.emitted_at), f"told at {out.emitted_at}, fed {first} .. {end - 1}"
+            _note(course, case, out, [place_of_event[int(i)] for i in out.emitted_at], place)
             first = end
             engine = restore(engine.snapshot()) if restore else engine
         for _, frontier in (a for a in advances if a[0] == end):
             out = engine.advance(frontier)
             place += 1
-            assert all(i == -1 for i in out.told_at), f"told at {out.told_at} by advance, expected -1"
+            assert all(i == -1 for i in out.emitted_at), f"told at {out.emitted_at} by advance, expected -1"
             _note(course, case, out, [place] * len(out.matches), place)
             engine = restore(engine.snapshot()) if restore else engine
     out = engine.finish()
-    assert all(i == -1 for i in out.told_at), f"told at {out.told_at} by finish, expected -1"
+    assert all(i == -1 for i in out.emitted_at), f"told at {out.emitted_at} by finish, expected -1"
     _note(course, case, out, [place + 1] * len(out.matches), place + 1)
     assert place + 2 == len(moments)
     return course
@@ -79,20 +79,20 @@ def _note(course: Course, case: Case, out: Any, at: list[int], place: int) -> No
         assert array.ndim == 2, f"{name}: found shape {array.shape}"
         assert array.shape[1] == case.plan.width, f"{name}: found shape {array.shape}, expected width {case.plan.width}"
     matches = [tuple(map(int, row)) for row in out.matches]
-    assert len(out.told_at) == len(matches) == len(out.pattern)
-    order = [(int(i), row) for i, row in zip(out.told_at, matches, strict=True)]
+    assert len(out.emitted_at) == len(matches) == len(out.pattern)
+    order = [(int(i), row) for i, row in zip(out.emitted_at, matches, strict=True)]
     assert order == sorted(order), f"rows not by told_at, then lexicographic: {order}"
     for row, moment in zip(matches, at, strict=True):
-        assert row not in course.told, f"{row} told twice"
-        course.told[row] = moment
+        assert row not in course.emitted, f"{row} told twice"
+        course.emitted[row] = moment
     for row in (tuple(map(int, r)) for r in out.retractions):
-        assert row in course.told, f"{row} retracted, never told"
+        assert row in course.emitted, f"{row} retracted, never told"
         assert row not in course.retracted, f"{row} retracted twice"
         course.retracted.add(row)
     course.late += [int(i) for i in out.late]
     course.late_added += _effects(out.late_added, out.late_added_by)
     course.late_removed += _effects(out.late_removed, out.late_removed_by)
-    course.folds[place] = set(course.told) - course.retracted
+    course.folds[place] = set(course.emitted) - course.retracted
 
 
 def _effects(rows: Any, by: Any) -> list[tuple[int, Row]]:
@@ -111,23 +111,23 @@ def _ways(make: Make, restore: Restore | None, case: Case) -> list[Course]:
     return courses
 
 
-def check_told(make: Make, restore: Restore | None, case: Case, expected: dict[Row, int]) -> None:
+def check_emitted(make: Make, restore: Restore | None, case: Case, expected: dict[Row, int]) -> None:
     """Exactly these matches at exactly these moments, nothing retracted, whatever the batches and restarts."""
     for course in _ways(make, restore, case):
         assert course.retracted == set()
-        assert course.told == expected
+        assert course.emitted == expected
 
 
 def check_sure(make: Make, restore: Restore | None, case: Case) -> None:
     """Each match of the definition once, at the earliest safe moment."""
-    check_told(make, restore, case, definition.told_sure(case))
+    check_emitted(make, restore, case, definition.emitted_sure(case))
 
 
 def check_final(make: Make, restore: Restore | None, case: Case) -> None:
     """Each match of the definition once and never taken back; when is not looked at."""
     for course in _ways(make, restore, case):
         assert course.retracted == set()
-        assert set(course.told) == definition.final(case)
+        assert set(course.emitted) == definition.final(case)
 
 
 def check_arrival(make: Make, restore: Restore | None, case: Case) -> None:
@@ -140,8 +140,8 @@ def check_arrival(make: Make, restore: Restore | None, case: Case) -> None:
         for place, fold in course.folds.items():
             assert fold == folds[place], f"at moment {place}: found {fold}, expected {folds[place]}"
         # What is told and taken back within one call may be left out; what is told is told at its moment.
-        assert course.told.items() <= expected.items()
-    assert run(make, case, set(range(len(case.events)))).told == expected
+        assert course.emitted.items() <= expected.items()
+    assert run(make, case, set(range(len(case.events)))).emitted == expected
 
 
 def check_late(make: Make, case: Case) -> None:

@@ -154,8 +154,8 @@ def readings_table(job, rows):
 
 def views_table(rows):
     """What state readings among the rows tell of views."""
-    told = table([r for r in rows if r["kind"] == "state"])
-    return runs_of(told.select(STATE))
+    emitted = table([r for r in rows if r["kind"] == "state"])
+    return runs_of(emitted.select(STATE))
 
 
 def events_table(job, rows):

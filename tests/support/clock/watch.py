@@ -69,7 +69,7 @@ class Watch:
         self.service: Service | None = None if source == "fixed" else kind(self.host, ways, chance, first_us)
         self.now_us = self._opened_us = 0
         self._said: ClockSample | None = None
-        self.clock = PacedClock(_Told(self._source(source), self), lambda: self.host.pace(self._tick(0)))
+        self.clock = PacedClock(_Reported(self._source(source), self), lambda: self.host.pace(self._tick(0)))
         self._undated = Undated()
         self._kept: dict[str, tuple[int, int]] = {}
         self.latency_us, self.adapter_us = chance.choice(LATENCIES_US), chance.choice(ADAPTERS_US)
@@ -156,8 +156,8 @@ class Watch:
             return
         stamper = Stamper(BAUD, self.latency_us, self.adapter_us, CYCLE_US)
         since_us = None
-        told_soon = first_bit_us - event_us <= CYCLE_US // 2 - 60_000  # as a reader that counts in cycles does
-        if told_soon and chance.random() < 0.5 and event_us - CYCLE_US > self._opened_us:
+        reported_soon = first_bit_us - event_us <= CYCLE_US // 2 - 60_000  # as a reader that counts in cycles does
+        if reported_soon and chance.random() < 0.5 and event_us - CYCLE_US > self._opened_us:
             since_us = self._keep_alive(stamper, event_us)
         stamper.arrived(FRAME_BYTES, self._host_us(empty_us), self._host_us(read_us) + 1)
         begin = 0 if since_us is None else KEEPALIVE_BYTES
@@ -205,7 +205,7 @@ class Watch:
         )  # fmt: skip
 
 
-class _Told:
+class _Reported:
     """Remembers what the source said before the pace came on top."""
 
     def __init__(self, source: ClockSource, watch: Watch) -> None:

@@ -90,13 +90,13 @@ def sure(a: Sequence[Row], b: Sequence[Row], apart: int) -> set[Pair]:
 def passages(found: Iterable[Row]) -> set[Pair]:
     """Two rows of a tag in a row at different readers, in the order given."""
     last: dict[str, Row] = {}
-    told = set()
+    emitted = set()
     for row in found:
         before = last.get(row.tag)
         if before and before.reader != row.reader:
-            told.add((before, row))
+            emitted.add((before, row))
         last[row.tag] = row
-    return told
+    return emitted
 
 
 def in_order(a: Row, b: Row) -> Fraction:
@@ -135,8 +135,8 @@ def heard(log: Sequence[Row], markers: str, way: Callable[[Row, Row], bool]) -> 
 
 def heard_in_every_way(log: Sequence[Row]) -> dict[str, set[Pair]]:
     """The pairs of each way of asking, by its name in the lesson's table."""
-    told = {name: heard(log, "W", way) for name, way in WAYS.items()}
-    return {**told, WITH_PHANTOMS: heard(log, "WP", WAYS["heard, ARR in the order of rows"])}
+    emitted = {name: heard(log, "W", way) for name, way in WAYS.items()}
+    return {**emitted, WITH_PHANTOMS: heard(log, "WP", WAYS["heard, ARR in the order of rows"])}
 
 
 def engine_heard(arrival: Sequence[Row], mode: str) -> list[Pair]:

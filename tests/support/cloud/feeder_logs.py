@@ -50,13 +50,13 @@ def reads(folder: Path) -> list[Read]:
 def moves(found: Iterable[Read]) -> set[Move]:
     """Two reads of a tag in a row at different loggers, in the order given."""
     last: dict[str, Read] = {}
-    told = set()
+    emitted = set()
     for read in found:
         before = last.get(read.tag)
         if before and before.logger != read.logger:
-            told.add((before, read))
+            emitted.add((before, read))
         last[read.tag] = read
-    return told
+    return emitted
 
 
 def visits(found: Iterable[Read], gap_s: int) -> list[Read]:

@@ -5,9 +5,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from support.cloud.feeder_logs import logs
-from whenabouts_cloud.importers.aside import Aside
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import CLOCK_BOUND_US, read_orfid
+from whenabouts_cloud.importers.side_output import SideOutput
 from whenabouts_protocol import Reading
 
 NOW_US = 1_795_000_000_000_000
@@ -39,9 +39,9 @@ def off_the_beat(file: Path, marker: str) -> list[float]:
     off = []
     for other in (found[at - 1], found[at + 1]):
         minutes = round((stamped - other.t_min) / 60_000_000)
-        beat = other.t_min + minutes * 60_000_000
-        assert row.t_min < beat < row.t_max
-        off.append(round((stamped - beat) / 1e5) / 10)
+        heartbeat = other.t_min + minutes * 60_000_000
+        assert row.t_min < heartbeat < row.t_max
+        off.append(round((stamped - heartbeat) / 1e5) / 10)
     return off
 
 
@@ -51,7 +51,7 @@ def check_feeder_logs(folder: Path) -> tuple[int, Counter[str]]:
     Counted without the importer. Identities are distinct, order is kept.
     """
     identities = set()
-    total, aside = 0, Counter()
+    total, side_output = 0, Counter()
     for path in logs(folder):
         text = path.read_bytes().decode()
         lines = text.replace("\r", "\n").split("\n")
@@ -63,6 +63,6 @@ def check_feeder_logs(folder: Path) -> tuple[int, Counter[str]]:
         assert all(a.t_min <= b.t_min for a, b in pairwise(readings))
         identities |= {x.identity for x in readings}
         total += len(readings)
-        aside.update(x.reason for x in found if isinstance(x, Aside))
+        side_output.update(x.reason for x in found if isinstance(x, SideOutput))
     assert len(identities) == total
-    return total, aside
+    return total, side_output

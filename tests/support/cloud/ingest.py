@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from whenabouts_protocol import Beat, Birth, Reading, encode_batch, encode_beat, encode_birth, topic
+from whenabouts_protocol import Birth, Heartbeat, Reading, encode_batch, encode_birth, encode_heartbeat, topic
 
 SITE = "hall"
 NOW_US = 1_790_000_000_000_000
@@ -34,9 +34,9 @@ def birth(gateway: str, boot: int = 0) -> bytes:
     return encode_birth(Birth(SITE, gateway, boot, [("dock/tags", "tag", None, 2_000_000, 300_000)]))
 
 
-def beat(gateway: str, boot: int, frontier_us: int | None, published: dict[int, tuple[int, int]]) -> bytes:
+def heartbeat(gateway: str, boot: int, frontier_us: int | None, published: dict[int, tuple[int, int]]) -> bytes:
     """A heartbeat."""
-    return encode_beat(Beat(SITE, gateway, boot, frontier_us, published, "bounded", 5000))
+    return encode_heartbeat(Heartbeat(SITE, gateway, boot, frontier_us, published, "bounded", 5000))
 
 
 def at(gateway: str, leaf: str = "obs") -> str:

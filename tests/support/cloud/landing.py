@@ -36,14 +36,14 @@ def land(folder: Path, rows, number: int, hour: str = "2026-11-20T18") -> Path:
     return target
 
 
-def promise(folder: Path, promises, number: int, streams=("dock/tags", "shelf/1"), site="hall") -> Path:
+def watermark(folder: Path, watermarks, number: int, streams=("dock/tags", "shelf/1"), site="hall") -> Path:
     """Write a file of promises: {gateway: frontier_us}."""
     target = folder / "_frontier" / f"part-test-{number}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_name(f".{target.name}")
     lines = [
         {"site": site, "gateway": name, "frontier_us": us, "streams": list(streams), "landed_us": us}
-        for name, us in promises.items()
+        for name, us in watermarks.items()
     ]
     made.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     os.rename(made, target)

@@ -79,8 +79,8 @@ def repeat(folder: Path, lesson: str, **places: object) -> int:
         code, printed, complaint = _serve(
             script, _environment(folder) | {n: str(at) for n, at in places.items()}, commands
         )
-    told = re.split(rf"{DONE} (\d+)\n", printed)
-    for (command, shown), found, status in zip(typed, told[::2], told[1::2], strict=False):
+    emitted = re.split(rf"{DONE} (\d+)\n", printed)
+    for (command, shown), found, status in zip(typed, emitted[::2], emitted[1::2], strict=False):
         assert documents.fits(shown, found), f"{command}\nfound:\n{found}expected:\n{shown}{complaint}"
         assert status == "0", f"{command}\n{complaint}"
     assert code == 0, complaint

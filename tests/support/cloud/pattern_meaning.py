@@ -247,15 +247,15 @@ def _shuffles(words):
 def by_plan(plan, type_names, events):
     """The matches, from the variants of a plan."""
     found = set()
-    for variant in plan.variants:
+    for alternative in plan.alternatives:
         fit = [
             [i for i in range(len(events)) if _is(plan, plan.classes[c], type_names, events, i)]
-            for c in variant.classes
+            for c in alternative.classes
         ]
         for chosen in product(*fit):
-            if len(set(chosen)) == len(chosen) and _plays(plan, variant, type_names, events, chosen):
+            if len(set(chosen)) == len(chosen) and _plays(plan, alternative, type_names, events, chosen):
                 row = [-1] * plan.width
-                for column, i in zip(variant.columns, chosen, strict=True):
+                for column, i in zip(alternative.columns, chosen, strict=True):
                     row[column] = i
                 found.add(tuple(row))
     return found
@@ -265,18 +265,18 @@ def _is(plan, event_class, type_names, events, i):
     return type_names.index(events[i][0]) in event_class.types and _run(plan, event_class.condition, events, {0: i})
 
 
-def _plays(plan, variant, type_names, events, chosen):
+def _plays(plan, alternative, type_names, events, chosen):
     times = [events[i][1] for i in chosen]
     wide, w = max(times) - min(times), plan.window
     if wide > w or (wide == w and plan.strict_window):
         return False
-    for p, mask in enumerate(variant.before):
+    for p, mask in enumerate(alternative.before):
         if any(mask >> q & 1 and times[q] >= times[p] for q in range(len(times))):
             return False
     at = dict(enumerate(chosen))
-    if not all(_run(plan, condition, events, at) for condition in variant.conditions):
+    if not all(_run(plan, condition, events, at) for condition in alternative.conditions):
         return False
-    for negation in variant.negations:
+    for negation in alternative.negations:
         lo = [times[q] for q in range(len(times)) if negation.left >> q & 1]
         hi = [times[q] for q in range(len(times)) if negation.right >> q & 1]
         for i, (_, t, _) in enumerate(events):

@@ -110,7 +110,7 @@ def patterns(draw):
     root = draw(roots())
     select = draw(st.sampled_from(["any", "any", "next", "strict"]))
     mode = draw(st.sampled_from(["certain", "possible", "over", "causal"]))
-    tell, skip = draw(
+    emit, skip = draw(
         st.sampled_from([("sure", "none"), ("sure", "to_next"), ("sure", "past_last"), ("arrival", "none")])
     )
     found = [draw(conditions(root)) for _ in range(draw(st.integers(0, 2)))]
@@ -125,7 +125,7 @@ def patterns(draw):
         where=tuple(one for condition in found for one in conjuncts(condition)),
         select=select,
         skip=skip,
-        tell=tell,
+        emit=emit,
         per_key=draw(st.booleans()),
     )
 

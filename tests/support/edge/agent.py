@@ -12,10 +12,10 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from whenabouts_protocol import (
     Ack,
-    Beat,
+    Heartbeat,
     Reading,
     decode_batch,
-    decode_beat,
+    decode_heartbeat,
     decode_status,
     encode_ack,
     parse_topic,
@@ -68,9 +68,9 @@ class Witness:
         """Keys of all readings."""
         return {r.key for r in self.readings()}
 
-    def beats(self) -> list[Beat]:
+    def heartbeats(self) -> list[Heartbeat]:
         """Every heartbeat."""
-        return [decode_beat(payload) for leaf, payload, _ in list(self.seen) if leaf == "beat"]
+        return [decode_heartbeat(payload) for leaf, payload, _ in list(self.seen) if leaf == "heartbeat"]
 
     def conditions(self) -> list[str]:
         """What the status topic said, in order."""

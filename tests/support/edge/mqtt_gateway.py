@@ -6,7 +6,7 @@ import time
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
-from support.cloud.ingest import at, batch, beat, birth
+from support.cloud.ingest import at, batch, birth, heartbeat
 from whenabouts_protocol import decode_ack
 
 WINDOW = 12  # batches on their way
@@ -34,10 +34,10 @@ class MqttGateway:
         """Whether the cloud has confirmed everything."""
         return self.acked == self.count - 1
 
-    def send_beat(self, frontier_us: int) -> None:
+    def send_heartbeat(self, frontier_us: int) -> None:
         """Promise that everything before is published, as everything is."""
-        message = beat(self.name, 0, frontier_us, {0: (self.acked + 1, self.count - 1)})
-        self._client.publish(at(self.name, "beat"), message, qos=0)
+        message = heartbeat(self.name, 0, frontier_us, {0: (self.acked + 1, self.count - 1)})
+        self._client.publish(at(self.name, "heartbeat"), message, qos=0)
 
     def close(self) -> None:
         """End the thread and the connection."""

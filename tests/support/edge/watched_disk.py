@@ -1,9 +1,9 @@
 """A disk that tells every write, sync, truncation and deletion of SQLite, and can refuse them: a VFS under Python's sqlite3.
 
 Registered as the default VFS of the library that `sqlite3` itself uses, by ctypes: every file is opened by the real VFS, and
-its table of methods is replaced by a copy in which the calls that change the file go through here. `told` gets (operation,
-file name, offset, bytes); `refuse` may answer a result code of SQLite instead of letting it happen. For a process of its
-own.
+its table of methods is replaced by a copy in which the calls that change the file go through here. `reported` gets
+(operation, file name, offset, bytes); `refuse` may answer a result code of SQLite instead of letting it happen. For a
+process of its own.
 """
 
 import _sqlite3
@@ -53,8 +53,8 @@ class WatchedDisk:
         AttributeError: Python's sqlite3 does not show the functions of its library.
     """
 
-    def __init__(self, told: Callable[[str, str, int, bytes], None]) -> None:
-        self.told = told
+    def __init__(self, reported: Callable[[str, str, int, bytes], None]) -> None:
+        self.reported = reported
         self.refuse: Callable[[str], int] = lambda operation: SQLITE_OK
         self._names: dict[int, str] = {}
         self._kept: list[object] = []  # what the library points at
@@ -82,7 +82,7 @@ class WatchedDisk:
             opened = ctypes.cast(file, ctypes.POINTER(_File)).contents
             self._names[file] = here
             if new:
-                self.told("create", here, 0, b"")
+                self.reported("create", here, 0, b"")
             opened.pMethods = ctypes.pointer(self._watching(opened.pMethods.contents))
         return int(code)
 
@@ -94,21 +94,21 @@ class WatchedDisk:
         def on_write(file: int, data: int, size: int, offset: int) -> int:
             code = self.refuse("write")
             if code == SQLITE_OK:
-                self.told("write", self._names[file], offset, ctypes.string_at(data, size))
+                self.reported("write", self._names[file], offset, ctypes.string_at(data, size))
                 code = write(file, data, size, offset)
             return code
 
         def on_truncate(file: int, size: int) -> int:
             code = self.refuse("truncate")
             if code == SQLITE_OK:
-                self.told("truncate", self._names[file], size, b"")
+                self.reported("truncate", self._names[file], size, b"")
                 code = truncate(file, size)
             return code
 
         def on_sync(file: int, flags: int) -> int:
             code = self.refuse("sync") or sync(file, flags)
             if code == SQLITE_OK:
-                self.told("sync", self._names[file], 0, b"")
+                self.reported("sync", self._names[file], 0, b"")
             return code
 
         methods.xWrite = self._pointer(_WRITE(on_write))
@@ -120,5 +120,5 @@ class WatchedDisk:
     def _on_delete(self, _vfs: int, name: bytes, sync: int) -> int:
         code = self._delete(ctypes.cast(self._real, _P), name, sync)
         if code == SQLITE_OK:
-            self.told("delete", os.path.basename(name.decode()), sync, b"")
+            self.reported("delete", os.path.basename(name.decode()), sync, b"")
         return int(code)

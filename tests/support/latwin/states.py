@@ -56,7 +56,7 @@ def reports(job, rows):
     return found
 
 
-def promises_of(rows_to_come, processes, us=FOREVER_US):
+def watermarks_of(rows_to_come, processes, us=FOREVER_US):
     """What each gateway can promise while these rows have not landed."""
     for process in range(processes):
         left = [r["t_max"] for r in rows_to_come if r["gateway"] == f"g{process}"]
@@ -99,12 +99,12 @@ def choices(rows, processes, causal=False):
     }
 
 
-def told(rows):
+def emitted(rows):
     """Of result rows those that stand: tuples of state numbers. Each is told once, and withdrawn after it was told."""
     found = {}
     for row in rows.to_pylist() if isinstance(rows, pa.Table) else rows:
         states = tuple(one["state"] for one in row["states"])
-        if row["status"] == "told":
+        if row["status"] == "emitted":
             assert row["result_id"] not in found, f"told twice: {states}"
             found[row["result_id"]] = states
         else:

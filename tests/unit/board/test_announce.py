@@ -39,9 +39,9 @@ def test_what_no_message_may_hold_is_not_said(text):
 
 def test_a_board_with_a_name_that_is_none_does_not_start(tmp_path):
     """Neither with one that is no topic level, nor with a stream without a name."""
-    ring = {"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096}
+    flash_log = {"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096}
     reader = {"port": "/dev/null", "kind": "rdm6300", "stream": "s"}
     with pytest.raises(ValueError, match="site"):
-        opened(config(site="a/b", ring=ring, readers=[reader]))
+        opened(config(site="a/b", flash_log=flash_log, readers=[reader]))
     with pytest.raises(ValueError, match="expected text"):
-        opened(config(ring=ring, readers=[{**reader, "stream": ""}]))
+        opened(config(flash_log=flash_log, readers=[{**reader, "stream": ""}]))

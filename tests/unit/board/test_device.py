@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.board.flash import CutFlash
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.machine import device, lamp
 from whenabouts_edge.board.machine.watch import STUCK_US, Watch
 from whenabouts_edge.board.machine.wifi import JOIN_US, PAUSE_US_MAX, PAUSE_US_MIN, STABLE_US, Wifi
@@ -163,7 +163,7 @@ def test_the_watchdog_is_not_fed_when_flash_fails_for_long():
 def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_standstill():
     """Neither of both is cured by a new start."""
     flash = CutFlash()
-    store = Store("a", "b", Ring(flash, 2, 4096, 0), clock := Clock(), S)
+    store = Store("a", "b", FlashLog(flash, 2, 4096, 0), clock := Clock(), S)
     watch, now = Watch(0), 0
     store.accept([PendingReading("s", "tag", n, n, "E1") for n in range(10)], 0)
     for now in range(0, 120 * S, S):
@@ -178,7 +178,7 @@ def test_readings_that_wait_for_the_time_are_not_due_and_a_full_ring_is_no_stand
         assert watch.feeds(now, not store.fails, store.is_due(now), store.settled)
     assert store.refused > 1000
     flash.fails = lambda: True
-    store._ring.landed(store._ring.boot, store._ring.next_seq - 1)
+    store._flash_log.landed(store._flash_log.boot, store._flash_log.next_seq - 1)
     fed = []
     for _ in range(100):
         now += S
@@ -216,10 +216,10 @@ class Wdt:
 
 
 class Rtc:
-    told: ClassVar[list[tuple]] = []
+    reported: ClassVar[list[tuple]] = []
 
     def datetime(self, value):
-        Rtc.told.append(value)
+        Rtc.reported.append(value)
 
 
 class Wlan:
@@ -245,7 +245,7 @@ class Wlan:
 @pytest.fixture
 def board_modules(monkeypatch):
     """The modules `machine` and `network` as boards have them, as far as they are used."""
-    for made in (Pin.made, Wdt.made, Rtc.told):
+    for made in (Pin.made, Wdt.made, Rtc.reported):
         made.clear()
     monkeypatch.setattr(Wlan, "there", False)
     machine = types.SimpleNamespace(Pin=Pin, WDT=Wdt, RTC=Rtc)
@@ -261,7 +261,7 @@ def test_the_clock_of_a_board_is_told_the_time_of_its_epoch(board_modules, monke
     whole = time.gmtime
     monkeypatch.setattr(time, "gmtime", lambda s: whole(s + 946_684_800))
     device.set_real_time_clock(utc_us)
-    assert Rtc.told == [(2026, 9, 21, 0, 14, 13, 20, 0)] * 2
+    assert Rtc.reported == [(2026, 9, 21, 0, 14, 13, 20, 0)] * 2
 
 
 def test_a_board_with_devices_goes_through_its_conditions(board_modules, tmp_path):
@@ -273,7 +273,7 @@ def test_a_board_with_devices_goes_through_its_conditions(board_modules, tmp_pat
     board = opened({
         "site": "a", "gateway": "b", "broker": {"host": "127.0.0.1", "port": 1}, "ntp": {"host": "127.0.0.1", "port": 9},
         "readers": [{"port": "/dev/null", "kind": "rdm6300", "stream": "s"}], "led": "LED", "watchdog_s": 8,
-        "wifi": {"ssid": "hall", "password": "secret"}, "ring": {"folder": str(tmp_path / "f"), "segment_bytes": 4096},
+        "wifi": {"ssid": "hall", "password": "secret"}, "flash_log": {"folder": str(tmp_path / "f"), "segment_bytes": 4096},
     })  # fmt: skip
     board._ports = [types.SimpleNamespace(read=lambda: b"", write=lambda data: None)]
     now = [board.now_us() // (2 * S) * 2 * S + 4 * S]
@@ -310,7 +310,7 @@ def test_a_lamp_tells_of_faults_and_readings_refused(board_modules, tmp_path):
     board = opened({
         "site": "a", "gateway": "b", "broker": {"host": "127.0.0.1", "port": 1}, "ntp": {"host": "127.0.0.1", "port": 9},
         "readers": [{"port": "/dev/null", "kind": "rdm6300", "stream": "s"}], "led": 2, "watchdog_s": 1,
-        "ring": {"folder": str(tmp_path / "f"), "segments": 2, "segment_bytes": 4096},
+        "flash_log": {"folder": str(tmp_path / "f"), "segments": 2, "segment_bytes": 4096},
     })  # fmt: skip
     board._ports = [types.SimpleNamespace(read=lambda: b"", write=lambda data: None)]
     now = [board.now_us() // (2 * S) * 2 * S + 4 * S]

@@ -135,7 +135,7 @@ def test_pings_when_nothing_was_heard_or_said():
     pings = []
     for second in range(1, 80):
         if made.ended is None:
-            made.publish("beat", b"", second * S, qos=0)
+            made.publish("heartbeat", b"", second * S, qos=0)
             written(made, second * S)
         made.advance(second * S)
         if written(made, second * S) == [b"\xc0\x00"]:

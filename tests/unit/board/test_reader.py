@@ -7,7 +7,7 @@ import pytest
 from support.files.reader_frames import published
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers.host import Link
+from whenabouts_edge.readers.host import HostSession
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.session import ReaderSession
 from whenabouts_hardware.readers.m6e_frames import START_CONTINUOUS, STOP, set_read_power, set_region
@@ -29,7 +29,7 @@ def test_a_board_stamps_as_a_pc_does(kind):
     frames = frames_of(kind)
     assert frames
     line = LineConfig("auto", (), None, None, "Cel") if kind == "line" else None
-    theirs = Link(
+    theirs = HostSession(
         ReaderConfig("r", kind, "", "s", 9600, 5000, 70_000, False, line=line), "a", "b", lambda ns: ns // 1000
     )
     config = {"kind": kind, "stream": "s", "baud": 9600, "adapter_us": 5000, "latency_us": 70_000, "unit": "Cel"}
@@ -45,15 +45,15 @@ def test_a_board_stamps_as_a_pc_does(kind):
             for _ in range(3):
                 assert ours.dialogue.due(now) == theirs.session.dialogue.due(now)
             cut = chance.randint(1, len(data))
-            drafts = ours.took(data[:cut], before, now + 1)  # as the other rounds up
+            pending_readings = ours.took(data[:cut], before, now + 1)  # as the other rounds up
             expected = theirs.take(Chunk(data[:cut], before * 1000, now * 1000), clock)[0]
             data = data[cut:]
             if chance.random() < 0.3:
                 now += chance.randint(0, 400_000)
-                drafts += ours.silent(now)
+                pending_readings += ours.silent(now)
                 expected += theirs.silent(now, clock)[0]
                 assert ours.clear_us == theirs.session.clear(now)
-            found = [(d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in drafts]
+            found = [(d.kind, d.key, d.value, d.unit, d.attrs, (d.earliest_us, d.latest_us)) for d in pending_readings]
             assert found == [(e.kind, e.key, e.value, e.unit, e.attrs, (e.earliest_us, e.latest_us)) for e in expected]
             count += len(found)
     assert count > 10

@@ -3,11 +3,11 @@
 import pytest
 
 from support.board.flash import CutFlash
-from whenabouts_edge.board.agent import UNTOLD_MAX, Agent
+from whenabouts_edge.board.agent import UNREPORTED_MAX, Agent
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.group import BoardGroup
-from whenabouts_edge.board.rules import MAX_RULES, TOLD, BoardRules
+from whenabouts_edge.board.rules import MAX_RULES, REPORTED, BoardRules
 from whenabouts_edge.board.sntp import Sample
 from whenabouts_edge.board.store import Store
 from whenabouts_edge.group.process import SETTLE_US
@@ -52,7 +52,7 @@ def message(*rules, gateway="b"):
 
 def agent_with(first=b"", **more):
     """An agent whose time is known, online."""
-    agent = Agent(config(**more), Ring(CutFlash(), 4, 8192, 0), 0, first)
+    agent = Agent(config(**more), FlashLog(CutFlash(), 4, 8192, 0), 0, first)
     agent.clock.take(Sample(0, 1000 * S, 10))
     agent.begin(0)
     agent.heard(b"\x20\x02\x00\x00", 0)
@@ -73,7 +73,7 @@ def published(agent, leaf):
 def stored(agent):
     """All readings in the ring."""
     found, at = [], None
-    while (kept := agent._ring.after(at)) is not None:
+    while (kept := agent._flash_log.after(at)) is not None:
         found += decode_batch(kept.payload)
         at = kept.next
     return found
@@ -106,8 +106,8 @@ def test_all_rules_together_keep_no_more_than_the_limit():
     rules = BoardRules("hall", "b", 64, message(rule(span_us=10**9)))
     for n in range(40):
         r = Reading(site="hall", gateway="b", boot=1, seq=n, stream="s", kind="tag", t_min=n, t_max=n + 5)
-        assert len(rules.stored(PendingReading("s", "tag", n, n), r)) <= 2 * TOLD
-    assert rules.running.counters()["$rule/near"]["untold"] > 0
+        assert len(rules.stored(PendingReading("s", "tag", n, n), r)) <= 2 * REPORTED
+    assert rules.running.counters()["$rule/near"]["unreported"] > 0
 
 
 def test_derived_readings_are_stored_behind_their_sources_and_promised_with_them():
@@ -122,15 +122,15 @@ def test_derived_readings_are_stored_behind_their_sources_and_promised_with_them
         5 * S,
     )
     agent._renew(5 * S)
-    pledge = agent._pledge
+    pending_watermark = agent._pending_watermark
     agent.store.step(6 * S)
-    assert agent._ring.next_seq == 2
-    assert agent.store.settled == pledge.accepted == 2
+    assert agent._flash_log.next_seq == 2
+    assert agent.store.settled == pending_watermark.accepted == 2
     agent._renew(6 * S)
-    assert (pledge.end, pledge.accepted) == (None, 4)
+    assert (pending_watermark.end, pending_watermark.accepted) == (None, 4)
     agent.store.step(7 * S)
     agent._renew(7 * S)
-    assert pledge.end == agent._ring.end
+    assert pending_watermark.end == agent._flash_log.end
     a, b, *pairs = stored(agent)
     assert [r.seq for r in pairs] == [2, 3]
     for r in pairs:
@@ -144,12 +144,12 @@ def test_derived_readings_that_find_no_room_are_told_by_a_gap():
     """Each with the time of what was lost."""
     agent = agent_with(message(rule()), rules={})
     store: Store = agent.store
-    agent._ring._flash.fails = lambda: store.settled >= 20
+    agent._flash_log._flash.fails = lambda: store.settled >= 20
     store.accept([PendingReading("s", "tag", 5 * S + n, 5 * S + n + 5, f"{n}") for n in range(20)], 5 * S)
     while store.accepted > store.settled:
         store.step(6 * S, flush=True)
     assert store.refused > 50
-    agent._ring._flash.fails = lambda: False
+    agent._flash_log._flash.fails = lambda: False
     store.step(60 * S)
     gap = [r for r in stored(agent) if r.kind == "gap"]
     assert [(r.stream, r.value) for r in gap] == [("$rule/near", store.refused)]
@@ -162,8 +162,8 @@ def test_a_board_tells_its_states_once_they_are_stored_and_again_to_a_peer_that_
     births     a ........ then a view of both       state 0 stored, told      a again: told again
     """
     agent = agent_with(group=GROUP)
-    assert [name for name in agent.group.topics if name.startswith("wa/1/lab")] == [
-        "wa/1/lab/c/birth", "wa/1/lab/c/status", "wa/1/lab/c/state",
+    assert [name for name in agent.group.topics if name.startswith("wa/2/lab")] == [
+        "wa/2/lab/c/birth", "wa/2/lab/c/status", "wa/2/lab/c/state",
     ]  # fmt: skip
     birth = encode_birth(Birth("hall", "a", 5, [], "office", []))
     agent._message(topic("hall", "a", "birth"), birth, S)
@@ -176,13 +176,13 @@ def test_a_board_tells_its_states_once_they_are_stored_and_again_to_a_peer_that_
     assert published(agent, "state") == []
     agent.step(4 * S)
     [state] = [r for r in stored(agent) if r.kind == "state"]
-    [(qos, told)] = published(agent, "state")
-    assert (qos, decode_batch(told)) == (1, [state])
+    [(qos, reported)] = published(agent, "state")
+    assert (qos, decode_batch(reported)) == (1, [state])
     assert state_of(state).clock == (0, 0)
     agent._message(topic("hall", "a", "birth"), birth, 5 * S)
     agent._detect(5 * S, 5 * S)
     agent.step(6 * S)
-    assert published(agent, "state") == [(1, told)] * 2
+    assert published(agent, "state") == [(1, reported)] * 2
 
 
 def test_readings_carry_what_peers_have_told():
@@ -197,9 +197,12 @@ def test_readings_carry_what_peers_have_told():
         attrs=attrs_of("office", view, 0, {}), vclock=(2, 0),
     )  # fmt: skip
     group.heard(topic("hall", "a", "state"), encode_batch([said]), 3 * S)
-    drafts = [PendingReading("s", "tag", 3 * S - 1, 3 * S + 5), PendingReading("s", "tag", 3 * S + 1, 3 * S + 5)]
-    group.stamp(drafts)
-    assert [draft.vclock for draft in drafts] == [(0, 0), (2, 0)]
+    pending_readings = [
+        PendingReading("s", "tag", 3 * S - 1, 3 * S + 5),
+        PendingReading("s", "tag", 3 * S + 1, 3 * S + 5),
+    ]
+    group.stamp(pending_readings)
+    assert [pending.vclock for pending in pending_readings] == [(0, 0), (2, 0)]
     group.heard(topic("hall", "a", "birth"), b"\xff", 4 * S)
     group.heard(topic("lab", "c", "status"), b"\xff", 4 * S)
     group.heard(topic("hall", "a", "state"), b"\xff", 4 * S)
@@ -210,11 +213,11 @@ def test_readings_carry_what_peers_have_told():
     assert group.members == ["b"]
 
 
-def reading_of(draft):
+def reading_of(pending):
     """The reading that a draft of a state becomes."""
     return Reading(
-        site="hall", gateway="b", boot=7, seq=0, stream=draft.stream, kind=draft.kind, value=draft.value,
-        attrs=draft.attrs, t_min=0, t_max=1, vclock=draft.vclock,
+        site="hall", gateway="b", boot=7, seq=0, stream=pending.stream, kind=pending.kind, value=pending.value,
+        attrs=pending.attrs, t_min=0, t_max=1, vclock=pending.vclock,
     )  # fmt: skip
 
 
@@ -223,11 +226,11 @@ def test_states_that_cannot_be_told_do_not_pile_up():
     agent = agent_with(group=GROUP)
     agent.mqtt = None
     for n in range(50):
-        draft = PendingReading("b/state", "state", n * S, n * S, attrs=attrs_of("office", 1, 0, {}))
-        draft.vclock, draft.tell = (n, 0), True
-        agent.store.accept([draft], n * S)
+        pending = PendingReading("b/state", "state", n * S, n * S, attrs=attrs_of("office", 1, 0, {}))
+        pending.vclock, pending.publish = (n, 0), True
+        agent.store.accept([pending], n * S)
         agent.store.step(n * S, flush=True)
-    assert len(agent._states) == UNTOLD_MAX
+    assert len(agent._states) == UNREPORTED_MAX
     agent.begin(100 * S)
     agent.heard(b"\x20\x02\x00\x00", 100 * S)
     agent.step(100 * S)

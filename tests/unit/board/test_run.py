@@ -21,10 +21,10 @@ S = 1_000_000
 def test_configuration_has_defaults_and_refuses_what_it_does_not_know():
     """Every key is known or refused, by name."""
     found = checked(config())
-    assert (found["broker"]["port"], found["ntp"]["port"], found["beat_ms"]) == (1883, 123, 5000)
-    assert found["ring"] == {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
+    assert (found["broker"]["port"], found["ntp"]["port"], found["heartbeat_ms"]) == (1883, 123, 5000)
+    assert found["flash_log"] == {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     for wrong, reason in (
-        ({"sight": "a"}, "config: found 'sight', expected one of beat_ms"),
+        ({"sight": "a"}, "config: found 'sight', expected one of broker"),
         ({"site": 5}, "config site: found int, expected str"),
         ({"broker": {}}, "broker host: found nothing"),
         ({"broker": {"host": "b", "ca_file": "c", "key_file": "k"}}, "broker: found cert_file or key_file alone"),
@@ -32,7 +32,7 @@ def test_configuration_has_defaults_and_refuses_what_it_does_not_know():
         ({"ntp": {"host": "n", "prot": 1}}, "ntp: found 'prot'"),
         ({"readers": []}, "config readers: found none"),
         ({"readers": ["x"]}, "reader: found str, expected a map"),
-        ({"beat_ms": 1}, "config beat_ms: found 1, expected at least 100"),
+        ({"heartbeat_ms": 1}, "config heartbeat_ms: found 1, expected at least 100"),
     ):
         with pytest.raises(ValueError, match=reason):
             checked(config(**wrong))
@@ -59,7 +59,7 @@ def with_reader(slave, tmp_path):
     """A configuration with a badge reader at this terminal, whose readings are stored at once."""
     return config(
         readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}], commit_ms=0,
-        ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
+        flash_log={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
     )  # fmt: skip
 
 
@@ -81,9 +81,9 @@ def test_memory_that_runs_out_once_loses_nothing_that_waits(tmp_path, monkeypatc
     monkeypatch.setattr(Batches, "_write", short)
     os.write(master, b"\x02100086F44426\x03" * 5)
     until = time.monotonic() + 20
-    while board.ring.readings < 5 and time.monotonic() < until:
+    while board.flash_log.readings < 5 and time.monotonic() < until:
         board.step()
-    assert (failed, board.faults, board.ring.readings, board.agent.store.refused) == ([True], 1, 5, 0)
+    assert (failed, board.faults, board.flash_log.readings, board.agent.store.refused) == ([True], 1, 5, 0)
     os.close(master)
     os.close(slave)
 
@@ -122,7 +122,7 @@ def test_an_interrupt_amid_a_step_ends_the_board_by_closing_its_line(tmp_path, m
         stepped(board)
     assert list(board.stop()) == []
     assert line.closed
-    assert board.ring.readings == 1
+    assert board.flash_log.readings == 1
     os.close(master)
     os.close(slave)
 
@@ -135,14 +135,14 @@ def test_a_board_goes_on_without_network(tmp_path):
         readers=[{"port": os.ttyname(slave), "kind": "rdm6300", "stream": "s"}],
         broker={"host": "127.0.0.1", "port": 1},
         ntp={"host": "nowhere.invalid"},
-        ring={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
+        flash_log={"folder": str(tmp_path / "flash"), "segments": 2, "segment_bytes": 4096},
     )
     board = opened(given)
     os.write(master, b"\x02100086F44426\x03" * 100)
     until = time.monotonic() + 20
-    while not board.ring.readings and time.monotonic() < until:
+    while not board.flash_log.readings and time.monotonic() < until:
         board.step()
-    assert board.ring.readings >= BATCH_MAX  # no time for them, and no more room in memory
+    assert board.flash_log.readings >= BATCH_MAX  # no time for them, and no more room in memory
     assert board.agent.readers[0].readings >= WAITING_MAX
     assert board.faults == 1  # one look-up of a name
     assert "refused" in board.agent.problem

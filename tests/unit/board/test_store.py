@@ -5,7 +5,7 @@ import pytest
 from support.board.flash import CutFlash
 from whenabouts_edge.board import store as store_module
 from whenabouts_edge.board.batch import Batches
-from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX, Ring
+from whenabouts_edge.board.flash_log import MESSAGE_BYTES_MAX, FlashLog
 from whenabouts_edge.board.sntp import Clock, Sample
 from whenabouts_edge.board.store import BATCH_MAX, WAITING_MAX, Store
 from whenabouts_edge.readers.pending import PendingReading
@@ -14,10 +14,10 @@ from whenabouts_protocol import decode_batch
 S = 1_000_000
 
 
-def stored(ring):
+def stored(flash_log):
     """All readings in the ring."""
     found, at = [], None
-    while (message := ring.after(at)) is not None:
+    while (message := flash_log.after(at)) is not None:
         found += decode_batch(message.payload)
         assert len(message.payload) <= MESSAGE_BYTES_MAX
         at = message.next
@@ -26,10 +26,10 @@ def stored(ring):
 
 def made(segments=2, segment_bytes=4096, known=True, commit_us=S):
     """A store with an empty ring, its clock known or not."""
-    clock, ring = Clock(), Ring(CutFlash(), segments, segment_bytes, 0)
+    clock, flash_log = Clock(), FlashLog(CutFlash(), segments, segment_bytes, 0)
     if known:
         clock.take(Sample(0, 1000 * S, 10))
-    return Store("site", "gw", ring, clock, commit_us), ring, clock
+    return Store("site", "gw", flash_log, clock, commit_us), flash_log, clock
 
 
 def tags(count, at=0, **more):
@@ -41,40 +41,40 @@ def test_a_commit_takes_what_has_gathered_or_a_full_batch():
     """
     3 drafts at 0 s     stored at 1 s, one write          32 more at once: stored at the next step
     """
-    store, ring, _ = made()
+    store, flash_log, _ = made()
     store.accept(tags(3), 0)
     store.step(S - 1)
-    assert ring.readings == 0
+    assert flash_log.readings == 0
     store.step(S)
-    assert (ring.readings, store.settled) == (3, 3)
+    assert (flash_log.readings, store.settled) == (3, 3)
     store.accept(tags(BATCH_MAX + 1), S)
     store.step(S)
-    assert ring.readings == 3 + BATCH_MAX
+    assert flash_log.readings == 3 + BATCH_MAX
     store.step(S)
-    assert ring.readings == 3 + BATCH_MAX
+    assert flash_log.readings == 3 + BATCH_MAX
     store.step(S, flush=True)
-    assert [r.seq for r in stored(ring)] == list(range(BATCH_MAX + 4))
+    assert [r.seq for r in stored(flash_log)] == list(range(BATCH_MAX + 4))
 
 
 def test_drafts_wait_for_the_time_and_are_then_dated():
     """A draft of 5 s is stamped with a sample of 60 s, the bound grown by 50 ppm of what lies between."""
-    store, ring, clock = made(known=False)
+    store, flash_log, clock = made(known=False)
     store.accept(tags(1, 5 * S), 5 * S)
     store.step(50 * S)
-    assert (ring.readings, store.settled) == (0, 0)
+    assert (flash_log.readings, store.settled) == (0, 0)
     clock.take(Sample(60 * S, 1000 * S, 10))
     store.step(60 * S)
-    [r] = stored(ring)
+    [r] = stored(flash_log)
     assert (r.t_min, r.t_max, r.clock_state) == (1005 * S - 10 - 2750, 1005 * S + 5 + 10 + 2750, "bounded")
 
 
 @pytest.mark.parametrize(("count", "now"), [(WAITING_MAX, 6 * S), (1, 5 * S + store_module.UNDATED_US + 10)])
 def test_drafts_that_nobody_dates_go_on_without(count, now):
     """When the room for them is full, or after ten minutes: with stamps that say that nothing is known."""
-    store, ring, _ = made(known=False)
+    store, flash_log, _ = made(known=False)
     store.accept(tags(count, 5 * S), 5 * S)
     store.step(now)
-    found = stored(ring)
+    found = stored(flash_log)
     assert len(found) == min(count, BATCH_MAX)
     assert {r.clock_state for r in found} == {"unbounded"}
     assert found[0].t_max - found[0].t_min > 10**14
@@ -84,23 +84,23 @@ def test_a_full_ring_refuses_and_a_gap_tells_of_it():
     """
     ring full    61 refused           landed: room      the gap goes first, then the next draft
     """
-    store, ring, _ = made()
+    store, flash_log, _ = made()
     for n in range(1000):
         store.accept(tags(30, n * 100), 0)
         store.step(0, flush=True)
         if store.refused:
             break
-    before = ring.readings
+    before = flash_log.readings
     lost = [*tags(30, 10**6), PendingReading("other", "tag", 5, 7)]
     store.accept(lost, 0)
     store.step(0, flush=True)
-    assert (store.refused, store.gap_open, ring.readings) == (61, True, before)
+    assert (store.refused, store.gap_open, flash_log.readings) == (61, True, before)
     assert store.settled == store.accepted
-    ring.landed(ring.boot, ring.next_seq - 1)
+    flash_log.landed(flash_log.boot, flash_log.next_seq - 1)
     store.step(0)
     assert store.gap_open
     store.step(2 * S)  # nothing waits: the gap is tried again after a second
-    found = stored(ring)
+    found = stored(flash_log)
     assert [(r.stream, r.kind, r.value, r.unit) for r in found] == [
         ("other", "gap", 1, "{readings}"),
         ("s", "gap", 60, "{readings}"),
@@ -111,12 +111,12 @@ def test_a_full_ring_refuses_and_a_gap_tells_of_it():
 
 def test_too_many_at_once_are_refused_and_told_before_the_next():
     """More than there is memory for, in one go."""
-    store, ring, _ = made(segment_bytes=8192)
+    store, flash_log, _ = made(segment_bytes=8192)
     store.accept(tags(WAITING_MAX + 5), 0)
     assert (store.refused, store.accepted) == (5, WAITING_MAX)
     for _ in range(5):
         store.step(0, flush=True)
-    found = stored(ring)
+    found = stored(flash_log)
     assert [r.kind for r in found] == ["gap"] + ["tag"] * WAITING_MAX
     assert (found[0].value, store.settled) == (5, store.accepted)
 
@@ -128,27 +128,27 @@ def test_what_waits_is_not_settled_because_later_ones_were_refused():
     """
     store, _, _ = made(segment_bytes=16384)
     store.accept(tags(WAITING_MAX), 0)
-    promised = store.accepted
+    watermarked = store.accepted
     store.accept(tags(100), 0)
     store.step(S, flush=True)
     assert (store.settled, store.gap_open) == (BATCH_MAX, False)
-    assert store.settled < promised
+    assert store.settled < watermarked
     store.step(S, flush=True)
     store.step(S, flush=True)
-    assert store.settled == promised == store.accepted
+    assert store.settled == watermarked == store.accepted
 
 
 def test_readings_that_have_no_wire_form_are_refused_alone():
     """A key that is too long among good ones; and readings that fill more than one message."""
-    store, ring, _ = made(segment_bytes=16384)
-    drafts = tags(8)
-    drafts[3].key = "x" * 5000
+    store, flash_log, _ = made(segment_bytes=16384)
+    pending_readings = tags(8)
+    pending_readings[3].key = "x" * 5000
     big = [PendingReading("b", "measure", n, n, value="v" * 900) for n in range(8)]
-    store.accept(drafts + big, 0)
+    store.accept(pending_readings + big, 0)
     store.step(0, flush=True)
     store.step(0, flush=True)
-    found = stored(ring)
-    assert [r.key for r in found if r.kind == "tag"] == [d.key for n, d in enumerate(drafts) if n != 3]
+    found = stored(flash_log)
+    assert [r.key for r in found if r.kind == "tag"] == [d.key for n, d in enumerate(pending_readings) if n != 3]
     assert [r.value for r in found if r.stream == "b"] == ["v" * 900] * 8
     assert [r.value for r in found if r.kind == "gap"] == [1]
     assert [r.seq for r in found] == list(range(16))
@@ -156,25 +156,30 @@ def test_readings_that_have_no_wire_form_are_refused_alone():
 
 def test_no_more_is_encoded_at_once_than_fits_a_block(monkeypatch):
     """Eight texts of 900 characters: at most four in one attempt, whatever comes of it."""
-    store, ring, _ = made(segment_bytes=16384)
+    store, flash_log, _ = made(segment_bytes=16384)
     tried, write = [], Batches._write
     monkeypatch.setattr(
-        Batches, "_write", lambda self, drafts, *more: (tried.append(len(drafts)), write(self, drafts, *more))
+        Batches,
+        "_write",
+        lambda self, pending_readings, *more: (
+            tried.append(len(pending_readings)),
+            write(self, pending_readings, *more),
+        ),
     )
     store.accept([PendingReading("b", "measure", n, n, value="v" * 900, attrs={"probe": "n"}) for n in range(8)], 0)
     store.step(0, flush=True)
-    assert len(stored(ring)) == 8
+    assert len(stored(flash_log)) == 8
     assert max(tried) <= 4
 
 
 def test_a_flash_that_fails_is_like_a_full_ring():
     """Counted, refused, told by a gap when it works again."""
-    store, ring, _ = made()
-    flash = ring._flash
+    store, flash_log, _ = made()
+    flash = flash_log._flash
     flash.fails = lambda: True
     store.accept(tags(2), 0)
     store.step(0, flush=True)
-    assert (store.faults, store.refused, ring.readings) == (1, 2, 0)
+    assert (store.faults, store.refused, flash_log.readings) == (1, 2, 0)
     flash.fails = lambda: False
     store.step(0, flush=True)
-    assert [(r.kind, r.value) for r in stored(ring)] == [("gap", 2)]
+    assert [(r.kind, r.value) for r in stored(flash_log)] == [("gap", 2)]

@@ -106,7 +106,7 @@ def test_very_many_states_are_not_counted():
 
 
 @pytest.mark.parametrize(
-    ("body", "where", "sealed_by", "after_s"),
+    ("body", "where", "final_by", "after_s"),
     [
         ("SEQ(shelf a, !till c, exit e)", "after a and before e", "e", 3 + 1),
         ("SEQ(!till c, AND(shelf a, exit e))", "before a and e, back to the last event less the window", "a and e", 4),
@@ -115,17 +115,17 @@ def test_very_many_states_are_not_counted():
          "the first event", 64),
     ],
 )  # fmt: skip
-def test_gaps_are_told_with_what_seals_them(body, where, sealed_by, after_s):
+def test_gaps_are_told_with_what_seals_them(body, where, final_by, after_s):
     """K is the longest DELAY, here 3 s, the longest stamp 1 s, the window 60 s."""
     [gap] = gaps(rule(body))
-    assert (gap.where, gap.sealed_by, gap.after_us) == (where, sealed_by, after_s * 10**6)
+    assert (gap.where, gap.final_by, gap.after_us) == (where, final_by, after_s * 10**6)
     assert gap.element == "till c"
 
 
 def test_the_explanation_of_a_rule():
     """What a match has, how long events are kept, the states with where they lead."""
     e = explain_events(rule("SEQ(shelf a, !till, exit+ e)"))
-    assert (e.places, e.variants, e.tell) == (("a", *(f"e[{i}]" for i in range(1, 9))), 8, "sure")
+    assert (e.places, e.alternatives, e.emit_row) == (("a", *(f"e[{i}]" for i in range(1, 9))), 8, "sure")
     assert (e.bound_us, e.longest_us, e.keep_us) == (3 * 10**6, 10**6, 64 * 10**6)
     assert [(s.present, s.complete) for s in e.states] == [
         ((), False), (("shelf",), False), (("exit",), False), (("shelf", "exit"), True),

@@ -83,7 +83,7 @@ def equal(found, wanted):
             assert a is None or math.isclose(a, b, rel_tol=1e-12)
 
 
-def promises(job, us):
+def watermarks(job, us):
     some = {f"hall/{g}": us for g in GATEWAYS} if isinstance(us, int) else us
     return [list(some.items()) for _ in job.streams]
 
@@ -108,7 +108,7 @@ def test_any_arrival_with_restarts_ends_with_the_same_once(text, seed):
     ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 90 * MS]))
     cuts = sorted(rng.choices(range(len(rows) + 1), k=6))
     groups = [ordered[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
-    shard, told = CountShard(job), []
+    shard, emitted = CountShard(job), []
     for n, group in enumerate(groups):
         open_until = {
             f"hall/{g}": min(
@@ -120,13 +120,13 @@ def test_any_arrival_with_restarts_ends_with_the_same_once(text, seed):
         again.restore(shard.snapshot())
         shard = again
         step = shard.step(
-            {"events": events_table(job, group + (groups[n - 1] if n % 2 else []))}, promises(job, open_until)
+            {"events": events_table(job, group + (groups[n - 1] if n % 2 else []))}, watermarks(job, open_until)
         )
         assert not {(r["gateway"], r["seq"]) for r in group} & {(r["gateway"], r["seq"]) for r in step.late.to_pylist()}
-        told.append(step.results)
+        emitted.append(step.results)
     for n in range(2):
-        told.append(shard.step({"events": events_table(job, [])}, promises(job, FOREVER_US + n)).results)
-    equal(as_counts(*told), defined(text, rows))
+        emitted.append(shard.step({"events": events_table(job, [])}, watermarks(job, FOREVER_US + n)).results)
+    equal(as_counts(*emitted), defined(text, rows))
     assert shard.state()["rows_kept"] == shard.state()["keys_kept"] == 0
 
 
@@ -143,13 +143,13 @@ def test_a_stretch_is_told_once_nothing_can_come_into_it_and_what_comes_then_is_
         for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 10), ("exit/tags", 20)])
     )
     shard, none = CountShard(job), events_table(job, [])
-    shard.step({"events": events_table(job, [a, e])}, promises(job, begin + 109 * MS))
-    assert shard.step({"events": none}, promises(job, begin + 110 * MS)).results.num_rows == 0
-    [row] = shard.step({"events": none}, promises(job, {})).results.to_pylist()
+    shard.step({"events": events_table(job, [a, e])}, watermarks(job, begin + 109 * MS))
+    assert shard.step({"events": none}, watermarks(job, begin + 110 * MS)).results.num_rows == 0
+    [row] = shard.step({"events": none}, watermarks(job, {})).results.to_pylist()
     assert (row["key"], row["matches"], row["t_min"], row["t_max"]) == ("x", 1, begin, begin + 100 * MS - 1)
-    step = shard.step({"events": events_table(job, [late])}, promises(job, FOREVER_US))
+    step = shard.step({"events": events_table(job, [late])}, watermarks(job, FOREVER_US))
     assert step.late["reason"].to_pylist() == ["late"]
-    assert shard.step({"events": none}, promises(job, {})).results.num_rows == 0
+    assert shard.step({"events": none}, watermarks(job, {})).results.num_rows == 0
 
 
 def test_at_the_limit_of_the_counter_events_are_set_aside(monkeypatch):
@@ -158,12 +158,12 @@ def test_at_the_limit_of_the_counter_events_are_set_aside(monkeypatch):
     job, rows = rule(MEASURED), random_readings(seed=4, count=200)
     shard = CountShard(job)
     events = events_table(job, rows)
-    step = shard.step({"events": events}, promises(job, {}))
+    step = shard.step({"events": events}, watermarks(job, {}))
     assert set(step.late["reason"].to_pylist()) == {"limit"}
     assert step.late.num_rows == shard.counts["limit"] == events.num_rows > 50
     assert shard.state()["full"].startswith("held events: found 0")
     assert shard.state()["rows_kept"] == 0
-    assert shard.step({"events": events.slice(0, 10)}, promises(job, {})).late.num_rows == 0
+    assert shard.step({"events": events.slice(0, 10)}, watermarks(job, {})).late.num_rows == 0
 
 
 def test_a_count_of_all_time_is_for_a_whole_landing_only():

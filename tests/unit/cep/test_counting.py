@@ -80,14 +80,14 @@ def test_keys_are_counted_apart_and_forgotten():
     count = 1_000_000 if SEED else 250_000
     key, t = np.repeat(np.arange(count), 2), np.repeat(np.arange(count) * 5, 2) + np.tile([0, 3], count)
     one = counter(Pattern.parse("SEQ(A, B) WITHIN 10"), NAMES, k=3)
-    told = [
+    emitted = [
         one.feed(np.tile([0, 1], count)[p : p + 65536], key[p : p + 65536], t[p : p + 65536])
         for p in range(0, 2 * count, 65536)
     ]
-    told.append(one.finish())
-    keys = np.concatenate([out.keys for out in told])
+    emitted.append(one.finish())
+    keys = np.concatenate([out.keys for out in emitted])
     assert np.array_equal(np.sort(keys), np.arange(count))
-    assert all((out.matches == 1).all() for out in told)
+    assert all((out.matches == 1).all() for out in emitted)
     assert one.totals.matches == count
     assert one.counters["keys"] == one.counters["live_starts"] == 0
     assert one.counters["state_bytes"] < 200_000

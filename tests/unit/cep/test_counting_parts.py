@@ -26,19 +26,19 @@ def tables_of(text):
 @settings(max_examples=examples(100), deadline=None)
 def test_what_is_read_in_parts_and_joined_is_what_all_values_give(parts):
     """Number, sum, least and greatest of all, each part counted twice, as for two events that have it."""
-    told, read = np.zeros((1, 1, KINDS)), np.zeros((1, 1, KINDS))
-    clear(told, 0, 0)
+    emitted, read = np.zeros((1, 1, KINDS)), np.zeros((1, 1, KINDS))
+    clear(emitted, 0, 0)
     for values in parts:
         clear(read, 0, 0)
         for value in values:
             take_in(read, 0, 0, value)
-        join(told, 0, 0, read.ravel(), 0, 1, 2)
+        join(emitted, 0, 0, read.ravel(), 0, 1, 2)
     every = [value for values in parts for value in values]
-    assert told[0, 0, NUMBER] == 2 * len(every)
-    assert told[0, 0, SUM] == pytest.approx(2 * sum(every))
-    assert told[0, 0, LEAST] == min(every, default=np.inf)
-    assert told[0, 0, GREATEST] == max(every, default=-np.inf)
-    held = np.concatenate([told[0, 0]])
+    assert emitted[0, 0, NUMBER] == 2 * len(every)
+    assert emitted[0, 0, SUM] == pytest.approx(2 * sum(every))
+    assert emitted[0, 0, LEAST] == min(every, default=np.inf)
+    assert emitted[0, 0, GREATEST] == max(every, default=-np.inf)
+    held = np.concatenate([emitted[0, 0]])
     forget(held, 0, 1, 0, 1)
     assert held.tolist() == [0.0, 0.0, np.inf, -np.inf]
 

@@ -48,7 +48,7 @@ def test_a_match_is_told_when_its_gap_is_sealed():
     one = engine(ABNCD, "ABCD", k=4)
     out = feed(one, (A, 1, 1), (D, 1, 5), (B, 1, 2), (A, 2, 8), (A, 2, 9))
     assert out.matches.tolist() == [[0, 2, 1]]
-    assert out.told_at.tolist() == [4]
+    assert out.emitted_at.tolist() == [4]
 
 
 def test_a_late_negated_event_is_in_time_until_the_gap_is_sealed():
@@ -60,7 +60,7 @@ def test_a_late_negated_event_is_in_time_until_the_gap_is_sealed():
     out = feed(engine(ABNCD, "ABCD", k=4, emit="sure"), *events)
     assert len(out.matches) == 0
     out = feed(engine(ABNCD, "ABCD", k=4, emit="arrival"), *events)
-    assert (out.matches.tolist(), out.told_at.tolist()) == ([[0, 2, 1]], [2])
+    assert (out.matches.tolist(), out.emitted_at.tolist()) == ([[0, 2, 1]], [2])
     assert (out.retractions.tolist(), out.retracted_by.tolist()) == ([[0, 2, 1]], [3])
 
 
@@ -73,7 +73,7 @@ def test_time_alone_tells_a_trailing_negation():
     assert len(feed(one, (A, 1, 0), (B, 1, 1)).matches) == 0
     assert len(one.advance(10).matches) == 0
     out = one.advance(11)
-    assert (out.matches.tolist(), out.told_at.tolist()) == ([[0, 1]], [-1])
+    assert (out.matches.tolist(), out.emitted_at.tolist()) == ([[0, 1]], [-1])
 
 
 def test_each_source_promises_for_itself():
@@ -100,8 +100,8 @@ def test_detect_agrees_with_the_definition_of_a_paper_query():
     events = workload(1000, 1, 0.5)
     found = detect(TABLE_1, NAMES, *events)
     one = engine(TABLE_1, NAMES, k=SLACK)
-    told = np.concatenate([one.feed(*events).matches, one.finish().matches])
-    assert np.array_equal(found, told[np.lexsort(told.T[::-1])])
+    emitted = np.concatenate([one.feed(*events).matches, one.finish().matches])
+    assert np.array_equal(found, emitted[np.lexsort(emitted.T[::-1])])
     assert len(found) > 100
 
 
@@ -152,14 +152,14 @@ def test_a_snapshot_is_as_small_as_what_is_stored_and_goes_on_the_same():
     whole = engine(TABLE_1, NAMES, k=SLACK)
     expected = whole.feed(*events)
     one = engine(TABLE_1, NAMES, k=SLACK)
-    told = []
+    emitted = []
     for part in range(10):
         out = one.feed(*(column[part * 2000 : part * 2000 + 2000] for column in events))
-        told.append(np.column_stack([out.told_at, out.matches]))
+        emitted.append(np.column_stack([out.emitted_at, out.matches]))
         blob = one.snapshot()
         assert len(blob) < 20_000 + 24 * one.counters["stored_events"]
         one = engine.restore(blob)
-    assert np.array_equal(np.concatenate(told), np.column_stack([expected.told_at, expected.matches]))
+    assert np.array_equal(np.concatenate(emitted), np.column_stack([expected.emitted_at, expected.matches]))
     assert engine.restore(blob).snapshot() == blob
 
 
@@ -207,16 +207,16 @@ def test_at_a_limit_feed_stops_between_events_and_loses_nothing(name, limit, mon
     expected = engine(plan, NAMES, k=SLACK).feed(*events)
     monkeypatch.setattr(infa_hts, name, 30)
     one = engine(plan, NAMES, k=SLACK)
-    told, done, stops = [], 0, 0
+    emitted, done, stops = [], 0, 0
     while done < len(events[0]):
         rest = [column[done:] for column in events]
         out, taken, said = as_far_as_it_goes(one, rest)
         assert taken > 0
         assert said is None or limit in said
         done, stops = done + taken, stops + (said is not None)
-        told.append(np.column_stack([out.told_at, out.matches]))
+        emitted.append(np.column_stack([out.emitted_at, out.matches]))
     assert stops > 0
-    assert np.array_equal(np.concatenate(told), np.column_stack([expected.told_at, expected.matches]))
+    assert np.array_equal(np.concatenate(emitted), np.column_stack([expected.emitted_at, expected.matches]))
 
 
 def test_a_pattern_that_explodes_grows_its_buffer():

@@ -50,10 +50,10 @@ def test_the_pattern_of_the_paper():
     assert pattern == Pattern(Seq((Event(("A",)), Event(("B",)), Negated(("C",)), Event(("D",)))), 40_000)
     assert (pattern.types, pattern.names) == (("A", "B", "C", "D"), ("A", "B", "D"))
     plan = pattern.plan(["D", "C", "B", "A", "other"], longest=7)
-    [variant] = plan.variants
-    assert [plan.classes[c] for c in variant.classes] == [EventClass(frozenset({c})) for c in (3, 2, 0)]
-    assert (variant.before, variant.columns, variant.is_chain) == ((0, 1, 3), (0, 1, 2), True)
-    [negation] = variant.negations
+    [alternative] = plan.alternatives
+    assert [plan.classes[c] for c in alternative.classes] == [EventClass(frozenset({c})) for c in (3, 2, 0)]
+    assert (alternative.before, alternative.columns, alternative.is_chain) == ((0, 1, 3), (0, 1, 2), True)
+    [negation] = alternative.negations
     assert plan.classes[negation.event_class] == EventClass(frozenset({1}))
     assert (negation.left, negation.right) == (0b010, 0b100)
     assert (plan.window, plan.width, plan.longest, plan.mode, plan.skip, plan.per_key) == (
@@ -83,9 +83,9 @@ def test_the_pattern_of_the_paper():
 )
 def test_a_gap_lies_between_what_stands_around_it(text, gaps):
     """Borders as bits of positives: the last ones before, the first ones behind, of the groups around too."""
-    [variant] = planned(f"{text} WITHIN 40").variants
-    assert {(n.left, n.right) for n in variant.negations} == gaps
-    assert len(variant.negations) == text.count("!")
+    [alternative] = planned(f"{text} WITHIN 40").alternatives
+    assert {(n.left, n.right) for n in alternative.negations} == gaps
+    assert len(alternative.negations) == text.count("!")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_gap_lies_between_what_stands_around_it(text, gaps):
 )
 def test_groups_give_a_partial_order(text, before):
     """Bits of what comes before each positive."""
-    assert planned(f"{text} WITHIN 40").variants[0].before == before
+    assert planned(f"{text} WITHIN 40").alternatives[0].before == before
 
 
 def test_alternatives_and_repetitions_have_places_of_their_own():
@@ -108,9 +108,9 @@ def test_alternatives_and_repetitions_have_places_of_their_own():
     assert pattern.names[:5] == ("A", "x", "C", "d[1]", "d[2]")
     assert pattern.names[5:] == tuple(f"e[{i}]" for i in range(1, 9))
     plan = pattern.plan(NAMES)
-    assert (plan.width, len(plan.variants)) == (13, 2 * 2 * 8)
-    assert plan.variants[0].columns == (0, 3, 5)
-    assert (1, 2, 3, 4, 5, 6) in {v.columns for v in plan.variants}
+    assert (plan.width, len(plan.alternatives)) == (13, 2 * 2 * 8)
+    assert plan.alternatives[0].columns == (0, 3, 5)
+    assert (1, 2, 3, 4, 5, 6) in {v.columns for v in plan.alternatives}
     assert EventClass(frozenset({0, 1})) in plan.classes
     assert Pattern.parse("SEQ(A, A, B) WITHIN 1").names == ("A#1", "A#2", "B")
 
@@ -124,22 +124,22 @@ def test_conditions_go_where_they_can_be_decided():
     """On one element into its class, across elements into the variant, on a negated one into its negation."""
     where = 'a.value > 3 AND c.antenna != "left" AND c.value = a.value AND b.x - a.x < 2 ms'
     plan = planned(f"SEQ(A a, !C c, B b) WITHIN 40 WHERE {where}")
-    [variant] = plan.variants
+    [alternative] = plan.alternatives
     assert plan.attributes == ("value", 'antenna="left"', "x")
     value, left, x = range(3)
     constant = Step("constant", value=3.0)
-    assert plan.classes[variant.classes[0]].condition == (Step("attribute", 0, value), constant, Step(">"))
-    [negation] = variant.negations
+    assert plan.classes[alternative.classes[0]].condition == (Step("attribute", 0, value), constant, Step(">"))
+    [negation] = alternative.negations
     indicator = (Step("attribute", 0, left), Step("constant", value=0.0), Step("="))
     assert plan.classes[negation.event_class] == EventClass(frozenset({2}), indicator)
     assert negation.condition == (Step("attribute", NEGATED, value), Step("attribute", 0, value), Step("="))
     difference = (Step("attribute", 1, x), Step("attribute", 0, x), Step("-"))
-    assert variant.conditions == ((*difference, Step("constant", value=2000.0), Step("<")),)
-    assert plan.classes[variant.classes[1]].condition == ()
+    assert alternative.conditions == ((*difference, Step("constant", value=2000.0), Step("<")),)
+    assert plan.classes[alternative.classes[1]].condition == ()
 
 
 @pytest.mark.parametrize(
-    ("condition", "per_variant"),
+    ("condition", "per_alternative"),
     [
         ("b.value > a.value", [1, 2, 3]),  # for every repetition
         ("b[1].value > a.value", [1, 1, 1]),
@@ -149,10 +149,10 @@ def test_conditions_go_where_they_can_be_decided():
         ("b.value > 3", [0, 0, 0]),  # is in the class
     ],
 )
-def test_conditions_on_a_repeated_element(condition, per_variant):
+def test_conditions_on_a_repeated_element(condition, per_alternative):
     """How many conditions the variants with one, two and three repetitions have."""
     plan = planned(f"SEQ(A a, B{{1,3}} b) WITHIN 40 WHERE {condition}")
-    assert [len(v.conditions) for v in plan.variants] == per_variant
+    assert [len(v.conditions) for v in plan.alternatives] == per_alternative
 
 
 def test_attributes_are_named_with_or_without_attrs():
@@ -196,7 +196,7 @@ def related(relation):
 def relates(relation, a, b):
     """Whether the relation holds, by the steps that it is compiled to."""
     plan = related(relation)
-    [steps] = plan.variants[0].conditions
+    [steps] = plan.alternatives[0].conditions
     stack = []
     for step in steps:
         if step.op == "attribute":
@@ -209,15 +209,15 @@ def relates(relation, a, b):
 
 def test_next_and_strict_are_negations():
     """Next: nothing between neighbours that could have come; strict: nothing at all. Orders of an AND are variants."""
-    [variant] = planned("SEQ(A, B, C) WITHIN 9 NEXT").variants
-    assert variant.negations == (Negation(1, 1, 2), Negation(2, 2, 4))
+    [alternative] = planned("SEQ(A, B, C) WITHIN 9 NEXT").alternatives
+    assert alternative.negations == (Negation(1, 1, 2), Negation(2, 2, 4))
     plan = planned("SEQ(A, B) WITHIN 9 STRICT")
-    [negation] = plan.variants[0].negations
+    [negation] = plan.alternatives[0].negations
     assert plan.classes[negation.event_class] == EventClass(frozenset(range(len(NAMES))))
     plan = planned("SEQ(A, AND(B, C), D) WITHIN 9 NEXT")
-    assert [v.columns for v in plan.variants] == [(0, 1, 2, 3), (0, 2, 1, 3)]
-    assert all(v.is_chain for v in plan.variants)
-    assert [len(v.negations) for v in plan.variants] == [4, 4]  # after A neither B nor C may be passed over
+    assert [v.columns for v in plan.alternatives] == [(0, 1, 2, 3), (0, 2, 1, 3)]
+    assert all(v.is_chain for v in plan.alternatives)
+    assert [len(v.negations) for v in plan.alternatives] == [4, 4]  # after A neither B nor C may be passed over
     [shape] = shapes(Pattern.parse("SEQ(A, AND(B, C), D) WITHIN 9"))
     assert list(orders(shape)) == [(0, 1, 2, 3), (0, 2, 1, 3)]
 
@@ -237,7 +237,7 @@ def test_next_and_strict_are_negations():
         ("SKIP TO NEXT", {"skip": "to_next"}),
         ("NEXT SKIP PAST LAST", {"select": "next", "skip": "past_last"}),
         ("WHEN SURE", {}),
-        ("ON ARRIVAL PER key OVER 0.5", {"tell": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
+        ("ON ARRIVAL PER key OVER 0.5", {"emit_row": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
     ],
 )
 def test_the_words_after_the_window(words, expected):
@@ -357,7 +357,7 @@ def test_the_text_of_a_pattern_is_read_back_as_the_pattern(pattern):
         raise
     assert found == pattern
     assert found.text() == pattern.text()
-    assert len(found.plan("ABC").variants) >= 1
+    assert len(found.plan("ABC").alternatives) >= 1
 
 
 @given(st.text(alphabet='SEQANDOR(,)!|{}+ab 12.WITHIN<PERkeyWHERE"=-*[]NEXT\n', max_size=80))

@@ -10,7 +10,7 @@ from support.cloud.pattern_meaning import by_pattern, by_plan
 from support.cloud.patterns import TYPES, conditions, roots
 from support.search import examples
 from whenabouts_cloud.language.pattern import Pattern
-from whenabouts_cloud.pattern.compile import variant_shapes
+from whenabouts_cloud.pattern.compile import alternative_shapes
 from whenabouts_cloud.pattern.expressions import conjuncts
 
 attributes = st.fixed_dictionaries(
@@ -28,7 +28,7 @@ windows = st.integers(0, 7)
 def agree(pattern, found):
     """Both ways to find the matches of a pattern."""
     try:
-        if max(len(shape.positives) for shape, _ in variant_shapes(pattern)) > 5:
+        if max(len(shape.positives) for shape, _ in alternative_shapes(pattern)) > 5:
             return False
     except ValueError:
         return False
@@ -85,7 +85,7 @@ def test_neighbours_of_repetitions_in_every_order_of_events(text, select):
         if ("b." in where and " b" not in text) or ("d." in where and " d" not in text):
             continue
         pattern = Pattern.parse(f"{text} WITHIN 9 {select}{where}")
-        assert max(len(shape.positives) for shape, _ in variant_shapes(pattern)) <= 6
+        assert max(len(shape.positives) for shape, _ in alternative_shapes(pattern)) <= 6
         plan = pattern.plan(TYPES)
         for n, word in enumerate(product(TYPES, repeat=4 if "value <" in where or "d." in where else 5)):
             values = (0, 1, 0, 1, 1) if n % 2 == 0 else [(n + t * 5) % 3 for t in range(5)]

@@ -83,5 +83,5 @@ def test_only_patterns_that_forbid_its_class_are_asked_what_a_late_event_removes
     plans = [plan_of(Pattern.parse(text), "ABC") for text in ("SEQ(A, B) WITHIN 9", "SEQ(A, !C, B) WITHIN 9")]
     compiled = compile_plans(plans, 3)
     of_type = [next(c for c, kind in enumerate(compiled.kinds) if kind.types == {code}) for code in range(3)]
-    asked = [[negates(compiled.program, variant, c) for c in of_type] for variant in range(2)]
+    asked = [[negates(compiled.program, alternative, c) for c in of_type] for alternative in range(2)]
     assert asked == [[False, False, False], [False, False, True]]

@@ -14,7 +14,7 @@ from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, plain_of
 from whenabouts_cloud.cep.kernel.compile_plans import compile_plans
 from whenabouts_cloud.cep.kernel.conditions import of_columns
-from whenabouts_cloud.cep.kernel.emit import TELL
+from whenabouts_cloud.cep.kernel.emit import EMIT
 from whenabouts_cloud.cep.kernel.finality import take_pending
 from whenabouts_cloud.cep.kernel.hts import home, insert, sweep
 from whenabouts_cloud.cep.kernel.infa import chain_completes
@@ -28,7 +28,7 @@ from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
 from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.runtime.store import new_results, new_scratch, new_state
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.pattern.plan import EventClass, Plan, Variant
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Plan
 from whenabouts_cloud.research.experiments.cep_workload import TYPES as NAMES
 from whenabouts_cloud.research.experiments.cep_workload import UNIT, table_1
 
@@ -49,7 +49,7 @@ def stored(chains):
 def chain_plan(count, window):
     """A chain of the types 0, 1, ... without a key."""
     kinds = tuple(EventClass(frozenset({code})) for code in range(count))
-    one = Variant(tuple(range(count)), tuple(range(count)), tuple((1 << i) - 1 for i in range(count)))
+    one = Alternative(tuple(range(count)), tuple(range(count)), tuple((1 << i) - 1 for i in range(count)))
     return Plan(kinds, (one,), count, window, per_key=False)
 
 
@@ -85,13 +85,13 @@ def test_both_searches_find_every_combination_once(chains, data):
     state, program = stored(chains), compile_plans([chain_plan(count, window)], count).program
     out = new_results(count, count, 1)
     machine, site = Machine(program, state, out, new_scratch(0, count)), Site(0, position, 0)
-    setting = Setting(hold=window, longest=0, k=0, eager=False, by_source=False)
-    assert search(machine, site, Event(0, index, t, t, 0, 1), Goal(int(TELL), NEVER, -1), setting) == DONE
-    assert sorted(map(tuple, out.told[: state.meta[META.told]].tolist())) == expected
-    state.meta[META.told] = 0
+    setting = Setting(hold=window, longest=0, k=0, on_arrival=False, by_source=False)
+    assert search(machine, site, Event(0, index, t, t, 0, 1), Goal(int(EMIT), NEVER, -1), setting) == DONE
+    assert sorted(map(tuple, out.emitted[: state.meta[META.emitted]].tolist())) == expected
+    state.meta[META.emitted] = 0
     if chain_completes(plain_of(machine), site, t):
         assert search_plain(plain_of(machine), site, t, index, 0, False) == DONE
-    assert sorted(map(tuple, out.told[: state.meta[META.told]].tolist())) == expected
+    assert sorted(map(tuple, out.emitted[: state.meta[META.emitted]].tolist())) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 1)), max_size=60))
@@ -99,9 +99,9 @@ def test_both_searches_find_every_combination_once(chains, data):
 def test_rows_are_sorted_by_column_then_by_pattern(drawn):
     """Few by insertion, many by Shell's way, in place."""
     rows = np.array(drawn, np.int64).reshape(-1, 3)
-    told, which = rows[:, :2].copy(), rows[:, 2].copy()
-    sort_rows(told, which, 0, len(rows), np.zeros(2, np.int64))
-    assert [(*row, w) for row, w in zip(told.tolist(), which.tolist(), strict=True)] == sorted(drawn)
+    emitted, which = rows[:, :2].copy(), rows[:, 2].copy()
+    sort_rows(emitted, which, 0, len(rows), np.zeros(2, np.int64))
+    assert [(*row, w) for row, w in zip(emitted.tolist(), which.tolist(), strict=True)] == sorted(drawn)
 
 
 def test_a_sweep_keeps_what_is_not_past():
@@ -129,12 +129,16 @@ def test_conditions_over_columns_are_false_where_a_value_is_missing():
 def test_what_cannot_be_a_plan_is_refused():
     """Windows, types and orders out of range, each with what was found."""
     good = chain_plan(2, 5)
-    late_first = Variant((0, 1), (0, 1), (2, 0))
+    late_first = Alternative((0, 1), (0, 1), (2, 0))
     for plan, types, text in (
         (replace(good, window=-1), 2, "found -1 ticks"),
         (good, 1, "type code of a class: found 1"),
-        (replace(good, variants=(late_first,)), 2, "listed after it"),
-        (replace(good, variants=(Variant((0,) * 49, tuple(range(49)), (0,) * 49),), width=49), 2, "found 49 positives"),
+        (replace(good, alternatives=(late_first,)), 2, "listed after it"),
+        (
+            replace(good, alternatives=(Alternative((0,) * 49, tuple(range(49)), (0,) * 49),), width=49),
+            2,
+            "found 49 positives",
+        ),
     ):
         with pytest.raises(ValueError, match=text):
             compile_plans([plan], types)
@@ -226,14 +230,14 @@ def test_a_search_that_is_undone_leaves_nothing_behind():
     """What it found is untold, and the places of the matches that were to wait are free again, each once."""
     state = new_state(1, 1, 0, 1)
     meta = state.meta
-    meta[META.told], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 5, 2, 3, 4
+    meta[META.emitted], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 5, 2, 3, 4
     begin_stage(meta)
     places = [take_pending(meta, state.pending) for _ in range(3)]
     for place in places:
         state.pending[place, PENDING.next], meta[META.staged] = meta[META.staged], place
-    meta[META.told], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 9, 9, 9, 9
+    meta[META.emitted], meta[META.retracted], meta[META.candidates], meta[META.negated_events] = 9, 9, 9, 9
     undo(state)
-    assert meta[[META.told, META.retracted, META.candidates, META.negated_events, META.staged]].tolist() == [
+    assert meta[[META.emitted, META.retracted, META.candidates, META.negated_events, META.staged]].tolist() == [
         5,
         2,
         3,

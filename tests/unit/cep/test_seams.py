@@ -8,7 +8,7 @@ import pytest
 from whenabouts_cloud.cep import Pattern, detect, engine
 from whenabouts_cloud.cep.count.counter import counter
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
-from whenabouts_cloud.cep.runtime.checksum import opened, sealed
+from whenabouts_cloud.cep.runtime.checksum import opened, with_checksum
 from whenabouts_cloud.cep.runtime.validate import moment
 
 NAMES = ["A", "B", "C", "D"]
@@ -81,8 +81,8 @@ def test_a_frontier_beyond_all_times_is_the_end_or_nothing(method):
         one.feed([0, 1, 3], [0, 0, 0], [1, 2, 3], [0, 0, 1])
         one.advance(-(1 << 80))
         one.advance({0: -(1 << 80)})
-        told = [*one.advance(far).matches.tolist(), *one.finish().matches.tolist()]
-        assert told == ([] if method == "aggressive" else [[0, 1, 2]])
+        emitted = [*one.advance(far).matches.tolist(), *one.finish().matches.tolist()]
+        assert emitted == ([] if method == "aggressive" else [[0, 1, 2]])
         assert one.feed([0], [0], [100], [0]).late.tolist() == [3]
 
 
@@ -139,9 +139,9 @@ def test_a_damaged_snapshot_is_refused(method):
 
 def test_parts_are_sealed_as_one():
     """A checksum behind them; nothing at all has one too."""
-    assert bytes(opened(sealed([b"ab", b"", b"c"]))) == b"abc"
-    assert sealed([b"ab", b"c"]) == sealed([b"abc"])
-    assert bytes(opened(sealed([]))) == b""
+    assert bytes(opened(with_checksum([b"ab", b"", b"c"]))) == b"abc"
+    assert with_checksum([b"ab", b"c"]) == with_checksum([b"abc"])
+    assert bytes(opened(with_checksum([]))) == b""
 
 
 def test_moments_stay_within_the_beginning_and_the_end():

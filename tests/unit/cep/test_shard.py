@@ -33,7 +33,7 @@ from whenabouts_cloud.cep.shard.views import Views
 FOREVER_US = EPOCH_US + 10**9  # less than DELAY ahead, so that DELAY does not speak for a gateway
 
 
-def promises(job, us):
+def watermarks(job, us):
     """A promise of every gateway for every stream."""
     some = {f"hall/{g}": us for g in GATEWAYS} if isinstance(us, int) else us
     return [list(some.items()) for _ in job.streams]
@@ -58,7 +58,7 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
     ordered = sorted(rows, key=lambda r: r["t_max"] + rng.choice([0, 0, 90 * MS]))
     cuts = sorted(rng.choices(range(len(rows) + 1), k=6))
     groups = [ordered[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
-    shard, told = CepShard(job), []
+    shard, emitted = CepShard(job), []
     for n, group in enumerate(groups):
         # promise n takes effect in step n + 1, behind its readings: it may know of them
         later = [r for g in groups[n + 2 :] for r in g]
@@ -69,16 +69,16 @@ def test_any_arrival_with_restarts_and_repeats_gives_the_same_once(name, seed):
         again.restore(shard.snapshot())
         repeated = groups[n - 1] if n and rng.random() < 0.5 else []
         shard, before = again, shard
-        step = shard.step({"events": events_table(job, group + repeated)}, promises(job, open_until))
+        step = shard.step({"events": events_table(job, group + repeated)}, watermarks(job, open_until))
         assert not [
             x for x in step.late.to_pylist() if (x["gateway"], x["seq"]) in {(r["gateway"], r["seq"]) for r in group}
         ]
-        told.append(step.results.append_column("batch", pa.array([n] * step.results.num_rows, pa.int64())))
+        emitted.append(step.results.append_column("batch", pa.array([n] * step.results.num_rows, pa.int64())))
         assert before.state()["frontier_us"] is None or before.state()["frontier_us"] <= shard.state()["frontier_us"]
     for n in range(2):
-        step = shard.step({"events": events_table(job, [])}, promises(job, FOREVER_US + n))
-        told.append(step.results.append_column("batch", pa.array([90 + n] * step.results.num_rows, pa.int64())))
-    assert as_matches(pa.concat_tables(told)) == expected(job, rows)
+        step = shard.step({"events": events_table(job, [])}, watermarks(job, FOREVER_US + n))
+        emitted.append(step.results.append_column("batch", pa.array([90 + n] * step.results.num_rows, pa.int64())))
+    assert as_matches(pa.concat_tables(emitted)) == expected(job, rows)
     assert shard.state()["rows_kept"] == 0
 
 
@@ -102,7 +102,7 @@ def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
     ordered = [row for _, row in sorted(ordered, key=lambda pair: pair[0])]
     cuts = sorted(rng.choices(range(len(rows) + 1), k=6))
     groups = [ordered[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
-    shard, told = CepShard(job), []
+    shard, emitted = CepShard(job), []
     views = [[r for r in group if r["kind"] == "state"] for group in groups]
     open_until = [
         {
@@ -121,13 +121,13 @@ def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
         again.restore(shard.snapshot())
         shard = again
         step = shard.step(
-            {"events": events_table(job, group), "views": views_table(views[n])}, promises(job, open_until[n])
+            {"events": events_table(job, group), "views": views_table(views[n])}, watermarks(job, open_until[n])
         )
         assert step.late.num_rows == 0
-        told.append(step.results)
+        emitted.append(step.results)
     for n in range(2):
-        told.append(shard.step({"events": events_table(job, [])}, promises(job, FOREVER_US + n)).results)
-    assert as_matches(pa.concat_tables(told)) == wanted
+        emitted.append(shard.step({"events": events_table(job, [])}, watermarks(job, FOREVER_US + n)).results)
+    assert as_matches(pa.concat_tables(emitted)) == wanted
     assert shard.state()["rows_kept"] == 0
 
 
@@ -143,11 +143,11 @@ def test_a_reading_waits_for_its_view_no_longer_than_it_may():
         for n, stream, t, vclock in ((0, "shelf/1", 0, [0, 0]), (1, "exit/tags", 5, [1, 0]))
     )
     shard = CepShard(job)
-    shard.step({"events": events_table(job, [a, e])}, promises(job, EPOCH_US + 50 * MS))
+    shard.step({"events": events_table(job, [a, e])}, watermarks(job, EPOCH_US + 50 * MS))
     assert (shard.state()["rows_kept"], shard.counts["readings"]) == (2, 0)
-    step = shard.step({"events": events_table(job, [])}, promises(job, FOREVER_US))
+    step = shard.step({"events": events_table(job, [])}, watermarks(job, FOREVER_US))
     assert (step.results.num_rows, step.late.num_rows) == (0, 0)
-    assert (shard.counts["readings"], shard.counts["alone"]) == (2, 2)
+    assert (shard.counts["readings"], shard.counts["ungrouped"]) == (2, 2)
     assert shard.state()["alone_at"] == ["hall/g0", "hall/g1"]
 
 
@@ -163,11 +163,11 @@ def test_a_match_that_waits_for_the_end_of_its_window_is_told_by_a_promise_alone
         reading("g1", 0, "exit/tags", "x", EPOCH_US + 50 * MS, EPOCH_US + 50 * MS),
     ]
     shard, none = CepShard(job), events_table(job, [])
-    assert shard.step({"events": events_table(job, rows)}, promises(job, EPOCH_US + 220 * MS)).results.num_rows == 0
-    assert shard.step({"events": none}, promises(job, EPOCH_US + 220 * MS + 1)).results.num_rows == 0, (
+    assert shard.step({"events": events_table(job, rows)}, watermarks(job, EPOCH_US + 220 * MS)).results.num_rows == 0
+    assert shard.step({"events": none}, watermarks(job, EPOCH_US + 220 * MS + 1)).results.num_rows == 0, (
         "till may end at 220"
     )
-    step = shard.step({"events": none}, promises(job, FOREVER_US))
+    step = shard.step({"events": none}, watermarks(job, FOREVER_US))
     [row] = step.results.to_pylist()
     assert (row["key"], row["status"], row["t_min"], row["t_max"]) == ("x", "match", EPOCH_US, EPOCH_US + 50 * MS)
     assert [e["name"] for e in row["events"]] == ["a", "e"]
@@ -182,11 +182,11 @@ def test_what_was_told_on_arrival_is_taken_back_once():
         reading(f"g{n}", 0, stream, "x", EPOCH_US + n * MS, EPOCH_US + n * MS)
         for n, stream in enumerate(["shelf/1", "till/tags", "exit/tags"])
     )
-    shard, none = CepShard(job), promises(job, {})
-    [told] = shard.step({"events": events_table(job, [e, a])}, none).results.to_pylist()
+    shard, none = CepShard(job), watermarks(job, {})
+    [emitted] = shard.step({"events": events_table(job, [e, a])}, none).results.to_pylist()
     [back] = shard.step({"events": events_table(job, [c])}, none).results.to_pylist()
     assert shard.step({"events": events_table(job, [c])}, none).results.num_rows == 0
-    assert (told["probability"], back) == (1.0, told | {"status": "retracted", "probability": None})
+    assert (emitted["probability"], back) == (1.0, emitted | {"status": "retracted", "probability": None})
     assert shard.counts["repeats"] == 1
 
 
@@ -198,13 +198,13 @@ def test_a_late_event_is_set_aside_with_what_it_would_have_changed():
         for n, stream in enumerate(["shelf/1", "till/tags", "exit/tags"])
     )
     shard = CepShard(job)
-    shard.step({"events": events_table(job, [a, e])}, promises(job, EPOCH_US + 100 * MS))
-    [told] = shard.step({"events": events_table(job, [])}, promises(job, EPOCH_US + 101 * MS)).results.to_pylist()
-    step = shard.step({"events": events_table(job, [c])}, promises(job, {}))
+    shard.step({"events": events_table(job, [a, e])}, watermarks(job, EPOCH_US + 100 * MS))
+    [emitted] = shard.step({"events": events_table(job, [])}, watermarks(job, EPOCH_US + 101 * MS)).results.to_pylist()
+    step = shard.step({"events": events_table(job, [c])}, watermarks(job, {}))
     assert step.results.num_rows == 0
     [late] = step.late.to_pylist()
     assert (late["reason"], late["gateway"], late["seq"]) == ("late", "g1", 7)
-    assert step.effects.to_pylist() == [told | {"status": "late removed", "probability": None}]
+    assert step.effects.to_pylist() == [emitted | {"status": "late removed", "probability": None}]
 
 
 @pytest.mark.parametrize(("over", "matches"), [("87 %", 1), ("88 %", 0)])
@@ -215,9 +215,9 @@ def test_over_tells_how_probable_a_match_is(over, matches):
         reading("g0", n, s, "x", EPOCH_US + t * MS, EPOCH_US + (t + 10) * MS)
         for n, (s, t) in enumerate([("shelf/1", 0), ("exit/tags", 5)])
     ]
-    told = CepShard(job).step({"events": events_table(job, rows)}, promises(job, {})).results
-    assert told["probability"].to_pylist() == pytest.approx([0.875] * matches, abs=1e-11)
-    assert matches_of(job, events_table(job, rows)).matches.equals(told)
+    emitted = CepShard(job).step({"events": events_table(job, rows)}, watermarks(job, {})).results
+    assert emitted["probability"].to_pylist() == pytest.approx([0.875] * matches, abs=1e-11)
+    assert matches_of(job, events_table(job, rows)).matches.equals(emitted)
 
 
 @pytest.mark.parametrize("mode", ["POSSIBLE", "CAUSAL"])
@@ -242,7 +242,7 @@ def test_more_matches_than_a_block_may_tell_come_in_parts(monkeypatch):
     monkeypatch.setattr(infa_hts, "BLOCK_MATCHES", 64)
     job = rule("SEQ(shelf a, exit e) WITHIN 1 s PER key")
     shard = CepShard(job)
-    step = shard.step({"events": events_table(job, exits(301)[::-1])}, promises(job, {}))
+    step = shard.step({"events": events_table(job, exits(301)[::-1])}, watermarks(job, {}))
     assert step.results.num_rows == len(as_matches(step.results)) == 300
     assert (step.late.num_rows, shard.state()["full"]) == (0, "")
 
@@ -253,17 +253,17 @@ def test_what_comes_at_the_limit_of_stored_events_is_set_aside_until_there_is_ro
     job = rule("SEQ(till c, exit e) WITHIN 10 ms PER key")
     rows = exits(6000)
     shard = CepShard(job)
-    step = shard.step({"events": events_table(job, rows)}, promises(job, EPOCH_US + 5000))
+    step = shard.step({"events": events_table(job, rows)}, watermarks(job, EPOCH_US + 5000))
     aside = step.late.num_rows
     assert set(step.late["reason"].to_pylist()) == {"limit"}
     assert (shard.counts["limit"], shard.state()["rows_kept"]) == (aside, 5999 - aside)
     assert shard.state()["full"].startswith("stored events: found 1")
-    assert shard.step({"events": events_table(job, rows[-1:])}, promises(job, FOREVER_US)).late.num_rows == 1
-    assert shard.step({"events": events_table(job, [])}, promises(job, {})).late.num_rows == 0
+    assert shard.step({"events": events_table(job, rows[-1:])}, watermarks(job, FOREVER_US)).late.num_rows == 1
+    assert shard.step({"events": events_table(job, [])}, watermarks(job, {})).late.num_rows == 0
     late = [r | {"t_min": FOREVER_US + 1, "t_max": FOREVER_US + 1} for r in rows[-3:]]
     again = CepShard(job)
     again.restore(shard.snapshot())
-    assert again.step({"events": events_table(job, late)}, promises(job, {})).late.num_rows == 0
+    assert again.step({"events": events_table(job, late)}, watermarks(job, {})).late.num_rows == 0
     assert again.state()["rows_kept"] == 3
 
 
@@ -272,7 +272,7 @@ def test_a_stamp_that_is_no_time_is_set_aside():
     job = rule("inner")
     row = reading("g0", 0, "shelf/1", "x", -(1 << 63), (1 << 63) - 1)
     shard = CepShard(job)
-    step = shard.step({"events": events_table(job, [row])}, promises(job, {}))
+    step = shard.step({"events": events_table(job, [row])}, watermarks(job, {}))
     assert step.late["reason"].to_pylist() == ["beyond time"]
     assert shard.state()["beyond_time"] == 1
     assert shard.state()["rows_kept"] == 0
@@ -317,12 +317,12 @@ def test_short_lived_keys_leave_nothing_behind():
                 "key": [f"k{n}-{i}" for i in range(count)], "t_min": t, "t_max": t,
             }
         ).cast(schema_of(job.plan()))  # fmt: skip
-        shard.step({"events": events}, promises(job, EPOCH_US + n * 1000 * MS + 900 * MS))
+        shard.step({"events": events}, watermarks(job, EPOCH_US + n * 1000 * MS + 900 * MS))
         sizes.append(len(shard.snapshot()))
     assert shard.state()["rows_kept"] <= 2 * 5000
     assert max(sizes[5:]) <= 1.2 * max(sizes[:5])
     for n in range(2):
-        shard.step({"events": events.slice(0, 0)}, promises(job, FOREVER_US + n))
+        shard.step({"events": events.slice(0, 0)}, watermarks(job, FOREVER_US + n))
     assert shard.state()["rows_kept"] == shard.state()["keys_kept"] == 0
     assert len(parted(shard.snapshot())[1]) < 8192, "names of gateways and streams, no more"
 

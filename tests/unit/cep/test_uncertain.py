@@ -14,35 +14,35 @@ from support.paths import REPOSITORY
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.chain_probability import NODES_MAX, STATES, probability, rules
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
-from whenabouts_cloud.cep.uncertain.order_ideals import downsets, extensions
+from whenabouts_cloud.cep.uncertain.order_ideals import extensions, ideals
 from whenabouts_cloud.cep.uncertain.possible import possible
 from whenabouts_cloud.cep.uncertain.refine import OBSTACLES, Counters, refine
 from whenabouts_cloud.jit import compiled
-from whenabouts_cloud.pattern.plan import Negation, Plan, Variant
+from whenabouts_cloud.pattern.plan import Alternative, Negation, Plan
 
 ENDLESS = 10**12
 
 
 def chain(n, *gaps):
-    return Variant(
+    return Alternative(
         (0,) * n, tuple(range(n)), tuple((1 << i) - 1 for i in range(n)), tuple(Negation(1, *g) for g in gaps)
     )
 
 
 def unordered(n, *gaps):
-    return Variant((0,) * n, tuple(range(n)), (0,) * n, tuple(Negation(1, *g) for g in gaps))
+    return Alternative((0,) * n, tuple(range(n)), (0,) * n, tuple(Negation(1, *g) for g in gaps))
 
 
-def ask(mode, variant, stamps, *negated, window=ENDLESS, strict=False, p=Fraction(1, 2), names=None, **options):
+def ask(mode, alternative, stamps, *negated, window=ENDLESS, strict=False, p=Fraction(1, 2), names=None, **options):
     """keep and probability of one candidate; `negated` holds a list of stamps for each negation."""
-    plan = Plan((), (variant,), len(stamps), window, strict, mode, p)
+    plan = Plan((), (alternative,), len(stamps), window, strict, mode, p)
     a, b = np.array(stamps, np.int64).T
     lists = []
     for k, found in enumerate(negated):
         low, high = np.array(found, np.int64).reshape(-1, 2).T
         ids = names[k] if names else range(1000 * (k + 1), 1000 * (k + 1) + len(found))
         lists.append((np.array([0, len(found)]), low, high, np.array(ids, np.int64)))
-    keep, value = refine(variant, plan, a[None], b[None], lists, np.arange(len(a))[None], **options)
+    keep, value = refine(alternative, plan, a[None], b[None], lists, np.arange(len(a))[None], **options)
     return bool(keep[0]), float(value[0])
 
 
@@ -91,14 +91,14 @@ def test_each_order_of_unordered_events_is_tried():
     x        3 |           a, x, b is forbidden; b before a, or both on one side of x, are not
     b   [0 . . . 4]
     """
-    variant, none = unordered(2, (1, 2)), np.zeros(0, np.int64)
+    alternative, none = unordered(2, (1, 2)), np.zeros(0, np.int64)
     a, b = np.array([[0, 3], [0, 4]]), np.array([[2, 4], [2, 4]])  # the second: a before 2, b at 4
     found = Obstacles(np.array([0, 1, 2]), np.array([3, 3]), np.array([3, 3]), np.array([1, 1]))
     orders = extensions((0, 0))
-    assert possible(downsets(variant), orders, a, b, found, ENDLESS, False).tolist() == [True, False]
+    assert possible(ideals(alternative), orders, a, b, found, ENDLESS, False).tolist() == [True, False]
     nothing = Obstacles(np.zeros(3, np.int64), none, none, none)
-    assert possible(downsets(variant), orders, a, b, nothing, 2, False).tolist() == [True, True]
-    assert possible(downsets(variant), orders, a, b, nothing, 2, True).tolist() == [True, False]
+    assert possible(ideals(alternative), orders, a, b, nothing, 2, False).tolist() == [True, True]
+    assert possible(ideals(alternative), orders, a, b, nothing, 2, True).tolist() == [True, False]
 
 
 def test_the_far_border_of_a_strict_window_is_free():
@@ -119,27 +119,27 @@ def test_one_way_round_must_serve_all_negated_events():
     x1        3 |           before b only with a at 3 or later
     x2  | 2  (leading: x2 before a - and within the window)
     """
-    variant = chain(2, (1, 2), (0, 1))
+    alternative = chain(2, (1, 2), (0, 1))
     stamps = [(0, 4), (4, 7)]
-    assert ask("possible", variant, stamps, [(3, 3)], [])[0]
-    assert ask("possible", variant, stamps, [], [(2, 2)])[0]
-    assert not ask("possible", variant, stamps, [(3, 3)], [(2, 2)])[0]
+    assert ask("possible", alternative, stamps, [(3, 3)], [])[0]
+    assert ask("possible", alternative, stamps, [], [(2, 2)])[0]
+    assert not ask("possible", alternative, stamps, [(3, 3)], [(2, 2)])[0]
 
 
 def test_an_event_of_the_match_is_no_obstacle_to_it():
     """The same reading may satisfy the negated class; a reading of equal stamp but another number is in the way."""
-    variant, stamps = unordered(2, (0, 0)), [(0, 5), (3, 9)]
-    assert ask("over", variant, stamps, [(3, 9)], names=[[1]]) == (True, 1.0)
-    assert ask("over", variant, stamps, [(3, 9)], names=[[7]]) == (False, 0.0)
-    assert ask("certain", variant, stamps, [(3, 9)], names=[[1]])[0]
+    alternative, stamps = unordered(2, (0, 0)), [(0, 5), (3, 9)]
+    assert ask("over", alternative, stamps, [(3, 9)], names=[[1]]) == (True, 1.0)
+    assert ask("over", alternative, stamps, [(3, 9)], names=[[7]]) == (False, 0.0)
+    assert ask("certain", alternative, stamps, [(3, 9)], names=[[1]])[0]
 
 
 def test_an_event_forbidden_by_two_gaps_is_one_event():
     """SEQ(a, !x, b, !x, c) at 0, 10, 20 with x in [-10, 30]: half of it is outside both, not three quarters squared."""
-    variant = chain(3, (1, 6), (3, 4))
+    alternative = chain(3, (1, 6), (3, 4))
     point = [(0, 0), (10, 10), (20, 20)]
-    assert ask("over", variant, point, [(-10, 30)], [(-10, 30)], names=[[9], [9]], exact=True) == (True, 0.5)
-    assert ask("over", variant, point, [(-10, 30)], [(-10, 30)], names=[[8], [9]], exact=True)[1] == pytest.approx(
+    assert ask("over", alternative, point, [(-10, 30)], [(-10, 30)], names=[[9], [9]], exact=True) == (True, 0.5)
+    assert ask("over", alternative, point, [(-10, 30)], [(-10, 30)], names=[[8], [9]], exact=True)[1] == pytest.approx(
         0.5625
     )
 
@@ -168,7 +168,7 @@ def _narrow() -> Fraction:
 
 
 @pytest.mark.parametrize(
-    ("variant", "negated", "window"),
+    ("alternative", "negated", "window"),
     [
         (chain(8, (3, 252), (15, 240)), [3, 3], 6000),
         (chain(8, (0, 255), (255, 0)), [2, 2], 6000),
@@ -177,21 +177,21 @@ def _narrow() -> Fraction:
         (unordered(6, (3, 48)), [2], ENDLESS),
     ],
 )
-def test_long_patterns_agree_with_chance(variant, negated, window):
+def test_long_patterns_agree_with_chance(alternative, negated, window):
     """Patterns too long for exact rationals: within 5 standard errors of a million drawn placements."""
     rng = np.random.default_rng(5)
-    n, draws = len(variant.before), 1_000_000
+    n, draws = len(alternative.before), 1_000_000
     a = np.arange(n) * 1000 + rng.integers(0, 500, n)
     stamps = [(int(v), int(v + rng.integers(1000, 4000))) for v in a]
     xs = [[(int(v), int(v) + 3000) for v in rng.integers(0, 1000 * n, count)] for count in negated]
-    found = ask("over", variant, stamps, *xs, window=window, p=Fraction(0), exact=True)[1]
+    found = ask("over", alternative, stamps, *xs, window=window, p=Fraction(0), exact=True)[1]
     t = np.stack([rng.uniform(low, high, draws) for low, high in stamps])
     good = t.max(axis=0) - t.min(axis=0) <= window
-    for i, mask in enumerate(variant.before):
+    for i, mask in enumerate(alternative.before):
         for j in range(n):
             if mask >> j & 1:
                 good &= t[j] < t[i]
-    for negation, stamps_x in zip(variant.negations, xs, strict=True):
+    for negation, stamps_x in zip(alternative.negations, xs, strict=True):
         left, right = ([i for i in range(n) if mask >> i & 1] for mask in (negation.left, negation.right))
         begin = t[left].max(axis=0) if left else t.max(axis=0) - window
         end = t[right].min(axis=0) if right else t.min(axis=0) + window
@@ -241,15 +241,15 @@ def test_too_many_undecided_obstacles_give_a_lower_bound_and_are_counted():
 
 def test_more_states_than_the_limit_are_refused_not_computed():
     """Unordered positives with many events in the middle of a gap: nan, and refine leaves some of them out."""
-    variant, k = unordered(8, (1, 2)), 5
-    assert len(downsets(variant).sets) << k > STATES
+    alternative, k = unordered(8, (1, 2)), 5
+    assert len(ideals(alternative).sets) << k > STATES
     a, x = np.arange(8) * 100, np.arange(k) * 100
     everything = np.ones(k, np.int64)
-    assert np.isnan(probability(downsets(variant), a, a + 2000, x, x + 1500, everything, ENDLESS, False))
+    assert np.isnan(probability(ideals(alternative), a, a + 2000, x, x + 1500, everything, ENDLESS, False))
     counters = Counters()
     stamps = [(int(v), int(v) + 2000) for v in a]
     xs = [(int(v), int(v) + 1500) for v in x]
-    value = ask("over", variant, stamps, xs, p=Fraction(1, 2), counters=counters)[1]
+    value = ask("over", alternative, stamps, xs, p=Fraction(1, 2), counters=counters)[1]
     assert counters.limited == 1
     assert 0 <= value < 1
 
@@ -259,11 +259,11 @@ def test_points_are_never_integrated():
     rng = np.random.default_rng(1)
     t = rng.integers(0, 30, (1000, 3))
     x = rng.integers(0, 30, 1000)
-    variant, counters = chain(3, (1, 6)), Counters()
+    alternative, counters = chain(3, (1, 6)), Counters()
     negated = [(np.arange(1001), x, x, np.arange(1000) + 10_000)]
     ids = np.arange(3000).reshape(-1, 3)
-    plan = Plan((), (variant,), 3, 20, mode="over", probability=Fraction(9, 10))
-    keep, value = refine(variant, plan, t, t, negated, ids, counters=counters)
+    plan = Plan((), (alternative,), 3, 20, mode="over", probability=Fraction(9, 10))
+    keep, value = refine(alternative, plan, t, t, negated, ids, counters=counters)
     order = (t[:, 0] < t[:, 1]) & (t[:, 1] < t[:, 2]) & (t[:, 2] - t[:, 0] <= 20)
     expected = order & ~((t[:, 0] < x) & (x < t[:, 1]))
     np.testing.assert_array_equal(keep, expected)
@@ -273,22 +273,22 @@ def test_points_are_never_integrated():
 
 def test_no_candidates_are_no_matches():
     """Empty columns go through every mode."""
-    none, variant = np.zeros((0, 2), np.int64), chain(2, (1, 2))
+    none, alternative = np.zeros((0, 2), np.int64), chain(2, (1, 2))
     negated = [(np.zeros(1, np.int64), *(np.zeros(0, np.int64),) * 3)]
     clocks = Clocks(np.zeros((0, 1), np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     for mode in ("certain", "possible", "over", "causal"):
-        keep, value = refine(variant, Plan((), (variant,), 2, 5, mode=mode), none, none, negated, none, clocks)
+        keep, value = refine(alternative, Plan((), (alternative,), 2, 5, mode=mode), none, none, negated, none, clocks)
         assert (keep.shape, value.shape) == ((0,), (0,))
 
 
 def test_too_many_orders_are_refused_with_what_to_do():
     """AND of 11 and of 9 exceed the limits of downsets and of linear extensions."""
     with pytest.raises(ValueError, match="put some of an AND in a SEQ"):
-        downsets(unordered(11))
+        ideals(unordered(11))
     with pytest.raises(ValueError, match="put some of an AND in a SEQ"):
         extensions((0,) * 9)
     with pytest.raises(ValueError, match="at most 40"):
-        probability(downsets(chain(41)), np.arange(41), np.arange(41) + 2, *[np.zeros(0, np.int64)] * 3, 99, False)
+        probability(ideals(chain(41)), np.arange(41), np.arange(41) + 2, *[np.zeros(0, np.int64)] * 3, 99, False)
 
 
 @pytest.mark.parametrize("q", [1, 2, 7, 20, NODES_MAX])
@@ -318,17 +318,17 @@ def test_causal_order_is_what_gateways_could_have_known(seed):
     count = len(events)
     a, b = (v.ravel() for v in np.meshgrid(np.arange(count), np.arange(count), indexing="ij"))
     ids = np.stack([a, b], axis=1)
-    variant = chain(2, (1, 2), (0, 1))
+    alternative = chain(2, (1, 2), (0, 1))
     zeros = np.zeros((len(ids), 2), np.int64)
     every = np.tile(np.arange(count), len(ids))
     no_time = np.zeros(len(every), np.int64)
     inner = (np.arange(len(ids) + 1) * count, no_time, no_time, every)
     leading = (np.zeros(len(ids) + 1, np.int64), *(np.zeros(0, np.int64),) * 3)
-    plan = Plan((), (variant,), 2, 10, mode="causal")
-    keep, _ = refine(variant, plan, zeros, zeros, [inner, leading], ids, clocks)
+    plan = Plan((), (alternative,), 2, 10, mode="causal")
+    keep, _ = refine(alternative, plan, zeros, zeros, [inner, leading], ids, clocks)
     between = (known[:, :, None] & known[None, :, :]).any(axis=1)
     np.testing.assert_array_equal(keep.reshape(count, count), known & ~between)
-    keep, _ = refine(variant, plan, zeros, zeros, [leading, inner], ids, clocks)
+    keep, _ = refine(alternative, plan, zeros, zeros, [leading, inner], ids, clocks)
     np.testing.assert_array_equal(keep.reshape(count, count), known & ~known.any(axis=0)[:, None])
 
 
@@ -340,10 +340,10 @@ def test_causal_window_and_gaps_reach_as_far_as_stamps_allow():
     clocks = Clocks(np.array([[0, 0], [1, 0], [2, 0]]), np.zeros(3, np.int64), np.arange(3))
     a, b, ids = np.array([[8, 20]]), np.array([[16, 21]]), np.array([[1, 2]])
 
-    def keep(variant, window, strict, x):
-        plan = Plan((), (variant,), 2, window, strict, "causal")
+    def keep(alternative, window, strict, x):
+        plan = Plan((), (alternative,), 2, window, strict, "causal")
         lists = [(np.array([0, 1]), np.array([x[0]]), np.array([x[1]]), np.array([0]))] if x else []
-        return bool(refine(variant, plan, a, b, lists, ids, clocks)[0][0])
+        return bool(refine(alternative, plan, a, b, lists, ids, clocks)[0][0])
 
     assert keep(chain(2), 4, False, None)
     assert not keep(chain(2), 4, True, None)
@@ -364,19 +364,19 @@ def test_the_document_gives_the_true_probabilities():
     text = (REPOSITORY / "docs" / "uncertain-time.md").read_text()
     rows = re.findall(r"^\| (a `\[.*) \| `(\w+)\((.*)\)(?: WITHIN (\d+))?` \| ([\d.]+) \|$", text, re.M)
     assert len(rows) == 5
-    for stamps, kind, elements, window, told in rows:
+    for stamps, kind, elements, window, emitted in rows:
         at = {name: (int(low), int(high)) for name, low, high in re.findall(r"(\w) `\[(\d+), (\d+)\]`", stamps)}
         names = [e.strip() for e in elements.split(",")]
         positives = [at[e] for e in names if e[0] != "!"]
         negated = [at[e[1]] for e in names if e[0] == "!"]
-        variant = (chain if kind == "SEQ" else unordered)(len(positives), *[(1, 2)] * len(negated))
+        alternative = (chain if kind == "SEQ" else unordered)(len(positives), *[(1, 2)] * len(negated))
         found = ask(
             "over",
-            variant,
+            alternative,
             positives,
             *([x] for x in negated),
             window=int(window or ENDLESS),
             p=Fraction(0),
             exact=True,
         )
-        assert f"{found[1]:.3f}" == told
+        assert f"{found[1]:.3f}" == emitted

@@ -192,7 +192,7 @@ def test_intervals_too_long_to_match_are_not_held(name):
     """Longer than (hi - lo)/ct: within 10 at 0.8 is 25."""
     op = make(name, within(10), delay=0, pi=1000, block=1)
     assert op.push("a", 0, 0, 26, 26) == []
-    assert op.counters.hopeless == 1
+    assert op.counters.unmatchable == 1
     assert op.counters.buffer_a == 0
     op.push("a", 1, 1, 26, 26)
     assert op.counters.buffer_a == 1

@@ -65,7 +65,7 @@ def named(tmp_path):
 @pytest.mark.parametrize("installed", [False, True])
 def test_check_tells_of_files_that_the_agent_could_not_read(named, installed, tmp_path, monkeypatch):
     """In the words of `doctor`; a problem on the gateway only, as elsewhere they need not be there."""
-    config, told = named
+    config, reported = named
     unit = tmp_path / "unit"
     monkeypatch.setattr("whenabouts_edge.health.doctor.UNIT", str(unit))
     if installed:
@@ -73,12 +73,12 @@ def test_check_tells_of_files_that_the_agent_could_not_read(named, installed, tm
     done = CliRunner().invoke(main, ["check", "--config", str(config)])
     assert done.exit_code == (1 if installed else 0)
     assert ("fine." in done.stdout) == (not installed)
-    lines = [line for one in told for line in (f"LOOK  files: {one['found']}", f"      -> {one['fix']}")]
+    lines = [line for one in reported for line in (f"LOOK  files: {one['found']}", f"      -> {one['fix']}")]
     assert done.stderr.splitlines()[:4] == lines
     assert ("ask `doctor` there" in done.stderr) == (not installed)
     done = CliRunner().invoke(main, ["check", "--config", str(config), "--json"])
     assert (done.exit_code, json.loads(done.stdout)["ok"]) == ((1, False) if installed else (0, True))
-    assert json.loads(done.stdout)["files"] == told
+    assert json.loads(done.stdout)["files"] == reported
 
 
 def test_commands_without_their_files_say_what_to_do(tmp_path):

@@ -36,7 +36,7 @@ def test_smallest_file_gets_every_default():
     config = parse(FINE)
     assert isinstance(config, Config)
     assert (config.broker.host, config.broker.port, config.clock["source"]) == ("localhost", 1883, "auto")
-    assert (config.spool_limit_bytes, config.commit_ms, config.beat_ms) == (256 << 20, 50, 1000)
+    assert (config.spool_limit_bytes, config.commit_ms, config.heartbeat_ms) == (256 << 20, 50, 1000)
     [reader] = config.readers
     assert (reader.stream, reader.baud, reader.latency_us) == ("dock/tags", 115200, 1_000_000)
 
@@ -122,8 +122,8 @@ TABLE = [
     (('kind = "m6e"', 'kind = "line"\nleave_ms = 900'), [
         "edge.toml:6: [reader] leave_ms needs a key: lines have one with key_field",
     ]),
-    (("[[reader]]", "# a line separator \u2028 in a comment is no new line\n[beat]\nevery_ms = inf\n[[reader]]"), [
-        "edge.toml:5: [beat] every_ms: found inf, expected a whole number",
+    (("[[reader]]", "# a line separator \u2028 in a comment is no new line\n[heartbeat]\nevery_ms = inf\n[[reader]]"), [
+        "edge.toml:5: [heartbeat] every_ms: found inf, expected a whole number",
     ]),
 ]  # fmt: skip
 
@@ -139,7 +139,7 @@ def test_mistake_is_told_with_its_line_and_what_was_expected(change, expected):
 def test_all_mistakes_come_at_once_in_the_order_of_lines():
     """Five mistakes in four tables, five messages."""
     reader = '[[reader]]\nname = "a/b"\nkind = "m6e"\nport = "p"\n'
-    text = 'gatewy = "x"\n[spool]\nlimit_mib = 0\n[beat]\nevery_ms = true\n' + reader
+    text = 'gatewy = "x"\n[spool]\nlimit_mib = 0\n[heartbeat]\nevery_ms = true\n' + reader
     found = mistakes(text)
     assert [int(m.split(":")[1]) for m in found] == sorted(int(m.split(":")[1]) for m in found)
     assert len(found) == 6
@@ -283,7 +283,7 @@ def to_toml(value: object) -> str:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(names, values, max_size=6))
-@example({"broker": 3, "reader": {}, "clock": [], "spool": "x", "beat": 1.5})
+@example({"broker": 3, "reader": {}, "clock": [], "spool": "x", "heartbeat": 1.5})
 @example(
     {"reader": [3, {}, {"name": [1], "kind": {}, "port": 10**4000}], "site": float("nan"), "gateway": float("inf")}
 )

@@ -40,14 +40,14 @@ def test_a_promise_is_given_when_all_before_it_was_published(tmp_path):
         with ThreadPoolExecutor(1) as thread:
             found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
             spool.append(several(["a", "b"]))
-            await found.promise(100, idle())
+            await found.watermark(100, idle())
             assert found.frontier_us is None
             spool.landed(spool.boot, 1)
-            for frontier_us, intake, promised in (
+            for frontier_us, intake, watermarked in (
                 (None, idle(), None), (100, idle(gap_open=True), None), (100, idle(), 100), (50, idle(), 100),
             ):  # fmt: skip
-                await found.promise(frontier_us, intake)
-                assert found.frontier_us == promised
+                await found.watermark(frontier_us, intake)
+                assert found.frontier_us == watermarked
             assert found.status() == {
                 "connected": False, "problem": "not connected yet", "connections": 0, "resends": 0, "acks_refused": 0,
             }  # fmt: skip
@@ -64,7 +64,7 @@ def test_a_promise_waits_for_what_was_accepted(tmp_path):
         with ThreadPoolExecutor(1) as thread:
             found = Delivery(CONFIG, birth(CONFIG, spool.boot, [], None), spool, thread, print, None)
             intake = SimpleNamespace(accepted=1, settled=0, gap_open=False)
-            task = asyncio.create_task(found.promise(100, intake))
+            task = asyncio.create_task(found.watermark(100, intake))
             await asyncio.sleep(0.05)
             assert found.frontier_us is None
             intake.settled = 1

@@ -161,7 +161,7 @@ def test_every_stage_of_the_connection_has_its_own_fix(stage):
         ({"spool": "damaged", "problem": "page 3"}, [("page 3", "start the agent")]),
         ({"spool": "folder"}, [("spool.sqlite is a folder, expected a file", "move it away")]),
         ({"spool": "in use"}, []), ({"spool": "unseen"}, []), ({"spool": "none"}, []),
-        ({"set_aside": ("spool.sqlite.damaged-1",)}, [("spool.sqlite.damaged-1", ".recover")]),
+        ({"quarantined": ("spool.sqlite.damaged-1",)}, [("spool.sqlite.damaged-1", ".recover")]),
     ],
 )  # fmt: skip
 def test_disks(changes, expected):
@@ -305,7 +305,7 @@ def test_spools_whole_damaged_in_use_and_missing(tmp_path):
     assert facts.disk(config, None).spool == "in use"
     spool.close()
     found = facts.disk(config, None)
-    assert (found.spool, found.folder, found.set_aside) == ("fine", str(tmp_path), ())
+    assert (found.spool, found.folder, found.quarantined) == ("fine", str(tmp_path), ())
     assert found.spool_bytes == (tmp_path / "spool.sqlite").stat().st_size
     assert facts.disk(config, os.getpid()).spool == "in use"
     content = bytearray((tmp_path / "spool.sqlite").read_bytes())
@@ -314,7 +314,7 @@ def test_spools_whole_damaged_in_use_and_missing(tmp_path):
     for name in ("spool.sqlite.damaged-1", "spool.sqlite.damaged-1-wal"):
         (tmp_path / name).write_bytes(b"")
     found = facts.disk(config, None)
-    assert (found.spool, found.set_aside) == ("damaged", ("spool.sqlite.damaged-1",))
+    assert (found.spool, found.quarantined) == ("damaged", ("spool.sqlite.damaged-1",))
     assert found.problem
     below = facts.disk(replace(config, state_dir=str(tmp_path / "a" / "b")), None)
     assert (below.folder, below.spool) == (str(tmp_path), "none")
@@ -333,9 +333,9 @@ def test_the_command_says_everything_with_a_fix_beside_it_and_changes_nothing(tm
     config.write_text(
         f'state_dir = "{state_dir}"\n' + reader_lines("/dev/no-such-port") + f"[broker]\nport = {free_port()}\n"
     )
-    told = run("--config", config)
-    assert told.exit_code == 1, told.output
-    lines = told.stdout.splitlines()
+    reported = run("--config", config)
+    assert reported.exit_code == 1, reported.output
+    lines = reported.stdout.splitlines()
     at = lines.index(
         next(line for line in lines if line.startswith("LOOK  port dock: /dev/no-such-port does not exist"))
     )

@@ -311,10 +311,10 @@ def test_a_step_that_fails_ends_the_run_and_is_told(tmp_path):
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/udev").write_text("a file where a folder is needed")
     result = run("--root", tmp_path, "--json")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["ok"]) == (1, False)
-    assert [a["done"] for a in told["actions"]] == [True, True, False, False, False, False]
-    assert told["mistakes"][0].startswith(f"write {RULE}: ")
+    reported = json.loads(result.stdout)
+    assert (result.exit_code, reported["ok"]) == (1, False)
+    assert [a["done"] for a in reported["actions"]] == [True, True, False, False, False, False]
+    assert reported["mistakes"][0].startswith(f"write {RULE}: ")
     with pytest.raises(StepError, match="found no program no-such-tool, expected"):
         carry_out(replace(install(PROGRAM, NOTHING)[1], command=("no-such-tool",)), None)
 

@@ -270,11 +270,11 @@ def test_what_an_earlier_agent_refused_is_told_at_once():
     """Though nothing is read; of its clock nothing is said."""
     before = [Gap("bench", "gw", "dock/tags", 7, 10, 20, "bounded")]
 
-    async def told(intake, store):
+    async def reported(intake, store):
         await store.attempt(1)
         assert [(r.kind, r.value, r.t_min, r.t_max, r.vclock) for r in store.readings] == [("gap", 7, 10, 20, ())]
 
-    run(told, before=before)
+    run(reported, before=before)
 
 
 def test_what_is_refused_while_a_gap_is_being_stored_is_told_after_it():

@@ -10,7 +10,7 @@ STATUS = {
     "running": True,
     "readings": 70,
     "refused": 3,
-    "unfit": 2,
+    "invalid": 2,
     "spool": {"readings": 5, "bytes": 500, "limit_bytes": 1 << 20},
     "broker": {"connected": False, "connections": 2, "resends": 1, "acks_refused": 0},
     "clock": {"state": "bounded", "bound_us": 1_500, "epoch": 0, "undated": 4},
@@ -42,7 +42,7 @@ def test_values_are_those_of_the_status_in_base_units():
     assert found["running", ""] == 1
     assert found["clock_bound_seconds", ""] == 0.0015
     assert found["readings_total", ""] == 70
-    assert (found["refused_readings_total", ""], found["unfit_readings_total", ""]) == (3, 2)
+    assert (found["refused_readings_total", ""], found["invalid_readings_total", ""]) == (3, 2)
     assert found["broker_connected", ""] == 0
     assert found["reader_reading", 'reader="dock"'] == 1
     assert found["reader_events_total", 'reader="dock",event="ok"'] == 61

@@ -9,7 +9,7 @@ from support.board.micropython import run_on_board
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.load import parse
 from whenabouts_edge.config.settings import PresenceConfig, ReaderConfig
-from whenabouts_edge.readers.host import Batch, Link, date
+from whenabouts_edge.readers.host import Batch, HostSession, date
 from whenabouts_edge.readers.pending import PendingReading
 from whenabouts_edge.readers.port import Chunk
 from whenabouts_edge.readers.presence import PresenceHost
@@ -70,7 +70,7 @@ def test_what_waits_is_told_at_the_end_and_who_is_there_has_not_left():
 def link(kind, listen_only=False):
     facts = READERS[kind]
     config = ReaderConfig("r", kind, "x", "r/tags", facts.baud, 1000, facts.latency_us, listen_only)
-    return Link(config, "bench", "gw", lambda ns: ns // 1000, 7)
+    return HostSession(config, "bench", "gw", lambda ns: ns // 1000, 7)
 
 
 def keepalive(one, at_us):

@@ -59,11 +59,11 @@ ENDINGS = [
 @pytest.mark.parametrize(("code", "out", "err", "expected"), ENDINGS, ids=[ending[3] for ending in ENDINGS])
 def test_each_ending_of_mpremote_has_an_explanation(code, out, err, expected):
     """What was found, what was expected, and what to do behind a semicolon."""
-    told = explained("/dev/x", code, out, err)
-    assert expected in told
-    assert re.search(r"found|ended with", told)
-    assert "expected" in told
-    assert "; " in told
+    reported = explained("/dev/x", code, out, err)
+    assert expected in reported
+    assert re.search(r"found|ended with", reported)
+    assert "expected" in reported
+    assert "; " in reported
 
 
 def test_a_port_that_is_not_there_is_told_with_those_that_are():

@@ -92,10 +92,10 @@ def test_the_same_sources_give_the_same_bytes(seed):
         f"found = program(needed([{ROOT!r}], {kinds}, {options}), {options});"
         "print([(place, hashlib.sha256(code).hexdigest()) for place, code in found.items()])"
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, cwd=REPOSITORY,
         capture_output=True, text=True, timeout=120, check=True,
     ).stdout  # fmt: skip
     here = program(needed([ROOT], kinds, options), options)
-    assert ast.literal_eval(told) == [(place, hashlib.sha256(code).hexdigest()) for place, code in here.items()]
+    assert ast.literal_eval(reported) == [(place, hashlib.sha256(code).hexdigest()) for place, code in here.items()]
     assert "whenabouts_edge/board/run.mpy" in here

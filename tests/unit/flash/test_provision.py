@@ -49,7 +49,7 @@ def test_the_facts_of_every_board_are_whole(name):
     facts = board(name)
     assert facts.terminals or facts.uarts
     assert all(uart.tx and uart.rx and uart.rxbuf >= 256 for uart in facts.uarts.values())
-    assert facts.ring_segments * 32768 < facts.flash_bytes
+    assert facts.flash_log_segments * 32768 < facts.flash_bytes
 
 
 def test_an_unknown_board_is_told_the_known_ones():
@@ -66,7 +66,7 @@ def test_the_smallest_configuration_becomes_one_that_the_board_takes():
     assert config["readers"] == [
         {"port": {"id": 0, "tx": 0, "rx": 1, "rxbuf": 1024}, "kind": "m6e", "stream": "dock/tags"}
     ]
-    assert (config["commit_ms"], config["beat_ms"], config["resend_s"]) == (5000, 5000, 30)
+    assert (config["commit_ms"], config["heartbeat_ms"], config["resend_s"]) == (5000, 5000, 30)
     assert config["wifi"] == {"ssid": "warehouse", "password": ""}
     assert (config["led"], config["watchdog_s"]) == ("LED", 8)
     assert config["build"].endswith(" on pico_w")
@@ -74,7 +74,7 @@ def test_the_smallest_configuration_becomes_one_that_the_board_takes():
 
 def test_what_is_set_is_what_the_board_gets():
     """Every setting of reader, beat and spool that a board has."""
-    text = FINE.replace('kind = "m6e"', 'kind = "line"').replace("[board]", "[beat]\nevery_ms = 700\n[board]")
+    text = FINE.replace('kind = "m6e"', 'kind = "line"').replace("[board]", "[heartbeat]\nevery_ms = 700\n[board]")
     text += 'baud = 4800\nlatency_us = 5\nadapter_us = 7\nlisten_only = true\nform = "csv"\ncolumns = ["t", "p"]\n'
     text += 'key_field = "p"\nvalue_field = "t"\nunit = "Cel"\n[spool]\ncommit_ms = 90\n'
     config = made(text).config
@@ -83,7 +83,7 @@ def test_what_is_set_is_what_the_board_gets():
         "latency_us": 5, "adapter_us": 7, "listen_only": True, "form": "csv", "columns": ["t", "p"], "key": "p",
         "value": "t", "unit": "Cel",
     }]  # fmt: skip
-    assert (config["commit_ms"], config["beat_ms"]) == (90, 700)
+    assert (config["commit_ms"], config["heartbeat_ms"]) == (90, 700)
 
 
 def test_other_pins_are_named_with_the_port():

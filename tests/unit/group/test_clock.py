@@ -140,16 +140,16 @@ def test_a_peer_is_believed_of_itself_and_a_little_of_others():
     view, clock = found.view(), DenseClock(1, 3)
     clock.begin(0, 0)
 
-    def told(process, counts, gateway="a", boot=5):
+    def reported(process, counts, gateway="a", boot=5):
         _, state = decode_state(message(view.number, process, counts, gateway, boot), "hall", gateway)
         return believed(gateway, boot, state, view, clock)
 
-    assert told(0, (1000, 1, 3)) == (1000, 1, 3)
-    assert told(0, (1, 9, MAX_JUMP + 50)) == (1, 1, MAX_JUMP)
+    assert reported(0, (1000, 1, 3)) == (1000, 1, 3)
+    assert reported(0, (1, 9, MAX_JUMP + 50)) == (1, 1, MAX_JUMP)
     for process, counts, boot, reason in (
         (0, (MAX_STATES, 0, 0), 5, "impossible"), (2, (1, 0, 0), 5, "foreign"), (1, (1, 0, 0), 5, "foreign"),
         (0, (1, 0, 0), 4, "foreign"), (0, (1, 0), 5, "foreign"), (0, (1, 0, 0, 0), 5, "foreign"),
     ):  # fmt: skip
         with pytest.raises(PeerError) as caught:
-            told(process, counts, boot=boot)
+            reported(process, counts, boot=boot)
         assert caught.value.reason == reason

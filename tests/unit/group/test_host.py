@@ -2,7 +2,7 @@
 
 import pytest
 
-from whenabouts_edge.agent.group_host import GroupHost, to_tell
+from whenabouts_edge.agent.group_host import GroupHost, to_publish
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import GroupConfig, StateConfig
 from whenabouts_edge.group.process import SETTLE_US
@@ -52,8 +52,8 @@ def observed(window_us, key="E1", attrs=None):
 def test_it_listens_to_three_topics_of_each_peer():
     """By name, without wildcards."""
     assert Bench().host.topics == [
-        "wa/1/hall/a/birth", "wa/1/hall/a/status", "wa/1/hall/a/state",
-        "wa/1/lab/c/birth", "wa/1/lab/c/status", "wa/1/lab/c/state",
+        "wa/2/hall/a/birth", "wa/2/hall/a/status", "wa/2/hall/a/state",
+        "wa/2/lab/c/birth", "wa/2/lab/c/status", "wa/2/lab/c/state",
     ]  # fmt: skip
 
 
@@ -66,29 +66,29 @@ def test_a_state_is_a_reading_that_peers_are_told_when_it_has_its_number():
     assert reading.vclock == (0, 0)
     [found] = bench.advance(21)
     pending = [reading, first, found]
-    assert to_tell(pending) == []
+    assert to_publish(pending) == []
     assert found.numbered(BOOT, 4).stream == "b/state"
     found.refused()
-    assert to_tell(pending) == []
+    assert to_publish(pending) == []
     first.numbered(BOOT, 3), found.numbered(BOOT, 4)
-    told = [r for payload in to_tell(pending) for r in decode_batch(payload)]
-    assert [(r.boot, r.seq, r.kind, r.value, r.t_min, r.t_max, r.clock_state) for r in told] == [
+    reported = [r for payload in to_publish(pending) for r in decode_batch(payload)]
+    assert [(r.boot, r.seq, r.kind, r.value, r.t_min, r.t_max, r.clock_state) for r in reported] == [
         (BOOT, 3, "state", None, 999_950, 1_000_052, "free-running"),  # from 0 to 1 us, the bound of 50 us, and its growth
         (BOOT, 4, "state", True, 1_000_010 - 51, 1_000_020 + 51, "free-running"),
     ]  # fmt: skip
-    states = [state_of(r) for r in told]
+    states = [state_of(r) for r in reported]
     assert [(s.group, s.process, s.clock, s.values) for s in states] == [
         ("office", 1, (0, 0), {}), ("office", 1, (0, 1), {"here": True, "value": True}),
     ]  # fmt: skip
     assert states[0].view == view_number([("a", 5), ("b", BOOT)])
-    message = decode_batch(to_tell(pending)[0])[0]
+    message = decode_batch(to_publish(pending)[0])[0]
     message.gateway, message.boot, message.vclock = "a", 5, (3, 0)
     message.attrs = attrs_of("office", states[0].view, 0, {})
     bench.now_us = 500
     bench.host.heard(topic("hall", "a", "state"), encode_batch([message]))
     [report] = bench.advance(600, 3 * SETTLE_US)
     assert state_of(report.numbered(BOOT, 5)).evidence
-    assert to_tell([report]) == []
+    assert to_publish([report]) == []
 
 
 def test_several_values_are_attributes_without_a_value_of_the_reading():

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from support.cloud.imported_logs import check_feeder_logs
 from support.paths import REPOSITORY
 from whenabouts_cloud.commands.importing import imports
-from whenabouts_cloud.importers.aside import Aside
 from whenabouts_cloud.importers.feeder import NotFeederError, read_feeder
+from whenabouts_cloud.importers.side_output import SideOutput
 
 DATA = REPOSITORY / "docs" / "examples" / "data" / "feeders"
 NOW_US = calendar.timegm((2026, 1, 1, 0, 0, 0)) * 1_000_000
@@ -63,10 +63,10 @@ def test_lines_end_in_every_way(end):
 )
 def test_a_row_that_cannot_be_a_reading_is_kept_aside_and_its_neighbours_land(bad, reason, text):
     """With its line, one word of reason and what was found."""
-    first, aside, last = read(ROW, bad, ROW)
-    assert isinstance(aside, Aside)
-    assert (aside.line, aside.reason, aside.row) == (3, reason, bad)
-    assert text in aside.text
+    first, side_output, last = read(ROW, bad, ROW)
+    assert isinstance(side_output, SideOutput)
+    assert (side_output.line, side_output.reason, side_output.row) == (3, reason, bad)
+    assert text in side_output.text
     assert (first.seq, last.seq) == (2, 4)
 
 
@@ -106,8 +106,8 @@ def test_a_file_again_lands_nothing_and_a_longer_one_lands_the_rest(tmp_path):
     assert run(file, "--landing", landing).output == "log.TXT: 1 landed, 0 repeats (1 free-running)\n"
     assert run(file, "--landing", landing).output == "log.TXT: 0 landed, 1 repeats (1 free-running)\n"
     file.write_bytes(file.read_bytes() + b"3B00\xff\r" + ROW.replace("49", "51").encode() + b"\r")
-    told = json.loads(run(file, "--landing", landing, "--json").output)
-    assert (told["landed"], told["repeats"], told["aside"]) == (1, 1, {"tag": 1})
+    emitted = json.loads(run(file, "--landing", landing, "--json").output)
+    assert (emitted["landed"], emitted["repeats"], emitted["side_output"]) == (1, 1, {"tag": 1})
     [kept] = (landing / "_dead").glob("feeder-log-*")
     assert json.loads(kept.read_text())["row"].encode("utf-8", "surrogateescape") == b"3B00\xff"
     rows = [x for path in landing.glob("hour=*/*.parquet") for x in pq.ParquetFile(path).read().to_pylist()]

@@ -64,10 +64,10 @@ def true_moves():
     return {(a, b) for of_bird in by_bird.values() for a, b in pairwise(of_bird) if a.feeder != b.feeder}
 
 
-def judged(told, true):
+def judged(emitted, true):
     """The numbers of a row of the table; what is told twice is once too much."""
-    right = set(told) & true
-    return len(told), len(true), len(told) - len(right), len(true - right)
+    right = set(emitted) & true
+    return len(emitted), len(true), len(emitted) - len(right), len(true - right)
 
 
 def as_visits(found):
@@ -122,8 +122,8 @@ def test_what_the_lesson_says_of_what_nobody_heard_is_true():
     assert set(at) == {"YEW", "ASH", "ELM"}
     assert f"Of the {len(unheard)} visits that nobody heard {at['YEW']} were at YEW with its empty battery" in LESSON
     assert f"{at['ASH']} at ASH before its clock was set, and {at['ELM']} at ELM while" in LESSON
-    told, true = set(as_visits(moves_put_right())), true_moves()
-    missing, wrong = true - told, told - true
+    emitted, true = set(as_visits(moves_put_right())), true_moves()
+    missing, wrong = true - emitted, emitted - true
     assert all({a, b} & unheard for a, b in missing)
     assert f"They explain all {len(missing)} moves that are missing, and the {len(wrong)} wrong ones" in LESSON
     for a, b in wrong:
@@ -144,9 +144,9 @@ def test_moves_do_not_depend_on_the_order_of_arrival():
     """File after file, in order of time and backwards: each time the moves of the raw logs, and so within ten hours."""
     true = moves(sorted(READS))
     for arrival in (READS, sorted(READS), READS[::-1]):
-        told = moves_by_the_engine(arrival, "336 h")
-        assert set(told) == true
-        assert len(told) == len(true)
+        emitted = moves_by_the_engine(arrival, "336 h")
+        assert set(emitted) == true
+        assert len(emitted) == len(true)
     short = {(a, b) for a, b in true if b.second - a.second <= 10 * HOUR_S}
     assert set(moves_by_the_engine(READS, "10 h")) == short
     right = [put_right(read) for read in READS]

@@ -10,7 +10,7 @@ from support.cloud.imported_logs import check_every_row, off_the_beat
 from support.paths import REPOSITORY
 from whenabouts_cloud.commands import importing
 from whenabouts_cloud.commands.importing import imports
-from whenabouts_cloud.importers.orfid import Aside, NotOrfidError, read_orfid
+from whenabouts_cloud.importers.orfid import NotOrfidError, SideOutput, read_orfid
 from whenabouts_cloud.ingest.landing_writer import Landing
 
 HEAD = "DTY\tARR\tTRF\tDUR\tTTY\tTAG\tSCD\tNCD\tEFA"
@@ -109,10 +109,10 @@ def test_false_reads_are_a_stream_of_their_own():
 )
 def test_a_row_that_cannot_be_a_reading_is_kept_aside_whole(bad, reason, text):
     """With its line, one word of reason and what was found; the rows around it land."""
-    first, aside, last = read(row(), bad, row())
-    assert isinstance(aside, Aside)
-    assert (aside.line, aside.reason, aside.row) == (3, reason, bad)
-    assert text in aside.text
+    first, side_output, last = read(row(), bad, row())
+    assert isinstance(side_output, SideOutput)
+    assert (side_output.line, side_output.reason, side_output.row) == (3, reason, bad)
+    assert text in side_output.text
     assert (first.seq, last.seq) == (2, 4)
 
 
@@ -120,7 +120,7 @@ def test_events_and_the_text_around_a_table_are_kept_aside_too():
     """A raw report: banner, head, event, row, rule, empty line, prompt."""
     lines = ["WEIR> up", HEAD, "E\t2024-05-14 09:30:00.000\tG\tEnd of upload #11", row(), "-----", "", "WEIR> "]
     found = list(read_orfid(lines, "r", NOW_US))
-    assert [(x.line, x.reason) if isinstance(x, Aside) else x.seq for x in found] == [
+    assert [(x.line, x.reason) if isinstance(x, SideOutput) else x.seq for x in found] == [
         (1, "text"), (3, "event"), 4, (5, "text"), (7, "text"),
     ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def test_a_file_again_lands_nothing_and_a_longer_one_lands_the_rest(tmp_path):
     log(file, *rows, row(arr="2081-12-22 10:00:00.000"), row(arr="2024-05-14 06:00:00.000"))
     for new, repeats in ((1, 2), (0, 3)):
         result = json.loads(run(file, "--landing", landing, "--json").output)
-        assert (result["landed"], result["repeats"], result["aside"]) == (new, repeats, {"time": 1})
+        assert (result["landed"], result["repeats"], result["side_output"]) == (new, repeats, {"time": 1})
         assert [x["line"] for x in result["bad"]] == [4]
     assert sorted(seq for _, _, seq in landed(landing)) == [2, 3, 5]
     [kept] = (landing / "_dead").glob("orfid-*")

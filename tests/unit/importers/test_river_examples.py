@@ -65,9 +65,9 @@ def near(a, b, apart):
     return {(x, y) for x in a for y in b if x.tag == y.tag and abs(moment(x) - moment(y)) <= 1000 * apart}
 
 
-def judged(told, true):
+def judged(emitted, true):
     """The numbers of a row of a table."""
-    return len(told), len(true), len(told - true), len(true - told)
+    return len(emitted), len(true), len(emitted - true), len(true - emitted)
 
 
 def tags(found):
@@ -101,14 +101,14 @@ def test_the_table_on_pairs_is_true_of_logs_and_truth():
 def test_what_the_lesson_says_of_the_pair_that_never_was_is_true():
     """Its distance by ARR and in truth, its stays and probability; and of the pair that the rule misses."""
     both = near(tags(LOWER), tags(UPPER), APART)
-    told, certain = joined(tags(LOWER), tags(UPPER), APART), sure(tags(LOWER), tags(UPPER), APART)
-    [(x, y)] = told - both
+    emitted, certain = joined(tags(LOWER), tags(UPPER), APART), sure(tags(LOWER), tags(UPPER), APART)
+    [(x, y)] = emitted - both
     assert f"Fish {x.tag}, the one explained above, arrived {abs(y.arrived - x.arrived) / 1000} s apart" in PAIRS
     stays = [(row.departed - row.arrived) / 1000 for row in (x, y)]
     assert f"it\n  stayed {stays[0]} s at one antenna and {stays[1]} s at the other" in PAIRS
     assert f"the probability is {float(probability(x[-2:], y[-2:], APART)):.4f}" in PAIRS
     assert f"In truth it was {abs(moment(x) - moment(y)) / 1e6:.1f} s" in PAIRS
-    [(x, y)] = (told & both) - certain
+    [(x, y)] = (emitted & both) - certain
     assert f"a pair with probability {float(probability(x[-2:], y[-2:], APART)):.4f}, which was true" in PAIRS
     assert f"{len(certain)} pairs of stays of {len({x.tag for x, _ in certain})} fish" in PAIRS
 
@@ -116,14 +116,14 @@ def test_what_the_lesson_says_of_the_pair_that_never_was_is_true():
 def test_what_the_lesson_says_of_echoes_and_phantoms_is_true():
     """The marker's period, both ways of asking at 4 s, what the phantoms are and what leaving them out costs."""
     ghosts = of_kind(UPPER, "P")
-    beats = {(x, y) for x, y in joined(ghosts, tags(UPPER), WITHIN) if what(x) == "marker"}
-    assert f"What looks like {len(beats)}\n  findings is a rounding" in PAIRS
-    assert {abs(moment(x) - moment(y)) for x, y in beats} == {3_002_000}
+    heartbeats = {(x, y) for x, y in joined(ghosts, tags(UPPER), WITHIN) if what(x) == "marker"}
+    assert f"What looks like {len(heartbeats)}\n  findings is a rounding" in PAIRS
+    assert {abs(moment(x) - moment(y)) for x, y in heartbeats} == {3_002_000}
     assert "the marker's period is 3.002 s" in PAIRS
-    told, certain, true = (ask(ghosts, tags(UPPER), 4_000) for ask in (joined, sure, near))
-    assert certain < told
+    emitted, certain, true = (ask(ghosts, tags(UPPER), 4_000) for ask in (joined, sure, near))
+    assert certain < emitted
     assert f"Ask for 4 s, and {len(certain)} pairs are emitted both\n  ways" in PAIRS
-    assert (len(told - certain), len((told - certain) & true)) == (2, 1)
+    assert (len(emitted - certain), len((emitted - certain) & true)) == (2, 1)
     assert "the join tells two more, of which one is true" in PAIRS
     phantoms = Counter(what(row) for row in of_kind(LOWER + UPPER, "P"))
     assert f"mark {phantoms.total()} rows as false. Of these {phantoms['noise']} are noise" in PAIRS
@@ -146,22 +146,22 @@ def test_the_passages_of_the_lesson_truly_happened():
     """All of them and no other, each in certain order; by order of arrival few, all one way, most back in time."""
     by_moment = sorted((row for row in LOWER + UPPER if what(row) == "fish"), key=moment)
     fish = of_kind(LOWER + UPPER, "A")
-    told, naive = passages(sorted(fish, key=lambda row: row.t_min)), passages(fish)
+    emitted, naive = passages(sorted(fish, key=lambda row: row.t_min)), passages(fish)
     true = {(a, b) for a, b in passages(by_moment)}
-    assert len(told) == len(true)
-    for a, b in told:  # one change of antenna lies between the two reads, those heard once included
+    assert len(emitted) == len(true)
+    for a, b in emitted:  # one change of antenna lies between the two reads, those heard once included
         [(x, y)] = [(x, y) for x, y in true if x.tag == a.tag and moment(a) <= moment(x) and moment(y) <= moment(b)]
         assert (x.reader, y.reader) == (a.reader, b.reader)
-    assert all(a.t_max < b.t_min for a, b in told)
-    assert f"These {len(told)} passages truly happened" in ORDER
-    ways = Counter((a.reader, b.reader) for a, b in told)
+    assert all(a.t_max < b.t_min for a, b in emitted)
+    assert f"These {len(emitted)} passages truly happened" in ORDER
+    ways = Counter((a.reader, b.reader) for a, b in emitted)
     for (a, b), count in ways.items():
         site = {"lower": "AAA", "upper": "BBB"}
         assert f"{count} tags@{site[a]}/{a} -> tags@{site[b]}/{b}\n" in ORDER
     back = sum(b.arrived < a.arrived for a, b in naive)
     assert {(a.reader, b.reader) for a, b in naive} == {("lower", "upper")}
     assert f"tells {len(naive)} passages, all from AAA to BBB. {back} of them go back in time, and " in ORDER
-    assert f"{len(told - naive)} of the {len(told)} true ones are missing" in ORDER
+    assert f"{len(emitted - naive)} of the {len(emitted)} true ones are missing" in ORDER
 
 
 def test_the_table_on_order_is_true_of_log_and_truth():
@@ -171,11 +171,11 @@ def test_the_table_on_order_is_true_of_log_and_truth():
         fish = of_kind(UPPER, "A")
         return {(m, f) for m in of_kind(UPPER, kinds) for f in fish if 0 < moment(f) - moment(m) <= 1000 * WITHIN}
 
-    told = heard_in_every_way(UPPER)
+    emitted = heard_in_every_way(UPPER)
     assert lessons.table(ORDER) == {
-        name: judged(pairs, true("WP" if name == WITH_PHANTOMS else "W")) for name, pairs in told.items()
+        name: judged(pairs, true("WP" if name == WITH_PHANTOMS else "W")) for name, pairs in emitted.items()
     }
-    wrong = told["heard, ARR in the order of rows"] - told["heard, ARR as a point"]
+    wrong = emitted["heard, ARR in the order of rows"] - emitted["heard, ARR as a point"]
     assert f"So {len(wrong)} pairs are emitted the wrong way round" in ORDER
     back = sum(b.arrived < a.arrived for a, b in pairwise(UPPER))
     assert f"\n  {back} places of this log" in ORDER

@@ -96,7 +96,7 @@ def test_a_subscription_that_the_broker_refuses_is_told(tmp_path, caplog):
     service._on_subscribe(None, None, 1, [refused, granted, granted], None)
     landing.close()
     (record,) = caplog.records
-    assert (record.event, str(record.fields["topic"])) == ("broker.refused", "wa/1/+/+/obs")
+    assert (record.event, str(record.fields["topic"])) == ("broker.refused", "wa/2/+/+/obs")
     assert "Not authorized" in str(record.fields["reason"])
     assert record.getMessage() == "allow this user to read it"
 

@@ -13,10 +13,10 @@ from support.cloud.ingest import (
     NOW_US,
     at,
     batch,
-    beat,
     birth,
     files,
     frontiers,
+    heartbeat,
     identities,
     letters,
     quick_folder,
@@ -28,7 +28,7 @@ from whenabouts_cloud.ingest import dead_letters as dead_module
 from whenabouts_cloud.ingest.bridge import Bridge
 from whenabouts_cloud.ingest.landing_writer import Landing
 from whenabouts_cloud.ingest.ledger import MAX_RANGES
-from whenabouts_protocol import Beat, decode_batch, encode_batch, encode_beat
+from whenabouts_protocol import Heartbeat, decode_batch, encode_batch, encode_heartbeat
 from whenabouts_protocol.wire import MAX_BATCH_READINGS
 
 
@@ -45,7 +45,7 @@ def bridge():
 
 def other_schema(payload: bytes) -> bytes:
     head = cbor2.loads(payload)
-    head[0] = 2
+    head[0] = 3
     return cbor2.dumps(head, canonical=True)
 
 
@@ -61,19 +61,19 @@ HOSTILE = {
     "bomb of endless array": (at("g1"), b"\x9f" * 1000, "undecodable", "indefinite"),
     "300 KiB": (at("g1"), bytes(300 << 10), "undecodable", "expected at most 262144"),
     "5 MiB": (at("g1"), bytes(5 << 20), "undecodable", "expected at most 262144"),
-    "other schema": (at("g1"), other_schema(GOOD), "undecodable", "found 2, expected 1"),
+    "other schema": (at("g1"), other_schema(GOOD), "undecodable", "found 3, expected 2"),
     "foreign gateway": (at("g2"), GOOD, "foreign", "found a message of hall/g1 on a topic of hall/g2"),
-    "foreign site": ("wa/1/yard/g1/obs", GOOD, "foreign", "topic of yard/g1"),
-    "foreign beat": (at("g2", "beat"), beat("g1", 0, 5, {}), "foreign", ""),
+    "foreign site": ("wa/2/yard/g1/obs", GOOD, "foreign", "topic of yard/g1"),
+    "foreign beat": (at("g2", "heartbeat"), heartbeat("g1", 0, 5, {}), "foreign", ""),
     "foreign birth": (at("g2", "birth"), birth("g1"), "foreign", ""),
-    "beat as birth": (at("g1", "birth"), beat("g1", 0, 5, {}), "undecodable", ""),
-    "batch as beat": (at("g1", "beat"), GOOD, "undecodable", ""),
-    "wrong leaf": (at("g1", "status"), GOOD, "topic", "found leaf status, expected obs, beat or birth"),
-    "no leaf": ("wa/1/hall/g1", GOOD, "topic", "expected wa/1/<site>/<gateway>/<leaf>"),
-    "other version": ("wa/2/hall/g1/obs", GOOD, "topic", "expected wa/1"),
-    "empty topic": ("", GOOD, "topic", "expected wa/1"),
-    "binary topic": ("wa/1/\x00\udcff/g1/obs", GOOD, "topic", "expected wa/1"),
-    "long topic": ("x" * 60_000, GOOD, "topic", "expected wa/1"),
+    "beat as birth": (at("g1", "birth"), heartbeat("g1", 0, 5, {}), "undecodable", ""),
+    "batch as beat": (at("g1", "heartbeat"), GOOD, "undecodable", ""),
+    "wrong leaf": (at("g1", "status"), GOOD, "topic", "found leaf status, expected obs, heartbeat or birth"),
+    "no leaf": ("wa/2/hall/g1", GOOD, "topic", "expected wa/2/<site>/<gateway>/<leaf>"),
+    "other version": ("wa/1/hall/g1/obs", GOOD, "topic", "expected wa/2"),
+    "empty topic": ("", GOOD, "topic", "expected wa/2"),
+    "binary topic": ("wa/2/\x00\udcff/g1/obs", GOOD, "topic", "expected wa/2"),
+    "long topic": ("x" * 60_000, GOOD, "topic", "expected wa/2"),
 }
 
 
@@ -97,10 +97,10 @@ def test_a_message_that_cannot_be_taken_is_a_dead_letter_and_good_ones_go_on(bri
 
 @settings(max_examples=examples(300), deadline=None)
 @given(
-    st.sampled_from(["obs", "beat", "birth", "status", "ack", "cmd/x", "rules"]),
+    st.sampled_from(["obs", "heartbeat", "birth", "status", "ack", "cmd/x", "rules"]),
     st.one_of(
         st.binary(max_size=80),
-        st.tuples(st.sampled_from([GOOD, birth("g1"), beat("g1", 0, 5, {0: (1, 2)})]), st.integers(0, 400), st.binary(
+        st.tuples(st.sampled_from([GOOD, birth("g1"), heartbeat("g1", 0, 5, {0: (1, 2)})]), st.integers(0, 400), st.binary(
             min_size=1, max_size=3)).map(lambda c: c[0][: c[1] % len(c[0])] + c[2] + c[0][c[1] % len(c[0]) + len(c[2]):]),
     ),
 )  # fmt: skip
@@ -205,7 +205,7 @@ def test_memory_stays_where_it_was_after_many_messages_of_all_kinds(bridge, monk
             bridge.take(at("g1"), batch("g1", 0, 10 * number, 20), number)
             bridge.take(at("g1"), encode_batch([reading("g1", 0, 10 * number, value="other")]), number)
             bridge.take(at("g1"), bytes(3000), number)
-            bridge.take(at("g1", "beat"), beat("g1", 0, number, {0: (0, 10 * number)}), number)
+            bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, number, {0: (0, 10 * number)}), number)
             if number % 30 == 29:
                 assert bridge.waiting == 120
                 assert bridge.waiting_bytes > 90_000
@@ -228,7 +228,7 @@ def test_a_gateway_that_landed_elsewhere_is_taken_on_and_acknowledged(bridge):
     bridge.take(at("g1", "birth"), birth("g1"), 0)
     bridge.take(at("g1"), batch("g1", 3, 1000, 50), 1)
     assert bridge.flush().acks == []
-    bridge.take(at("g1", "beat"), beat("g1", 4, NOW_US, {2: (70, 69), 3: (1000, 1049)}), 2)
+    bridge.take(at("g1", "heartbeat"), heartbeat("g1", 4, NOW_US, {2: (70, 69), 3: (1000, 1049)}), 2)
     (ack,) = bridge.flush().acks
     assert ack.landed == {2: 69, 3: 1049}
     assert [row["frontier_us"] for row in frontiers(bridge.folder)] == [NOW_US]
@@ -246,14 +246,16 @@ def test_a_frontier_waits_for_birth_and_for_every_number_of_its_beat():
             bridge.flush()
             return frontiers(folder)
 
-        assert shown(at("g1", "beat"), beat("g1", 0, 77, {0: (0, 9)})) == []
+        assert shown(at("g1", "heartbeat"), heartbeat("g1", 0, 77, {0: (0, 9)})) == []
         assert shown(at("g1"), batch("g1", 0, 0, 5)) == []
         assert shown(at("g1"), batch("g1", 0, 5, 5)) == []
         (row,) = shown(at("g1", "birth"), birth("g1"))
         assert {**row, "landed_us": 0} == {
             "site": "hall", "gateway": "g1", "frontier_us": 77, "streams": ["dock/tags"], "landed_us": 0
         }  # fmt: skip
-        assert len(shown(at("g1", "beat"), beat("g1", 0, 70, {0: (0, 9)}))) == 1, "a frontier never moves back"
+        assert len(shown(at("g1", "heartbeat"), heartbeat("g1", 0, 70, {0: (0, 9)}))) == 1, (
+            "a frontier never moves back"
+        )
 
 
 def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
@@ -262,9 +264,9 @@ def test_what_gateways_lost_is_counted_and_said_when_it_begins(bridge, caplog):
     refused   -    2    7    7 again    0    1      a gateway that tells nothing lost nothing that is known
     """
     for boot, refused in ((4, None), (4, 2), (4, 7), (4, 7), (5, 0), (5, 1)):
-        told = Beat("hall", "g1", boot, None, {}, "bounded", 1, refused=refused, unfit=refused and 1)
-        bridge.take(at("g1", "beat"), encode_beat(told), boot)
-    assert (bridge.counters.refused, bridge.counters.unfit, bridge.counters.dead) == (8, 2, 0)
+        reported = Heartbeat("hall", "g1", boot, None, {}, "bounded", 1, refused=refused, invalid=refused and 1)
+        bridge.take(at("g1", "heartbeat"), encode_heartbeat(reported), boot)
+    assert (bridge.counters.refused, bridge.counters.invalid, bridge.counters.dead) == (8, 2, 0)
     said = [record.fields for record in caplog.records if record.event == "gateway.refused"]
     assert said == [{"gateway": "hall/g1", "readings": 2}, {"gateway": "hall/g1", "readings": 1}]
     assert len(caplog.records) == 4
@@ -278,7 +280,7 @@ def test_a_backlog_does_not_hold_the_frontier_for_ever():
         bridge.take(at("g1", "birth"), birth("g1"), None)
         for step in range(10):
             clock[0] += 2_000_000
-            bridge.take(at("g1", "beat"), beat("g1", 0, step, {0: (0, 10 * step + 19)}), None)
+            bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, step, {0: (0, 10 * step + 19)}), None)
             bridge.take(at("g1"), batch("g1", 0, 10 * step, 10), None)
             bridge.flush()
         assert [row["frontier_us"] for row in frontiers(folder)] == list(range(9))
@@ -300,7 +302,7 @@ def test_tokens_come_back_after_a_frontier_that_could_not_be_written():
         bridge = Bridge(landing, lambda: NOW_US)
         bridge.take(at("g1", "birth"), birth("g1"), 1)
         bridge.take(at("g1"), batch("g1", 0, 0, 3), 2)
-        bridge.take(at("g1", "beat"), beat("g1", 0, 5, {0: (0, 2)}), 3)
+        bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, 5, {0: (0, 2)}), 3)
         with pytest.raises(OSError, match="No space left"):
             bridge.flush()
         assert bridge.waiting == 3
@@ -321,7 +323,11 @@ def test_the_largest_batch_of_the_protocol_lands(bridge):
 
 def test_one_site_cannot_touch_the_readings_of_another_with_an_equally_named_gateway(bridge):
     """Numbers belong to (site, gateway): a foreign beat that claims everything as landed changes nothing here."""
-    bridge.take("wa/1/evil/g1/beat", encode_beat(Beat("evil", "g1", 77, NOW_US, {77: (1000, 1000)}, "bounded", 1)), 1)
+    bridge.take(
+        "wa/2/evil/g1/heartbeat",
+        encode_heartbeat(Heartbeat("evil", "g1", 77, NOW_US, {77: (1000, 1000)}, "bounded", 1)),
+        1,
+    )
     bridge.take(at("g1"), batch("g1", 77, 0, 5), 2)
     [ack] = [ack for ack in bridge.flush().acks if ack.site == "hall"]
     assert ack.landed == {77: 4}
@@ -333,7 +339,7 @@ def test_a_promise_beyond_the_present_is_cut_and_reported(bridge, caplog):
     """One gateway with a clock a year ahead must not make the readings of all others late."""
     year_us = 365 * 86400 * 1_000_000
     bridge.take(at("g1", "birth"), birth("g1", 0), 1)
-    bridge.take(at("g1", "beat"), beat("g1", 0, NOW_US + year_us, {}), 2)
+    bridge.take(at("g1", "heartbeat"), heartbeat("g1", 0, NOW_US + year_us, {}), 2)
     bridge.flush()
     [row] = frontiers(bridge.folder)
     assert row["frontier_us"] == NOW_US

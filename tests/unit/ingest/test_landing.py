@@ -169,7 +169,7 @@ def test_readers_see_columns_and_types_of_the_layout_and_no_hidden_folder(tmp_pa
            for n, value in enumerate(values)]  # fmt: skip
     landing.write(odd, as_ranges(r.identity for r in odd), NOW_US)
     bridge.take(at("g1", "birth"), birth("g1"), 1)
-    bridge.take(at("g1", "beat"), b"", 2)
+    bridge.take(at("g1", "heartbeat"), b"", 2)
     bridge.flush()
     landing.write_frontiers([{"landed_us": NOW_US}])
     landing.snapshot([])

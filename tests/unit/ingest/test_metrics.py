@@ -11,7 +11,7 @@ from whenabouts_cloud.metrics_file import MetricsFile
 def written(path, **changes):
     """The lines of samples in a file of these metrics."""
     said = {"dead_letters": {}, "frontiers_us": {}, "now_us": 0, "qos0_dropped": 0, "connected": True} | changes
-    MetricsFile(path).write(metrics(Counters(landed=7, unfit=2), **said))
+    MetricsFile(path).write(metrics(Counters(landed=7, invalid=2), **said))
     return [line for line in path.read_text().splitlines() if not line.startswith("#")]
 
 
@@ -25,8 +25,8 @@ def test_every_counter_of_the_ingest_is_a_metric(tmp_path):
     assert samples['whenabouts_ingest_dead_letters_total{reason="undecodable"}'] == "3.0"
     assert samples['whenabouts_ingest_lag_seconds{gateway="g1",site="hall"}'] == "3.5"
     shown = {re.sub(r"_total|\{.*", "", name).removeprefix("whenabouts_ingest_") for name in samples}
-    told_otherwise = {"dead", "frontiers"}  # as dead_letters by reason, as lag by gateway
-    assert set(Counters.__dataclass_fields__) - shown == told_otherwise
+    reported_otherwise = {"dead", "frontiers"}  # as dead_letters by reason, as lag by gateway
+    assert set(Counters.__dataclass_fields__) - shown == reported_otherwise
 
 
 def test_only_the_gateways_that_are_furthest_behind_have_a_sample(tmp_path):

@@ -5,9 +5,9 @@ import pytest
 from whenabouts_cloud.jobs.metrics import GONE, MOST_STREAMS, Tally, metrics
 from whenabouts_cloud.metrics_file import MetricsFile
 
-NONE = Tally("matches", "matches", {"late": "", "retracted": "", "alone": ""})
+NONE = Tally("matches", "matches", {"late": "", "retracted": "", "ungrouped": ""})
 FIRST = {
-    "shard": 0, "rule": "r", "readings": 5, "repeats": 1, "matches": 2, "late": 1, "alone": 3, "rows_kept": 7,
+    "shard": 0, "rule": "r", "readings": 5, "repeats": 1, "matches": 2, "late": 1, "ungrouped": 3, "rows_kept": 7,
     "frontier_us": 9_000_000, "streams_us": {"a": 9_000_000, "b": 3_000_000}, "silent": ["s/g1"], "side_output": 1,
 }  # fmt: skip
 SECOND = FIRST | {"shard": 1, "rows_kept": 2, "streams_us": {"a": 8_000_000}, "silent": ["s/g1", "s/g2"]}
@@ -31,7 +31,7 @@ def test_counts_add_up_over_batches_and_shards_and_states_are_the_last(samples):
     assert found['readings_total{rule="r"}'] == 15
     assert found['results_total{kind="matches",rule="r"}'] == 6
     assert found['late_total{rule="r"}'] == found['side_output_total{rule="r"}'] == 3
-    assert found['irregular_total{kind="alone",rule="r"}'] == 9
+    assert found['irregular_total{kind="ungrouped",rule="r"}'] == 9
     assert found['rows_kept{rule="r"}'] == 4 + 2
     assert found['silent_gateways{rule="r"}'] == 2
     assert found['batches_total{output="matches"}'] == 2
@@ -47,7 +47,7 @@ def test_the_lag_of_a_stream_is_that_of_the_shard_that_is_furthest_behind(sample
 
 def test_results_that_were_retracted_are_one_metric_for_all_engines(samples):
     """However the engine calls them."""
-    verdicts = Tally("verdicts/v", "verdicts", {}).after([{"shard": 0, "rule": "v", "withdrawn": 2}], 1.0)
+    verdicts = Tally("verdicts/v", "verdicts", {}).after([{"shard": 0, "rule": "v", "retracted": 2}], 1.0)
     found = samples(verdicts, NONE.after([FIRST | {"retracted": 3}], 1.0))
     assert (found['retracted_total{rule="v"}'], found['retracted_total{rule="r"}']) == (2, 3)
     assert 'irregular_total{kind="retracted",rule="r"}' not in found

@@ -54,14 +54,14 @@ def sink(tmp_path):
     class Sink(ResultSink):
         reports: ClassVar = []
 
-        def told(self, outputs, batch_id):
+        def emitted(self, outputs, batch_id):
             self.publish(Frame(self._files.write, outputs), batch_id)
             return self.reports[-1][1]
 
         def whole(self, outputs):
             return self.replace(lambda write: Frame(write, outputs))[0]
 
-    return Sink(RESULT, tmp_path / "out", lambda *told: Sink.reports.append(told))
+    return Sink(RESULT, tmp_path / "out", lambda *emitted: Sink.reports.append(emitted))
 
 
 def test_large_files_stay_parts_and_small_ones_share_one(files, tmp_path):
@@ -109,9 +109,9 @@ def test_a_folder_that_machines_do_not_share_is_told(files, tmp_path):
 
 def test_the_first_batch_is_published_without_results_and_has_the_schema(sink, tmp_path):
     """Later batches without results leave no folder."""
-    assert sink.told(outputs(0), 0) == tmp_path / "out/batch=00000000"
+    assert sink.emitted(outputs(0), 0) == tmp_path / "out/batch=00000000"
     assert ds.dataset(tmp_path / "out", format="parquet").schema == RESULT
-    assert sink.told(outputs(0), 1) is None
+    assert sink.emitted(outputs(0), 1) is None
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["batch=00000000"]
 
 
@@ -121,8 +121,8 @@ def test_any_reader_takes_the_folder(sink, tmp_path):
     import pandas as pd
 
     late = pa.Table.from_pylist([LATE_READING], schema=LATE)
-    sink.told([outputs(3)[0]._replace(late=late, effects=matches(5, 1))], 0)
-    sink.told([StepOutput(matches(100, FEW), {}), StepOutput(matches(5000, 2), {})], 1)
+    sink.emitted([outputs(3)[0]._replace(late=late, effects=matches(5, 1))], 0)
+    sink.emitted([StepOutput(matches(100, FEW), {}), StepOutput(matches(5000, 2), {})], 1)
     out, count = tmp_path / "out", 3 + FEW + 2
     assert ds.dataset(out, format="parquet").count_rows() == count
     assert pq.read_table(out).num_rows == count
@@ -149,10 +149,10 @@ def test_a_batch_that_is_killed_anywhere_and_repeated_is_there_once(sink, tmp_pa
     with monkeypatch.context() as patched:
         patched.setattr(type(tmp_path), "rename", killed)
         try:
-            sink.told(batch, 0)
+            sink.emitted(batch, 0)
         except KeyboardInterrupt:
             assert len(renames) == at
-    sink.told(batch, 0)
+    sink.emitted(batch, 0)
     assert pq.read_table(tmp_path / "out").num_rows == FEW + 3
     assert pq.read_table(tmp_path / "out/_late").num_rows == 1
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from support.cep.landing import CAUSAL, causal_expected, causal_readings
-from support.cloud.landing import EPOCH_US, land, promise, reading
+from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.commands.why_not import why_not_command
 
 S = 1_000_000
@@ -36,7 +36,7 @@ def run(tmp_path):
     def call(rows, *arguments):
         for number, some in enumerate(rows):
             land(landing, some, number)
-        promise(landing, {"g1": EPOCH_US}, 1)
+        watermark(landing, {"g1": EPOCH_US}, 1)
         command = ["--landing", str(landing), "--rule", str(rules), *map(str, arguments)]
         return CliRunner().invoke(why_not_command, command)
 

@@ -18,7 +18,7 @@ def states(lattice):
     return [tuple(row) for row in lattice.states().tolist()]
 
 
-def told(lattice, **expected):
+def emitted(lattice, **expected):
     """Whether the counters that are not 0 are these, beside those of what was taken and let in."""
     found = {name: value for name, value in lattice.counters.items() if value}
     return found == {name: found[name] for name in ("accepted", "released")} | expected
@@ -52,14 +52,14 @@ def test_reports_of_a_process_are_put_in_order_and_repeats_ignored():
     lattice.push(0, 2, (2, 0))
     lattice.push(0, 2, (2, 0))
     assert states(lattice) == [(0, 0)]
-    assert told(lattice, duplicates=1, waiting=1)
+    assert emitted(lattice, duplicates=1, waiting=1)
     lattice.push(0, 1, (1, 0))
     assert states(lattice) == [(0, 0), (1, 0), (2, 0)]
     lattice.push(0, 3, (3, 0))
     lattice.push(0, 1, (1, 0))
     lattice.push(0, 0, (0, 0))
     assert states(lattice) == [(1, 0), (2, 0), (3, 0)]
-    assert told(lattice, duplicates=2, stale=1)
+    assert emitted(lattice, duplicates=2, stale=1)
 
 
 def test_a_process_that_has_not_come_leaves_the_lattice_empty_and_a_late_one_fills_it():
@@ -109,7 +109,7 @@ def test_a_gap_is_held_until_it_is_renewed():
     lattice.renew(0, 2)
     assert states(lattice) == [(2, 0), (3, 0)]
     lattice.push(0, 1, (1, 0))
-    assert told(lattice, renewed=1, stale=1)
+    assert emitted(lattice, renewed=1, stale=1)
     lattice.renew(0, 9)
     assert (lattice.size, lattice.minimal) == (0, None)
     lattice.push(0, 9, (9, 0))
@@ -135,10 +135,10 @@ def test_a_full_room_gives_the_gap_up():
     assert states(lattice) == [(0, 0)]
     lattice.push(0, 4, (4, 0))
     assert states(lattice) == [(2, 0), (3, 0), (4, 0)]
-    assert told(lattice, gaps_given_up=1)
+    assert emitted(lattice, gaps_given_up=1)
     lattice.push(0, 1_000, (1_000, 0))
     assert states(lattice) == [(1_000, 0)]
-    assert told(lattice, gaps_given_up=2)
+    assert emitted(lattice, gaps_given_up=2)
 
 
 def test_time_orders_what_no_message_does():
@@ -163,10 +163,10 @@ def test_an_eager_group_takes_back_what_a_late_report_refutes():
     assert lattice.possibly(TOGETHER)
     lattice.push(0, 1, (1, 0), 10, 11)
     assert not lattice.possibly(TOGETHER)
-    assert lattice.withdrawn == 1
-    assert told(lattice, cuts=1, withdrawn=1)
+    assert lattice.retracted == 1
+    assert emitted(lattice, cuts=1, retracted=1)
     lattice.push(0, 2, (2, 0), 30, 31)
-    assert lattice.withdrawn == 0
+    assert lattice.retracted == 0
 
 
 def test_a_patient_group_waits_until_every_process_is_known_to_be_as_far():
@@ -202,7 +202,7 @@ def test_a_patient_group_with_a_full_room_lets_in_without_waiting():
     for number in range(5):
         lattice.push(1, number, (0, number), 10 * number, 10 * number + 1)
     assert states(lattice) == [(0, 0), (0, 1), (0, 2)]
-    assert told(lattice, forced_releases=2, waiting=2)
+    assert emitted(lattice, forced_releases=2, waiting=2)
 
 
 def test_a_process_of_which_nothing_has_come_holds_nobody_back():
@@ -218,7 +218,7 @@ def test_a_process_of_which_nothing_has_come_holds_nobody_back():
     assert lattice.size == 0
     lattice.evidence(2, t=50)
     assert states(lattice) == [(0, 0, 0), (0, 0, 1), (1, 0, 1)]
-    assert lattice.counters["withdrawn"] == 0
+    assert lattice.counters["retracted"] == 0
 
 
 @pytest.mark.parametrize("window", [4, [1, 2, 5], [9, 2, 9], [3, 64 - 4, 1], 17])
@@ -259,7 +259,7 @@ def test_a_box_that_is_too_large_is_walked_instead():
     assert lattice.possibly(AtLeast(16, [Local(p, {1}) for p in range(16)]))
     assert lattice.definitely_in_window(Any(Local(3, {1}), Local(2, {9})))
     assert len(lattice.edges()) == 32
-    assert lattice.withdrawn is None
+    assert lattice.retracted is None
 
 
 @pytest.mark.parametrize(

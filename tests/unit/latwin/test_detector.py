@@ -26,11 +26,11 @@ def test_possible_until_each_is_known_to_have_seen_the_other():
     """
     one = pair()
     assert one.push(A, 1, (1, 0), True) == Verdict(False, False, False, False)
-    told = one.push(B, 1, (0, 1), True)
-    assert told.possibly
-    assert not told.definitely
-    told = one.push(B, 2, (1, 2), True)  # the run of b knows of a1
-    assert not told.definitely  # but a1 may have ended before b1
+    emitted = one.push(B, 1, (0, 1), True)
+    assert emitted.possibly
+    assert not emitted.definitely
+    emitted = one.push(B, 2, (1, 2), True)  # the run of b knows of a1
+    assert not emitted.definitely  # but a1 may have ended before b1
     assert one.push(A, 2, (2, 1), False).definitely  # no: a2 knows of b1
     assert one.overlaps == [(1, 1)]
 
@@ -44,9 +44,9 @@ def test_the_windowed_verdict_may_be_false_and_the_sound_one_is_not():
     one = ConjunctionDetector(2, 1)
     one.push(A, 0, (0, 0), True)
     one.push(B, 0, (0, 0), False)
-    told = one.push(B, 1, (0, 1), True)
-    assert told.definitely_in_window
-    assert not told.definitely
+    emitted = one.push(B, 1, (0, 1), True)
+    assert emitted.definitely_in_window
+    assert not emitted.definitely
 
 
 def test_a_run_is_known_from_its_first_state_though_that_has_left_the_window():
@@ -112,9 +112,9 @@ def test_time_that_comes_late_withdraws_what_was_possible():
     one = pair(order="hybrid")
     one.push(A, 1, (1, 0), True, 10, 10)
     assert one.push(B, 1, (0, 1), True, 14, 15).possibly
-    told = one.push(A, 2, (2, 0), False, 12, 13)
-    assert told.withdrawn
-    assert not told.possibly
+    emitted = one.push(A, 2, (2, 0), False, 12, 13)
+    assert emitted.retracted
+    assert not emitted.possibly
     calm = pair(order="hybrid", patient=True)
     calm.push(A, 1, (1, 0), True, 10, 10)
     assert not calm.push(B, 1, (0, 1), True, 14, 15).possibly  # a may still tell of something before 14
@@ -139,9 +139,9 @@ def test_a_repeated_report_says_nothing_new():
     """The verdict is that of the windows as they stand, no overlap is told again, and it is counted."""
     one = pair()
     one.push(A, 1, (1, 0), True)
-    told = one.push(B, 1, (1, 1), True)
-    assert one.push(B, 1, (1, 1), True) == told
-    assert one.push(A, 0, (0, 0), False) == told
+    emitted = one.push(B, 1, (1, 1), True)
+    assert one.push(B, 1, (1, 1), True) == emitted
+    assert one.push(A, 0, (0, 0), False) == emitted
     assert one.overlaps == []
     assert one.counters["duplicates"] == 2
 
@@ -272,8 +272,8 @@ def test_plain_and_numpy_numbers_are_the_same():
     """Whatever kind of integers and of truth a report has."""
     one, other = pair(), pair()
     for p, s, c, h in ((A, 1, (1, 0), True), (B, 1, (1, 1), True), (A, 2, (2, 1), False)):
-        told = one.push(p, s, c, h)
-        assert other.push(np.int32(p), np.int64(s), np.array(c, np.int16), np.bool_(h)) == told
+        emitted = one.push(p, s, c, h)
+        assert other.push(np.int32(p), np.int64(s), np.array(c, np.int16), np.bool_(h)) == emitted
     assert one.overlaps == other.overlaps == [(1, 1)]
 
 

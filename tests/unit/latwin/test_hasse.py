@@ -101,8 +101,8 @@ def test_long_numbers_are_counted_from_the_least_state():
 def test_more_than_can_be_followed_is_told_by_level():
     """61 states and more: a bar for each level, with how many hold; levels share bars when they are many."""
     root, bars, _ = drawn(svg(unrelated([5, 5, 5], [4, 4, 4]), lambda rows: rows[:, 2] == 3, "t"))
-    told = [(texts[0], texts[1]) for *_, texts in bars]
-    assert told == [("9", "1, 1 hold"), ("8", "3, 2 hold"), ("7", "6, 3 hold"), ("6", "10, 4 hold"), ("5", "12, 3 hold"),
+    emitted = [(texts[0], texts[1]) for *_, texts in bars]
+    assert emitted == [("9", "1, 1 hold"), ("8", "3, 2 hold"), ("7", "6, 3 hold"), ("6", "10, 4 hold"), ("5", "12, 3 hold"),
                     ("4", "12, 2 hold"), ("3", "10, 1 hold"), ("2", "6"), ("1", "3"), ("0", "1")]  # fmt: skip
     assert {"C_max 8 8 8", "C_min 5 5 5"} <= set(texts(root))
     root, bars, _ = drawn(svg(unrelated([0, 0], [100, 100]), lambda rows: rows[:, 0] < 0, "t"))

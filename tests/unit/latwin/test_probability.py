@@ -28,10 +28,10 @@ def test_the_state_between_two_uncertain_changes():
     P1        5 |----------| 15
     """
     lo, hi = when([(BEFORE, BEFORE), (10, 20)], [(BEFORE, BEFORE), (5, 15)])
-    told = passed(TWO, lo, hi, seed=0)
-    assert told.states.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    assert told.probability.tolist() == pytest.approx([1, 7 / 8, 1 / 8, 1])
-    assert (told.exact, told.error.tolist()) == (True, [0] * 4)
+    emitted = passed(TWO, lo, hi, seed=0)
+    assert emitted.states.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert emitted.probability.tolist() == pytest.approx([1, 7 / 8, 1 / 8, 1])
+    assert (emitted.exact, emitted.error.tolist()) == (True, [0] * 4)
     assert held(TWO, lo, hi, is_state(1, 0), seed=0).probability == pytest.approx(1 / 8)
 
 
@@ -53,8 +53,11 @@ def test_messages_are_taken_into_account():
     """P1 changed after P0, which it knows: whatever the stamps would allow, (0, 1) never was."""
     window = frame([0, 0], [[[0, 0], [1, 0]], [[0, 0], [1, 1]]])
     lo, hi = when([(BEFORE, BEFORE), (10, 20)], [(BEFORE, BEFORE), (10, 20)])
-    told = passed(window, lo, hi, seed=0)
-    assert (told.states.tolist(), told.probability.tolist()) == ([[0, 0], [1, 0], [1, 1]], pytest.approx([1, 1, 1]))
+    emitted = passed(window, lo, hi, seed=0)
+    assert (emitted.states.tolist(), emitted.probability.tolist()) == (
+        [[0, 0], [1, 0], [1, 1]],
+        pytest.approx([1, 1, 1]),
+    )
 
 
 def test_a_state_known_to_have_ended_leaves_the_window():
@@ -65,17 +68,17 @@ def test_a_state_known_to_have_ended_leaves_the_window():
     """
     window = frame([0, 0], [[[0, 0], [1, 0]], [[0, 0], [2, 1]]])
     lo, hi = when([(BEFORE, BEFORE), (10, 10)], [(BEFORE, BEFORE), (0, 30)])
-    told = passed(window, lo, hi, seed=0)
-    assert (told.states.tolist(), told.probability.tolist()) == ([[0, 0], [1, 0]], pytest.approx([1, 1]))
+    emitted = passed(window, lo, hi, seed=0)
+    assert (emitted.states.tolist(), emitted.probability.tolist()) == ([[0, 0], [1, 0]], pytest.approx([1, 1]))
 
 
 def test_long_chains_in_one_interval_are_exact():
     """Three processes, four changes each somewhere in the same second: each of the 34650 orders alike."""
     window = frame([0] * 3, [[[k if i == j else 0 for i in range(3)] for k in range(5)] for j in range(3)])
     lo, hi = when(*[[(BEFORE, BEFORE), *[(0, 10**6)] * 4]] * 3)
-    told = passed(window, lo, hi, seed=0)
-    found = dict(zip(map(tuple, told.states.tolist()), told.probability.tolist(), strict=True))
-    assert told.exact
+    emitted = passed(window, lo, hi, seed=0)
+    found = dict(zip(map(tuple, emitted.states.tolist()), emitted.probability.tolist(), strict=True))
+    assert emitted.exact
     assert found[4, 4, 0] == pytest.approx(1 / 495, rel=1e-12)  # 8! 4! / 12!
     for level in range(13):
         assert sum(p for state, p in found.items() if sum(state) == level) == pytest.approx(1)
@@ -85,12 +88,14 @@ def test_beyond_the_limit_it_is_sampled_and_says_so():
     """Sixteen processes change within the same time: that the first four are among the first eight, C(12, 4) / C(16, 8)."""
     window = frame([0] * 16, [[[0] * 16, [int(i == j) for i in range(16)]] for j in range(16)])
     lo, hi = when(*[[(BEFORE, BEFORE), (0, 1000)]] * 16)
-    told = held(window, lo, hi, lambda rows: rows[:, :4].all(axis=1) & (rows.sum(axis=1) == 8), seed=5, samples=20_000)
+    emitted = held(
+        window, lo, hi, lambda rows: rows[:, :4].all(axis=1) & (rows.sum(axis=1) == 8), seed=5, samples=20_000
+    )
     exact = 495 / 12870  # C(12, 4) / C(16, 8)
-    assert not told.exact
-    assert told.samples == pytest.approx(20_000)  # all weights alike
-    assert 0 < told.error < 0.002
-    assert abs(told.probability - exact) < 5 * told.error
+    assert not emitted.exact
+    assert emitted.samples == pytest.approx(20_000)  # all weights alike
+    assert 0 < emitted.error < 0.002
+    assert abs(emitted.probability - exact) < 5 * emitted.error
     never = held(window, lo, hi, lambda rows: rows[:, 0] > 5, seed=5, samples=1000)
     assert (never.probability, never.error) == (0, pytest.approx(1 / 1000))
     again = held(window, lo, hi, lambda rows: rows[:, 0] > 5, seed=5, samples=1000)

@@ -41,13 +41,13 @@ def test_runs_that_began_before_each_others_ends_are_a_verdict():
 
 def test_stamps_that_overlap_prove_nothing_and_clocks_may():
     """The end of a's run [4, 9] and the begin of b's [5, 8]; when a knows of b's state 1 at its end, that is enough."""
-    for clock, told in (((1, 0), []), ((1, 1), [[0, 1]])):
+    for clock, emitted in (((1, 0), []), ((1, 1), [[0, 1]])):
         runs = RunChoices((0, 1), (0, 0), causal=False)
         runs.take(report(0, 0, 0), True)
         runs.take(report(1, 1, 5, length=3), True)
         found = runs.take(report(0, 1, 4, length=5, clock=clock), False)
         found += runs.take(report(1, 2, 20), False)
-        assert numbers(found) == told
+        assert numbers(found) == emitted
 
 
 def test_time_decides_at_its_place_only_if_what_is_open_has_lasted():
@@ -91,7 +91,7 @@ def test_a_row_says_what_when_and_by_which_readings():
     """The span of a verdict is when the last of its states began; its id depends on rule, group, view and states."""
     job = definitely(2)
     verdict = Occurrence((Witness(0, 3, 1, 7, EPOCH_US, EPOCH_US + 9), Witness(1, 4, 1, 8, EPOCH_US + 5, EPOCH_US + 6)))
-    row = verdict_row(job, "office", 7, ["hall/g0", "hall/g1"], verdict, "told")
+    row = verdict_row(job, "office", 7, ["hall/g0", "hall/g1"], verdict, "emitted")
     assert table_of([row]).schema == RESULT
     assert (row["t_min"], row["t_max"], row["verdict"]) == (EPOCH_US + 5, EPOCH_US + 9, "definitely")
     assert row["result_id"] == result_id(job, "office", 7, verdict)

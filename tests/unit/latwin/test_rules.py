@@ -59,7 +59,7 @@ def test_the_example_of_the_design_is_read_exactly():
         (4, 4, 4),
         "office",
     )
-    assert (mute.by_runs, mute.engine, mute.tell, mute.in_window, mute.causal) == (True, "runs", "eager", False, False)
+    assert (mute.by_runs, mute.engine, mute.emit, mute.in_window, mute.causal) == (True, "runs", "eager", False, False)
 
 
 def test_options_and_windows_are_read():
@@ -68,14 +68,14 @@ def test_options_and_windows_are_read():
         'POSSIBLY 2 OF (phone, NOT rfid.on, projector > -3.5) WINDOW 4, rfid 8 IN GROUP "office-+" EAGER CAUSAL'
     )
     assert found.windows == (4, 8, 4)
-    assert (found.tell, found.causal, found.engine) == ("eager", True, "lattice")
+    assert (found.emit, found.causal, found.engine) == ("eager", True, "lattice")
     assert found.predicate == AtLeast(
         2, (Value("phone"), Not(Value("rfid", "on")), Compared(">", Value("projector"), -3.5))
     )
-    assert rule("POSSIBLY phone WINDOW 1 IN GROUP g").tell == "patient"
+    assert rule("POSSIBLY phone WINDOW 1 IN GROUP g").emit == "patient"
     unsound = rule("DEFINITELY IN WINDOW phone AND rfid WINDOW 3 IN GROUP g")
-    assert (unsound.in_window, unsound.by_runs, unsound.tell, unsound.engine) == (True, False, "patient", "conjunction")
-    assert rule("DEFINITELY phone WINDOW 3 IN GROUP g PATIENT").tell == "patient"
+    assert (unsound.in_window, unsound.by_runs, unsound.emit, unsound.engine) == (True, False, "patient", "conjunction")
+    assert rule("DEFINITELY phone WINDOW 3 IN GROUP g PATIENT").emit == "patient"
     assert box_of(found.windows) == 128
 
 
@@ -264,5 +264,5 @@ def test_the_commands_know_such_rules(tmp_path):
     shown = CliRunner().invoke(explain, [str(file)])
     assert shown.exit_code == 0
     assert "runs         in the cloud: a gateway runs CORRELATE rules only" in shown.output
-    [told] = json.loads(CliRunner().invoke(explain, [str(file), "--json"]).output)["rules"]
-    assert (told["engine"], told["group"], told["box"]) == ("runs", "office", 64)
+    [emitted] = json.loads(CliRunner().invoke(explain, [str(file), "--json"]).output)["rules"]
+    assert (emitted["engine"], emitted["group"], emitted["box"]) == ("runs", "office", 64)

@@ -15,12 +15,12 @@ from support.latwin.states import (
     MS,
     choices,
     definitely,
-    promises_of,
+    emitted,
     reports,
     rule,
     state,
     states_of,
-    told,
+    watermarks_of,
 )
 from support.search import examples
 from whenabouts_cloud.latwin.picture.picture import NothingToDrawError, picture
@@ -30,10 +30,10 @@ from whenabouts_cloud.latwin.shard.shard import LatwinShard
 from whenabouts_cloud.latwin.shard.view import MAX_WAITING
 
 
-def whole(job, rows, promises):
+def whole(job, rows, watermarks):
     """What one batch of everything tells."""
     shard = LatwinShard(job)
-    return shard.step({"reports": reports(job, rows)}, [promises], everything=True).results.to_pylist()
+    return shard.step({"reports": reports(job, rows)}, [watermarks], everything=True).results.to_pylist()
 
 
 def in_steps(job, steps, processes, restarts=True):
@@ -42,8 +42,8 @@ def in_steps(job, steps, processes, restarts=True):
     at = 0
     for step in [*steps, [], []]:
         at += len(step)
-        promises = list(promises_of(everything[at:], processes))
-        found += shard.step({"reports": reports(job, step)}, [promises]).results.to_pylist()
+        watermarks = list(watermarks_of(everything[at:], processes))
+        found += shard.step({"reports": reports(job, step)}, [watermarks]).results.to_pylist()
         if restarts:
             again = LatwinShard(job)
             again.restore(shard.snapshot())
@@ -71,9 +71,9 @@ def test_definitely_is_its_definition_in_any_order_of_arrival(seed, processes, r
     computation = simulate(rng, processes, 30, receives=receives)
     job, rows = definitely(processes), states_of(computation)
     wanted = choices(rows, processes)
-    assert told(whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])) == wanted
+    assert emitted(whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])) == wanted
     shuffled = rng.sample(rows, len(rows))
-    assert told(in_steps(job, cut(shuffled, rng), processes)) == wanted
+    assert emitted(in_steps(job, cut(shuffled, rng), processes)) == wanted
     for choice in wanted:
         spans = []
         for p, first in enumerate(choice):
@@ -153,12 +153,12 @@ def test_rules_over_windows_are_those_of_a_checker_that_gets_the_states_in_order
         rows = states_of(simulate(rng, processes, 26, receives="mixed"))
         order = rng.choice(["", " CAUSAL"])
         job = rule(f"{modality} {written} WINDOW 3, s1 2", processes=processes)
-        job = dataclasses.replace(job, causal=bool(order), tell=rng.choice(["eager", "patient"]))
+        job = dataclasses.replace(job, causal=bool(order), emit=rng.choice(["eager", "patient"]))
         wanted = by_windows(job, rows, processes, PREDICATES[written])
         periods += len(wanted)
         found = whole(job, rows, [(f"hall/g{p}", FOREVER_US) for p in range(processes)])
         assert [tuple(one["state"] for one in row["states"]) for row in found] == wanted
-        assert told(in_steps(job, cut(rng.sample(rows, len(rows)), rng), processes)) == set(wanted)
+        assert emitted(in_steps(job, cut(rng.sample(rows, len(rows)), rng), processes)) == set(wanted)
     assert periods > 4
 
 
@@ -208,14 +208,14 @@ def on(process, number, ms, value=True, *, clock=None, seq=None, length_ms=0, **
     return state(process, number if seq is None else seq, clock, at(ms), at(ms + length_ms), value, **more)
 
 
-def promised(**ms):
+def watermark_of(**ms):
     return [(f"hall/{name}", at(t)) for name, t in ms.items()]
 
 
-def stepped(shard, job, rows, promises=()):
+def stepped(shard, job, rows, watermarks=()):
     """A step, and one more in which its promises count; the state numbers told."""
-    found = shard.step({"reports": reports(job, rows)}, [promises]).results.to_pylist()
-    return found + shard.step({"reports": reports(job, [])}, [promises]).results.to_pylist()
+    found = shard.step({"reports": reports(job, rows)}, [watermarks]).results.to_pylist()
+    return found + shard.step({"reports": reports(job, [])}, [watermarks]).results.to_pylist()
 
 
 def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
@@ -227,9 +227,9 @@ def test_a_missing_state_is_waited_for_by_delay_and_then_given_up():
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms", length="LENGTH 0 us .. 0 us")
     shard = LatwinShard(job)
     rows = [on(0, 0, 0, False), on(1, 0, 1), on(0, 2, 20)]
-    assert stepped(shard, job, rows, promised(g0=69, g1=69)) == []
+    assert stepped(shard, job, rows, watermark_of(g0=69, g1=69)) == []
     assert shard.state()["rows_kept"] == 1
-    assert told(stepped(shard, job, [], promised(g0=71, g1=71))) == {(2, 0)}
+    assert emitted(stepped(shard, job, [], watermark_of(g0=71, g1=71))) == {(2, 0)}
     assert shard.counts["given_up"] == 1
     assert stepped(shard, job, [on(0, 1, 10)]) == [], "comes after all"
     assert shard.counts["late"] == 1
@@ -239,8 +239,8 @@ def test_a_gap_that_is_filled_in_time_is_none():
     """The lost state comes: it was off, so the run begins with state 2; had nothing come, state 0 would have gone on."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms", length="LENGTH 0 us .. 0 us")
     shard = LatwinShard(job)
-    assert stepped(shard, job, [on(0, 0, 0), on(0, 2, 20), on(1, 0, 15)], promised(g0=12, g1=16)) == []
-    assert told(stepped(shard, job, [on(0, 1, 10, False)], promised(g0=60, g1=60))) == {(2, 0)}
+    assert stepped(shard, job, [on(0, 0, 0), on(0, 2, 20), on(1, 0, 15)], watermark_of(g0=12, g1=16)) == []
+    assert emitted(stepped(shard, job, [on(0, 1, 10, False)], watermark_of(g0=60, g1=60))) == {(2, 0)}
     assert shard.counts["given_up"] == 0
 
 
@@ -248,17 +248,17 @@ def test_a_run_across_a_gap_is_not_believed_to_have_gone_on():
     """State 1 is lost for good: 0 and 2 were on, but whether g0 was when g1 went on at 20 ms is known from state 2 alone."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="5 ms", length="LENGTH 0 us .. 0 us")
     rows = [on(0, 0, 0), on(1, 0, 20), on(0, 2, 20), on(0, 3, 40, False)]
-    assert told(whole(job, rows, promised(g0=99, g1=99))) == {(2, 0)}
-    assert told(whole(job, [*rows, on(0, 1, 10)], promised(g0=99, g1=99))) == {(0, 0)}
+    assert emitted(whole(job, rows, watermark_of(g0=99, g1=99))) == {(2, 0)}
+    assert emitted(whole(job, [*rows, on(0, 1, 10)], watermark_of(g0=99, g1=99))) == {(0, 0)}
 
 
 def test_a_silent_gateway_holds_the_others_for_delay_only():
     """g1 promises nothing after 10 ms; when g0 is 50 ms ahead g1 is no longer waited for, and is named."""
     job = rule("POSSIBLY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
     shard = LatwinShard(job)
-    assert stepped(shard, job, [on(0, 0, 5), on(1, 0, 6)], promised(g0=30, g1=2)) == []
+    assert stepped(shard, job, [on(0, 0, 5), on(1, 0, 6)], watermark_of(g0=30, g1=2)) == []
     assert shard.state()["silent"] == []
-    assert told(stepped(shard, job, [], promised(g0=60, g1=2))) == {(0, 0)}
+    assert emitted(stepped(shard, job, [], watermark_of(g0=60, g1=2))) == {(0, 0)}
     assert shard.state()["silent"] == ["hall/g1"]
 
 
@@ -266,20 +266,20 @@ def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
     """Both on; the frontier passes g1 by DELAY, but whether g1 was still on when g0 began only g1 knows."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="50 ms")
     shard = LatwinShard(job)
-    assert stepped(shard, job, [on(1, 0, 5), on(0, 0, 20)], promised(g0=300, g1=6)) == []
+    assert stepped(shard, job, [on(1, 0, 5), on(0, 0, 20)], watermark_of(g0=300, g1=6)) == []
     assert shard.state()["silent"] == ["hall/g1"]
-    assert told(stepped(shard, job, [], promised(g0=300, g1=200))) == {(0, 0)}
+    assert emitted(stepped(shard, job, [], watermark_of(g0=300, g1=200))) == {(0, 0)}
 
 
 def test_eager_tells_before_the_frontier_and_patient_with_it():
     """The clocks prove it when the ends have landed, though g1 has promised nothing."""
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2)
     rows = [on(0, 0, 0), on(1, 0, 5), on(0, 1, 30, False), on(1, 1, 40, False)]
-    assert told(stepped(LatwinShard(job), job, rows)) == {(0, 0)}
-    patient = dataclasses.replace(job, tell="patient")
+    assert emitted(stepped(LatwinShard(job), job, rows)) == {(0, 0)}
+    patient = dataclasses.replace(job, emit="patient")
     shard = LatwinShard(patient)
     assert stepped(shard, patient, rows) == []
-    assert told(stepped(shard, patient, [], promised(g0=99, g1=99))) == {(0, 0)}
+    assert emitted(stepped(shard, patient, [], watermark_of(g0=99, g1=99))) == {(0, 0)}
 
 
 def test_possibly_eager_withdraws_what_the_order_does_not_show():
@@ -288,14 +288,14 @@ def test_possibly_eager_withdraws_what_the_order_does_not_show():
     g0  |0 on (0)      |1 off (20)
     g1  |0 off (1)  |1 on (10), stamped up to 40        first known: 0 off, 1 on
     """
-    job = dataclasses.replace(rule("POSSIBLY s0 AND s1 WINDOW 1", processes=2), tell="eager")
+    job = dataclasses.replace(rule("POSSIBLY s0 AND s1 WINDOW 1", processes=2), emit="eager")
     shard = LatwinShard(job)
     first = [on(0, 0, 0), on(1, 0, 1, False), on(1, 1, 10, length_ms=30)]
     [early] = stepped(shard, job, first)
-    assert early["status"] == "told"
+    assert early["status"] == "emitted"
     late = [on(0, 1, 5, False)]
-    [gone] = stepped(shard, job, late, promised(g0=99, g1=99))
-    assert (gone["status"], gone["result_id"]) == ("withdrawn", early["result_id"])
+    [gone] = stepped(shard, job, late, watermark_of(g0=99, g1=99))
+    assert (gone["status"], gone["result_id"]) == ("retracted", early["result_id"])
 
 
 def test_views_are_never_mixed_and_an_old_one_is_closed():
@@ -304,12 +304,12 @@ def test_views_are_never_mixed_and_an_old_one_is_closed():
     shard = LatwinShard(job)
     old = [on(0, 0, 0), on(1, 0, 1, False)]
     new = [on(0, 0, 10, False, view=8, seq=5), on(1, 0, 11, view=8, seq=5)]
-    assert stepped(shard, job, old + new, promised(g0=300, g1=300)) == []
+    assert stepped(shard, job, old + new, watermark_of(g0=300, g1=300)) == []
     assert shard.counts["views_closed"] == 1
-    assert stepped(shard, job, [on(1, 1, 12, seq=6)], promised(g0=300, g1=300)) == []
+    assert stepped(shard, job, [on(1, 1, 12, seq=6)], watermark_of(g0=300, g1=300)) == []
     assert shard.counts["old_view"] == 1
     both = [on(0, 1, 400, view=8, seq=7)]
-    [row] = stepped(shard, job, both, promised(g0=900, g1=900))
+    [row] = stepped(shard, job, both, watermark_of(g0=900, g1=900))
     assert (row["view"], [one["state"] for one in row["states"]]) == (8, [1, 0])
 
 
@@ -318,7 +318,7 @@ def test_a_state_ends_at_the_latest_when_its_gateway_goes_to_another_view():
     job = rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2, delay="1 h")
     shard = LatwinShard(job)
     rows = [on(1, 0, 1), on(1, 0, 10, view=8, seq=5), on(0, 0, 20)]
-    assert stepped(shard, job, rows, promised(g0=300, g1=300)) == []
+    assert stepped(shard, job, rows, watermark_of(g0=300, g1=300)) == []
 
 
 def test_two_gateways_for_one_stream_are_a_mistake_that_is_told():
@@ -350,15 +350,15 @@ def test_repeats_and_stamps_that_are_no_time_are_counted():
     ]
     shard = LatwinShard(job)
     found = shard.step({"reports": reports(job, rows + rows[:2])}, [[]], everything=True)
-    assert told(found.results) == set(), "g1 may have gone off before g0 knew of it"
+    assert emitted(found.results) == set(), "g1 may have gone off before g0 knew of it"
     assert (shard.counts["repeats"], shard.counts["beyond_time"]) == (2, 5)
     report = state(1, 2, (2, 1), -end, end, None, evidence=True)
-    assert told(whole(job, [*rows, report], [])) == {(1, 1)}
+    assert emitted(whole(job, [*rows, report], [])) == {(1, 1)}
 
 
 def test_what_waits_is_limited():
     """Nobody promises anything and states keep coming: the oldest are taken, and counted."""
-    job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), tell="patient")
+    job = dataclasses.replace(rule("DEFINITELY s0 AND s1 WINDOW 4", processes=2), emit="patient")
     shard = LatwinShard(job)
     shard.step({"reports": reports(job, [on(0, n, n, n % 2 == 0) for n in range(MAX_WAITING)])}, [[]])
     shard.step({"reports": reports(job, [on(1, n, n, n % 2 == 0) for n in range(10)])}, [[]])
@@ -405,7 +405,7 @@ def test_the_windows_at_a_verdict_are_drawn():
     """Boxes of the global states in which all were on are marked; without a verdict the picture is of the end."""
     job = definitely(2)
     rows = [on(0, 0, 0), on(1, 0, 5), on(0, 1, 30, False), on(1, 1, 40, False), on(0, 2, 50, False)]
-    [verdict] = whole(job, rows, promised(g0=99, g1=99))
+    [verdict] = whole(job, rows, watermark_of(g0=99, g1=99))
     drawn = picture(job, table(rows), verdict)
     assert drawn.count('class="state') + drawn.count("holds") > 0
     assert "r: s0 AND s1" in drawn

@@ -7,7 +7,7 @@ import pytest
 
 import whenabouts_protocol
 from support.files.vectors import rows
-from whenabouts_protocol import beats, messages, unbatch, wire
+from whenabouts_protocol import heartbeats, messages, unbatch, wire
 
 
 def test_importing_the_package_loads_nothing_else():
@@ -35,8 +35,8 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 
 def test_beats_and_batches_are_the_same_from_either_module():
-    """`messages` gives out what `beats` holds; `wire` decodes with `unbatch`."""
-    assert (messages.Beat, messages.decode_ack) == (beats.Beat, beats.decode_ack)
+    """`messages` gives out what `heartbeats` holds; `wire` decodes with `unbatch`."""
+    assert (messages.Heartbeat, messages.decode_ack) == (heartbeats.Heartbeat, heartbeats.decode_ack)
     for row in rows("batches.json"):
         data = bytes.fromhex(row["hex"])
         assert unbatch.readings_in(data) == wire.decode_batch(data)

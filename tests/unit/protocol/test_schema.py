@@ -13,7 +13,7 @@ DECODERS = {
     "batch": decode_batch,
     "birth": messages.decode_birth,
     "status": messages.decode_status,
-    "beat": messages.decode_beat,
+    "heartbeat": messages.decode_heartbeat,
     "ack": messages.decode_ack,
 }
 GOLDEN = [pytest.param("batch", row["hex"], id=row["name"]) for row in rows("batches.json")] + [
@@ -41,7 +41,7 @@ ONE = "one reading"
 BOTH = {"pycddl", "zcbor"}
 # what breaks the schema, rule, message, place, value, tools that see it; the decoder refuses every one of them.
 BROKEN = [
-    ("another schema", "batch", ONE, [0], 2, BOTH),
+    ("another schema", "batch", ONE, [0], 1, BOTH),
     ("no boot", "batch", ONE, [3], ..., BOTH),
     ("negative boot", "batch", ONE, [3], -1, BOTH),
     ("boot of 2^63", "batch", ONE, [3], 1 << 63, BOTH),
@@ -79,14 +79,14 @@ BROKEN = [
     ("no build", "birth", "birth", [7], ..., BOTH),
     ("condition 3", "status", "status online", [4], 3, BOTH),
     ("true as condition", "status", "status online", [4], True, BOTH),
-    ("text as frontier", "beat", "beat", [4], "now", BOTH),
-    ("negative seq published", "beat", "beat", [5, 0, 1], -1, BOTH),
-    ("first beyond last + 1", "beat", "beat", [5, 0, 1], 80_002, set()),
-    ("a boot kept twice", "beat", "beat", [5], [[7, 1, 1], [7, 1, 2]], set()),
-    ("boot without last", "beat", "beat", [5, 0], [7, 1], BOTH),
-    ("boots as a map", "beat", "beat", [5], {7: 1}, BOTH),
-    ("negative bound", "beat", "beat", [7], -1, BOTH),
-    ("no spool", "beat", "beat", [8], ..., BOTH),
+    ("text as frontier", "heartbeat", "heartbeat", [4], "now", BOTH),
+    ("negative seq published", "heartbeat", "heartbeat", [5, 0, 1], -1, BOTH),
+    ("first beyond last + 1", "heartbeat", "heartbeat", [5, 0, 1], 80_002, set()),
+    ("a boot kept twice", "heartbeat", "heartbeat", [5], [[7, 1, 1], [7, 1, 2]], set()),
+    ("boot without last", "heartbeat", "heartbeat", [5, 0], [7, 1], BOTH),
+    ("boots as a map", "heartbeat", "heartbeat", [5], {7: 1}, BOTH),
+    ("negative bound", "heartbeat", "heartbeat", [7], -1, BOTH),
+    ("no spool", "heartbeat", "heartbeat", [8], ..., BOTH),
     ("boot without seq", "ack", "ack", [4, 0], [7], BOTH),
     ("a boot twice", "ack", "ack", [4], [[7, 1], [7, 2]], set()),
     ("nothing landed", "ack", "ack", [4], None, BOTH),
@@ -114,7 +114,7 @@ def test_messages_that_break_the_schema_are_refused(rule, name, path, value, see
 
 @pytest.mark.parametrize(
     ("rule", "name"),
-    [("batch", ONE), ("birth", "birth"), ("status", "status online"), ("beat", "beat"), ("ack", "ack")],
+    [("batch", ONE), ("birth", "birth"), ("status", "status online"), ("heartbeat", "heartbeat"), ("ack", "ack")],
 )
 def test_unknown_keys_are_allowed_and_ignored(rule, name):
     """What a later minor version adds under new keys fits the schema and does not change what is read."""

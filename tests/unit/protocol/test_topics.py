@@ -40,7 +40,7 @@ def test_hostile_names_are_no_topic_level(name):
         with pytest.raises(ValueError, match=rf"^{who}: found "):
             topic(site, gateway, "obs")
         if isinstance(name, str):
-            assert parse_topic(f"wa/1/{site}/{gateway}/obs") is None
+            assert parse_topic(f"wa/2/{site}/{gateway}/obs") is None
     if name != "+":
         with pytest.raises(ValueError, match=r"^site: found "):
             subscription("obs", site=name)
@@ -70,7 +70,7 @@ def test_leaves_that_do_not_exist_are_refused(leaf):
     """Only `cmd` has a level below it, and that is one name."""
     with pytest.raises(ValueError, match=r"^topic leaf: found .* expected one of obs, state, birth"):
         topic("s", "g", leaf)
-    assert parse_topic("wa/1/s/g/" + leaf) is None
+    assert parse_topic("wa/2/s/g/" + leaf) is None
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_leaves_that_do_not_exist_are_refused(leaf):
     [
         "",
         "wa",
-        "wa/1/s/g",
-        "wa/2/s/g/obs",
+        "wa/2/s/g",
+        "wa/1/s/g/obs",
         "wa/01/s/g/obs",
         "WA/1/s/g/obs",
-        "/wa/1/s/g/obs",
+        "/wa/2/s/g/obs",
         "x/1/s/g/obs",
-        "wa/1//g/obs",
+        "wa/2//g/obs",
     ],
 )
 def test_other_topics_are_not_ours(name):
@@ -94,7 +94,7 @@ def test_other_topics_are_not_ours(name):
 
 def test_subscriptions_cover_all_or_one():
     """A plus stands where nothing narrows."""
-    assert subscription("obs") == "wa/1/+/+/obs"
-    assert subscription("cmd/+", "s", "g") == "wa/1/s/g/cmd/+"
+    assert subscription("obs") == "wa/2/+/+/obs"
+    assert subscription("cmd/+", "s", "g") == "wa/2/s/g/cmd/+"
     with pytest.raises(ValueError, match=r"^gateway: found 'a/#'"):
         subscription("obs", gateway="a/#")

@@ -9,7 +9,7 @@ from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.reading import Reading
 from whenabouts_protocol.wire import decode_batch, encode_batch
 
-MESSAGES = {"birth": messages.Birth, "status": messages.Status, "beat": messages.Beat, "ack": messages.Ack}
+MESSAGES = {"birth": messages.Birth, "status": messages.Status, "heartbeat": messages.Heartbeat, "ack": messages.Ack}
 BATCHES = [pytest.param(row, id=row["name"]) for row in rows("batches.json")]
 OTHERS = [pytest.param(row, id=row["name"]) for row in rows("messages.json")]
 REFUSED = [pytest.param(row, id=row["name"]) for row in rows("refused.json")]
@@ -77,7 +77,7 @@ def test_refused_bytes_end_in_an_error_that_says_why(row):
 def test_a_message_of_one_type_is_no_other(row):
     """A batch on a topic of births, beats or acks is refused there; a status takes its first number for a condition."""
     data = bytes.fromhex(row["hex"])
-    for decode in (messages.decode_birth, messages.decode_beat, messages.decode_ack):
+    for decode in (messages.decode_birth, messages.decode_heartbeat, messages.decode_ack):
         with pytest.raises(WireError):
             decode(data)
 

@@ -36,9 +36,9 @@ def stream(events, heartbeats=(), k=10 * UNIT):
     """From (type, unit, source) in the order of arrival, each on time or with the one before."""
     codes, units, sources = zip(*events, strict=True)
     t = np.array(units) * UNIT
-    beats = np.array(heartbeats, np.int64).reshape(-1, 3) * (1, 1, UNIT)
+    heartbeat_rows = np.array(heartbeats, np.int64).reshape(-1, 3) * (1, 1, UNIT)
     code = np.array([TYPES.index(x) for x in codes])
-    return Stream(code, np.zeros_like(t), t, np.array(sources), np.maximum.accumulate(t), beats, k)
+    return Stream(code, np.zeros_like(t), t, np.array(sources), np.maximum.accumulate(t), heartbeat_rows, k)
 
 
 def test_every_figure_is_measured(quick):
@@ -90,7 +90,7 @@ def test_a_wait_is_counted_from_the_last_event_to_the_one_that_seals():
     """Time ->  A0   B2   J11   J13; K 10: at 13 nothing before 3 can come, so B's left side is closed; at 11 it is not."""
     one = stream([("A", 0, 0), ("B", 2, 0), ("J", 11, 0), ("J", 13, 0)])
     found = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
-    assert rows_of(found.told) == [(0, 1)]
+    assert rows_of(found.emitted) == [(0, 1)]
     assert found.wait_units.tolist() == [11.0]
     assert found.must_wait.tolist() == [True]
     free = run("SEQ(A, B) WITHIN 40", "infa_hts", one, k=one.k)
@@ -101,14 +101,14 @@ def test_a_heartbeat_ends_a_wait_at_its_own_time():
     """Time ->  A0   B2   both sources say 5 after B: told 3 units later, though no event came."""
     one = stream([("A", 0, 0), ("B", 2, 1), ("J", 30, 0)], heartbeats=[(2, 0, 5), (2, 1, 5)])
     found = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one)
-    assert (rows_of(found.told), found.wait_units.tolist()) == ([(0, 1)], [3.0])
+    assert (rows_of(found.emitted), found.wait_units.tolist()) == ([(0, 1)], [3.0])
 
 
 def test_what_only_the_end_tells_has_no_wait():
     """Nothing sealed it while the stream ran."""
     one = stream([("A", 0, 0), ("B", 2, 0)])
     found = run("SEQ(A, !C, B) WITHIN 40", "infa_hts", one, k=one.k)
-    assert rows_of(found.told) == [(0, 1)]
+    assert rows_of(found.emitted) == [(0, 1)]
     assert np.isnan(found.wait_units).all()
     assert found.mean_wait_units == 0
 
@@ -135,7 +135,7 @@ def test_every_method_has_a_cost_and_a_size(method):
     assert held_bytes(TABLE_1, method, one) > 1000
     many = by_source(400, 2, 0.2, seed=1)
     found = run(HARD_SHORT, method, many)
-    assert set(rows_of(found.told)) - set(rows_of(found.retracted)) == in_order(HARD_SHORT, many)
+    assert set(rows_of(found.emitted)) - set(rows_of(found.retracted)) == in_order(HARD_SHORT, many)
     assert found.late == 0
 
 

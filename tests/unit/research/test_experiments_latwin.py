@@ -8,7 +8,7 @@ import pytest
 
 from support.cloud.experiments import run_quick
 from whenabouts_cloud.research.experiments.latwin_hybrid import hybrid_sizes
-from whenabouts_cloud.research.experiments.latwin_run import told, verdicts, windows
+from whenabouts_cloud.research.experiments.latwin_run import emitted, verdicts, windows
 from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.research.experiments.office import (
     HEARTBEAT,
@@ -275,7 +275,7 @@ def test_silent_receipts_tell_of_what_is_still_in_the_window():
     """All runs but the last have to end before anything is known of it; a long window has them all still."""
     office = simulate(Workload(3, 40 * HOUR, "silent"), 1)
     stretches, runs = office.together(office.true_us)
-    short, long = told(office, 4), told(office, 64)
+    short, long = emitted(office, 4), emitted(office, 64)
     assert set(short) < set(long) <= set(map(tuple, runs.tolist()))
     assert len(long) > 0.95 * len(stretches)
 
@@ -286,7 +286,7 @@ def test_what_is_told_is_true_and_comes_after_it_began():
         office = simulate(Workload(3, 50 * HOUR, "report", clock_error_us=error, heartbeat_us=30 * SECOND), 3)
         stretches, runs = office.together(office.true_us)
         begins = dict(zip(map(tuple, runs.tolist()), stretches[:, 0].tolist(), strict=True))
-        found = told(office, 4, "hybrid")
+        found = emitted(office, 4, "hybrid")
         assert len(found) > 100
         assert set(found) <= set(begins)
         assert all(at >= begins[run] for run, at in found.items())

@@ -10,7 +10,7 @@ from whenabouts_cloud.rules.explain import explain
 from whenabouts_cloud.rules.placement import GatewayStream, PlanError, announced, compile_rules, place
 from whenabouts_protocol import Birth
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, decode_rules, encode_rules
-from whenabouts_protocol.streaming_join import Eager
+from whenabouts_protocol.streaming_join import StreamingJoin
 
 STREAMS = """
 STREAM dock  FROM "dock/tags" DELAY 2 s LENGTH 20 ms .. 300 ms
@@ -116,7 +116,9 @@ def test_the_compiled_rule_gives_the_pairs_of_the_rule():
     """
     [rule] = parse_rules(text).rules
     [c] = compile_rules(place([rule], [stream("x", "g"), stream("y", "g")]), "hall", "g")
-    eager = Eager(c.lo_us, c.hi_us, c.p, c.q, c.a.pi_us, c.b.pi_us, c.a.rho_us, c.b.rho_us, c.key_equal, c.limit)
+    eager = StreamingJoin(
+        c.lo_us, c.hi_us, c.p, c.q, c.a.pi_us, c.b.pi_us, c.a.rho_us, c.b.rho_us, c.key_equal, c.limit
+    )
     chance = random.Random(4)
     seen, found, wanted = ([], []), set(), set()
     for n in range(300):

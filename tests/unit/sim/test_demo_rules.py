@@ -41,7 +41,7 @@ def test_a_run_of_the_rules_compiles_nothing_more():
     before = compiled()
     assert before["whenabouts_cloud.cep.kernel.block.feed_block"] == 1
     [rule] = RULES.cep_rules
-    told, state = 0, None
+    reported, state = 0, None
     for step in range(12):
         shard = CepShard(rule)
         if state is not None:
@@ -51,9 +51,9 @@ def test_a_run_of_the_rules_compiles_nothing_more():
         found = shard.step(
             {"events": events_table(rule, readings(step, 60))}, [[(s, us) for s in sources] for _ in rule.streams]
         )
-        told += found.results.num_rows
+        reported += found.results.num_rows
         state = shard.snapshot()
-    assert told > 0
+    assert reported > 0
     assert compiled() == before
 
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from support.paths import REPOSITORY
-from whenabouts_cloud.importers.aside import Aside
 from whenabouts_cloud.importers.feeder import read_feeder
 from whenabouts_cloud.importers.orfid import read_orfid
+from whenabouts_cloud.importers.side_output import SideOutput
 from whenabouts_protocol import Reading
 from whenabouts_sim.logs.antennas import antenna_logs
 from whenabouts_sim.logs.command import logs
@@ -54,7 +54,7 @@ def test_a_seed_decides_everything(make):
 def imported(files, reader):
     """What the importer makes of an antenna's log, by the number of the line."""
     lines = files[f"{reader}.txt"].decode().split("\n")
-    return {x.line if isinstance(x, Aside) else x.seq: x for x in read_orfid(lines, reader, NOW_US)}
+    return {x.line if isinstance(x, SideOutput) else x.seq: x for x in read_orfid(lines, reader, NOW_US)}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -99,8 +99,8 @@ def test_a_number_heard_once_is_marked_as_false_whatever_it_was(seed):
 def test_the_raw_report_has_rows_and_what_is_none(seed):
     """Text and events, a year that has not come with reference G, a row cut short, and readings around them."""
     found = imported(antenna_logs(seed).files, "weir").values()
-    aside = [x.reason for x in found if isinstance(x, Aside)]
-    assert sorted(aside) == ["columns", *["event"] * 3, *["text"] * 4, "time"]
+    side_output = [x.reason for x in found if isinstance(x, SideOutput)]
+    assert sorted(side_output) == ["columns", *["event"] * 3, *["text"] * 4, "time"]
     assert sum(isinstance(x, Reading) for x in found) > 0
 
 
@@ -137,17 +137,17 @@ def test_feeder_logs_have_what_real_ones_have(seed):
     ]
     reads = [x for name in found if name.startswith("ELMDATA") for x in found[name]]
     assert not [x for x in reads if pause[0].t_min < x.t_min - AHEAD_US["ELM"] < pause[1].t_min - 1_000_000]
-    aside = {(name[:3], x.reason) for name in found for x in found[name] if isinstance(x, Aside)}
-    assert ("OAK", "tag") in aside
-    assert aside <= {("OAK", "tag"), ("ASH", "time")}
+    side_output = {(name[:3], x.reason) for name in found for x in found[name] if isinstance(x, SideOutput)}
+    assert ("OAK", "tag") in side_output
+    assert side_output <= {("OAK", "tag"), ("ASH", "time")}
 
 
 @pytest.mark.parametrize("kind", ["antennas", "feeders"])
 def test_the_command_says_what_it_wrote_and_overwrites_nothing(kind, tmp_path):
     """The seed is told when it was chosen; a folder that holds something is refused and left as it was."""
     first = tmp_path / "first"
-    told = run(kind, "--out", first)
-    seed = re.match(r"seed (\d+), in ", told.output)[1]
+    reported = run(kind, "--out", first)
+    seed = re.match(r"seed (\d+), in ", reported.output)[1]
     again = json.loads(run(kind, "--out", tmp_path / "again", "--seed", seed, "--json").output)
     assert (again["seed"], set(again["lines"])) == (int(seed), {path.name for path in first.iterdir()})
     assert all(path.read_bytes() == (tmp_path / "again" / path.name).read_bytes() for path in first.iterdir())

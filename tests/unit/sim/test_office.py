@@ -54,7 +54,7 @@ def states(post, *changes, off=0, bound=0, delay=1000):
     return rows
 
 
-def told(*numbers):
+def reported(*numbers):
     """A verdict by the numbers of the state readings of A and B."""
     return tuple((post.reader.gateway, 1, number) for post, number in zip((A, B), numbers, strict=True))
 
@@ -118,7 +118,7 @@ def test_a_run_is_judged_by_what_truly_was():
     """
     reads = [*lying(A, (10, 40), (100, 130)), *lying(B, (49, 70), (141, 160))]
     landed = [*states(A, 10, 50, 100, 140), *states(B, 49, 80, 141, 170, off=-300_000, bound=400_000)]
-    summary = summarise_together((A, B), reads, [*landed, landed[1]], [told(1, 1)])
+    summary = summarise_together((A, B), reads, [*landed, landed[1]], [reported(1, 1)])
     assert (summary.states, summary.true_stretches, summary.violations, summary.repeated) == (10, 1, 0, 0)
     assert summary.job == PairScore(1, 0, 0)
     assert summary.by_stamp == PairScore(1, 1, 0)
@@ -134,9 +134,9 @@ def test_what_the_job_tells_wrongly_twice_or_not_at_all_is_seen():
     """One that never was, one twice, and one that is certain by the stamps and was not told."""
     reads = [*lying(A, (10, 40), (100, 130)), *lying(B, (20, 40), (141, 160))]
     landed = [*states(A, 10, 50, 100, 140), *states(B, 20, 50, 141, 170)]
-    false = summarise_together((A, B), reads, landed, [told(1, 1), told(3, 3)])
+    false = summarise_together((A, B), reads, landed, [reported(1, 1), reported(3, 3)])
     assert (false.job, false.absent, false.sound) == (PairScore(1, 1, 0), 0, False)
-    twice = summarise_together((A, B), reads, landed, [told(1, 1), told(1, 1)])
+    twice = summarise_together((A, B), reads, landed, [reported(1, 1), reported(1, 1)])
     assert (twice.job, twice.repeated, twice.sound) == (PairScore(1, 0, 0), 1, False)
     silent = summarise_together((A, B), reads, landed, [])
     assert (silent.job, silent.absent, silent.sound) == (PairScore(0, 0, 1), 1, False)
@@ -158,7 +158,7 @@ def test_a_stamp_without_the_true_begin_is_a_violation():
     """A clock that claims less than it is wrong by; what the job makes of it counts as told wrongly."""
     reads = [*lying(A, (10, 40)), *lying(B, (20, 40))]
     landed = [*states(A, 10, 50), *states(B, 20, 50, off=300_000, bound=100_000)]
-    summary = summarise_together((A, B), reads, landed, [told(1, 1)])
+    summary = summarise_together((A, B), reads, landed, [reported(1, 1)])
     assert (summary.violations, summary.job, summary.sound) == (1, PairScore(0, 1, 1), False)
 
 

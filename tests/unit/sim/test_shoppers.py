@@ -28,11 +28,11 @@ def times_of(world):
 
 def stolen(world):
     """Goods at the exit whose last sighting before it was at the shelf, by true time."""
-    told = set()
+    reported = set()
     for key, at in times_of(world).items():
         if EXIT in at and not any(min(at[SHELF]) < paid < max(at[EXIT]) for paid in at.get(CHECKOUT, [])):
-            told.add(key)
-    return told
+            reported.add(key)
+    return reported
 
 
 def landed(world):

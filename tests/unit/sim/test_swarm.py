@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from whenabouts_protocol import Ack, decode_batch, decode_beat, encode_ack, topic
+from whenabouts_protocol import Ack, decode_batch, decode_heartbeat, encode_ack, topic
 from whenabouts_sim.swarm.figures import Step, needs, percentile, table
 from whenabouts_sim.swarm.gateway import BATCH_MAX, BOOT, SITE, LightGateway
 from whenabouts_sim.swarm.usage import of_machine, of_process
@@ -77,11 +77,11 @@ class Wire:
 def connected(monkeypatch):
     """A gateway that the broker has let in, its wire, and what it was told has landed."""
     monkeypatch.setattr("asyncio.Transport", Wire)
-    told = []
-    gateway, wire = LightGateway(7, 1, told.extend), Wire()
+    reported = []
+    gateway, wire = LightGateway(7, 1, reported.extend), Wire()
     gateway.connection_made(wire)
     gateway.data_received(b"\x20\x02\x00\x00")
-    return gateway, wire, told
+    return gateway, wire, reported
 
 
 def message(name, payload):
@@ -95,7 +95,7 @@ def test_readings_go_out_as_batches_and_count_until_the_cloud_confirms(connected
     """
     read   10  20 | commit    30 | commit     ack up to 1: the first two have landed
     """
-    gateway, wire, told = connected
+    gateway, wire, reported = connected
     assert [gateway.read(10), gateway.read(20)] == [True, False]
     assert gateway.outstanding == 2
     gateway.commit()
@@ -107,10 +107,13 @@ def test_readings_go_out_as_batches_and_count_until_the_cloud_confirms(connected
     assert all(r.t_min < at < r.t_max for r, at in zip([*batches[0], *batches[1]], (10, 20, 30), strict=True))
     assert (gateway.outstanding, gateway.not_taken) == (3, 2)
     gateway.data_received(message(topic(SITE, "g00007", "ack"), encode_ack(Ack(SITE, "g00007", {BOOT: 1}))))
-    assert (told, gateway.outstanding) == ([10, 20], 1)
+    assert (reported, gateway.outstanding) == ([10, 20], 1)
     gateway.tick(29)
-    [beat] = [decode_beat(payload) for payload in wire.payloads("beat")]
-    assert (beat.published, beat.frontier_us) == ({BOOT: (2, 2)}, None)  # not all taken by the broker: no promise
+    [heartbeat] = [decode_heartbeat(payload) for payload in wire.payloads("heartbeat")]
+    assert (heartbeat.published, heartbeat.frontier_us) == (
+        {BOOT: (2, 2)},
+        None,
+    )  # not all taken by the broker: no promise
 
 
 def test_what_was_not_confirmed_is_sent_again_after_reconnecting_byte_for_byte(connected):

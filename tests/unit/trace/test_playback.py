@@ -22,7 +22,7 @@ from whenabouts_edge.cli import main
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import ReaderConfig
 from whenabouts_edge.readers.port import open_port
-from whenabouts_edge.readers.thread import LinkThread
+from whenabouts_edge.readers.thread import ReaderThread
 from whenabouts_edge.trace import Head, Record, encode_head, encode_record, open_trace
 from whenabouts_edge.trace.player import Player
 from whenabouts_hardware import READERS, decoder
@@ -151,7 +151,7 @@ def test_an_agents_reader_on_the_terminal_reads_every_tag_of_a_capture(tmp_path)
     far, found, begun_us = PtyEnd(tmp_path / "port"), [], time.monotonic_ns() // 1000
     config = ReaderConfig("r", "m6e", str(tmp_path / "port"), "r/tags", 115200, 1000, 1_000_000, True)
     sample = ClockSample(0, 0, 0, "bounded")
-    thread = LinkThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.readings))
+    thread = ReaderThread(config, "s", "g", lambda ns: ns // 1000, lambda: sample, lambda b: found.extend(b.readings))
     thread.start()
     played = play(player(TRACE, Decimal(5)), far, threading.Event())
     until = time.monotonic() + 20

@@ -33,8 +33,8 @@ from whenabouts_cloud.cep.count.state import (
     META,
     NUMBER,
     SUM,
+    Emitted,
     State,
-    Told,
     larger,
     more_held,
     more_queue,
@@ -57,8 +57,8 @@ from whenabouts_cloud.cep.count.sweep import (
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.kernel.layout import FOREVER
 from whenabouts_cloud.cep.runtime import validate
-from whenabouts_cloud.cep.runtime.checksum import opened, sealed
-from whenabouts_cloud.cep.runtime.disorder import Order, Promise
+from whenabouts_cloud.cep.runtime.checksum import opened, with_checksum
+from whenabouts_cloud.cep.runtime.disorder import Disorder, Order
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.countable import (
@@ -76,7 +76,7 @@ __all__ = ["MOST", "Counter", "CountLimitError", "Counts", "NotCountableError", 
 
 HELD_EVENTS = 1 << 26  # that wait for the frontier, with those of a block, at most: 2 GB; feed refuses the block
 LIVE_STARTS = 1 << 26  # likewise
-VERSION = 2
+VERSION = 3
 
 _GROW = {MORE_HELD: more_held, MORE_SLOTS: more_slots, MORE_ROWS: more_rows, MORE_QUEUE: more_queue}
 
@@ -111,8 +111,8 @@ class Totals:
 class Counter:
     """Counts the matches of one pattern over one stream of events; see the head of the module. Made by `counter`."""
 
-    def __init__(self, countable: Countable, promise: Promise, by_source: bool) -> None:
-        self._countable, self._promise, self._by_source = countable, promise, by_source
+    def __init__(self, countable: Countable, disorder: Disorder, by_source: bool) -> None:
+        self._countable, self._disorder, self._by_source = countable, disorder, by_source
         self._measures, places = countable.tables.reads.shape
         self._state = new_state(
             len(countable.values), int(countable.tables.limits[1]), 1 + places + int(countable.tables.limits[1]),
@@ -131,7 +131,7 @@ class Counter:
     @property
     def frontier(self) -> int:
         """The time before which everything has arrived; -2^62 before anything is promised."""
-        return self._promise.frontier
+        return self._disorder.frontier
 
     @property
     def counters(self) -> dict[str, int]:
@@ -161,8 +161,8 @@ class Counter:
         read = self._columns(attributes or {}, times)
         self._check_room(count)
         mask = self._masks(kinds, read)
-        before = self._promise.frontier
-        frontier = self._promise.after(times, sources)
+        before = self._disorder.frontier
+        frontier = self._disorder.after(times, sources)
         late = times < np.concatenate(([before], frontier))[:-1]
         rows = np.flatnonzero(~late & (mask != 0)) if self._countable.tables.limits[0] >= 0 else np.empty(0, np.int64)
         values = np.empty((len(rows), len(self._countable.values)))
@@ -178,7 +178,7 @@ class Counter:
         """Tells what is sure once everything before the frontier has come, from all or by source. It never falls."""
         if isinstance(frontier, Mapping) and not self._by_source:
             raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
-        self._promise.advance(frontier)
+        self._disorder.advance(frontier)
         none = np.empty(0, np.int64)
         return self._run(none, none, none, np.empty((0, len(self._countable.values))), none, none)
 
@@ -196,13 +196,13 @@ class Counter:
         }  # fmt: skip
         arrays: dict[str, Array] = {
             "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
-            "type_mask": given.type_mask, "measured": self._measured, **self._promise.arrays,
+            "type_mask": given.type_mask, "measured": self._measured, **self._disorder.arrays,
         }  # fmt: skip
         for part, kind in ((given.tables, "tables"), (self._state, "state")):
             arrays |= {f"{kind}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
-        return sealed([file.getvalue()])
+        return with_checksum([file.getvalue()])
 
     def _columns(self, attributes: Mapping[str, Any], times: Array) -> dict[str, Array]:
         columns: dict[str, Array] = dict.fromkeys(STAMPS, times)
@@ -234,22 +234,22 @@ class Counter:
 
     def _run(self, t: Array, key: Array, mask: Array, values: Array, frontier: Array, late: Array) -> Counts:
         """Calls the machine code until it is through, with more room each time it asks."""
-        self._state.meta[META.event] = self._state.meta[META.told] = 0
+        self._state.meta[META.event] = self._state.meta[META.emitted] = 0
         self._state.meta[META.calls] += 1
         events = Events(t, key, mask, values, frontier)
-        told = Told(np.empty((64, 2), np.int64), np.empty((64, self._measures, KINDS)))
+        emitted = Emitted(np.empty((64, 2), np.int64), np.empty((64, self._measures, KINDS)))
         tables, step = self._countable.tables, new_step(self._countable.tables, self._state)
         while True:
-            wanted = run(Machine(tables, self._state, told, step), events, self._promise.frontier)
+            wanted = run(Machine(tables, self._state, emitted, step), events, self._disorder.frontier)
             if wanted == DONE:
                 break
             if wanted in _GROW:
                 self._state = _GROW[wanted](self._state)
                 step = new_step(tables, self._state) if wanted == MORE_HELD else step
             else:
-                told = Told(larger(told.rows), larger(told.measured))
-        count = int(self._state.meta[META.told])
-        rows, measured = _by_key(told.rows[:count], told.measured[:count])
+                emitted = Emitted(larger(emitted.rows), larger(emitted.measured))
+        count = int(self._state.meta[META.emitted])
+        rows, measured = _by_key(emitted.rows[:count], emitted.measured[:count])
         self._add(rows[:, 1], measured)
         return Counts(rows[:, 0].copy(), rows[:, 1].copy(), self._aggregated(measured), late)
 
@@ -322,7 +322,7 @@ class _Counters:
         else:
             plan, places = pattern.plan(type_names), places_of(pattern.names)
         counted = countable(plan, len(type_names), aggregates, places)
-        return Counter(counted, Promise(order, k, None if sources is None else list(sources)), order == "source")
+        return Counter(counted, Disorder(order, k, None if sources is None else list(sources)), order == "source")
 
     def restore(self, blob: bytes) -> Counter:
         """The counter that a snapshot was made of.
@@ -344,7 +344,7 @@ class _Counters:
             tables, arrays["type_mask"], conditions, tuple(header["columns"]), tuple(header["values"]),
             tuple((f, m) for f, m in header["aggregates"]), tuple(header["names"]), header["per_key"],
         )  # fmt: skip
-        one = Counter(counted, Promise.of(arrays), header["by_source"])
+        one = Counter(counted, Disorder.of(arrays), header["by_source"])
         one._state, one._measured = state, arrays["measured"]
         one._fed, one._late, one._matches, one._exact = (header[n] for n in ("fed", "late", "matches", "exact"))
         return one

@@ -43,7 +43,7 @@ class Meta(NamedTuple):
     queue_head: int
     queue_size: int
     calls: int
-    told: int
+    emitted: int
     event: int  # the next of the call
     live: int  # starts
     keys: int
@@ -84,7 +84,7 @@ class Rows(NamedTuple):
     end: int  # they are the rows [head, end)
 
 
-class Told(NamedTuple):
+class Emitted(NamedTuple):
     """Rows of what has become sure: key and matches, and the measures."""
 
     rows: Array

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from whenabouts_cloud.cep.count.live_starts import give_back, new_slot, start, width_of
 from whenabouts_cloud.cep.count.measures import add, carry, cell_of, clear, forget, join
-from whenabouts_cloud.cep.count.state import KINDS, META, SLOT, Rows, State, Told, find, leave, pop, push
+from whenabouts_cloud.cep.count.state import KINDS, META, SLOT, Emitted, Rows, State, find, leave, pop, push
 from whenabouts_cloud.cep.count.step import Step, look
 from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.jit import Array, bare, woven
 from whenabouts_cloud.pattern.countable import Tables
 
 MOST = (1 << 62) - 1  # a count that is told as this is this or more
-DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_TOLD = range(6)
+DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_EMITTED = range(6)
 
 
 class Events(NamedTuple):
@@ -40,7 +40,7 @@ class Machine(NamedTuple):
 
     tables: Tables
     state: State
-    told: Told
+    emitted: Emitted
     step: Step
 
 
@@ -97,8 +97,8 @@ def _pass(machine: Machine, reached: int) -> Any:
             return MORE_SLOTS
         if meta[META.queue_size] == len(queue):
             return MORE_QUEUE
-        if meta[META.told] == len(machine.told.rows):
-            return MORE_TOLD
+        if meta[META.emitted] == len(machine.emitted.rows):
+            return MORE_EMITTED
         if (meta[META.rows] + 2 * meta[META.largest]) * width_of(tables) > len(s.counts):
             return MORE_ROWS
         _take(machine, first, held[0, 1], _pop_group(s, machine.step))
@@ -127,11 +127,11 @@ def _end(machine: Machine, until: int) -> int:
     meta, slots, queue = s.meta, s.slots, s.queue
     while meta[META.queue_size] > 0 and queue[meta[META.queue_head], 0] + tables.limits[0] < until:
         t, slot = queue[meta[META.queue_head], 0], queue[meta[META.queue_head], 1]
-        if meta[META.told] == len(machine.told.rows):
-            return MORE_TOLD
+        if meta[META.emitted] == len(machine.emitted.rows):
+            return MORE_EMITTED
         chunk, room, row = slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head]
         if row < slots[slot, SLOT.tail] and s.counts[chunk * width_of(tables) + row] == t:
-            _tell_trailing(machine, slot, row)
+            _emit_trailing(machine, slot, row)
             slots[slot, SLOT.head] += 1
             meta[META.live] -= 1
         meta[META.queue_head] = (meta[META.queue_head] + 1) & (len(queue) - 1)
@@ -147,9 +147,9 @@ def _end(machine: Machine, until: int) -> int:
 
 
 @bare
-def _tell_trailing(machine: Machine, slot: int, row: int) -> None:
+def _emit_trailing(machine: Machine, slot: int, row: int) -> None:
     """Tells the matches that a trailing negation held back until their start ends."""
-    tables, s, told = machine.tables, machine.state, machine.told
+    tables, s, emitted = machine.tables, machine.state, machine.emitted
     places, measures = len(tables.place_term), len(tables.reads)
     chunk, room = s.slots[slot, SLOT.chunk], s.slots[slot, SLOT.room]
     begin = chunk * width_of(tables)
@@ -157,25 +157,25 @@ def _tell_trailing(machine: Machine, slot: int, row: int) -> None:
         p = tables.place_start[v + 1] - 1
         count = s.counts[begin + (1 + p) * room + row]
         if tables.trails[v] and count > 0:
-            out = _told(s, told, slot)
-            told.rows[out, 1] = min(told.rows[out, 1] + count, MOST)
+            out = _emitted(s, emitted, slot)
+            emitted.rows[out, 1] = min(emitted.rows[out, 1] + count, MOST)
             for m in range(measures):
                 if tables.first_read[m, v] <= p - tables.place_start[v]:
                     cell = cell_of(chunk, room, places, measures, m, p, row)
-                    join(told.measured, out, m, s.measured, cell, room * places, 1)
+                    join(emitted.measured, out, m, s.measured, cell, room * places, 1)
 
 
 @bare
-def _told(s: State, told: Told, slot: int) -> Any:
+def _emitted(s: State, emitted: Emitted, slot: int) -> Any:
     """The row in which what a slot's key has is told, a new one if there is none in this call."""
-    slots, meta, rows = s.slots, s.meta, told.rows
+    slots, meta, rows = s.slots, s.meta, emitted.rows
     if slots[slot, SLOT.call] != meta[META.calls]:
-        out = meta[META.told]
+        out = meta[META.emitted]
         slots[slot, SLOT.call], slots[slot, SLOT.out] = meta[META.calls], out
-        meta[META.told] += 1
+        meta[META.emitted] += 1
         rows[out, 0], rows[out, 1] = slots[slot, SLOT.key], 0
-        for m in range(told.measured.shape[1]):
-            clear(told.measured, out, m)
+        for m in range(emitted.measured.shape[1]):
+            clear(emitted.measured, out, m)
     return slots[slot, SLOT.out]
 
 
@@ -242,11 +242,11 @@ def _count(machine: Machine, slot: int, now: int, v: int, size: int) -> None:
 @woven
 def _count_place(machine: Machine, rows: Rows, place: Place, v: int) -> None:
     """The step at one place: counts of partial matches, or matches told; measures go along."""
-    tables, told = machine.tables, machine.told
+    tables, emitted = machine.tables, machine.emitted
     total, out = _add(machine.state.counts, rows, place), -1
     if total > 0:
-        out = _told(machine.state, told, rows.slot)
-        told.rows[out, 1] = min(told.rows[out, 1] + total, MOST)
+        out = _emitted(machine.state, emitted, rows.slot)
+        emitted.rows[out, 1] = min(emitted.rows[out, 1] + total, MOST)
     for m in range(len(tables.reads)):
         if place.number >= tables.first_read[m, v]:
             _measure(machine, rows, place, m, out)
@@ -276,7 +276,7 @@ def _add(counts: Array, rows: Rows, place: Place) -> Any:
 @woven
 def _measure(machine: Machine, rows: Rows, place: Place, m: int, out: int) -> None:
     """The step of measure m at one place; `out` is the row of the matches told, -1 if there are none."""
-    s, told, read = machine.state, machine.told, machine.step.read
+    s, emitted, read = machine.state, machine.emitted, machine.step.read
     p, before, kind = place.number, place.column - rows.room, rows.room * len(machine.tables.place_term)
     places, measures = len(machine.tables.place_term), len(machine.tables.reads)
     cell = cell_of(rows.chunk, rows.room, places, measures, m, place.of_all, 0)
@@ -289,13 +289,13 @@ def _measure(machine: Machine, rows: Rows, place: Place, m: int, out: int) -> No
             for k in range(KINDS):
                 s.measured[cell + k * kind + rows.end] = read[m, p, k]
     elif place.begins:
-        add(told.measured, out, m, 1, read, p)
+        add(emitted.measured, out, m, 1, read, p)
     elif out >= 0:
         for row in range(rows.head, rows.end):
             d = s.counts[before + row]
             if d > 0 and not (place.guard >= 0 and s.counts[place.guard + row] > rows.now):
-                add(told.measured, out, m, d, read, p)
-                join(told.measured, out, m, s.measured, cell - rows.room + row, kind, place.adds)
+                add(emitted.measured, out, m, d, read, p)
+                join(emitted.measured, out, m, s.measured, cell - rows.room + row, kind, place.adds)
 
 
 @bare

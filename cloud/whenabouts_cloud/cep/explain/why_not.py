@@ -30,11 +30,11 @@ from whenabouts_cloud.cep.explain.explanation import (
 from whenabouts_cloud.cep.kernel.conditions import of_columns
 from whenabouts_cloud.cep.uncertain.causal import Clocks
 from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, harmless, outside_window
-from whenabouts_cloud.cep.uncertain.order_ideals import Ints, downsets
+from whenabouts_cloud.cep.uncertain.order_ideals import Ints, ideals
 from whenabouts_cloud.cep.uncertain.refine import refine
 from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.elements import Negated, leaves
-from whenabouts_cloud.pattern.plan import NEGATED, Negation, Plan, Program, Variant
+from whenabouts_cloud.pattern.plan import NEGATED, Alternative, Negation, Plan, Program
 
 MAX_TIES = 64  # equally long ways that are compared in what they lack
 
@@ -120,15 +120,15 @@ class _Question:
             self.before = clocks.before(places[0], places[1])
         # One condition at a time, so that the one that fails can be named as it was written.
         single = [(one.text(), replace(pattern, where=(one,)).plan(type_names, longest_us)) for one in pattern.where]
-        self.conditions = [list(_conditions(v, single)) for v in range(len(self.plan.variants))]
+        self.conditions = [list(_conditions(v, single)) for v in range(len(self.plan.alternatives))]
 
     def can_play(self, event: Seen) -> bool:
         """Whether it is of the type of an element that is not negated."""
-        return any(event.type_code in self.plan.classes[c].types for v in self.plan.variants for c in v.classes)
+        return any(event.type_code in self.plan.classes[c].types for v in self.plan.alternatives for c in v.classes)
 
     def nearest(self, focus: Seen) -> _Way:
         """The nearest way of all variants."""
-        ways = [way for v in range(len(self.plan.variants)) for way in _Search(self, v, focus).ways()]
+        ways = [way for v in range(len(self.plan.alternatives)) for way in _Search(self, v, focus).ways()]
         return min(ways, key=lambda way: way.rank)
 
 
@@ -137,11 +137,11 @@ class _Search:
 
     def __init__(self, question: _Question, number: int, focus: Seen) -> None:
         self.q, self.focus = question, focus
-        self.variant: Variant = question.plan.variants[number]
+        self.alternative: Alternative = question.plan.alternatives[number]
         self.conditions = question.conditions[number]
         names = question.pattern.names
-        self.names = [names[column] for column in self.variant.columns]
-        self.covers = () if question.before is None else downsets(self.variant).covers
+        self.names = [names[column] for column in self.alternative.columns]
+        self.covers = () if question.before is None else ideals(self.alternative).covers
         self.playing = [[e for e in question.events if self._is_type(e, i)] for i in range(len(self.names))]
         self.most, self.found = 0, list[dict[int, Seen]]()
 
@@ -196,9 +196,9 @@ class _Search:
     def _failures(self, chosen: Mapping[int, Seen], place: int, event: Seen) -> Iterator[tuple[Verdict, int, str]]:
         """What keeps an event from an element beside those chosen: (failure, by how much, text)."""
         for other, one in chosen.items():
-            if self.variant.before[other] >> place & 1:
+            if self.alternative.before[other] >> place & 1:
                 yield from self._disorder(place, event, other, one, self.names[other], "after")
-            if self.variant.before[place] >> other & 1:
+            if self.alternative.before[place] >> other & 1:
                 yield from self._disorder(other, one, place, event, self.names[other], "before")
         beyond = self._beyond([*chosen.values(), event])
         if beyond > 0:
@@ -235,7 +235,7 @@ class _Search:
         return span - self.q.plan.window + self.q.plan.strict_window
 
     def _is_type(self, event: Seen, place: int) -> bool:
-        return event.type_code in self.q.plan.classes[self.variant.classes[place]].types
+        return event.type_code in self.q.plan.classes[self.alternative.classes[place]].types
 
     def _lacking(self, chosen: dict[int, Seen]) -> _Way:
         """A way that lacks elements, with what comes nearest to each."""
@@ -272,14 +272,14 @@ class _Search:
         """A way that lacks nothing: a match, or what is in its way."""
         events = [chosen[place] for place in range(len(self.names))]
         plan, index = self.q.plan, self.q.index
-        negated = [self._forbidden(n, events) for n in self.variant.negations]
+        negated = [self._forbidden(n, events) for n in self.alternative.negations]
         t_min, t_max = (np.array([[getattr(e, side) for e in events]], np.int64) for side in ("t_min", "t_max"))
         ids = np.array([[index[e] for e in events]], np.int64)
         in_gaps = [_columns(found, index) for found in negated]
-        keep, probability = refine(self.variant, plan, t_min, t_max, in_gaps, ids, self.q.clocks, exact=True)
+        keep, probability = refine(self.alternative, plan, t_min, t_max, in_gaps, ids, self.q.clocks, exact=True)
         blockers = tuple(
             Blocker(self._label(n), x, self._where(n, events, x))
-            for n, found in zip(self.variant.negations, negated, strict=True)
+            for n, found in zip(self.alternative.negations, negated, strict=True)
             for x in sorted(found, key=lambda x: (x.t_min, x.t_max))
         )
         blockers = tuple(dict.fromkeys(blockers)) if not keep[0] else ()
@@ -348,12 +348,12 @@ class _Search:
 def _conditions(number: int, single: Sequence[tuple[str, Plan]]) -> Iterator[_Condition]:
     """The conditions on the positives of a variant, from plans with one condition each."""
     for text, plan in single:
-        variant = plan.variants[number]
-        for place, c in enumerate(variant.classes):
+        alternative = plan.alternatives[number]
+        for place, c in enumerate(alternative.classes):
             if plan.classes[c].condition:
                 steps = tuple(replace(s, element=place) for s in plan.classes[c].condition)
                 yield _Condition(text, steps, plan.attributes, frozenset([place]))
-        for program in variant.conditions:
+        for program in alternative.conditions:
             needs = frozenset(s.element for s in program if s.op == "attribute")
             yield _Condition(text, program, plan.attributes, needs)
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from whenabouts_cloud.cep.kernel.layout import Results, Scratch, State
-from whenabouts_cloud.cep.kernel.program import NEGATION, VARIANT, Negation, Program, Variant
+from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, NEGATION, Alternative, Negation, Program
 from whenabouts_cloud.jit import Array, woven
 
 
@@ -22,7 +22,7 @@ class Setting(NamedTuple):
     hold: int  # behind the frontier, events are held so long
     longest: int  # stamp
     k: int  # of order kbound
-    eager: bool  # whether matches are emitted on arrival
+    on_arrival: bool  # whether matches are emitted on arrival
     by_source: bool  # order source, not kbound
 
 
@@ -40,7 +40,7 @@ class Event(NamedTuple):
 class Site(NamedTuple):
     """Where a match is looked for: a variant, the position of the event in it or -1, and the main node."""
 
-    variant: int
+    alternative: int
     position: int
     node: int
 
@@ -56,15 +56,15 @@ class Goal(NamedTuple):
 class Plain(NamedTuple):
     """The arrays that a search for points in a chain needs: few, for a call hands over each in seven to nine parts."""
 
-    variants: Array
+    alternatives: Array
     elements: Array
     negations: Array
     nodes: Array
     pool: Array
     meta: Array
     pending: Array
-    told: Array
-    told_which: Array
+    emitted: Array
+    emitted_which: Array
     bound: Array
 
 
@@ -73,19 +73,20 @@ def plain_of(machine: Machine) -> Plain:
     """These arrays of an engine."""
     program, state, out = machine.program, machine.state, machine.out
     return Plain(
-        program.variants, program.elements, program.negations, state.nodes, state.pool, state.meta, state.pending,
-        out.told, out.told_which, machine.scratch.bound,
+        program.alternatives, program.elements, program.negations, state.nodes, state.pool, state.meta, state.pending,
+        out.emitted, out.emitted_which, machine.scratch.bound,
     )  # fmt: skip
 
 
 @woven
-def variant_of(variants: Array, v: int) -> Variant:
+def alternative_of(alternatives: Array, v: int) -> Alternative:
     """A row of the variants; what is not read of it is not loaded."""
-    return Variant(
-        variants[v, VARIANT.plan], variants[v, VARIANT.window], variants[v, VARIANT.order], variants[v, VARIANT.refined],
-        variants[v, VARIANT.offered], variants[v, VARIANT.plain], variants[v, VARIANT.width], variants[v, VARIANT.element],
-        variants[v, VARIANT.negation], variants[v, VARIANT.negation_end], variants[v, VARIANT.condition],
-        variants[v, VARIANT.condition_end],
+    return Alternative(
+        alternatives[v, ALTERNATIVE.plan], alternatives[v, ALTERNATIVE.window], alternatives[v, ALTERNATIVE.order],
+        alternatives[v, ALTERNATIVE.refined], alternatives[v, ALTERNATIVE.offered], alternatives[v, ALTERNATIVE.plain],
+        alternatives[v, ALTERNATIVE.width], alternatives[v, ALTERNATIVE.element], alternatives[v, ALTERNATIVE.negation],
+        alternatives[v, ALTERNATIVE.negation_end], alternatives[v, ALTERNATIVE.condition], alternatives[v,
+        ALTERNATIVE.condition_end],
     )  # fmt: skip
 
 

@@ -7,8 +7,18 @@ is called again: it goes on where it was, the search for that event from its beg
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, plain_of, variant_of
-from whenabouts_cloud.cep.kernel.emit import ANYTHING, FIRST, NO_CLASS, NO_MOMENT, NO_POSITION, NONE, TELL, offer, tell
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, alternative_of, plain_of
+from whenabouts_cloud.cep.kernel.emit import (
+    ANYTHING,
+    EMIT,
+    FIRST,
+    NO_CLASS,
+    NO_MOMENT,
+    NO_POSITION,
+    NONE,
+    emit_row,
+    offer,
+)
 from whenabouts_cloud.cep.kernel.finality import bind_pending, free_pending, leave, pop, raise_source, violated
 from whenabouts_cloud.cep.kernel.hts import find, find_or_add, insert, last_of, sweep
 from whenabouts_cloud.cep.kernel.infa import absent, chain_completes
@@ -25,13 +35,13 @@ from whenabouts_cloud.cep.kernel.layout import (
     Block,
     State,
 )  # fmt: skip
-from whenabouts_cloud.cep.kernel.program import CLASS, NEED, USE, VARIANT, Program
+from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, CLASS, NEED, USE, Program
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.cep.kernel.search_plain import search_plain
 from whenabouts_cloud.cep.kernel.staged import begin_stage, commit, number_rows, retract, sort_rows, undo
 from whenabouts_cloud.jit import Array, bare, inlined, woven
 
-ARRIVED, SEARCHING, SEALING = 0, 1, 2  # stages of an event
+ARRIVED, SEARCHING, FINALITY = 0, 1, 2  # stages of an event
 
 
 @bare
@@ -55,9 +65,9 @@ def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
             if status != DONE:
                 undo(state)
                 return status
-            meta[META.stage] = SEALING
+            meta[META.stage] = FINALITY
         if meta[META.heap] > 0 and state.heap[0, 0] <= meta[META.frontier]:
-            status = seal_due(machine, setting, event.arrival)
+            status = finalize_due(machine, setting, event.arrival)
             if status != DONE:
                 return status
         number_rows(meta, out, machine.scratch.row, event.arrival)
@@ -78,14 +88,14 @@ def advance(machine: Machine, setting: Setting) -> Any:
     """Tells what is sealed at the frontier as it stands, with no event; DONE, or what there must be more of."""
     state, out, meta = machine.state, machine.out, machine.state.meta
     if meta[META.stage] == ARRIVED:
-        meta[META.stage] = SEALING
-        meta[META.group] = meta[META.told]
-    status = seal_due(machine, setting, NO_MOMENT)
+        meta[META.stage] = FINALITY
+        meta[META.group] = meta[META.emitted]
+    status = finalize_due(machine, setting, NO_MOMENT)
     if status != DONE:
         return status
-    for row in range(meta[META.group], meta[META.told]):
-        out.told_at[row] = -1
-    sort_rows(out.told, out.told_which, meta[META.group], meta[META.told], machine.scratch.row)
+    for row in range(meta[META.group], meta[META.emitted]):
+        out.emitted_at[row] = -1
+    sort_rows(out.emitted, out.emitted_which, meta[META.group], meta[META.emitted], machine.scratch.row)
     meta[META.stage] = ARRIVED
     clean(state, setting)
     return DONE
@@ -121,8 +131,8 @@ def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> A
             meta[META.longest] = event.t_max - event.t
     _raise_frontier(state, block, event, setting)
     if late or event.first == event.last:
-        meta[META.stage] = SEALING
-        meta[META.group], meta[META.retracted_group] = meta[META.told], meta[META.retracted]
+        meta[META.stage] = FINALITY
+        meta[META.group], meta[META.retracted_group] = meta[META.emitted], meta[META.retracted]
     else:
         meta[META.stage] = SEARCHING
         begin_stage(meta)
@@ -181,7 +191,7 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
         status = _complete_class(machine, c, node, event, setting)
         if status != DONE:
             return status
-        if setting.eager and program.classes[c, CLASS.negations] and state.nodes[node, NODE.matches] != 0:
+        if setting.on_arrival and program.classes[c, CLASS.negations] and state.nodes[node, NODE.matches] != 0:
             status = retract(machine, node, c, event)
             if status != DONE:
                 return status
@@ -207,13 +217,13 @@ def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: 
                 continue
         elif points and _lacks_neighbour(program, nodes, node, use, event.t):
             continue
-        site = Site(program.uses[use, USE.variant], program.uses[use, USE.position], node)
-        if points and program.variants[site.variant, VARIANT.plain]:
+        site = Site(program.uses[use, USE.alternative], program.uses[use, USE.position], node)
+        if points and program.alternatives[site.alternative, ALTERNATIVE.plain]:
             if not chain_completes(plain, site, event.t):
                 continue
-            status = search_plain(plain, site, event.t, event.arrival, setting.longest, setting.eager)
+            status = search_plain(plain, site, event.t, event.arrival, setting.longest, setting.on_arrival)
         else:
-            status = search(machine, site, event, Goal(TELL, ANYTHING, NO_CLASS), setting)
+            status = search(machine, site, event, Goal(EMIT, ANYTHING, NO_CLASS), setting)
         if status != DONE:
             return status
     return DONE
@@ -229,16 +239,16 @@ def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int
 
 
 @bare
-def seal_due(machine: Machine, setting: Setting, moment: int) -> Any:
+def finalize_due(machine: Machine, setting: Setting, moment: int) -> Any:
     """Tells, or lets go, the matches whose sealing time the frontier has reached."""
     program, state = machine.program, machine.state
     meta, pending, heap = state.meta, state.pending, state.heap
     while meta[META.heap] > 0 and heap[0, 0] <= meta[META.frontier]:
         place = heap[0, 1]
-        site = Site(pending[place, PENDING.variant], NO_POSITION, pending[place, PENDING.node])
-        if site.node >= 0 and not setting.eager:
-            bind_pending(state, place, program.variants[site.variant, VARIANT.width], machine.scratch)
-            status = _seal(machine, site, moment)
+        site = Site(pending[place, PENDING.alternative], NO_POSITION, pending[place, PENDING.node])
+        if site.node >= 0 and not setting.on_arrival:
+            bind_pending(state, place, program.alternatives[site.alternative, ALTERNATIVE.width], machine.scratch)
+            status = _finalize(machine, site, moment)
             if status != DONE:
                 return status
         pop(heap, meta)
@@ -249,14 +259,14 @@ def seal_due(machine: Machine, setting: Setting, moment: int) -> Any:
 
 
 @inlined
-def _seal(machine: Machine, site: Site, moment: int) -> Any:
+def _finalize(machine: Machine, site: Site, moment: int) -> Any:
     """Tells the pending match that is bound, unless a negation is violated; of uncertain order that is asked later."""
     program = machine.program
-    variant = variant_of(program.variants, site.variant)
-    if not variant.refined:
-        for k in range(variant.negation, variant.negation_end):
+    alternative = alternative_of(program.alternatives, site.alternative)
+    if not alternative.refined:
+        for k in range(alternative.negation, alternative.negation_end):
             if violated(program, machine.state, machine.scratch, site, k):
                 return DONE
-    if variant.offered:
+    if alternative.offered:
         return offer(machine, site, FIRST, NONE, moment)
-    return tell(machine, site.variant)
+    return emit_row(machine, site.alternative)

@@ -19,6 +19,7 @@ from whenabouts_cloud.cep.kernel.program import (
     MANY,
     POSSIBLE,
     UNORDERED,
+    Alternative,
     Class,
     Condition,
     Element,
@@ -27,7 +28,6 @@ from whenabouts_cloud.cep.kernel.program import (
     Program,
     Step,
     Use,
-    Variant,
 )  # fmt: skip
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern import plan as pattern
@@ -46,7 +46,7 @@ class Compiled:
     attributes: tuple[str, ...]  # that are stored with the events
     needed: tuple[str, ...]  # columns that feed must be given
     conditions: list[tuple[Array, Resolved]]  # types and condition of each row of Block.true
-    variants: list[tuple[int, int]]  # number of the plan, and place in it, of each variant
+    alternatives: list[tuple[int, int]]  # number of the plan, and place in it, of each variant
     width: int
     most: int  # positives of a variant at most
     classes: int
@@ -63,7 +63,7 @@ def hold_of(plans: Iterable[Plan]) -> int:
 
 
 def _has_leading_negation(plan: Plan) -> bool:
-    return any(not negation.left for variant in plan.variants for negation in variant.negations)
+    return any(not negation.left for alternative in plan.alternatives for negation in alternative.negations)
 
 
 class Kind(NamedTuple):
@@ -81,7 +81,7 @@ class _Tables:
 
     classes: dict[Kind, int] = field(default_factory=dict)
     uses: list[list[tuple[Need, Use]]] = field(default_factory=list)  # by class
-    variants: list[Variant] = field(default_factory=list)
+    alternatives: list[Alternative] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
     negations: list[Negation] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
@@ -111,8 +111,8 @@ def compile_plans(
     for number, plan in numbered.items():
         if not 0 <= plan.window < TIME_LIMIT:
             raise ValueError(f"window of pattern {number}: found {plan.window} ticks, expected 0 .. 2^60")
-        for variant in plan.variants:
-            _add_variant(tables, number, plan, variant, class_of[number])
+        for alternative in plan.alternatives:
+            _add_alternative(tables, number, plan, alternative, class_of[number])
     by_type = _classes_by_type(tables, types)
     conditions = [(np.array(sorted(kind.types), np.int64), kind.condition) for kind in tables.classes if kind.condition]
     classes = _class_rows(tables)
@@ -120,7 +120,7 @@ def compile_plans(
     program = Program(
         type_start=np.cumsum([0, *map(len, by_type)]), type_class=np.array([c for row in by_type for c in row], np.int64),
         classes=_table(Class, classes), uses=_table(Use, [use for _, use in uses]),
-        needs=_table(Need, [need for need, _ in uses]), variants=_table(Variant, tables.variants),
+        needs=_table(Need, [need for need, _ in uses]), alternatives=_table(Alternative, tables.alternatives),
         elements=_table(Element, tables.elements), negations=_table(Negation, tables.negations),
         conditions=_table(Condition, tables.conditions), steps=_table(Step, tables.steps),
         step_values=np.array(tables.step_values, np.float64),
@@ -129,36 +129,40 @@ def compile_plans(
     return Compiled(
         program=program, plans=numbered, kinds=tuple(tables.classes), attributes=tuple(tables.attributes),
         needed=tuple(needed), conditions=conditions,
-        variants=[(number, place) for number, plan in numbered.items() for place in range(len(plan.variants))],
+        alternatives=[(number, place) for number, plan in numbered.items() for place in range(len(plan.alternatives))],
         width=max((plan.width for plan in numbered.values()), default=0),
-        most=max((len(v.classes) for plan in numbered.values() for v in plan.variants), default=0),
+        most=max((len(v.classes) for plan in numbered.values() for v in plan.alternatives), default=0),
         classes=len(tables.classes), hold=hold_of(numbered.values()),
         longest=max((plan.longest for plan in numbered.values()), default=0) if longest is None else longest,
     )  # fmt: skip
 
 
-def _add_variant(tables: _Tables, number: int, plan: Plan, variant: pattern.Variant, class_of: Sequence[int]) -> None:
+def _add_alternative(
+    tables: _Tables, number: int, plan: Plan, alternative: pattern.Alternative, class_of: Sequence[int]
+) -> None:
     """Adds a variant of the plan, with its elements, negations, conditions and uses; `class_of` is by class of the plan."""
-    count = len(variant.classes)
+    count = len(alternative.classes)
     if not 0 < count <= POSITIVES:
         raise ValueError(f"variant of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
     order = {"certain": CERTAIN, "causal": UNORDERED}.get(plan.mode, POSSIBLE)
-    before = _closure(variant.before) if order != UNORDERED else [0] * count
+    before = _closure(alternative.before) if order != UNORDERED else [0] * count
     after = [sum(1 << j for j in range(count) if before[j] >> i & 1) for i in range(count)]
     chain = all(mask == (1 << i) - 1 for i, mask in enumerate(before))
     element, negation, condition = len(tables.elements), len(tables.negations), len(tables.conditions)
-    classes = [class_of[c] for c in variant.classes]
-    tables.elements += map(Element, classes, variant.columns, before, after)
-    for one in variant.negations:
+    classes = [class_of[c] for c in alternative.classes]
+    tables.elements += map(Element, classes, alternative.columns, before, after)
+    for one in alternative.negations:
         tables.negations.append(_negation(tables, plan, one, class_of[one.event_class], count, chain))
-    for steps in variant.conditions:
+    for steps in alternative.conditions:
         first, last, mask = _steps(tables, plan, steps)
         tables.conditions.append(Condition(mask, first, last))
     refined = order != CERTAIN
     offered = refined or plan.skip != "none"
-    plain = chain and not offered and not variant.conditions and not any(one.condition for one in variant.negations)
+    plain = (
+        chain and not offered and not alternative.conditions and not any(one.condition for one in alternative.negations)
+    )
     window = plan.window - (1 if plan.strict_window else 0)
-    tables.variants.append(Variant(
+    tables.alternatives.append(Alternative(
         plan=number, window=window, order=order, refined=int(refined), offered=int(offered), plain=int(plain),
         width=count, element=element, negation=negation, negation_end=len(tables.negations), condition=condition,
         condition_end=len(tables.conditions),
@@ -169,7 +173,7 @@ def _add_variant(tables: _Tables, number: int, plan: Plan, variant: pattern.Vari
     for i, own in enumerate(classes):
         needed = (before[i], after[i]) if order == CERTAIN else (0, 0)
         need = Need(*(_bits(c for j, c in enumerate(classes) if mask >> j & 1) for mask in needed))
-        use = Use(len(tables.variants) - 1, i, neighbours[i], neighbours[i + 2], window)
+        use = Use(len(tables.alternatives) - 1, i, neighbours[i], neighbours[i + 2], window)
         tables.uses[own].append((need, use))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, negation_of, variant_of
+from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, alternative_of, negation_of
 from whenabouts_cloud.cep.kernel.conditions import holds
 from whenabouts_cloud.cep.kernel.finality import due_of, gap, is_own, take_pending
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
@@ -23,10 +23,10 @@ from whenabouts_cloud.cep.kernel.layout import (
     META,
     MORE_ADDED,
     MORE_CANDIDATES,
+    MORE_EMITTED,
     MORE_NEGATED,
     MORE_PENDING,
     MORE_REMOVED,
-    MORE_TOLD,
     NEGATED_EVENT,
     NEGATED_PLACE,
     NEVER,
@@ -36,7 +36,15 @@ from whenabouts_cloud.cep.kernel.layout import (
     Scratch,
     State,
 )  # fmt: skip
-from whenabouts_cloud.cep.kernel.program import ELEMENT, NEGATION, UNORDERED, VARIANT, Negation, Program, Variant
+from whenabouts_cloud.cep.kernel.program import (
+    ALTERNATIVE,
+    ELEMENT,
+    NEGATION,
+    UNORDERED,
+    Alternative,
+    Negation,
+    Program,
+)
 from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 
@@ -45,7 +53,7 @@ def _typed(value: int) -> Any:
     return np.int64(value)
 
 
-TELL, ADD, REMOVE = _typed(0), _typed(1), _typed(2)  # what a search is for: results, or what a late event would change
+EMIT, ADD, REMOVE = _typed(0), _typed(1), _typed(2)  # what a search is for: results, or what a late event would change
 # A candidate outside of the kernel: complete, and sealed or told on arrival; asked again because of a negated event that
 # came; one that a late event would have added; one that it might have removed, by the negations in its serial.
 FIRST, AGAIN, LATE_ADDED, LATE_REMOVED = _typed(0), _typed(1), _typed(2), _typed(3)
@@ -58,20 +66,20 @@ ANYTHING = _typed(NEVER)  # as the oldest event that a search may use
 def conclude(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
     """What is done with a complete match."""
     program, scratch = machine.program, machine.scratch
-    if goal.kind == TELL:
+    if goal.kind == EMIT:
         return emit(machine, site, setting, event.arrival)
-    if not _gaps_held(program, scratch, site.variant, goal.oldest):
+    if not _gaps_held(program, scratch, site.alternative, goal.oldest):
         return DONE
     if goal.kind == ADD:
-        if program.variants[site.variant, VARIANT.refined]:
+        if program.alternatives[site.alternative, ALTERNATIVE.refined]:
             return offer(machine, site, LATE_ADDED, NONE, event.arrival)
-        return _note(machine, site.variant, goal.kind)
-    if program.variants[site.variant, VARIANT.refined]:
-        asked = forbidding(program, scratch, site.variant, event, goal.event_class)
+        return _note(machine, site.alternative, goal.kind)
+    if program.alternatives[site.alternative, ALTERNATIVE.refined]:
+        asked = forbidding(program, scratch, site.alternative, event, goal.event_class)
         return DONE if asked == 0 else offer(machine, site, LATE_REMOVED, asked, event.arrival)
-    if not breaks(program, scratch, site.variant, event, goal.event_class):
+    if not breaks(program, scratch, site.alternative, event, goal.event_class):
         return DONE
-    return _note(machine, site.variant, goal.kind)
+    return _note(machine, site.alternative, goal.kind)
 
 
 @inlined
@@ -83,12 +91,12 @@ def _note(machine: Machine, v: int, kind: int) -> Any:
     )
     if row >= len(rows):
         return more
-    variant = variant_of(program.variants, v)
+    alternative = alternative_of(program.alternatives, v)
     for column in range(rows.shape[1]):
         rows[row, column] = -1
-    rows[row, 0], rows[row, 1] = meta[META.fed] + meta[META.event], variant.plan
-    for i in range(variant.width):
-        column = program.elements[variant.element + i, ELEMENT.column]
+    rows[row, 0], rows[row, 1] = meta[META.fed] + meta[META.event], alternative.plan
+    for i in range(alternative.width):
+        column = program.elements[alternative.element + i, ELEMENT.column]
         rows[row, 2 + column] = machine.scratch.bound[i, BOUND.arrival]
     if kind == ADD:
         meta[META.added] += 1
@@ -101,19 +109,19 @@ def _note(machine: Machine, v: int, kind: int) -> Any:
 def emit(machine: Machine, site: Site, setting: Setting, moment: int) -> Any:
     """Tells the match that is bound, or keeps it pending, or both."""
     program, state = machine.program, machine.state
-    variant = variant_of(program.variants, site.variant)
+    alternative = alternative_of(program.alternatives, site.alternative)
     serial = NONE
-    if variant.negation_end > variant.negation:
-        due = due_of(program, machine.scratch, site.variant, setting.longest)
+    if alternative.negation_end > alternative.negation:
+        due = due_of(program, machine.scratch, site.alternative, setting.longest)
         if due > state.meta[META.frontier]:
-            if not _keep_pending(state, machine.scratch, site, variant.width, due):
+            if not _keep_pending(state, machine.scratch, site, alternative.width, due):
                 return MORE_PENDING
-            if not setting.eager:
+            if not setting.on_arrival:
                 return DONE
             serial = state.meta[META.serial]
-    if variant.offered:
+    if alternative.offered:
         return offer(machine, site, FIRST, serial, moment)
-    return tell(machine, site.variant)
+    return emit_row(machine, site.alternative)
 
 
 @woven
@@ -124,7 +132,7 @@ def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: i
     if place < 0:
         return False
     meta[META.serial] += 1
-    pending[place, PENDING.due], pending[place, PENDING.variant] = due, site.variant
+    pending[place, PENDING.due], pending[place, PENDING.alternative] = due, site.alternative
     pending[place, PENDING.node], pending[place, PENDING.serial] = site.node, meta[META.serial]
     pending[place, PENDING.next] = meta[META.staged]
     extra = state.attrs.shape[1]
@@ -139,22 +147,22 @@ def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: i
 
 
 @bare
-def tell(machine: Machine, v: int) -> Any:
+def emit_row(machine: Machine, v: int) -> Any:
     """Writes the match that is bound to the results."""
     program, out, meta = machine.program, machine.out, machine.state.meta
-    variant = variant_of(program.variants, v)
-    row = meta[META.told]
-    if row >= len(out.told):
-        return MORE_TOLD
-    if out.told.shape[1] != variant.width:
-        for column in range(out.told.shape[1]):
-            out.told[row, column] = -1
-    for i in range(variant.width):
-        column = program.elements[variant.element + i, ELEMENT.column]
-        out.told[row, column] = machine.scratch.bound[i, BOUND.arrival]
-    if len(out.told_which):
-        out.told_which[row] = variant.plan
-    meta[META.told] = row + 1
+    alternative = alternative_of(program.alternatives, v)
+    row = meta[META.emitted]
+    if row >= len(out.emitted):
+        return MORE_EMITTED
+    if out.emitted.shape[1] != alternative.width:
+        for column in range(out.emitted.shape[1]):
+            out.emitted[row, column] = -1
+    for i in range(alternative.width):
+        column = program.elements[alternative.element + i, ELEMENT.column]
+        out.emitted[row, column] = machine.scratch.bound[i, BOUND.arrival]
+    if len(out.emitted_which):
+        out.emitted_which[row] = alternative.plan
+    meta[META.emitted] = row + 1
     return DONE
 
 
@@ -162,20 +170,20 @@ def tell(machine: Machine, v: int) -> Any:
 def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> Any:
     """Hands the match that is bound to the refinement, with the negated events that may lie in its gaps."""
     state, candidates, bound = machine.state, machine.out.candidates, machine.scratch.bound
-    variant = variant_of(machine.program.variants, site.variant)
+    alternative = alternative_of(machine.program.alternatives, site.alternative)
     row, filled = state.meta[META.candidates], state.meta[META.negated_events]
     if row >= len(candidates):
         return MORE_CANDIDATES
     candidates[row, CANDIDATE.negated] = filled
-    if variant.refined:
-        for k in range(variant.negation, variant.negation_end):
-            filled = _add_negated(machine, variant, k, site.node, filled)
+    if alternative.refined:
+        for k in range(alternative.negation, alternative.negation_end):
+            filled = _add_negated(machine, alternative, k, site.node, filled)
             if filled < 0:
                 return MORE_NEGATED
-    candidates[row, CANDIDATE.moment], candidates[row, CANDIDATE.variant] = moment, site.variant
+    candidates[row, CANDIDATE.moment], candidates[row, CANDIDATE.alternative] = moment, site.alternative
     candidates[row, CANDIDATE.serial], candidates[row, CANDIDATE.kind] = serial, kind
     candidates[row, CANDIDATE.key] = state.nodes[site.node, NODE.key]
-    for i in range(variant.width):
+    for i in range(alternative.width):
         events = CANDIDATE_EVENTS + 3 * i
         candidates[row, events], candidates[row, events + 1] = bound[i, BOUND.t], bound[i, BOUND.t_max]
         candidates[row, events + 2] = bound[i, BOUND.arrival]
@@ -184,25 +192,25 @@ def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> 
 
 
 @inlined
-def _add_negated(machine: Machine, variant: Variant, k: int, node: int, filled: int) -> Any:
+def _add_negated(machine: Machine, alternative: Alternative, k: int, node: int, filled: int) -> Any:
     """Adds the events that may lie in the gap of negation k; how many rows are filled then, -1 if there is no room."""
     program, state, scratch, rows = machine.program, machine.state, machine.scratch, machine.out.negated
     pool, negation = state.pool, negation_of(program.negations, k)
-    a, b = possible_gap(negation, variant, scratch.bound)
-    if variant.order == UNORDERED:
+    a, b = possible_gap(negation, alternative, scratch.bound)
+    if alternative.order == UNORDERED:
         a, b = NEVER, FOREVER
     begin, end = chain_of(state.nodes, node, negation.event_class)
     for place in range(first_from(pool, begin, end, a - reach_back(state.meta, pool)), end):
         if pool[place, 0] > b:
             break
         t_max = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-        if t_max < a or is_own(scratch.bound, variant.width, pool[place, 1]):
+        if t_max < a or is_own(scratch.bound, alternative.width, pool[place, 1]):
             continue
         if not _forbids(program, state, k, place, t_max, scratch):
             continue
         if filled >= len(rows):
             return -1
-        rows[filled, NEGATED_EVENT.negation] = k - variant.negation
+        rows[filled, NEGATED_EVENT.negation] = k - alternative.negation
         rows[filled, NEGATED_EVENT.t], rows[filled, NEGATED_EVENT.t_max] = pool[place, 0], t_max
         rows[filled, NEGATED_EVENT.arrival] = pool[place, 1]
         filled += 1
@@ -210,16 +218,16 @@ def _add_negated(machine: Machine, variant: Variant, k: int, node: int, filled: 
 
 
 @woven
-def possible_gap(negation: Negation, variant: Variant, bound: Array) -> Any:
+def possible_gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
     """(a, b): an event can lie in the gap in some placement only if its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
-    for i in range(variant.width):
+    for i in range(alternative.width):
         if negation.left == 0:
-            a = max(a, bound[i, BOUND.t] - variant.window)
+            a = max(a, bound[i, BOUND.t] - alternative.window)
         elif negation.left >> i & 1:
             a = max(a, bound[i, BOUND.t])
         if negation.right == 0:
-            b = min(b, bound[i, BOUND.t_max] + variant.window)
+            b = min(b, bound[i, BOUND.t_max] + alternative.window)
         elif negation.right >> i & 1:
             b = min(b, bound[i, BOUND.t_max])
     return a, b
@@ -240,13 +248,13 @@ def _forbids(program: Program, state: State, k: int, place: int, t_max: int, scr
 @bare
 def _gaps_held(program: Program, scratch: Scratch, v: int, oldest: int) -> bool:
     """Whether all that could forbid the match that is bound is still held: no gap of it begins before `oldest`."""
-    variant = variant_of(program.variants, v)
-    for k in range(variant.negation, variant.negation_end):
+    alternative = alternative_of(program.alternatives, v)
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(program.negations, k)
-        if variant.refined:
-            begin, _ = possible_gap(negation, variant, scratch.bound)
+        if alternative.refined:
+            begin, _ = possible_gap(negation, alternative, scratch.bound)
         else:
-            begin, _ = gap(negation, variant, scratch.bound)
+            begin, _ = gap(negation, alternative, scratch.bound)
         if begin < oldest:
             return False
     return True
@@ -258,13 +266,13 @@ def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_c
     scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = event.t, event.t_max
     for column in range(scratch.attrs.shape[1]):
         scratch.attrs[NEGATED_PLACE, column] = scratch.attrs[EVENT_PLACE, column]
-    variant, bits = variant_of(program.variants, v), 0
-    for k in range(variant.negation, variant.negation_end):
+    alternative, bits = alternative_of(program.alternatives, v), 0
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(program.negations, k)
         if negation.event_class == event_class:
             step, end = negation.step, negation.step_end
             if step == end or holds(program.steps, program.step_values, step, end, scratch):
-                bits |= 1 << (k - variant.negation)
+                bits |= 1 << (k - alternative.negation)
     return bits
 
 
@@ -272,10 +280,10 @@ def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_c
 def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> bool:
     """Whether an event of a class, whose attributes are at EVENT_PLACE, violates the match that is bound."""
     asked = forbidding(program, scratch, v, event, event_class)
-    variant = variant_of(program.variants, v)
-    for k in range(variant.negation, variant.negation_end):
-        if asked >> (k - variant.negation) & 1:
-            a, b = gap(negation_of(program.negations, k), variant, scratch.bound)
+    alternative = alternative_of(program.alternatives, v)
+    for k in range(alternative.negation, alternative.negation_end):
+        if asked >> (k - alternative.negation) & 1:
+            a, b = gap(negation_of(program.negations, k), alternative, scratch.bound)
             if event.t_max >= a and event.t <= b:
                 return True
     return False
@@ -284,7 +292,7 @@ def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class
 @bare
 def negates(program: Program, v: int, c: int) -> bool:
     """Whether the variant forbids events of the class."""
-    for k in range(program.variants[v, VARIANT.negation], program.variants[v, VARIANT.negation_end]):
+    for k in range(program.alternatives[v, ALTERNATIVE.negation], program.alternatives[v, ALTERNATIVE.negation_end]):
         if program.negations[k, NEGATION.event_class] == c:
             return True
     return False

@@ -8,7 +8,7 @@ checked again: an event that violates it may have come meanwhile, and such event
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel.arguments import Site, negation_of, variant_of
+from whenabouts_cloud.cep.kernel.arguments import Site, alternative_of, negation_of
 from whenabouts_cloud.cep.kernel.conditions import holds
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
 from whenabouts_cloud.cep.kernel.layout import (
@@ -23,21 +23,21 @@ from whenabouts_cloud.cep.kernel.layout import (
     Scratch,
     State,
 )  # fmt: skip
-from whenabouts_cloud.cep.kernel.program import UNORDERED, Negation, Program, Variant
+from whenabouts_cloud.cep.kernel.program import UNORDERED, Alternative, Negation, Program
 from whenabouts_cloud.jit import Array, bare, woven
 
 
 @woven
-def gap(negation: Negation, variant: Variant, bound: Array) -> Any:
+def gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
     """(a, b): an event violates the negation iff its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
-    for i in range(variant.width):
+    for i in range(alternative.width):
         if negation.left == 0:
-            a = max(a, bound[i, BOUND.t] - variant.window)
+            a = max(a, bound[i, BOUND.t] - alternative.window)
         elif negation.left >> i & 1:
             a = max(a, bound[i, BOUND.t] + 1)
         if negation.right == 0:
-            b = min(b, bound[i, BOUND.t_max] + variant.window)
+            b = min(b, bound[i, BOUND.t_max] + alternative.window)
         elif negation.right >> i & 1:
             b = min(b, bound[i, BOUND.t_max] - 1)
     return a, b
@@ -46,11 +46,11 @@ def gap(negation: Negation, variant: Variant, bound: Array) -> Any:
 @bare
 def due_of(program: Program, scratch: Scratch, v: int, longest: int) -> Any:
     """The frontier from which on nothing can violate the match that is bound."""
-    variant, due = variant_of(program.variants, v), NEVER
-    for k in range(variant.negation, variant.negation_end):
+    alternative, due = alternative_of(program.alternatives, v), NEVER
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(program.negations, k)
-        _, b = gap(negation, variant, scratch.bound)
-        if negation.right != 0 and variant.order == UNORDERED:
+        _, b = gap(negation, alternative, scratch.bound)
+        if negation.right != 0 and alternative.order == UNORDERED:
             b += 1  # one gateway may have two events in order at one time
         due = max(due, b + 1 + longest)
     return due
@@ -69,8 +69,8 @@ def is_own(bound: Array, count: int, arrival: int) -> bool:
 def violated(program: Program, state: State, scratch: Scratch, site: Site, k: int) -> bool:
     """Whether a stored event violates negation k of what is bound."""
     pool, bound = state.pool, scratch.bound
-    variant, negation = variant_of(program.variants, site.variant), negation_of(program.negations, k)
-    a, b = gap(negation, variant, bound)
+    alternative, negation = alternative_of(program.alternatives, site.alternative), negation_of(program.negations, k)
+    a, b = gap(negation, alternative, bound)
     slack = reach_back(state.meta, pool)
     if a > b + slack:
         return False
@@ -81,7 +81,7 @@ def violated(program: Program, state: State, scratch: Scratch, site: Site, k: in
         if pool[place, 0] > b:
             break
         t_max = pool[place, 2] if pool.shape[1] == 3 else pool[place, 0]
-        if t_max < a or is_own(bound, variant.width, pool[place, 1]):
+        if t_max < a or is_own(bound, alternative.width, pool[place, 1]):
             continue
         if negation.step == negation.step_end:
             return True

@@ -8,7 +8,7 @@ For points and without conditions across events this is exact: a match exists, n
 
 from typing import Any, NamedTuple
 
-from whenabouts_cloud.cep.kernel.arguments import Plain, Site, variant_of
+from whenabouts_cloud.cep.kernel.arguments import Plain, Site, alternative_of
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, last_of, recent_from
 from whenabouts_cloud.cep.kernel.layout import BOUND, CHAIN_WORDS, CHAINS
 from whenabouts_cloud.cep.kernel.program import BITS, ELEMENT
@@ -31,8 +31,8 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
     For those before it `end` is filled, for those after it too, and for the first positive `begin`, where the window begins.
     """
     nodes, pool, elements, bound = plain.nodes, plain.pool, plain.elements, plain.bound
-    variant, position, node = variant_of(plain.variants, site.variant), site.position, site.node
-    first, count, window = variant.element, variant.width, variant.window
+    alternative, position, node = alternative_of(plain.alternatives, site.alternative), site.position, site.node
+    first, count, window = alternative.element, alternative.width, alternative.window
     for i in range(count):  # by the main node alone, which is at hand: chains lie elsewhere
         last = last_of(nodes, node, elements[first + i, ELEMENT.event_class])
         if (i > position and last <= t) or (i < position and last < t - window):
@@ -67,8 +67,8 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
 def may_complete(plain: Plain, site: Site, t: int, reach: Reach) -> Any:
     """Whether an event at t may complete a variant; fills the latest begin that each positive can have."""
     elements, bound, position = plain.elements, plain.bound, site.position
-    variant = variant_of(plain.variants, site.variant)
-    first, count = variant.element, variant.width
+    alternative = alternative_of(plain.alternatives, site.alternative)
+    first, count = alternative.element, alternative.width
     for i in range(count - 1, -1, -1):
         if i == position:
             bound[i, BOUND.latest] = t

@@ -6,7 +6,7 @@ from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting,
 from whenabouts_cloud.cep.kernel.emit import ADD, NO_CLASS, NO_POSITION, REMOVE, negates
 from whenabouts_cloud.cep.kernel.hts import find
 from whenabouts_cloud.cep.kernel.layout import DONE, EMPTY_NODE, EVENT_PLACE, META, MORE_LATE, Block
-from whenabouts_cloud.cep.kernel.program import CLASS, USE, VARIANT
+from whenabouts_cloud.cep.kernel.program import ALTERNATIVE, CLASS, USE
 from whenabouts_cloud.cep.kernel.search import search
 from whenabouts_cloud.jit import bare, inlined
 
@@ -47,14 +47,14 @@ def _search_class(machine: Machine, c: int, node: int, event: Event, oldest: int
     """Notes what the event would have added as one of a class, and what it would have removed."""
     program = machine.program
     for use in range(program.classes[c, CLASS.use], program.classes[c, CLASS.use_end]):
-        site = Site(program.uses[use, USE.variant], program.uses[use, USE.position], node)
+        site = Site(program.uses[use, USE.alternative], program.uses[use, USE.position], node)
         status = search(machine, site, event, Goal(ADD, oldest, NO_CLASS), setting)
         if status != DONE:
             return status
     if program.classes[c, CLASS.negations] == 0:
         return DONE
-    for v in range(len(program.variants)):
-        if program.variants[v, VARIANT.window] >= 0 and negates(program, v, c):
+    for v in range(len(program.alternatives)):
+        if program.alternatives[v, ALTERNATIVE.window] >= 0 and negates(program, v, c):
             status = search(machine, Site(v, NO_POSITION, node), event, Goal(REMOVE, oldest, c), setting)
             if status != DONE:
                 return status

@@ -24,7 +24,7 @@ NEGATED_PLACE = 63  # where a negated event stands among the bound ones
 EVENT_PLACE = 62  # and the attributes of the one that arrives
 
 # What the machine code may ask for before it goes on.
-DONE, MORE_NODES, MORE_POOL, MORE_PENDING, MORE_TOLD, MORE_RETRACTED, MORE_LATE, MORE_ADDED, MORE_REMOVED = range(9)
+DONE, MORE_NODES, MORE_POOL, MORE_PENDING, MORE_EMITTED, MORE_RETRACTED, MORE_LATE, MORE_ADDED, MORE_REMOVED = range(9)
 MORE_CANDIDATES, MORE_NEGATED, STOPPED = 9, 10, 11
 
 FREE_BLOCKS = 40  # where in `meta` the heads of the lists of free blocks begin, by size
@@ -53,8 +53,8 @@ class Meta(NamedTuple):
     staged: int  # head of the list of pending matches that this event began
     unused: int
     serial: int
-    told: int
-    group: int  # rows of `told` before this event
+    emitted: int
+    group: int  # rows of `emitted` before this event
     retracted: int
     retracted_group: int
     late: int
@@ -93,7 +93,7 @@ class Pending(NamedTuple):
     """A match that is complete but not final; (t, t_max, index) of each of its events follow."""
 
     due: int  # the frontier at which it is final
-    variant: int
+    alternative: int
     node: int
     before: int
     next: int
@@ -104,7 +104,7 @@ class Candidate(NamedTuple):
     """A match that is decided outside of the machine code; (t, t_max, index) of each of its positives follow."""
 
     moment: int
-    variant: int
+    alternative: int
     serial: int
     kind: int
     negated: int  # the first of its negated events
@@ -136,7 +136,7 @@ class Bound(NamedTuple):
 META, NODE, CHAIN, PENDING = columns(Meta), columns(Node), columns(Chain), columns(Pending)
 CANDIDATE, NEGATED_EVENT, BOUND = columns(Candidate), columns(NegatedEvent), columns(Bound)
 PER_FEED = [  # what begins at 0 with each feed
-    META.told, META.retracted, META.late, META.added, META.removed, META.candidates, META.negated_events, META.event,
+    META.emitted, META.retracted, META.late, META.added, META.removed, META.candidates, META.negated_events, META.event,
 ]  # fmt: skip
 EMPTY_NODE = 1  # always empty, in no place of the table: what an unknown key has
 CHAINS, CHAIN_WORDS = len(NODE), len(CHAIN)
@@ -173,9 +173,9 @@ class Block(NamedTuple):
 class Results(NamedTuple):
     """What one feed tells, with the numbers of filled rows in `meta`."""
 
-    told: Array  # rows of indices
-    told_at: Array
-    told_which: Array
+    emitted: Array  # rows of indices
+    emitted_at: Array
+    emitted_which: Array
     retracted: Array
     retracted_at: Array
     retracted_which: Array

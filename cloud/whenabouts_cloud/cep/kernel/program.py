@@ -29,7 +29,7 @@ class Class(NamedTuple):
 class Use(NamedTuple):
     """A class at a position of a variant. One row tells of most uses that they are in vain."""
 
-    variant: int
+    alternative: int
     position: int
     before: int  # in a plain variant the class before it in the chain, else -1
     after: int
@@ -43,7 +43,7 @@ class Need(NamedTuple):
     after: int
 
 
-class Variant(NamedTuple):
+class Alternative(NamedTuple):
     """A variant of a pattern."""
 
     plan: int
@@ -98,7 +98,7 @@ class Step(NamedTuple):
     column: int
 
 
-CLASS, USE, NEED, VARIANT = columns(Class), columns(Use), columns(Need), columns(Variant)
+CLASS, USE, NEED, ALTERNATIVE = columns(Class), columns(Use), columns(Need), columns(Alternative)
 ELEMENT, NEGATION, CONDITION, STEP = columns(Element), columns(Negation), columns(Condition), columns(Step)
 
 
@@ -110,7 +110,7 @@ class Program(NamedTuple):
     classes: Array
     uses: Array
     needs: Array
-    variants: Array
+    alternatives: Array
     elements: Array
     negations: Array
     conditions: Array

@@ -14,14 +14,23 @@ negations aside.
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel.arguments import Event, Goal, Machine, Setting, Site, negation_of, plain_of, variant_of
+from whenabouts_cloud.cep.kernel.arguments import (
+    Event,
+    Goal,
+    Machine,
+    Setting,
+    Site,
+    alternative_of,
+    negation_of,
+    plain_of,
+)
 from whenabouts_cloud.cep.kernel.conditions import holds
-from whenabouts_cloud.cep.kernel.emit import NONE, TELL, conclude
+from whenabouts_cloud.cep.kernel.emit import EMIT, NONE, conclude
 from whenabouts_cloud.cep.kernel.finality import violated
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from, reach_back
 from whenabouts_cloud.cep.kernel.infa import Reach, may_complete
 from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, EVENT_PLACE, State
-from whenabouts_cloud.cep.kernel.program import CERTAIN, CONDITION, ELEMENT, Variant
+from whenabouts_cloud.cep.kernel.program import CERTAIN, CONDITION, ELEMENT, Alternative
 from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 UNBOUND = -2
@@ -35,11 +44,11 @@ def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Sett
     the goal says.
     """
     bound, attrs, position = machine.scratch.bound, machine.scratch.attrs, site.position
-    variant = variant_of(machine.program.variants, site.variant)
-    reach = _reach(machine.state, variant, position, event, goal)
+    alternative = alternative_of(machine.program.alternatives, site.alternative)
+    reach = _reach(machine.state, alternative, position, event, goal)
     if not may_complete(plain_of(machine), site, event.t, reach):
         return DONE
-    for i in range(variant.width):
+    for i in range(alternative.width):
         bound[i, BOUND.arrival] = UNBOUND
     if position >= 0:
         bound[position, BOUND.t], bound[position, BOUND.t_max] = event.t, event.t_max
@@ -50,15 +59,15 @@ def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Sett
             return DONE
     level, descending = NONE, True
     while level >= 0:
-        if level == variant.width:
+        if level == alternative.width:
             status = conclude(machine, site, event, goal, setting)
             if status != DONE:
                 return status
             descending = False
         elif level != position:
             if descending:
-                _enter(machine, site, variant, level, reach)
-            descending = _bind_next(machine, site, variant, level, goal.oldest)
+                _enter(machine, site, alternative, level, reach)
+            descending = _bind_next(machine, site, alternative, level, goal.oldest)
         level += 1 if descending else -1
     return DONE
 
@@ -72,29 +81,29 @@ def _heads_and_tails(order: int) -> Any:
 
 
 @woven
-def _reach(state: State, variant: Variant, position: int, event: Event, goal: Goal) -> Reach:
+def _reach(state: State, alternative: Alternative, position: int, event: Event, goal: Goal) -> Reach:
     """Where positives can begin."""
     stretch = reach_back(state.meta, state.pool)
-    if goal.kind != TELL:  # a late event may be longer than those that are held
+    if goal.kind != EMIT:  # a late event may be longer than those that are held
         stretch = max(stretch, event.t_max - event.t)
-    certain = variant.order == CERTAIN
+    certain = alternative.order == CERTAIN
     slack = 0 if certain else stretch
     head, tail = (event.t, event.t_max) if certain else (event.t_max, event.t)
-    earliest, latest = tail - variant.window - slack, head + variant.window
+    earliest, latest = tail - alternative.window - slack, head + alternative.window
     if position < 0:
-        earliest = event.t - variant.window - 2 * stretch
-        latest = event.t_max + variant.window + 2 * stretch
+        earliest = event.t - alternative.window - 2 * stretch
+        latest = event.t_max + alternative.window + 2 * stretch
     return Reach(earliest, latest, slack, tail - slack)
 
 
 @inlined
-def _enter(machine: Machine, site: Site, variant: Variant, level: int, reach: Reach) -> None:
+def _enter(machine: Machine, site: Site, alternative: Alternative, level: int, reach: Reach) -> None:
     """The part of its chain in which a positive may lie, by those that are bound."""
     elements, bound, pool = machine.program.elements, machine.scratch.bound, machine.state.pool
-    own, window, slack = variant.element + level, variant.window, reach.slack
-    head, tail = _heads_and_tails(variant.order)
+    own, window, slack = alternative.element + level, alternative.window, reach.slack
+    head, tail = _heads_and_tails(alternative.order)
     low, high = reach.earliest, bound[level, BOUND.latest]
-    for i in range(variant.width):
+    for i in range(alternative.width):
         if i < level or i == site.position:
             low = max(low, bound[i, tail] - window - slack)
             high = min(high, bound[i, head] + window)
@@ -108,7 +117,7 @@ def _enter(machine: Machine, site: Site, variant: Variant, level: int, reach: Re
 
 
 @inlined
-def _bind_next(machine: Machine, site: Site, variant: Variant, level: int, oldest: int) -> bool:
+def _bind_next(machine: Machine, site: Site, alternative: Alternative, level: int, oldest: int) -> bool:
     """Binds a positive to the next event of its chain that agrees with what is bound; false if there is none."""
     bound, state = machine.scratch.bound, machine.state
     others = (1 << level) - 1
@@ -118,7 +127,7 @@ def _bind_next(machine: Machine, site: Site, variant: Variant, level: int, oldes
         bound[level, BOUND.t], bound[level, BOUND.arrival] = state.pool[place, 0], state.pool[place, 1]
         bound[level, BOUND.t_max] = state.pool[place, 2] if state.pool.shape[1] == 3 else state.pool[place, 0]
         if bound[level, BOUND.t_max] < oldest or not _fits(
-            machine.program.elements, bound, variant, level, site.position
+            machine.program.elements, bound, alternative, level, site.position
         ):
             continue
         for column in range(state.attrs.shape[1]):
@@ -131,16 +140,19 @@ def _bind_next(machine: Machine, site: Site, variant: Variant, level: int, oldes
 
 
 @woven
-def _fits(elements: Array, bound: Array, variant: Variant, level: int, position: int) -> bool:
+def _fits(elements: Array, bound: Array, alternative: Alternative, level: int, position: int) -> bool:
     """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
-    own = variant.element + level
-    head, tail = _heads_and_tails(variant.order)
-    for i in range(variant.width):
+    own = alternative.element + level
+    head, tail = _heads_and_tails(alternative.order)
+    for i in range(alternative.width):
         if i == level or (i > level and i != position):
             continue
         if bound[i, BOUND.arrival] == bound[level, BOUND.arrival]:
             return False
-        if bound[level, tail] - bound[i, head] > variant.window or bound[i, tail] - bound[level, head] > variant.window:
+        if (
+            bound[level, tail] - bound[i, head] > alternative.window
+            or bound[i, tail] - bound[level, head] > alternative.window
+        ):
             return False
         if elements[own, ELEMENT.before] >> i & 1 and bound[i, tail] >= bound[level, head]:
             return False
@@ -153,17 +165,17 @@ def _fits(elements: Array, bound: Array, variant: Variant, level: int, position:
 def _agrees(machine: Machine, site: Site, bound: int, before: int) -> bool:
     """Whether the conditions and negations hold that can be decided by what is bound and could not before."""
     program, scratch = machine.program, machine.scratch
-    variant = variant_of(program.variants, site.variant)
-    for k in range(variant.condition, variant.condition_end):
+    alternative = alternative_of(program.alternatives, site.alternative)
+    for k in range(alternative.condition, alternative.condition_end):
         mask = program.conditions[k, CONDITION.mask]
         if mask & bound != mask or (before != 0 and mask & before == mask):
             continue
         step, step_end = program.conditions[k, CONDITION.step], program.conditions[k, CONDITION.step_end]
         if not holds(program.steps, program.step_values, step, step_end, scratch):
             return False
-    if variant.order != CERTAIN:
+    if alternative.order != CERTAIN:
         return True
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         mask = negation_of(program.negations, k).mask
         if mask & bound != mask or mask & before == mask:
             continue

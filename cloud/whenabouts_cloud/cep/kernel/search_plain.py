@@ -6,7 +6,7 @@ neighbours ends the walk along the later one's chain at the first event that it 
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel.arguments import Plain, Site, negation_of, variant_of
+from whenabouts_cloud.cep.kernel.arguments import Plain, Site, alternative_of, negation_of
 from whenabouts_cloud.cep.kernel.emit import NONE
 from whenabouts_cloud.cep.kernel.finality import is_own, take_pending
 from whenabouts_cloud.cep.kernel.hts import chain_of, first_from
@@ -15,46 +15,48 @@ from whenabouts_cloud.cep.kernel.layout import (
     DONE,
     FOREVER,
     META,
+    MORE_EMITTED,
     MORE_PENDING,
-    MORE_TOLD,
     NEVER,
     PENDING,
     PENDING_EVENTS,
 )  # fmt: skip
-from whenabouts_cloud.cep.kernel.program import ELEMENT, Variant
+from whenabouts_cloud.cep.kernel.program import ELEMENT, Alternative
 from whenabouts_cloud.jit import bare, inlined, woven
 
 
 @bare
-def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, eager: bool) -> Any:
+def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, on_arrival: bool) -> Any:
     """All matches of a chain with the event at the site's position, after `infa.chain_completes` has said that it may."""
     bound, position, node = plain.bound, site.position, site.node
-    variant = variant_of(plain.variants, site.variant)
-    last = variant.width - 1
-    skipping = _has_skipping_negation(plain, variant)
+    alternative = alternative_of(plain.alternatives, site.alternative)
+    last = alternative.width - 1
+    skipping = _has_skipping_negation(plain, alternative)
     bound[position, BOUND.t], bound[position, BOUND.arrival] = t, arrival
     level, descending = NONE, True
     while level >= 0:
         if level > last:
-            status = _conclude(plain, site, variant, longest, eager)
+            status = _conclude(plain, site, alternative, longest, on_arrival)
             if status != DONE:
                 return status
             descending = False
         elif level == position:
             if descending:
-                descending = variant.negation == variant.negation_end or _is_free(plain, variant, node, level, t)
+                descending = alternative.negation == alternative.negation_end or _is_free(
+                    plain, alternative, node, level, t
+                )
             if descending and level == 0 and last > 0:
-                _limit_ends(plain, variant, site, t + variant.window)
+                _limit_ends(plain, alternative, site, t + alternative.window)
         else:
             if descending:
-                _enter(plain, variant, node, level)
-            descending = _bind_next(plain, variant, site, level, skipping)
+                _enter(plain, alternative, node, level)
+            descending = _bind_next(plain, alternative, site, level, skipping)
         level += 1 if descending else -1
     return DONE
 
 
 @inlined
-def _bind_next(plain: Plain, variant: Variant, site: Site, level: int, skipping: bool) -> bool:
+def _bind_next(plain: Plain, alternative: Alternative, site: Site, level: int, skipping: bool) -> bool:
     """Binds a positive to the next event of its chain that no negation forbids; false if there is none."""
     bound, pool = plain.bound, plain.pool
     while True:
@@ -63,24 +65,24 @@ def _bind_next(plain: Plain, variant: Variant, site: Site, level: int, skipping:
             return False
         bound[level, BOUND.place] = place + 1
         bound[level, BOUND.t], bound[level, BOUND.arrival] = pool[place, 0], pool[place, 1]
-        if level == 0 and site.position < variant.width - 1:
-            _limit_ends(plain, variant, site, pool[place, 0] + variant.window)
-        if not skipping or _skipped_are_free(plain, variant, site.node, level):
+        if level == 0 and site.position < alternative.width - 1:
+            _limit_ends(plain, alternative, site, pool[place, 0] + alternative.window)
+        if not skipping or _skipped_are_free(plain, alternative, site.node, level):
             return True
 
 
 @inlined
-def _enter(plain: Plain, variant: Variant, node: int, level: int) -> None:
+def _enter(plain: Plain, alternative: Alternative, node: int, level: int) -> None:
     """Where a positive begins, behind the one before it, and the latest time that the negations between them allow."""
     bound = plain.bound
     if level == 0:
         bound[0, BOUND.place], bound[0, BOUND.limit] = bound[0, BOUND.begin], FOREVER
         return
     before = bound[level - 1, BOUND.t]
-    begin, _ = chain_of(plain.nodes, node, plain.elements[variant.element + level, ELEMENT.event_class])
+    begin, _ = chain_of(plain.nodes, node, plain.elements[alternative.element + level, ELEMENT.event_class])
     bound[level, BOUND.place] = first_from(plain.pool, begin, bound[level, BOUND.end], before + 1)
     limit = FOREVER
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         if negation.level == level and negation.lower == level - 1:
             limit = min(limit, _next_of(plain, node, negation.event_class, before))
@@ -96,20 +98,20 @@ def _next_of(plain: Plain, node: int, event_class: int, t: int) -> Any:
 
 
 @woven
-def _is_free(plain: Plain, variant: Variant, node: int, level: int, t: int) -> bool:
+def _is_free(plain: Plain, alternative: Alternative, node: int, level: int, t: int) -> bool:
     """Whether the negations between the arrived event and the positives before it allow it."""
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         near = negation.level == level and negation.lower == level - 1
         if near and _next_of(plain, node, negation.event_class, plain.bound[level - 1, BOUND.t]) < t:
             return False
-    return _skipped_are_free(plain, variant, node, level)
+    return _skipped_are_free(plain, alternative, node, level)
 
 
 @woven
-def _has_skipping_negation(plain: Plain, variant: Variant) -> bool:
+def _has_skipping_negation(plain: Plain, alternative: Alternative) -> bool:
     """Whether a negation lies between two positives that are not neighbours."""
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         if 0 <= negation.lower < negation.level - 1:
             return True
@@ -117,10 +119,10 @@ def _has_skipping_negation(plain: Plain, variant: Variant) -> bool:
 
 
 @woven
-def _skipped_are_free(plain: Plain, variant: Variant, node: int, level: int) -> bool:
+def _skipped_are_free(plain: Plain, alternative: Alternative, node: int, level: int) -> bool:
     """Whether the negations hold that end at this level and begin before its neighbour; their own events may lie between."""
     bound, pool = plain.bound, plain.pool
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         if negation.level == level and negation.lower < level - 1:
             begin, end = chain_of(plain.nodes, node, negation.event_class)
@@ -133,11 +135,11 @@ def _skipped_are_free(plain: Plain, variant: Variant, node: int, level: int) -> 
 
 
 @woven
-def _limit_ends(plain: Plain, variant: Variant, site: Site, latest: int) -> None:
+def _limit_ends(plain: Plain, alternative: Alternative, site: Site, latest: int) -> None:
     """Where the positives after the event's position must end for the last of them to be at `latest` or before."""
     limit = latest
-    for i in range(variant.width - 1, site.position, -1):
-        begin, place = chain_of(plain.nodes, site.node, plain.elements[variant.element + i, ELEMENT.event_class])
+    for i in range(alternative.width - 1, site.position, -1):
+        begin, place = chain_of(plain.nodes, site.node, plain.elements[alternative.element + i, ELEMENT.event_class])
         while place > begin and plain.pool[place - 1, 0] > limit:
             place -= 1
         plain.bound[i, BOUND.end] = place
@@ -145,50 +147,50 @@ def _limit_ends(plain: Plain, variant: Variant, site: Site, latest: int) -> None
 
 
 @inlined
-def _conclude(plain: Plain, site: Site, variant: Variant, longest: int, eager: bool) -> Any:
+def _conclude(plain: Plain, site: Site, alternative: Alternative, longest: int, on_arrival: bool) -> Any:
     """Emits the match that is bound, or keeps it pending until no negation can be violated any more, or both."""
-    bound, meta, told = plain.bound, plain.meta, plain.told
+    bound, meta, emitted = plain.bound, plain.meta, plain.emitted
     due, at_edges = NEVER, False
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         level = negation_of(plain.negations, k).level
         if level >= 0:
             due = max(due, bound[level, BOUND.t] + longest)
         else:
             at_edges = True
     if at_edges:
-        free, end = _edges_are_free(plain, variant, site.node)
+        free, end = _edges_are_free(plain, alternative, site.node)
         if not free:
             return DONE
         due = max(due, end + longest)
     if due > meta[META.frontier]:
-        if not _keep_pending(plain, site, variant.width, due):
+        if not _keep_pending(plain, site, alternative.width, due):
             return MORE_PENDING
-        if not eager:
+        if not on_arrival:
             return DONE
-    row = meta[META.told]
-    if row >= len(told):
-        return MORE_TOLD
-    if told.shape[1] != variant.width:
-        for column in range(told.shape[1]):
-            told[row, column] = -1
-    for i in range(variant.width):
-        told[row, plain.elements[variant.element + i, ELEMENT.column]] = bound[i, BOUND.arrival]
-    if len(plain.told_which):
-        plain.told_which[row] = variant.plan
-    meta[META.told] = row + 1
+    row = meta[META.emitted]
+    if row >= len(emitted):
+        return MORE_EMITTED
+    if emitted.shape[1] != alternative.width:
+        for column in range(emitted.shape[1]):
+            emitted[row, column] = -1
+    for i in range(alternative.width):
+        emitted[row, plain.elements[alternative.element + i, ELEMENT.column]] = bound[i, BOUND.arrival]
+    if len(plain.emitted_which):
+        plain.emitted_which[row] = alternative.plan
+    meta[META.emitted] = row + 1
     return DONE
 
 
 @woven
-def _edges_are_free(plain: Plain, variant: Variant, node: int) -> Any:
+def _edges_are_free(plain: Plain, alternative: Alternative, node: int) -> Any:
     """Whether no leading or trailing negation is violated, and from when on none can be, but for the longest stamp."""
-    bound, pool, count = plain.bound, plain.pool, variant.width
+    bound, pool, count = plain.bound, plain.pool, alternative.width
     due = NEVER
-    for k in range(variant.negation, variant.negation_end):
+    for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         if negation.level >= 0:
             continue
-        a, b = bound[count - 1, BOUND.t] - variant.window, bound[0, BOUND.t] + variant.window
+        a, b = bound[count - 1, BOUND.t] - alternative.window, bound[0, BOUND.t] + alternative.window
         for i in range(count):  # in time order: the latest on the left and the earliest on the right count
             if negation.left >> i & 1:
                 a = bound[i, BOUND.t] + 1
@@ -212,7 +214,7 @@ def _keep_pending(plain: Plain, site: Site, count: int, due: int) -> bool:
     if place < 0:
         return False
     meta[META.serial] += 1
-    pending[place, PENDING.due], pending[place, PENDING.variant] = due, site.variant
+    pending[place, PENDING.due], pending[place, PENDING.alternative] = due, site.alternative
     pending[place, PENDING.node], pending[place, PENDING.serial] = site.node, meta[META.serial]
     pending[place, PENDING.next] = meta[META.staged]
     for i in range(count):

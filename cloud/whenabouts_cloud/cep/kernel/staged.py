@@ -6,7 +6,7 @@ the results, whose `retracted_at` is -2 less the place where it waits until the 
 
 from typing import Any
 
-from whenabouts_cloud.cep.kernel.arguments import Event, Machine, Site, variant_of
+from whenabouts_cloud.cep.kernel.arguments import Event, Machine, Site, alternative_of
 from whenabouts_cloud.cep.kernel.emit import AGAIN, NO_POSITION, breaks, negates, offer
 from whenabouts_cloud.cep.kernel.finality import bind_pending, enter, free_pending, is_own, leave
 from whenabouts_cloud.cep.kernel.layout import BOUND, DONE, META, MORE_RETRACTED, NODE, PENDING, Results, State
@@ -17,7 +17,7 @@ from whenabouts_cloud.jit import Array, bare, inlined, woven
 @woven
 def begin_stage(meta: Array) -> None:
     """Remembers where the results stand, to come back to."""
-    meta[META.group], meta[META.retracted_group] = meta[META.told], meta[META.retracted]
+    meta[META.group], meta[META.retracted_group] = meta[META.emitted], meta[META.retracted]
     meta[META.begun_candidates], meta[META.begun_negated] = meta[META.candidates], meta[META.negated_events]
     meta[META.staged] = -1
 
@@ -26,7 +26,7 @@ def begin_stage(meta: Array) -> None:
 def undo(state: State) -> None:
     """Takes back what the search for this event has found, for it will begin anew."""
     meta = state.meta
-    meta[META.told], meta[META.retracted] = meta[META.group], meta[META.retracted_group]
+    meta[META.emitted], meta[META.retracted] = meta[META.group], meta[META.retracted_group]
     meta[META.candidates], meta[META.negated_events] = meta[META.begun_candidates], meta[META.begun_negated]
     while meta[META.staged] >= 0:
         place = meta[META.staged]
@@ -42,16 +42,16 @@ def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
     while following != 0:
         place = following - 1
         following = pending[place, PENDING.next]
-        v = pending[place, PENDING.variant]
-        variant, status = variant_of(program.variants, v), DONE
-        if variant.refined:
+        v = pending[place, PENDING.alternative]
+        alternative, status = alternative_of(program.alternatives, v), DONE
+        if alternative.refined:
             if negates(program, v, c):
-                bind_pending(state, place, variant.width, scratch)
+                bind_pending(state, place, alternative.width, scratch)
                 serial = pending[place, PENDING.serial]
                 status = offer(machine, Site(v, NO_POSITION, node), AGAIN, serial, event.arrival)
         else:
-            bind_pending(state, place, variant.width, scratch)
-            own = is_own(scratch.bound, variant.width, event.arrival)
+            bind_pending(state, place, alternative.width, scratch)
+            own = is_own(scratch.bound, alternative.width, event.arrival)
             if not own and breaks(program, scratch, v, event, c):
                 status = _take_back(machine, v, place)
         if status != DONE:
@@ -69,13 +69,13 @@ def _take_back(machine: Machine, v: int, place: int) -> Any:
             return DONE
     if row >= len(out.retracted):
         return MORE_RETRACTED
-    variant = variant_of(machine.program.variants, v)
+    alternative = alternative_of(machine.program.alternatives, v)
     for column in range(out.retracted.shape[1]):
         out.retracted[row, column] = -1
-    for i in range(variant.width):
-        column = machine.program.elements[variant.element + i, ELEMENT.column]
+    for i in range(alternative.width):
+        column = machine.program.elements[alternative.element + i, ELEMENT.column]
         out.retracted[row, column] = machine.scratch.bound[i, BOUND.arrival]
-    out.retracted_which[row], out.retracted_at[row] = variant.plan, named
+    out.retracted_which[row], out.retracted_at[row] = alternative.plan, named
     meta[META.retracted] = row + 1
     return DONE
 
@@ -98,10 +98,10 @@ def commit(state: State, out: Results) -> None:
 @woven
 def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
     """Gives what was told and taken back at this event its index, in lexicographic order."""
-    if meta[META.told] > meta[META.group]:
-        for row in range(meta[META.group], meta[META.told]):
-            out.told_at[row] = arrival
-        sort_rows(out.told, out.told_which, meta[META.group], meta[META.told], spare)
+    if meta[META.emitted] > meta[META.group]:
+        for row in range(meta[META.group], meta[META.emitted]):
+            out.emitted_at[row] = arrival
+        sort_rows(out.emitted, out.emitted_which, meta[META.group], meta[META.emitted], spare)
     if meta[META.retracted] > meta[META.retracted_group]:
         for row in range(meta[META.retracted_group], meta[META.retracted]):
             out.retracted_at[row] = arrival

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 LENGTH = 4  # bytes of the checksum, a CRC-32
 
 
-def sealed(parts: Iterable[bytes]) -> bytes:
+def with_checksum(parts: Iterable[bytes]) -> bytes:
     """The parts one after the other, and their checksum. Cost: about a second for 1 GB."""
     kept, crc = list(parts), 0
     for part in kept:

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 class Decided(NamedTuple):
     """What has become of the candidates of a call."""
 
-    told: Rows
+    emitted: Rows
     retracted: Rows
     added: Rows
     removed: Rows
@@ -59,27 +59,27 @@ class Offered:
         """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
         end = np.append(candidates[1:, CANDIDATE.negated], len(negated))
         decided: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
-        for variant in np.unique(candidates[:, CANDIDATE.variant]).tolist():
-            at = np.flatnonzero(candidates[:, CANDIDATE.variant] == variant)
+        for alternative in np.unique(candidates[:, CANDIDATE.alternative]).tolist():
+            at = np.flatnonzero(candidates[:, CANDIDATE.alternative] == alternative)
             mine = candidates[at]
             kind = mine[:, CANDIDATE.kind]
             events = _gather(negated, mine[:, CANDIDATE.negated], end[at])
-            keep, probability = self._ask(variant, mine, events, clocks, base, kind == FIRST)
+            keep, probability = self._ask(alternative, mine, events, clocks, base, kind == FIRST)
             if (kind == LATE_REMOVED).any():
                 late = np.flatnonzero((kind == LATE_REMOVED) & keep)
                 events = _gather(negated, mine[late, CANDIDATE.negated], end[at[late]])
                 events = _with_late(events, mine[late], stamps)
-                still, _ = self._ask(variant, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
+                still, _ = self._ask(alternative, mine[late], events, clocks, base, np.zeros(len(late), np.bool_))
                 keep[late[still]] = False
-            rows = self._rows(variant, mine, probability)
+            rows = self._rows(alternative, mine, probability)
             for which in (LATE_ADDED, LATE_REMOVED):
                 decided[which].append(_pick(rows, keep & (kind == which)))
-            told, back = self._course(mine, keep)
-            number, _ = self.compiled.variants[variant]
+            emitted, back = self._course(mine, keep)
+            number, _ = self.compiled.alternatives[alternative]
             if number in self.skippers:
-                self._hold_back(number, variant, mine[told], _pick(rows, told))
+                self._hold_back(number, alternative, mine[emitted], _pick(rows, emitted))
             else:
-                decided[FIRST].append(_pick(rows, told))
+                decided[FIRST].append(_pick(rows, emitted))
             decided[AGAIN].append(_pick(rows, back))
         return Decided(*(self._joined(decided[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
 
@@ -100,14 +100,20 @@ class Offered:
         self.live &= set(waiting.tolist())
 
     def _ask(
-        self, variant: int, rows: Array, negated: tuple[Array, Array], clocks: Clocks | None, base: int, exact: Array
+        self,
+        alternative: int,
+        rows: Array,
+        negated: tuple[Array, Array],
+        clocks: Clocks | None,
+        base: int,
+        exact: Array,
     ) -> tuple[Array, Array]:
         """Which are matches, and with what probability: exact where asked for, nan where the mode has none."""
-        number, place = self.compiled.variants[variant]
+        number, place = self.compiled.alternatives[alternative]
         plan = self.compiled.plans[number]
         if plan.mode == "certain" or not len(rows):
             return np.ones(len(rows), np.bool_), np.ones(len(rows))
-        one = plan.variants[place]
+        one = plan.alternatives[place]
         t, t_max, ids = _stamps(rows, len(one.classes))
         lists, owner = negated
         gaps = []
@@ -122,30 +128,32 @@ class Offered:
 
     def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
         """Which of the candidates are told, and which taken back."""
-        told, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
-        told[:] = keep & (rows[:, CANDIDATE.kind] == FIRST)
-        self.live.update(rows[told & (rows[:, CANDIDATE.serial] != 0), CANDIDATE.serial].tolist())
+        emitted, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+        emitted[:] = keep & (rows[:, CANDIDATE.kind] == FIRST)
+        self.live.update(rows[emitted & (rows[:, CANDIDATE.serial] != 0), CANDIDATE.serial].tolist())
         for n in np.flatnonzero((rows[:, CANDIDATE.kind] == AGAIN) & ~keep).tolist():
             serial = int(rows[n, CANDIDATE.serial])
             if serial in self.live:
                 self.live.remove(serial)
                 back[n] = True
-        return told, back
+        return emitted, back
 
-    def _rows(self, variant: int, rows: Array, probability: Array) -> Rows:
-        number, place = self.compiled.variants[variant]
-        one = self.compiled.plans[number].variants[place]
+    def _rows(self, alternative: int, rows: Array, probability: Array) -> Rows:
+        number, place = self.compiled.alternatives[alternative]
+        one = self.compiled.plans[number].alternatives[place]
         ids = np.full((len(rows), self.compiled.width), -1, np.int64)
         ids[:, list(one.columns)] = _stamps(rows, len(one.classes))[2]
         return Rows(ids, rows[:, CANDIDATE.moment], np.full(len(rows), number, np.int64), probability)
 
-    def _hold_back(self, number: int, variant: int, rows: Array, told: Rows) -> None:
+    def _hold_back(self, number: int, alternative: int, rows: Array, emitted: Rows) -> None:
         """Hands matches to the skip."""
         plan = self.compiled.plans[number]
-        one = plan.variants[self.compiled.variants[variant][1]]
+        one = plan.alternatives[self.compiled.alternatives[alternative][1]]
         places = np.argsort(one.columns)
         t, t_max, index = (x[:, places] for x in _stamps(rows, len(one.classes)))
-        self.skippers[number].add(rows[:, CANDIDATE.key], t, t_max, index, told.ids[:, : plan.width], told.probability)
+        self.skippers[number].add(
+            rows[:, CANDIDATE.key], t, t_max, index, emitted.ids[:, : plan.width], emitted.probability
+        )
 
     def _joined(self, parts: list[Rows]) -> Rows:
         if parts:

@@ -17,7 +17,7 @@ from whenabouts_cloud.jit import Array, compiled
 Order = Literal["kbound", "source"]
 
 
-class Promise:
+class Disorder:
     """The frontier and what it rests on; `arrays` is all of it."""
 
     def __init__(self, order: Order, k: int | None, sources: list[int] | None) -> None:
@@ -38,15 +38,15 @@ class Promise:
     def arrays(self) -> dict[str, Array]:
         """The state."""
         head = np.array([self.k, self.frontier], np.int64)
-        return {"promise": head, "sources": self._sources, "reached": self._reached}
+        return {"disorder": head, "sources": self._sources, "reached": self._reached}
 
     @classmethod
-    def of(cls, arrays: dict[str, Array]) -> "Promise":
+    def of(cls, arrays: dict[str, Array]) -> "Disorder":
         """From the state."""
-        k, frontier = map(int, arrays["promise"])
-        promise = cls("source" if k < 0 else "kbound", k, arrays["sources"].tolist())
-        promise.frontier, promise._reached = frontier, arrays["reached"].copy()
-        return promise
+        k, frontier = map(int, arrays["disorder"])
+        disorder = cls("source" if k < 0 else "kbound", k, arrays["sources"].tolist())
+        disorder.frontier, disorder._reached = frontier, arrays["reached"].copy()
+        return disorder
 
     def after(self, t: Array, source: Array | None) -> Array:
         """The frontier after each of these events, from the one before on.
@@ -80,8 +80,8 @@ class Promise:
             codes = np.array(sorted(by_source), np.int64)
             self._meet(codes)
             for place, code in zip(np.searchsorted(self._sources, codes), codes, strict=True):
-                before, told = self._reached[place], min(by_source[int(code)], FOREVER - 1)
-                self._reached[place] = told if before == FOREVER else max(before, told)
+                before, emitted = self._reached[place], min(by_source[int(code)], FOREVER - 1)
+                self._reached[place] = emitted if before == FOREVER else max(before, emitted)
             if self.k < 0 and np.any(self._reached < FOREVER):
                 self.frontier = max(self.frontier, int(self._reached.min()))
         else:

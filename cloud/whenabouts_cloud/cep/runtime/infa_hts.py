@@ -31,6 +31,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     META,
     MORE_ADDED,
     MORE_CANDIDATES,
+    MORE_EMITTED,
     MORE_LATE,
     MORE_NEGATED,
     MORE_NODES,
@@ -38,7 +39,6 @@ from whenabouts_cloud.cep.kernel.layout import (
     MORE_POOL,
     MORE_REMOVED,
     MORE_RETRACTED,
-    MORE_TOLD,
     NEVER,
     NODE,
     PENDING,
@@ -47,7 +47,7 @@ from whenabouts_cloud.cep.kernel.layout import (
     Block,
     Results,
 )
-from whenabouts_cloud.cep.kernel.program import VARIANT
+from whenabouts_cloud.cep.kernel.program import ALTERNATIVE
 from whenabouts_cloud.cep.runtime import snapshot, store
 from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.deferred import Offered
@@ -99,7 +99,7 @@ class Engine:
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.codes: dict[int, int] = {}  # leaf of each source
         self.offered = Offered(c)
-        self.offers = bool(c.program.variants[:, VARIANT.offered].any())
+        self.offers = bool(c.program.alternatives[:, ALTERNATIVE.offered].any())
         self.clocks = HeldClocks(running.causal)
         for source in sources or ():
             self._leaf(source, NEVER)
@@ -202,9 +202,9 @@ class Engine:
             if self.order != "source":
                 raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
             by_source = {whole("source", source): moment("frontier", at) for source, at in frontier.items()}
-            for source, promised in by_source.items():
+            for source, watermarked in by_source.items():
                 self._leaf(source, FOREVER)
-                reached = raise_source(self.state.tree, self.codes[source], min(promised, FOREVER - 1))
+                reached = raise_source(self.state.tree, self.codes[source], min(watermarked, FOREVER - 1))
                 meta = self.state.meta
             if by_source:
                 meta[META.frontier] = max(int(meta[META.frontier]), reached)
@@ -257,7 +257,7 @@ class Engine:
         self.state = changed(self.state, old, c, settled)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
         self.offered.follow(c)
-        self.offers = bool(c.program.variants[:, VARIANT.offered].any())
+        self.offers = bool(c.program.alternatives[:, ALTERNATIVE.offered].any())
         if running.causal != self.clocks.wanted:
             self.clocks = HeldClocks(running.causal, self.fed)
         self.compiled, self._fits = c, True
@@ -307,7 +307,7 @@ class Engine:
                 raise ValueError(f"attribute {name}: found shape {columns[name].shape}, expected ({count},)")
         return columns
 
-    def _leaf(self, source: int, promised: int) -> None:
+    def _leaf(self, source: int, watermarked: int) -> None:
         """A place for a source in the tournament; FOREVER until it is heard of, for then it does not count."""
         if source in self.codes:
             return
@@ -315,8 +315,8 @@ class Engine:
             raise ValueError(f"source {source}: found more than {SOURCES} sources")
         self.codes[source] = len(self.codes)
         self.state = store.more_sources(self.state, len(self.codes))
-        if promised != FOREVER:
-            raise_source(self.state.tree, self.codes[source], promised)
+        if watermarked != FOREVER:
+            raise_source(self.state.tree, self.codes[source], watermarked)
 
     def _leaves(self, source: Array) -> Array:
         known, inverse = np.unique(source, return_inverse=True)
@@ -337,20 +337,20 @@ class Engine:
             meta[META.stop] = block is not None and limit != ""
             out = self._grow(wanted, out)
         taken = int(meta[META.event])
-        told = self._out(out, block, taken)
+        emitted = self._out(out, block, taken)
         meta[META.stop] = 0
         if limit and taken < count:
             self.clocks.cut(self.fed)
-            raise EngineLimitError(limit, taken, told)
-        return told
+            raise EngineLimitError(limit, taken, emitted)
+        return emitted
 
     def _limit(self, wanted: int, out: Results) -> str:
         """What is at its limit, if anything."""
         meta = self.state.meta
         if wanted in (MORE_POOL, MORE_PENDING) and self.full:
             return self.full
-        rows = int(max(meta[META.told], meta[META.candidates]))
-        if wanted in (MORE_TOLD, MORE_CANDIDATES) and rows >= BLOCK_MATCHES:
+        rows = int(max(meta[META.emitted], meta[META.candidates]))
+        if wanted in (MORE_EMITTED, MORE_CANDIDATES) and rows >= BLOCK_MATCHES:
             return f"matches of one block: found {rows}, expected at most {BLOCK_MATCHES}"
         return ""
 
@@ -367,25 +367,25 @@ class Engine:
             self.state = store.more_pending(self.state)
         else:
             names = {
-                MORE_TOLD: ("told", "told_at", "told_which"), MORE_LATE: ("late",), MORE_ADDED: ("added",),
+                MORE_EMITTED: ("emitted", "emitted_at", "emitted_which"), MORE_LATE: ("late",), MORE_ADDED: ("added",),
                 MORE_RETRACTED: ("retracted", "retracted_at", "retracted_which"), MORE_REMOVED: ("removed",),
                 MORE_CANDIDATES: ("candidates",), MORE_NEGATED: ("negated",),
             }[wanted]  # fmt: skip
             grown = {name: store.larger(getattr(out, name)) for name in names}
             if len(self.compiled.plans) == 1:
-                grown.pop("told_which", None)
+                grown.pop("emitted_which", None)
             out = out._replace(**grown)
         return out
 
     def _out(self, out: Results, block: Block | None, taken: int) -> Out:
         meta = self.state.meta
-        told, back, late, added, removed = (
-            int(meta[n]) for n in (META.told, META.retracted, META.late, META.added, META.removed)
+        emitted, back, late, added, removed = (
+            int(meta[n]) for n in (META.emitted, META.retracted, META.late, META.added, META.removed)
         )
         plans = self.compiled.plans
-        which = _cut(out.told_which, told) if len(plans) > 1 else np.full(told, min(plans, default=0))
+        which = _cut(out.emitted_which, emitted) if len(plans) > 1 else np.full(emitted, min(plans, default=0))
         parts: list[tuple[Array, ...]] = [
-            (_cut(out.told, told), _cut(out.told_at, told), which, np.ones(told)),
+            (_cut(out.emitted, emitted), _cut(out.emitted_at, emitted), which, np.ones(emitted)),
             (_cut(out.retracted, back), _cut(out.retracted_at, back), _cut(out.retracted_which, back), np.ones(back)),
             *(
                 (rows[:, 2:], rows[:, 0], rows[:, 1], np.ones(len(rows)))
@@ -396,10 +396,10 @@ class Engine:
         if self.offers:
             self._decide(out, block, taken, late_ones, parts)
             parts[:2] = [_sorted(*part) for part in parts[:2]]
-        told_part, back_part, plus, minus = parts[0], parts[1], _sorted(*parts[2]), _sorted(*parts[3])
+        emitted_part, back_part, plus, minus = parts[0], parts[1], _sorted(*parts[2]), _sorted(*parts[3])
         meta[META.fed] += taken
         return Out(
-            told_part[0], back_part[0], late_ones, told_part[1], told_part[2], plus[0], minus[0], told_part[3],
+            emitted_part[0], back_part[0], late_ones, emitted_part[1], emitted_part[2], plus[0], minus[0], emitted_part[3],
             back_part[1], back_part[2], plus[1], plus[2], minus[1], minus[2],
         )  # fmt: skip
 
@@ -418,7 +418,7 @@ class Engine:
         )  # fmt: skip
         frontiers = np.empty(0, np.int64) if block is None else block.frontier[:taken]
         skipped = self.offered.skipped(int(meta[META.frontier]), frontiers, fed)
-        for n, more in enumerate((decided.told, decided.retracted, decided.added, decided.removed)):
+        for n, more in enumerate((decided.emitted, decided.retracted, decided.added, decided.removed)):
             parts[n] = tuple(np.concatenate([a, b]) for a, b in zip(parts[n], more, strict=True))
         parts[0] = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], skipped, strict=True))
         if len(self.offered.live) > 2 * int(meta[META.pending]) + LIVE:

@@ -15,9 +15,10 @@ _NONE = np.empty(0, np.int64)
 class Out:
     """Indices count all events ever fed, from 0; a row has a place per positive of the pattern, -1 where there is none.
 
-    `matches` (m, width) by told_at, then lexicographic; `told_at` (m,) is the event on whose arrival each was told, -1 when
-    time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and hold no
-    more. `probability` (m,) of matches is 1 in mode certain, that of the whole match in mode over, and nan in the others.
+    `matches` (m, width) by emitted_at, then lexicographic; `emitted_at` (m,) is the event on whose arrival each was told,
+    -1 when time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and
+    hold no more. `probability` (m,) of matches is 1 in mode certain, that of the whole match in mode over, and nan in the
+    others.
 
     `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches that
     each is sure to have added to, or removed from, those of the events taken in before it (no rows from methods that do
@@ -31,7 +32,7 @@ class Out:
     matches: Rows
     retractions: Rows
     late: Rows
-    told_at: Rows
+    emitted_at: Rows
     pattern: Rows
     late_added: Rows
     late_removed: Rows
@@ -44,17 +45,17 @@ class Out:
     late_removed_pattern: Rows = field(default_factory=lambda: _NONE)
 
     @classmethod
-    def of(cls, matches: Any, told_at: Any, late: Any, retractions: Any = None) -> "Out":
+    def of(cls, matches: Any, emitted_at: Any, late: Any, retractions: Any = None) -> "Out":
         """Sorts the rows; everything that is not given is empty."""
-        matches, told_at = np.asarray(matches, np.int64), np.asarray(told_at, np.int64)
-        order = np.lexsort((*matches.T[::-1], told_at))
+        matches, emitted_at = np.asarray(matches, np.int64), np.asarray(emitted_at, np.int64)
+        order = np.lexsort((*matches.T[::-1], emitted_at))
         none = np.empty((0, matches.shape[1]), np.int64)
-        taken_back = none if retractions is None else np.asarray(retractions, np.int64)
+        retracted = none if retractions is None else np.asarray(retractions, np.int64)
         return cls(
             matches[order],
-            taken_back[np.lexsort(taken_back.T[::-1])],
+            retracted[np.lexsort(retracted.T[::-1])],
             np.asarray(late, np.int64),
-            told_at[order],
+            emitted_at[order],
             np.zeros(len(matches), np.int64),
             none,
             none,

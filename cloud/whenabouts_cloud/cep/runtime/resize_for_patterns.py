@@ -77,16 +77,16 @@ def _nodes(nodes: Array, top: int, sources: list[int]) -> Array:
 
 def _pending(state: State, old: Compiled, new: Compiled) -> tuple[Array, Array]:
     """The waiting matches of those variants that are left, at the head of their array."""
-    place_of = {name: v for v, name in enumerate(new.variants)}
-    variants = np.array([place_of.get(name, -1) for name in old.variants], np.int64)
+    place_of = {name: v for v, name in enumerate(new.alternatives)}
+    alternatives = np.array([place_of.get(name, -1) for name in old.alternatives], np.int64)
     rows = state.pending[: int(state.meta[META.pending_top])]
     waiting = np.flatnonzero(rows[:, PENDING.node] >= 0)
-    kept = waiting[variants[rows[waiting, PENDING.variant]] >= 0]
+    kept = waiting[alternatives[rows[waiting, PENDING.alternative]] >= 0]
     room = max(WAITING, len(kept) * 5 // 4)
     pending = np.zeros((room, PENDING_EVENTS + 3 * new.most), np.int64)
     columns = min(pending.shape[1], rows.shape[1])
     pending[: len(kept), :columns] = rows[kept, :columns]
-    pending[: len(kept), PENDING.variant] = variants[rows[kept, PENDING.variant]]
+    pending[: len(kept), PENDING.alternative] = alternatives[rows[kept, PENDING.alternative]]
     values = np.full((room, new.most, len(new.attributes)), np.nan)
     before = state.pending_attrs.reshape(len(state.pending), old.most, len(old.attributes))
     most = min(old.most, new.most)

@@ -31,7 +31,7 @@ class Skipper:
     def __init__(self, plan: Plan, longest: int) -> None:
         self.wait = plan.window + longest
         self.past_last = plan.skip == "past_last"
-        self.most, self.width = max(len(one.classes) for one in plan.variants), plan.width
+        self.most, self.width = max(len(one.classes) for one in plan.alternatives), plan.width
         self.waiting: Array = np.empty((0, T + 2 * self.most + self.width), np.int64)
         self.probability: Array = np.empty(0, np.float64)
         self.past: Array = np.empty((0, 2), np.int64)

@@ -9,7 +9,7 @@ from whenabouts_cloud.cep.runtime.active_patterns import Running
 from whenabouts_cloud.cep.runtime.held_clocks import HeldClocks
 from whenabouts_cloud.cep.runtime.skip import Skipper
 from whenabouts_cloud.cep.uncertain.causal import Clocks
-from whenabouts_cloud.pattern.plan import EventClass, Negation, Plan, Program, Step, Variant
+from whenabouts_cloud.pattern.plan import Alternative, EventClass, Negation, Plan, Program, Step
 
 CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
 
@@ -76,10 +76,10 @@ def _plan_out(plan: Plan) -> dict[str, Any]:
 
     return {
         "classes": [[sorted(c.types), steps(c.condition)] for c in plan.classes],
-        "variants": [
+        "alternatives": [
             [v.classes, v.columns, v.before, [[n.event_class, n.left, n.right, steps(n.condition)] for n in v.negations],
              [steps(c) for c in v.conditions]]
-            for v in plan.variants
+            for v in plan.alternatives
         ],
         "width": plan.width, "window": plan.window, "strict_window": plan.strict_window, "mode": plan.mode,
         "probability": str(plan.probability), "skip": plan.skip, "per_key": plan.per_key, "longest": plan.longest,
@@ -92,13 +92,17 @@ def _plan_in(fields: dict[str, Any]) -> Plan:
         return tuple(Step(op, element, column, float.fromhex(value)) for op, element, column, value in rows)
 
     classes = tuple(EventClass(frozenset(types), steps(condition)) for types, condition in fields["classes"])
-    variants = tuple(
-        Variant(tuple(classes), tuple(columns), tuple(before),
+    alternatives = tuple(
+        Alternative(tuple(classes), tuple(columns), tuple(before),
                 tuple(Negation(c, left, right, steps(condition)) for c, left, right, condition in negations),
                 tuple(steps(c) for c in conditions))
-        for classes, columns, before, negations, conditions in fields["variants"]
+        for classes, columns, before, negations, conditions in fields["alternatives"]
     )  # fmt: skip
     rest = {n: fields[n] for n in ("width", "window", "strict_window", "mode", "skip", "per_key", "longest")}
     return Plan(
-        classes, variants, probability=Fraction(fields["probability"]), attributes=tuple(fields["attributes"]), **rest
+        classes,
+        alternatives,
+        probability=Fraction(fields["probability"]),
+        attributes=tuple(fields["attributes"]),
+        **rest,
     )

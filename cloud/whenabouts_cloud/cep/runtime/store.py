@@ -24,14 +24,14 @@ from whenabouts_cloud.cep.kernel.layout import (
     Scratch,
     State,
 )
-from whenabouts_cloud.cep.runtime.checksum import opened, sealed
+from whenabouts_cloud.cep.runtime.checksum import opened, with_checksum
 from whenabouts_cloud.jit import Array
 
 POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
 POOL_GROWTH = 1.1  # little, so that the room behind the top stays small beside what is stored
 POOL_SPARE = 1.25  # beyond that it shrinks when it is packed
 NODE_GROWTH = 1.25
-VERSION = 3
+VERSION = 4
 
 
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
@@ -135,7 +135,7 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
     }  # fmt: skip
     shapes = {name: [part.dtype.str, *part.shape] for name, part in parts.items()}
     line = json.dumps({**header, "version": VERSION, "arrays": shapes}).encode() + b"\n"
-    return sealed([line, *(np.ascontiguousarray(part).tobytes() for part in parts.values())])
+    return with_checksum([line, *(np.ascontiguousarray(part).tobytes() for part in parts.values())])
 
 
 def _without_empty(state: State) -> State:

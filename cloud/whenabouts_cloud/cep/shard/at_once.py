@@ -16,14 +16,14 @@ from whenabouts_cloud.rules.model import CepRule
 
 class Whole(NamedTuple):
     """`matches` are rows of RESULT, `start_us` the least moved t_min in each. Of the events given, `within` are those whose
-    stamps are times, `once` the rows of those among them that are no repeats, `alone` the rows of those among these that
+    stamps are times, `once` the rows of those among them that are no repeats, `ungrouped` the rows of those among these that
     have no place in a group's clocks, where that matters."""
 
     matches: pa.Table
     start_us: Ints
     within: npt.NDArray[np.bool_]
     once: Ints
-    alone: Ints
+    ungrouped: Ints
 
 
 def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> Whole:
@@ -38,5 +38,5 @@ def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> W
     clocks = (views or Views()).clocks_of(events) if plan.mode == "causal" else None
     found, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
     starts = np.where(found < 0, np.iinfo(np.int64).max, t[found]).min(axis=1) if len(found) else np.empty(0, np.int64)
-    alone = once[:0] if clocks is None else once[clocks.process < 0]
-    return Whole(match_rows(rule, found, events, "match", probability), starts, within, once, alone)
+    ungrouped = once[:0] if clocks is None else once[clocks.process < 0]
+    return Whole(match_rows(rule, found, events, "match", probability), starts, within, once, ungrouped)

@@ -25,7 +25,7 @@ from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns
 from whenabouts_cloud.cep.shard.identities import Identities
 from whenabouts_cloud.cep.shard.results import COUNT, count_rows
 from whenabouts_cloud.cep.shard.shard import NO_BOUND_US, with_reason
-from whenabouts_cloud.frontier.gateways import Promise
+from whenabouts_cloud.frontier.gateways import Watermark
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.rules.model import CepRule, Count
@@ -49,15 +49,15 @@ def counts_of(rule: CepRule, events: pa.Table) -> WholeCount:
     rows, keys = stored.add(events.take(pa.array(at)))
     once = at[rows]
     points = _points(rule, events.take(pa.array(once)))
-    counting, told = _counter(rule), []
+    counting, emitted = _counter(rule), []
     order, done = np.argsort(points.t, kind="stable"), 0
     for begin, border in _borders(rule, points.t):
         some = order[done : np.searchsorted(points.t, border, sorter=order)]
         attributes = {name: column[some] for name, column in points.attributes.items()}
         counting.feed(points.types[some], keys[some], points.t[some], attributes=attributes)
-        told.append(_rows(rule, stored, counting.advance(border), begin))
+        emitted.append(_rows(rule, stored, counting.advance(border), begin))
         done += len(some)
-    return WholeCount(pa.concat_tables([COUNT.empty_table(), *told]), within, once, points.middles)
+    return WholeCount(pa.concat_tables([COUNT.empty_table(), *emitted]), within, once, points.middles)
 
 
 class CountShard:
@@ -77,7 +77,7 @@ class CountShard:
         self._full = ""
         self.counts: Tally[str] = Tally()
 
-    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
         """The counts that the watermarks of the step before make final, after the table "events" is taken in."""
         events = tables["events"]
         beyond = beyond_time(events)
@@ -85,19 +85,21 @@ class CountShard:
         if beyond.any():
             events = events.filter(pa.array(~beyond))
         self.counts["beyond_time"] += int(beyond.sum())
-        self._frontier.promised(events, watermarks)
+        self._frontier.note_watermarks(events, watermarks)
         aside.append(self._feed(events))
-        told = [COUNT.empty_table()]
+        emitted = [COUNT.empty_table()]
         frontier = self._frontier.value_us
         if frontier is not None:
             reached = _floor(frontier - (self._plan.longest + 1) // 2, self._every_us)
             for begin in sorted(self._open):
                 if begin + self._every_us <= reached:
-                    told.append(_rows(self._rule, self._stored, self._counter.advance(begin + self._every_us), begin))
+                    emitted.append(
+                        _rows(self._rule, self._stored, self._counter.advance(begin + self._every_us), begin)
+                    )
                     self._open.remove(begin)
             self._counter.advance(reached)
             self._stored.keep_from(reached - self._plan.window)
-        rows = pa.concat_tables(told)
+        rows = pa.concat_tables(emitted)
         self.counts["counts"] += rows.num_rows
         return StepOutput(rows, self.state(), late_rows(self._rule.name, pa.concat_tables(aside)))
 
@@ -108,7 +110,7 @@ class CountShard:
             **self.counts,
             "rows_kept": len(self._stored),
             "keys_kept": held["keys"],
-            "alone_at": [],
+            "ungrouped_at": [],
             "full": self._full,
             **self._frontier.state(),
         }

@@ -31,7 +31,7 @@ from whenabouts_cloud.cep.shard.events import Floats, Ints, beyond_time, columns
 from whenabouts_cloud.cep.shard.identities import Identities
 from whenabouts_cloud.cep.shard.results import RESULT, match_rows
 from whenabouts_cloud.cep.shard.views import RUN, Views
-from whenabouts_cloud.frontier.gateways import Promise, gateways_of
+from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.rule import RuleFrontier
 from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.shard import StepOutput, late_rows
@@ -46,17 +46,17 @@ class CepShard:
     def __init__(self, rule: CepRule) -> None:
         self._rule, self._plan = rule, rule.plan()
         self._engine = engine(
-            self._plan, rule.type_names, emit=rule.pattern.tell, method="infa_hts", order="kbound", k=NO_BOUND_US
+            self._plan, rule.type_names, emit=rule.pattern.emit, method="infa_hts", order="kbound", k=NO_BOUND_US
         )
         self._stored = Identities(rule)
         self._frontier = RuleFrontier(rule)
         self._views = Views() if self._plan.mode == "causal" else None
         self._waiting = schema_of(self._plan).empty_table()  # for their views
-        self._alone: set[str] = set()
+        self._ungrouped: set[str] = set()
         self._full = ""  # the limit that was met
         self.counts: Counter[str] = Counter()
 
-    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
         """The matches that the table "events" (`events.schema_of`) or the watermarks of the step before complete.
 
         For CAUSAL there may be a table "views" (`views.RUN`). `effects` are the matches that late events would have made
@@ -68,19 +68,19 @@ class CepShard:
         if beyond.any():
             events = events.filter(pa.array(~beyond))
         before = self._frontier.value_us
-        self._frontier.promised(events, watermarks)
+        self._frontier.note_watermarks(events, watermarks)
         frontier = self._frontier.value_us
         if self._views is not None:
             events = self._decided(self._views, events, tables.get("views"), frontier)
-        told, late, effects = self._feed(events, before)
+        emitted, late, effects = self._feed(events, before)
         if frontier is not None:
             out = self._engine.advance(frontier)
-            told += self._told(out)
+            emitted += self._emitted(out)
             self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
         self.counts["beyond_time"] += int(beyond.sum())
         none = RESULT.empty_table()
         late = late_rows(self._rule.name, pa.concat_tables([*aside, late]))
-        return StepOutput(pa.concat_tables([none, *told]), self.state(), late, pa.concat_tables([none, *effects]))
+        return StepOutput(pa.concat_tables([none, *emitted]), self.state(), late, pa.concat_tables([none, *effects]))
 
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
@@ -88,7 +88,7 @@ class CepShard:
             **self.counts,
             "rows_kept": len(self._stored) + self._waiting.num_rows,
             "keys_kept": self._engine.counters["keys"],
-            "alone_at": sorted(self._alone),
+            "ungrouped_at": sorted(self._ungrouped),
             "full": self._full,
             **self._frontier.state(),
         }
@@ -136,10 +136,10 @@ class CepShard:
         self.counts["beyond_length"] += int((lengths > self._plan.longest).sum())
         clocks = None if self._views is None else self._views.clocks_of(events)
         if clocks is not None and (clocks.process < 0).any():
-            alone = events.filter(pa.array(clocks.process < 0))
-            self.counts["alone"] += alone.num_rows
-            self._alone.update(gateways_of(alone))
-        told, effects = [], []
+            ungrouped = events.filter(pa.array(clocks.process < 0))
+            self.counts["ungrouped"] += ungrouped.num_rows
+            self._ungrouped.update(gateways_of(ungrouped))
+        emitted, effects = [], []
         first, taken = self._stored.next - len(rows), 0
         gone: list[Ints] = []
         while taken < len(rows) and not self._engine.full:
@@ -155,7 +155,7 @@ class CepShard:
                 out = met.out
                 taken += met.taken
             gone.append(out.late - first)
-            told += self._told(out)
+            emitted += self._emitted(out)
             effects += self._effects(out)
         self._full = self._full or self._engine.full
         at = np.concatenate([*gone, np.arange(taken, len(rows))])
@@ -166,9 +166,9 @@ class CepShard:
         self.counts["limit"] += len(rows) - taken
         self.counts["late"] += len(at) - (len(rows) - taken)
         self._stored.drop_last(len(rows) - taken)
-        return told, late, effects
+        return emitted, late, effects
 
-    def _told(self, out: Out) -> list[pa.Table]:
+    def _emitted(self, out: Out) -> list[pa.Table]:
         return self._rows(out.matches, "match", out.probability) + self._rows(out.retractions, "retracted")
 
     def _effects(self, out: Out) -> list[pa.Table]:

@@ -61,9 +61,9 @@ def runs_of(states: pa.Table) -> pa.Table:
     rows = []
     columns = [states[name].to_pylist() for name in STATE]
     for site, gateway, boot, seq, attrs, vclock in zip(*columns, strict=True):
-        told = _told(attrs)
-        if told is not None:
-            group, view, process = told
+        emitted = _emitted(attrs)
+        if emitted is not None:
+            group, view, process = emitted
             rows.append((site, gateway, boot, seq, code(f"{group} {view}"), process, len(vclock or ())))
     views = Views()
     views.add(pa.table([pa.array(x, f.type) for x, f in zip(_transposed(rows), RUN, strict=True)], schema=RUN))
@@ -95,8 +95,8 @@ class Views:
 
     def known(self, events: pa.Table) -> npt.NDArray[np.bool_]:
         """Of which events it is decided whether they have a place: all but those whose view may still be told."""
-        alone = _sizes(events) <= 1
-        return alone | (self._places(events)[1] >= 0)
+        ungrouped = _sizes(events) <= 1
+        return ungrouped | (self._places(events)[1] >= 0)
 
     def clocks_of(self, events: pa.Table) -> Clocks:
         """The clocks of events with a column `vclock`."""
@@ -137,7 +137,7 @@ def code(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def _told(attrs: str | None) -> tuple[str, int, int] | None:
+def _emitted(attrs: str | None) -> tuple[str, int, int] | None:
     """Group, view and process of a state reading."""
     try:
         found = json.loads(attrs or "null")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
-from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Floats
+from whenabouts_cloud.cep.uncertain.order_ideals import Floats, OrderIdeals
 from whenabouts_cloud.jit import Array, compiled
 
 
@@ -54,7 +54,7 @@ def less(a1: int, b1: int, a2: int, b2: int, shift: int, or_equal: bool) -> floa
 
 @compiled
 def _gap(
-    lo: int, hi: int, structure: Downsets, k: int, stamps: tuple[Array, Array], w: int, strict: bool
+    lo: int, hi: int, structure: OrderIdeals, k: int, stamps: tuple[Array, Array], w: int, strict: bool
 ) -> tuple[float, float]:
     """At least P(x in gap k), and at least P(x outside), for x in [lo, hi] and the positives' stamps."""
     a, b = stamps
@@ -76,7 +76,7 @@ def _gap(
 
 
 @compiled
-def _in_order(structure: Downsets, a: Array, b: Array, w: int, strict: bool) -> tuple[float, float]:
+def _in_order(structure: OrderIdeals, a: Array, b: Array, w: int, strict: bool) -> tuple[float, float]:
     """At most P(the positives are in order and within the window), and at most the sum of the complements."""
     before, n = structure.before, len(a)
     chain = True
@@ -106,7 +106,9 @@ def _in_order(structure: Downsets, a: Array, b: Array, w: int, strict: bool) -> 
 
 
 @compiled
-def _bounds(structure: Downsets, t_min: Array, t_max: Array, x: Obstacles, w: int, strict: bool, out: Bounds) -> None:
+def _bounds(
+    structure: OrderIdeals, t_min: Array, t_max: Array, x: Obstacles, w: int, strict: bool, out: Bounds
+) -> None:
     for c in range(len(t_min)):
         stamps = t_min[c], t_max[c]
         most, lost = _in_order(structure, t_min[c], t_max[c], w, strict)
@@ -124,7 +126,7 @@ def _bounds(structure: Downsets, t_min: Array, t_max: Array, x: Obstacles, w: in
 
 
 def bounds(
-    structure: Downsets, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool
+    structure: OrderIdeals, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Lower and upper bound of each candidate's probability (m,), and for each obstacle at least P(in its gaps).
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, Negated, outside_window
-from whenabouts_cloud.cep.uncertain.order_ideals import Ints, downsets
-from whenabouts_cloud.pattern.plan import Plan, Variant
+from whenabouts_cloud.cep.uncertain.order_ideals import Ints, ideals
+from whenabouts_cloud.pattern.plan import Alternative, Plan
 
 
 @dataclass(frozen=True)
@@ -61,24 +61,24 @@ class Clocks:
     def before(self, x: Ints, y: Ints) -> Bools:
         """Whether x -> y, for arrays of events of equal shape."""
         at = self.process[x]
-        told = self.vectors[y, at] > self.vectors[x, at]
+        emitted = self.vectors[y, at] > self.vectors[x, at]
         local = (self.boot[x] < self.boot[y]) | ((self.boot[x] == self.boot[y]) & (self.seq[x] < self.seq[y]))
-        apart = told & (at >= 0) & (self.process[y] >= 0) & (self.view[x] == self.view[y])
+        apart = emitted & (at >= 0) & (self.process[y] >= 0) & (self.view[x] == self.view[y])
         earlier: Bools = np.where(self.gateway[x] == self.gateway[y], local, apart)
         return earlier
 
 
 def causal(
-    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints, clocks: Clocks
+    alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints, clocks: Clocks
 ) -> Bools:
     """Which candidates (m, n) are matches in causal order; `negated` holds, a negation, offsets (m + 1), stamps and ids."""
     apart = np.maximum(t_min.max(axis=1) - t_max.min(axis=1), 0)  # at least
     keep: Bools = apart < plan.window if plan.strict_window else apart <= plan.window
-    for i, mask in enumerate(downsets(variant).covers):
-        for j in range(len(variant.before)):
+    for i, mask in enumerate(ideals(alternative).covers):
+        for j in range(len(alternative.before)):
             if mask >> j & 1:
                 keep = keep & clocks.before(ids[:, j], ids[:, i])
-    for negation, (offsets, x_min, x_max, x_ids) in zip(variant.negations, negated, strict=True):
+    for negation, (offsets, x_min, x_max, x_ids) in zip(alternative.negations, negated, strict=True):
         c = np.repeat(np.arange(len(t_min)), np.diff(offsets))
         x_min, x_max, x_ids = (v[offsets[0] : offsets[-1]] for v in (x_min, x_max, x_ids))
         inside: Bools = (ids[c] != x_ids[:, None]).all(axis=1)
@@ -87,7 +87,7 @@ def causal(
             inside &= ~early
         if negation.right == 0:
             inside &= ~late
-        for j in range(len(variant.before)):
+        for j in range(len(alternative.before)):
             if negation.left >> j & 1:
                 inside &= clocks.before(ids[c, j], x_ids)
             if negation.right >> j & 1:

@@ -27,7 +27,7 @@ import numpy as np
 
 from whenabouts_cloud.cep.uncertain.chain_walk import Order, Rule, Stamps, Start, terms_of, walk
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles, gap_masks
-from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Floats, Ints
+from whenabouts_cloud.cep.uncertain.order_ideals import Floats, Ints, OrderIdeals
 from whenabouts_cloud.jit import Array, compiled
 
 ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
@@ -149,7 +149,7 @@ def _chain(order: Order, t_min: Array, t_max: Array, x_min: Array, x_max: Array,
 
 @compiled
 def _chains(
-    rows: Array, structure: Downsets, t_min: Array, t_max: Array, obstacles: Obstacles, window: Window, rules: Rule,
+    rows: Array, structure: OrderIdeals, t_min: Array, t_max: Array, obstacles: Obstacles, window: Window, rules: Rule,
     most: int,
 ) -> Array:  # fmt: skip
     """`probability` of some candidates; nan for those with more than `most` obstacles, or too many states."""
@@ -167,7 +167,7 @@ def _chains(
 
 
 def probabilities(
-    structure: Downsets,
+    structure: OrderIdeals,
     t_min: Ints,
     t_max: Ints,
     obstacles: Obstacles,
@@ -200,7 +200,7 @@ def probabilities(
 
 
 def probability(
-    structure: Downsets, t_min: Ints, t_max: Ints, x_min: Ints, x_max: Ints, gaps: Ints, window: int, strict: bool
+    structure: OrderIdeals, t_min: Ints, t_max: Ints, x_min: Ints, x_max: Ints, gaps: Ints, window: int, strict: bool
 ) -> float:
     """The probability of order, window and empty gaps for positives (n,) and obstacles (k,), int64 ticks; within ERROR.
 

@@ -21,7 +21,7 @@ class Stamps(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Of `Downsets`, and the gaps (k,) of the obstacles."""
+    """Of `OrderIdeals`, and the gaps (k,) of the obstacles."""
 
     sets: Array
     successors: Array
@@ -54,7 +54,7 @@ class Start(NamedTuple):
     base: float
     offset: float
     atom: bool
-    downset: int
+    ideal: int
 
 
 class Items(NamedTuple):
@@ -268,11 +268,11 @@ def _from_start(start: Start, stamps: Stamps, order: Order, terms: Terms) -> tup
         low, high = stamps.x_min[x], stamps.x_max[x]
         if stamps.trails[x]:
             final[x] = 1.0 - _share(low, high, start.base + w, start.offset, not stamps.strict)
-        if start.downset > 0:
-            change = terms.free[0, x] - terms.free[start.downset, x]
+        if start.ideal > 0:
+            change = terms.free[0, x] - terms.free[start.ideal, x]
             known[x] = change * _share(low, high, start.base, start.offset, True)
-        if not terms.future[start.downset, x]:
-            leads = stamps.leads[x] and start.downset == full
+        if not terms.future[start.ideal, x]:
+            leads = stamps.leads[x] and start.ideal == full
             value *= (
                 known[x] + final[x]
                 + (_share(low, high, start.base - w, start.offset, stamps.strict) if leads else 0.0)
@@ -286,16 +286,16 @@ def walk(start: Start, limit: float, ends: Array, stamps: Stamps, order: Order, 
     count, n = order.successors.shape
     q, full = len(rule.nodes), count - 1
     value, known, final = _from_start(start, stamps, order, terms)
-    if start.downset == full or value == 0.0:
+    if start.ideal == full or value == 0.0:
         return value
     items = _cells(ends, start, limit, stamps, q)
     share, lead = _shares(items, stamps, rule)
     values, some = np.zeros((terms.place[count], len(items.kept), q)), np.zeros(terms.place[count], np.bool_)
-    values[terms.place[start.downset], 0, 0] = value
-    some[terms.place[start.downset]] = True
+    values[terms.place[start.ideal], 0, 0] = value
+    some[terms.place[start.ideal]] = True
     arrays = Walk(items, order, terms, known, final, stamps.leads, share, lead, values, some)
     sums, factor = np.zeros((len(items.kept), q)), np.empty((len(items.kept), q))
-    for s in range(start.downset, full):
+    for s in range(start.ideal, full):
         for mask in range(terms.place[s + 1] - terms.place[s]):
             state = terms.place[s] + mask
             if not some[state]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Ints
-from whenabouts_cloud.pattern.plan import Plan, Variant
+from whenabouts_cloud.cep.uncertain.order_ideals import Ints, OrderIdeals
+from whenabouts_cloud.pattern.plan import Alternative, Plan
 
 Negated = list[tuple[Ints, Ints, Ints, Ints]]  # a negation's offsets (m + 1), t_min, t_max, ids
 Bools = npt.NDArray[np.bool_]
@@ -32,10 +32,10 @@ def window(plan: Plan) -> int:
     return min(plan.window, WINDOW_MAX)
 
 
-def obstacles(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints) -> Obstacles:
+def obstacles(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints) -> Obstacles:
     """Of the negated events those that can lie in a gap of their candidate in some placement."""
     candidate, low, high, name, gap = [], [], [], [], []
-    for k, (negation, (offsets, x_min, x_max, x_ids)) in enumerate(zip(variant.negations, negated, strict=True)):
+    for k, (negation, (offsets, x_min, x_max, x_ids)) in enumerate(zip(alternative.negations, negated, strict=True)):
         c = np.repeat(np.arange(len(t_min)), np.diff(offsets))
         x_min, x_max, x_ids = (v[offsets[0] : offsets[-1]] for v in (x_min, x_max, x_ids))
         reach = ~harmless(negation.left, negation.right, plan, t_min[c], t_max[c], x_min, x_max)
@@ -76,7 +76,7 @@ def outside_window(plan: Plan, t_min: Ints, t_max: Ints, x_min: Ints, x_max: Int
     return x_max < earliest, x_min > latest
 
 
-def gap_masks(structure: Downsets) -> tuple[int, int]:
+def gap_masks(structure: OrderIdeals) -> tuple[int, int]:
     """Negations that reach back by the window, and those that reach forward by it."""
     bits = [1 << k for k in range(len(structure.left))]
     leading = sum(b for b, left in zip(bits, structure.left, strict=True) if left == 0)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whenabouts_cloud.pattern.plan import Variant
+from whenabouts_cloud.pattern.plan import Alternative
 
-DOWNSETS = 1024  # AND of 10; more is refused: the exact probability would take seconds a candidate
+ORDER_IDEALS = 1024  # AND of 10; more is refused: the exact probability would take seconds a candidate
 EXTENSIONS = 40_320  # AND of 8; more is refused where linear extensions are gone through one by one
 NEGATIONS = 62  # bits of a mask
 
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Downsets(NamedTuple):
+class OrderIdeals(NamedTuple):
     """Sets are bits of positives, or of negations; D downsets by size, the empty one first, K negations, n positives."""
 
     before: Ints  # (n,) closed under "before"
@@ -39,17 +39,17 @@ class Downsets(NamedTuple):
     blocked: Ints  # (D,) negations whose gap is open when this downset has happened and no more
 
 
-def downsets(variant: Variant) -> Downsets:
+def ideals(alternative: Alternative) -> OrderIdeals:
     """The downsets of a variant.
 
     Raises:
         ValueError: more than DOWNSETS downsets or NEGATIONS negations.
     """
-    return _downsets(variant.before, tuple((n.left, n.right) for n in variant.negations))
+    return _order_ideals(alternative.before, tuple((n.left, n.right) for n in alternative.negations))
 
 
 @lru_cache(maxsize=256)
-def _downsets(masks: tuple[int, ...], gaps: tuple[tuple[int, int], ...]) -> Downsets:
+def _order_ideals(masks: tuple[int, ...], gaps: tuple[tuple[int, int], ...]) -> OrderIdeals:
     n = len(masks)
     if len(gaps) > NEGATIONS:
         raise ValueError(f"found {len(gaps)} negations in one pattern, expected at most {NEGATIONS}: split the pattern")
@@ -62,15 +62,15 @@ def _downsets(masks: tuple[int, ...], gaps: tuple[tuple[int, int], ...]) -> Down
             if not mask >> i & 1 and before[i] & ~mask == 0 and more not in places:
                 places[more] = len(order)
                 order.append(more)
-        if len(order) > DOWNSETS:
-            raise ValueError(f"found more than {DOWNSETS} orders of {n} elements: put some of an AND in a SEQ")
+        if len(order) > ORDER_IDEALS:
+            raise ValueError(f"found more than {ORDER_IDEALS} orders of {n} elements: put some of an AND in a SEQ")
     successors = np.full((len(order), n), -1, np.int64)
     for place, mask in enumerate(order):
         for i in range(n):
             if not mask >> i & 1:
                 successors[place, i] = places.get(mask | 1 << i, -1) if before[i] & ~mask == 0 else -1
     everything = (1 << n) - 1
-    return Downsets(
+    return OrderIdeals(
         before=np.array(before, np.int64),
         covers=np.array([_latest(mask, before) for mask in before], np.int64),
         first=sum(1 << i for i in range(n) if before[i] == 0),

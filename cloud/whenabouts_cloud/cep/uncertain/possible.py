@@ -20,7 +20,7 @@ extensions until one is possible, so AND of 8 that is not costs 40 320 times tha
 import numpy as np
 
 from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
-from whenabouts_cloud.cep.uncertain.order_ideals import Downsets
+from whenabouts_cloud.cep.uncertain.order_ideals import OrderIdeals
 from whenabouts_cloud.jit import Array, compiled
 
 STEPS = 1 << 8  # infinitesimals a tick; stamps of one candidate may so be 2^54 us (570 years) apart
@@ -47,7 +47,7 @@ def _settle(t: Array, high: Array, order: Array, before: Array, w: int, strict: 
 
 
 @compiled
-def _fit(t: Array, place: Array, structure: Downsets, gaps: int, lo: int, hi: int, w: int, strict: bool) -> int:
+def _fit(t: Array, place: Array, structure: OrderIdeals, gaps: int, lo: int, hi: int, w: int, strict: bool) -> int:
     """Whether x in [lo, hi] fits outside its gaps; if not, the end that must rise is raised, or NONE can be."""
     n, left, right = len(t), structure.left, structure.right
     blocked = np.zeros(n + 1, np.bool_)  # from place s - 1 to place s
@@ -89,7 +89,7 @@ def _fit(t: Array, place: Array, structure: Downsets, gaps: int, lo: int, hi: in
 
 @compiled
 def _extension(
-    order: Array, a: Array, b: Array, obstacles: Obstacles, structure: Downsets, w: int, strict: bool
+    order: Array, a: Array, b: Array, obstacles: Obstacles, structure: OrderIdeals, w: int, strict: bool
 ) -> bool:
     """Whether there is a placement in this order; stamps in infinitesimals."""
     t, high = a[order], b[order]
@@ -112,7 +112,7 @@ def _extension(
 
 @compiled
 def _possible(
-    structure: Downsets, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool,
+    structure: OrderIdeals, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool,
     result: Array,
 ) -> None:  # fmt: skip
     for c in range(len(t_min)):
@@ -134,7 +134,7 @@ def _possible(
 
 
 def possible(
-    structure: Downsets, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, window: int, strict: bool
+    structure: OrderIdeals, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, window: int, strict: bool
 ) -> Array:
     """Whether each candidate (m, n), with its obstacles, is possible (m,); `orders` are the linear extensions (E, n)."""
     result = np.empty(len(t_min), np.bool_)

@@ -22,9 +22,9 @@ from whenabouts_cloud.cep.uncertain.bounds import bounds
 from whenabouts_cloud.cep.uncertain.causal import Clocks, causal
 from whenabouts_cloud.cep.uncertain.chain_probability import ERROR, probabilities, probability
 from whenabouts_cloud.cep.uncertain.forbidden_events import Bools, Negated, Obstacles, obstacles, window
-from whenabouts_cloud.cep.uncertain.order_ideals import Downsets, Ints, downsets, extensions
+from whenabouts_cloud.cep.uncertain.order_ideals import Ints, OrderIdeals, extensions, ideals
 from whenabouts_cloud.cep.uncertain.possible import possible
-from whenabouts_cloud.pattern.plan import Plan, Variant
+from whenabouts_cloud.pattern.plan import Alternative, Plan
 
 # Degrees grow with them and, in a gap that begins after the second positive, states double with each: 0.1 s a match at 8.
 OBSTACLES = 8
@@ -43,7 +43,7 @@ class Counters:
 
 
 def refine(
-    variant: Variant,
+    alternative: Alternative,
     plan: Plan,
     t_min: Ints,
     t_max: Ints,
@@ -72,38 +72,38 @@ def refine(
             raise ValueError(
                 "found no vector clocks, expected them for CAUSAL: feed events with clocks or use another mode"
             )
-        return _as_told(causal(variant, plan, t_min, t_max, negated, ids, clocks))
-    near = obstacles(variant, plan, t_min, t_max, negated, ids)
+        return _as_emitted(causal(alternative, plan, t_min, t_max, negated, ids, clocks))
+    near = obstacles(alternative, plan, t_min, t_max, negated, ids)
     if plan.mode == "certain":
-        return _as_told(_certain(variant, plan, t_min, t_max) & (np.diff(near.offsets) == 0))
+        return _as_emitted(_certain(alternative, plan, t_min, t_max) & (np.diff(near.offsets) == 0))
     if plan.mode == "possible":
-        return _as_told(_possible(variant, plan, t_min, t_max, near))
-    return _over(variant, plan, t_min, t_max, near, exact, counters or Counters())
+        return _as_emitted(_possible(alternative, plan, t_min, t_max, near))
+    return _over(alternative, plan, t_min, t_max, near, exact, counters or Counters())
 
 
-def _as_told(keep: Bools) -> tuple[Bools, Floats]:
+def _as_emitted(keep: Bools) -> tuple[Bools, Floats]:
     return keep, np.where(keep, 1.0, np.nan)
 
 
-def _certain(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints) -> Bools:
+def _certain(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints) -> Bools:
     """Order and window in every placement."""
     reach = plan.window - 1 if plan.strict_window else plan.window
     keep: Bools = np.full(len(t_min), reach >= 0)
     for i in range(t_min.shape[1]):  # between any two; one alone is at one moment, however long its stamp
         others = np.delete(t_max, i, axis=1)
         keep &= (others <= t_min[:, i, None] + reach).all(axis=1)
-    for i, mask in enumerate(downsets(variant).covers):
+    for i, mask in enumerate(ideals(alternative).covers):
         for j in range(t_min.shape[1]):
             if mask >> j & 1:
                 keep = keep & (t_max[:, j] < t_min[:, i])
     return keep
 
 
-def _possible(variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, near: Obstacles) -> Bools:
+def _possible(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, near: Obstacles) -> Bools:
     """Certain ones and those with a least placement; obstacles that cannot be in the way are gone already."""
-    keep: Bools = _certain(variant, plan, t_min, t_max) & (np.diff(near.offsets) == 0)
+    keep: Bools = _certain(alternative, plan, t_min, t_max) & (np.diff(near.offsets) == 0)
     rest = np.flatnonzero(~keep)
-    structure, orders = downsets(variant), extensions(variant.before)
+    structure, orders = ideals(alternative), extensions(alternative.before)
     keep[rest] = possible(
         structure, orders, t_min[rest], t_max[rest], _taken(near, rest), window(plan), plan.strict_window
     )
@@ -119,17 +119,23 @@ def _taken(near: Obstacles, rows: Ints) -> Obstacles:
 
 
 def _over(
-    variant: Variant, plan: Plan, t_min: Ints, t_max: Ints, near: Obstacles, exact: bool | Bools, counters: Counters
+    alternative: Alternative,
+    plan: Plan,
+    t_min: Ints,
+    t_max: Ints,
+    near: Obstacles,
+    exact: bool | Bools,
+    counters: Counters,
 ) -> tuple[Bools, Floats]:
-    structure = downsets(variant)
+    structure = ideals(alternative)
     threshold = float(Fraction(plan.probability))
     lower, upper, risk = bounds(structure, t_min, t_max, near, window(plan), plan.strict_window)
     keep: Bools = lower >= threshold
-    hopeless = upper < threshold - ERROR - ROUNDING
+    unmatchable = upper < threshold - ERROR - ROUNDING
     value: Floats = np.where(keep, lower, upper)
-    undecided = ~hopeless & (~keep | (exact & (lower < 1.0)))
+    undecided = ~unmatchable & (~keep | (exact & (lower < 1.0)))
     undecided &= upper > 0.0  # OVER 0 keeps what is impossible too
-    keep |= ~hopeless & ~undecided
+    keep |= ~unmatchable & ~undecided
     counters.candidates += len(keep)
     rows = np.flatnonzero(undecided)
     value[rows] = probabilities(structure, t_min, t_max, near, rows, window(plan), plan.strict_window, OBSTACLES)
@@ -144,7 +150,7 @@ def _over(
 
 
 def _integrated(
-    plan: Plan, structure: Downsets, t_min: Ints, t_max: Ints, near: Obstacles, at: Ints, risk: Floats
+    plan: Plan, structure: OrderIdeals, t_min: Ints, t_max: Ints, near: Obstacles, at: Ints, risk: Floats
 ) -> tuple[float, bool]:
     """The probability with the obstacles `at`, the riskiest first; a lower bound if they are too many."""
     taken = min(len(at), OBSTACLES)

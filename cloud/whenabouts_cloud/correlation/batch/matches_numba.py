@@ -52,8 +52,8 @@ def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, i
         if filled or probes:
             yield filled, probes
         elif filler.row < len(slab.a.row):  # a row that has more candidates than fit
-            alone = slab._replace(a=slab.a.cut(filler.row, filler.row + 1))
-            yield from by_runs(runs, expand, alone, terms, i, j)
+            unmatched = slab._replace(a=slab.a.cut(filler.row, filler.row + 1))
+            yield from by_runs(runs, expand, unmatched, terms, i, j)
             filler.row += 1
     if filler is None:
         yield from by_runs(runs, expand, slab, terms, i, j)

@@ -42,8 +42,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whenabouts_cloud.blobs import of_bytes, to_bytes
-from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, condition_of, first_of_each, hopeless, matches
-from whenabouts_cloud.correlation.stream.outer_join import KEPT, Telling, times
+from whenabouts_cloud.correlation.pairs import (
+    IDENTITY,
+    READING,
+    RESULT,
+    condition_of,
+    first_of_each,
+    matches,
+    unmatchable,
+)
+from whenabouts_cloud.correlation.stream.outer_join import KEPT, Emission, times
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.rules.model import CorrelateRule, Stream
 
@@ -71,7 +79,7 @@ class OnlineCorrelation:
         self.counts: Counter[str] = Counter()
         self._condition = condition_of(rule)
         self._kept = [KEPT.empty_table(), KEPT.empty_table()]
-        self._telling = Telling(rule, self._condition)
+        self._emission = Emission(rule, self._condition)
         self._frontier: list[int | None] = [None, None]
         self._horizon: list[int | None] = [None, None]
 
@@ -84,14 +92,14 @@ class OnlineCorrelation:
         """Join these readings with what is kept and with each other; tells the pairs that are sure by that."""
         before = [t.num_rows for t in self._kept]
         arrived = [self._admitted(0, a), self._admitted(1, b)]
-        told = self._telling.at_arrival(arrived[0][0])
+        emitted = self._emission.at_arrival(arrived[0][0])
         for side, (new, _) in enumerate(arrived):
             self._kept[side] = pa.concat_tables([self._kept[side], new])
-        told += self._join(before[0], self._kept[0].num_rows, 0, self._kept[1].num_rows)
-        told += self._join(0, before[0], before[1], self._kept[1].num_rows)
-        told += self._bound()
-        rows = pa.concat_tables([RESULT.empty_table(), *told])
-        self._count_told(rows)
+        emitted += self._join(before[0], self._kept[0].num_rows, 0, self._kept[1].num_rows)
+        emitted += self._join(0, before[0], before[1], self._kept[1].num_rows)
+        emitted += self._bound()
+        rows = pa.concat_tables([RESULT.empty_table(), *emitted])
+        self._count_emitted(rows)
         return Step(rows, pa.concat_tables([late for _, late in arrived]))
 
     def advance(self, a_frontier_us: int | None, b_frontier_us: int | None) -> pa.Table:
@@ -102,17 +110,17 @@ class OnlineCorrelation:
                 self._frontier[side] = frontier if before is None else max(before, frontier)
         a_frontier, b_frontier = self._frontier
         lo, hi = self._condition.lo_us, self._condition.hi_us
-        pi_a, pi_b = self._longest(self.rule.a), self._longest(self.rule.b)
+        longest_a, longest_b = self._longest(self.rule.a), self._longest(self.rule.b)
         rows = RESULT.empty_table()
         if b_frontier is not None:
-            self._kept[0], rows = self._telling.settle(self._kept[0], b_frontier - hi - pi_b)
+            self._kept[0], rows = self._emission.settle(self._kept[0], b_frontier - hi - longest_b)
         if a_frontier is not None and b_frontier is not None:
-            grace = (hi - lo) + pi_a + pi_b
-            self._raise_horizon(0, min(b_frontier - hi - pi_b, a_frontier - grace))
-            self._raise_horizon(1, min(a_frontier + lo - pi_a, b_frontier - grace))
+            grace = (hi - lo) + longest_a + longest_b
+            self._raise_horizon(0, min(b_frontier - hi - longest_b, a_frontier - grace))
+            self._raise_horizon(1, min(a_frontier + lo - longest_a, b_frontier - grace))
             for side in (0, 1):
                 self._forget(side)
-        self._count_told(rows)
+        self._count_emitted(rows)
         return rows
 
     def snapshot(self) -> tuple[bytes, bytes]:
@@ -121,7 +129,7 @@ class OnlineCorrelation:
         sides = [t.append_column("side", pa.array(np.full(t.num_rows, n, np.int8))) for n, t in enumerate(self._kept)]
         rows = pa.concat_tables(sides).combine_chunks()
         return _packed(rows.replace_schema_metadata({METADATA_KEY: json.dumps(head).encode()})), _packed(
-            self._telling.best
+            self._emission.best
         )
 
     def restore(self, snapshot: tuple[bytes, bytes]) -> None:
@@ -141,7 +149,7 @@ class OnlineCorrelation:
         side = rows["side"].to_numpy()
         rows = rows.select(KEPT.names).cast(KEPT)
         self._kept = [rows.filter(pa.array(side == n)) for n in (0, 1)]
-        self._telling.best = of_bytes(snapshot[1]).cast(RESULT)
+        self._emission.best = of_bytes(snapshot[1]).cast(RESULT)
 
     def _admitted(self, side: int, arrived: pa.Table) -> Step:
         """The arrivals that take part, with their mark: no repeats, nothing older than the horizon. And the late ones."""
@@ -162,7 +170,7 @@ class OnlineCorrelation:
         reason = np.where(fresh, f"late {name}", f"expired {name}")[late]
         new = arrived.filter(pa.array(once & fresh))
         self.counts["beyond_length"] += self._too_long(side, new)
-        mark = self._telling.first_mark(new, self._horizon[1]) if side == 0 else np.zeros(new.num_rows, np.int8)
+        mark = self._emission.first_mark(new, self._horizon[1]) if side == 0 else np.zeros(new.num_rows, np.int8)
         new = new.append_column(KEPT.field("mark"), pa.array(mark))
         return Step(
             new, arrived.filter(pa.array(late)).append_column(LATE.field("reason"), pa.array(reason, pa.string()))
@@ -174,7 +182,7 @@ class OnlineCorrelation:
             return []
         a, b = self._kept[0].slice(a_from, a_to - a_from), self._kept[1].slice(b_from, b_to - b_from)
         i, j, probability = matches(self.rule, a, b)
-        self._kept[0], rows = self._telling.found(self._kept[0], a_from, a, b, i, j, probability)
+        self._kept[0], rows = self._emission.found(self._kept[0], a_from, a, b, i, j, probability)
         return [rows]
 
     def _above_horizon(self, side: int, t_max: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -182,11 +190,11 @@ class OnlineCorrelation:
         return np.ones(len(t_max), bool) if horizon is None else t_max >= horizon
 
     def _too_long(self, side: int, table: pa.Table) -> int:
-        promised = (self.rule.a, self.rule.b)[side].length_us
-        if promised is None:
+        declared = (self.rule.a, self.rule.b)[side].length_us
+        if declared is None:
             return 0
         length = times(table, "t_max").view(np.uint64) - times(table, "t_min").view(np.uint64)
-        return int((length > promised[1]).sum())
+        return int((length > declared[1]).sum())
 
     def _longest(self, stream: Stream) -> int:
         useful = self.rule.condition.longest_us
@@ -197,7 +205,7 @@ class OnlineCorrelation:
         before = self._horizon[side]
         self._horizon[side] = horizon if before is None else max(before, horizon)
 
-    def _count_told(self, rows: pa.Table) -> None:
+    def _count_emitted(self, rows: pa.Table) -> None:
         unmatched = rows["probability"].null_count
         self.counts["pairs"] += rows.num_rows - unmatched
         self.counts["unmatched"] += unmatched
@@ -210,25 +218,25 @@ class OnlineCorrelation:
 
     def _bound(self) -> list[pa.Table]:
         """Keep at most max_rows a side; the best pairs of readings that go."""
-        told = []
+        emitted = []
         for side in (0, 1):
             before = self._kept[side]
-            self._drop_hopeless(side)
+            self._drop_unmatchable(side)
             surplus = self._kept[side].num_rows - self.max_rows
             if surplus > 0:
                 newest_lost = int(np.partition(times(self._kept[side], "t_max"), surplus - 1)[surplus - 1])
                 if side == 0:
                     lost = times(self._kept[0], "t_max") <= newest_lost
-                    told.append(self._telling.take_best(self._kept[0].filter(pa.array(lost))))
+                    emitted.append(self._emission.take_best(self._kept[0].filter(pa.array(lost))))
                 self._raise_horizon(side, newest_lost + 1)
                 self._forget(side)
             self.counts["overflow"] += before.num_rows - self._kept[side].num_rows
-        return told
+        return emitted
 
-    def _drop_hopeless(self, side: int) -> None:
+    def _drop_unmatchable(self, side: int) -> None:
         surplus = self._kept[side].num_rows - self.max_rows
-        if side == 0 and surplus > 0 and self._telling.unmatched:
-            none = np.flatnonzero(hopeless(self.rule, self._kept[0]))[:surplus]
+        if side == 0 and surplus > 0 and self._emission.unmatched:
+            none = np.flatnonzero(unmatchable(self.rule, self._kept[0]))[:surplus]
             keep = np.ones(self._kept[0].num_rows, bool)
             keep[none] = False
             self._kept[0] = self._kept[0].filter(pa.array(keep)).combine_chunks()

@@ -19,7 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whenabouts_cloud.correlation.nearest import nearest
-from whenabouts_cloud.correlation.pairs import IDENTITY, READING, RESULT, hopeless, pair_rows, shift_us, unmatched_rows
+from whenabouts_cloud.correlation.pairs import (
+    IDENTITY,
+    READING,
+    RESULT,
+    pair_rows,
+    shift_us,
+    unmatchable,
+    unmatched_rows,
+)
 from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
@@ -29,7 +37,7 @@ OPEN, MATCHED, UNSURE, CLOSED = range(4)  # in no pair yet; in one; maybe in one
 KEPT = READING.append(pa.field("mark", pa.int8()))
 
 
-class Telling:
+class Emission:
     """Marks and best pairs for one rule. `best` is state: the best pairs so far of readings of a that are still open."""
 
     def __init__(self, rule: CorrelateRule, condition: Condition) -> None:
@@ -46,7 +54,7 @@ class Telling:
             if b_horizon is not None:
                 least = max(min(b_horizon - self._condition.lo_us, INT64_MAX), INT64_MIN)
                 mark[times(new, "t_min") < least] = UNSURE
-            mark[hopeless(self._rule, new)] = CLOSED
+            mark[unmatchable(self._rule, new)] = CLOSED
         return mark
 
     def at_arrival(self, new: pa.Table) -> list[pa.Table]:
@@ -67,8 +75,8 @@ class Telling:
         if not self._marks:
             return kept, pair_rows(self._rule, a, b, i, j, probability)
         mark = kept["mark"].to_numpy().copy()
-        told = mark[a_from + i] != CLOSED
-        i, j, probability = i[told], j[told], probability[told]
+        emitted = mark[a_from + i] != CLOSED
+        i, j, probability = i[emitted], j[emitted], probability[emitted]
         mark[a_from + i] = MATCHED
         kept = _with_mark(kept, mark)
         if self._rule.kind == "anti":
@@ -90,15 +98,15 @@ class Telling:
         due = (times(kept, "t_max") < min(max(bound, INT64_MIN), INT64_MAX)) & open_ends
         if not due.any():
             return kept, RESULT.empty_table()
-        told = []
+        emitted = []
         if self.unmatched:
-            alone = due & (mark == OPEN)
-            told.append(unmatched_rows(self._rule, kept.filter(pa.array(alone))))
-            mark[alone] = CLOSED
+            unpaired = due & (mark == OPEN)
+            emitted.append(unmatched_rows(self._rule, kept.filter(pa.array(unpaired))))
+            mark[unpaired] = CLOSED
         if self._rule.top_k is not None:
             mark[due] = CLOSED
-            told.append(self.take_best(kept.filter(pa.array(due))))
-        return _with_mark(kept, mark), pa.concat_tables(told)
+            emitted.append(self.take_best(kept.filter(pa.array(due))))
+        return _with_mark(kept, mark), pa.concat_tables(emitted)
 
     def take_best(self, a: pa.Table) -> pa.Table:
         """The best pairs of these readings, which are no longer held back; none without top_k."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from whenabouts_cloud.blobs import joined, parted
 from whenabouts_cloud.correlation.stream.online import MAX_ROWS, OnlineCorrelation
-from whenabouts_cloud.frontier.gateways import Promise, gateways_of
+from whenabouts_cloud.frontier.gateways import Watermark, gateways_of
 from whenabouts_cloud.frontier.rule import frontiers_by_name
 from whenabouts_cloud.frontier.stream import StreamFrontier
 from whenabouts_cloud.rules.model import CorrelateRule
@@ -22,15 +22,15 @@ class CorrelationShard:
         self.online = OnlineCorrelation(rule, max_rows)
         self.frontiers = (StreamFrontier(rule.a.delay_us), StreamFrontier(rule.b.delay_us))
 
-    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]]) -> StepOutput:
+    def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
         """The pairs that these readings complete, and what the watermarks of the step before make sure or let it forget."""
         readings = tables["a"], tables["b"]
         found, late = self.online.feed(*readings)
-        for frontier, arrived, promised in zip(self.frontiers, readings, watermarks, strict=True):
+        for frontier, arrived, watermarked in zip(self.frontiers, readings, watermarks, strict=True):
             frontier.seen(gateways_of(arrived))
             frontier.take_effect()
-            for gateway, frontier_us in promised:
-                frontier.promise(gateway, frontier_us)
+            for gateway, frontier_us in watermarked:
+                frontier.note_watermark(gateway, frontier_us)
         settled = self.online.advance(*(frontier.value for frontier in self.frontiers))
         late = late_rows(self.online.rule.name, late)
         return StepOutput(pa.concat_tables([found, settled]), self.state(), late)

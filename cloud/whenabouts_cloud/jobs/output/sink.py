@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MARKER = "_job.json"
 CHECKPOINT = "_checkpoint"
-MARKER_VERSION = 4
+MARKER_VERSION = 5
 MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
 Report = Callable[[int, Path | None, list[dict[str, Any]], float], None]

@@ -32,11 +32,11 @@ class Verdict(NamedTuple):
     possibly: bool
     definitely: bool
     definitely_in_window: bool
-    withdrawn: bool
+    retracted: bool
 
 
 Bools = npt.NDArray[np.bool_]
-_BITS = (kernel.POSSIBLY, kernel.DEFINITELY, kernel.IN_WINDOW, kernel.WITHDRAWN)
+_BITS = (kernel.POSSIBLY, kernel.DEFINITELY, kernel.IN_WINDOW, kernel.RETRACTED)
 _VERDICTS = tuple(Verdict(*(bool(code & bit) for bit in _BITS)) for code in range(sum(_BITS) + 1))
 
 
@@ -46,7 +46,7 @@ class Verdicts(NamedTuple):
     possibly: Bools
     definitely: Bools
     definitely_in_window: Bools
-    withdrawn: Bools
+    retracted: Bools
     overlaps: npt.NDArray[np.int64]
     overlap_row: npt.NDArray[np.int64]
 
@@ -83,11 +83,11 @@ class ConjunctionDetector(Group):
         self._work = np.zeros((runs.WORK, processes), np.int64)
         # One report closes a gap at most, and each state that enters adds one run: no more can become sure by it.
         most = int((self.ring.heads[:, layout.WIDTH] // 2 + 1).sum()) + self.ring.room.shape[1]
-        self._told = np.zeros((most, processes), np.int64)
+        self._emitted = np.zeros((most, processes), np.int64)
         self.ring.heads[:, [runs.NEWEST_RUN, runs.RUN]] = -1
         self._put = struct.Struct(f"{processes}q").pack_into  # twice as fast as numpy's assignment
         self._bytes = self._row.data.cast("B")
-        self._detection = kernel.Detection(self.ring, self._work, self._told)
+        self._detection = kernel.Detection(self.ring, self._work, self._emitted)
         self._push = entry(kernel.push, self._detection, 0, 0, self._row, 0, 0, 0)
 
     def push(
@@ -147,16 +147,21 @@ class ConjunctionDetector(Group):
         first, status = kernel.first_wrong(reports)
         if status < 0:
             raise ValueError(f"row {first}: {self._error(status, *(column[first] for column in reports[:5]))}")
-        codes, done, told = np.zeros(rows, np.int64), 0, 0
-        overlaps, overlap_row = np.zeros((2 * len(self._told), n), np.int64), np.zeros(2 * len(self._told), np.int64)
+        codes, done, emitted = np.zeros(rows, np.int64), 0, 0
+        overlaps, overlap_row = (
+            np.zeros((2 * len(self._emitted), n), np.int64),
+            np.zeros(2 * len(self._emitted), np.int64),
+        )
         while True:
             answers = kernel.Answers(codes, overlaps, overlap_row)
-            done, told = kernel.feed(self._detection, reports, done, answers, told)
+            done, emitted = kernel.feed(self._detection, reports, done, answers, emitted)
             if done == rows:
                 break
             overlaps, overlap_row = np.concatenate([overlaps] * 2), np.concatenate([overlap_row] * 2)
-        possibly, definitely, in_window, withdrawn = (codes & bit != 0 for bit in _BITS)
-        return Verdicts(possibly, definitely, in_window, withdrawn, overlaps[:told].copy(), overlap_row[:told].copy())
+        possibly, definitely, in_window, retracted = (codes & bit != 0 for bit in _BITS)
+        return Verdicts(
+            possibly, definitely, in_window, retracted, overlaps[:emitted].copy(), overlap_row[:emitted].copy()
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -170,7 +175,7 @@ class ConjunctionDetector(Group):
         Each is told once. (By times that came late an overlap may become sure after a later one: it is not told then.)
         """
         count = int(self._work[runs.COUNT, 0])
-        return [tuple(row) for row in self._told[:count].tolist()]
+        return [tuple(row) for row in self._emitted[:count].tolist()]
 
     @property
     def witness(self) -> tuple[int, ...] | None:

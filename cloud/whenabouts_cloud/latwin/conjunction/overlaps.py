@@ -63,7 +63,7 @@ def next_true(ring: Ring, p: int, number: int) -> Any:
 
 
 @bare
-def overlap(ring: Ring, work: Array, told: Array) -> Any:
+def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
     """Whether runs with a state in the window surely overlapped, in windows with a true state each. New ones are told."""
     heads = ring.heads
     for p in range(len(heads)):
@@ -75,7 +75,7 @@ def overlap(ring: Ring, work: Array, told: Array) -> Any:
     descend_runs(ring, work, False)
     for p in range(len(heads)):
         if first_of(ring, work, p) > heads[p, RUN]:
-            tell(ring, work, told)
+            emit(ring, work, emitted)
             break
     return True
 
@@ -199,23 +199,23 @@ def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
 
 
 @bare
-def tell(ring: Ring, work: Array, told: Array) -> None:
+def emit(ring: Ring, work: Array, emitted: Array) -> None:
     """Appends all overlaps later than the one told last, the earliest first, down from the latest, which is chosen."""
     n = len(ring.heads)
     begin = end = work[COUNT, 0]
-    while end < len(told):
+    while end < len(emitted):
         for p in range(n):
-            told[end, p] = first_of(ring, work, p)
+            emitted[end, p] = first_of(ring, work, p)
         end += 1
         if not step_down(ring, work):
             break
     for p in range(n):
-        ring.heads[p, RUN] = told[begin, p] if end > begin else ring.heads[p, RUN]
+        ring.heads[p, RUN] = emitted[begin, p] if end > begin else ring.heads[p, RUN]
     work[COUNT, 0] = end
     end -= 1
     while begin < end:
         for p in range(n):
-            told[begin, p], told[end, p] = told[end, p], told[begin, p]
+            emitted[begin, p], emitted[end, p] = emitted[end, p], emitted[begin, p]
         begin, end = begin + 1, end - 1
 
 

@@ -41,7 +41,7 @@ class Detection(NamedTuple):
 
     ring: Ring
     work: Array
-    told: Array
+    emitted: Array
 
 
 class Reports(NamedTuple):
@@ -64,13 +64,13 @@ class Answers(NamedTuple):
 
 
 # a verdict
-POSSIBLY, DEFINITELY, IN_WINDOW, WITHDRAWN = 1, 2, 4, 8
+POSSIBLY, DEFINITELY, IN_WINDOW, RETRACTED = 1, 2, 4, 8
 
 
 @bare
 def push(detection: Detection, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
     """One report of a state: the verdict over all windows since the last call, or a negative number as `ring.accept`."""
-    ring, work, told = detection
+    ring, work, emitted = detection
     verdict, judged = 0, False
     while True:
         status = accept(ring, process, number, clock, lo, hi, holds)
@@ -83,13 +83,13 @@ def push(detection: Detection, process: int, number: int, clock: Array, lo: int,
             if k < 0:
                 break
             entered(ring, k)
-            verdict |= withdrawn(ring, k)
-            verdict |= judge(ring, work, told)
+            verdict |= retracted(ring, k)
+            verdict |= judge(ring, work, emitted)
             judged = True
         if status != layout.NO_ROOM:
             break
     if not judged:
-        verdict = judge(ring, work, told)
+        verdict = judge(ring, work, emitted)
     ring.meta[layout.CALLER] = verdict
     return verdict
 
@@ -111,16 +111,16 @@ def push_renewal(detection: Detection, process: int, number: int) -> Any:
 @bare
 def settle(detection: Detection) -> Any:
     """The verdict over the windows as they are now, and all that releases make of them."""
-    ring, work, told = detection
+    ring, work, emitted = detection
     work[COUNT, 0] = 0
-    verdict = judge(ring, work, told)
+    verdict = judge(ring, work, emitted)
     while True:
         k = release(ring)
         if k < 0:
             break
         entered(ring, k)
-        verdict |= withdrawn(ring, k)
-        verdict |= judge(ring, work, told)
+        verdict |= retracted(ring, k)
+        verdict |= judge(ring, work, emitted)
     ring.meta[layout.CALLER] = verdict
     return verdict
 
@@ -144,22 +144,22 @@ def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, f
     Returns how many rows are done, less than all if there may be too little room for what the next one tells, and how many
     overlaps are told.
     """
-    told = detection.told
+    emitted = detection.emitted
     process, number, clock, lo, hi, holds = reports
     for i in range(begin, len(process)):
-        if len(answers.rows) - filled < len(told):
+        if len(answers.rows) - filled < len(emitted):
             return i, filled
         answers.codes[i] = push(detection, process[i], number[i], clock[i], lo[i], hi[i], holds[i])
         for one in range(detection.work[COUNT, 0]):
             for p in range(len(detection.ring.heads)):
-                answers.overlaps[filled, p] = told[one, p]
+                answers.overlaps[filled, p] = emitted[one, p]
             answers.rows[filled] = i
             filled += 1
     return len(process), filled
 
 
 @bare
-def withdrawn(ring: Ring, k: int) -> Any:
+def retracted(ring: Ring, k: int) -> Any:
     """WITHDRAWN if a release of process k refutes all that the last verdict called possible.
 
     New order is from states of k to others: it takes away the CGSs with k before it and another process behind. If that
@@ -171,12 +171,12 @@ def withdrawn(ring: Ring, k: int) -> Any:
     for j in range(len(ring.heads)):
         row = ring.window[j, ring.heads[j, WITNESS] % ring.heads[j, layout.WIDTH]]
         if j != k and row[layout.NUMBER] == ring.heads[j, WITNESS] and row[layout.ROW + k] > seen:
-            return WITHDRAWN
+            return RETRACTED
     return 0
 
 
 @bare
-def judge(ring: Ring, work: Array, told: Array) -> Any:
+def judge(ring: Ring, work: Array, emitted: Array) -> Any:
     """The verdict over the windows as they are."""
     heads = ring.heads
     for p in range(len(heads)):
@@ -190,7 +190,7 @@ def judge(ring: Ring, work: Array, told: Array) -> Any:
             heads[p, WITNESS] = work[CHOICE, p]
         if every_way(ring, work):
             verdict |= IN_WINDOW
-    if overlap(ring, work, told):
+    if overlap(ring, work, emitted):
         verdict |= DEFINITELY
     return verdict
 

@@ -52,7 +52,7 @@ FORCED = 4  # the process that must release a state without waiting, or -1
 RAISED = 5  # rows of the window whose clock the last release raised; they are marked
 NEWEST_LO = 6  # the latest lower bound of what was released
 COUNTERS = 16
-ACCEPTED, DUPLICATES, STALE, RELEASED, RENEWED, GIVEN_UP, HASTY, CUTS, CONTRADICTIONS, EVIDENCE, UNUSED, WITHDRAWN = (
+ACCEPTED, DUPLICATES, STALE, RELEASED, RENEWED, GIVEN_UP, HASTY, CUTS, CONTRADICTIONS, EVIDENCE, UNUSED, RETRACTED = (
     range(COUNTERS, COUNTERS + 12)
 )
 CALLER = 30  # a number of the caller's
@@ -67,7 +67,7 @@ COUNTER_NAMES = {
     "gaps_given_up": GIVEN_UP,  # windows begun anew because the room was full
     "forced_releases": HASTY,  # states released before their time because the room was full
     "cuts": CUTS,  # clocks in the window that were raised after the fact
-    "withdrawn": WITHDRAWN,  # global states that were told and taken back for it
+    "retracted": RETRACTED,  # global states that were told and taken back for it
     "contradictions": CONTRADICTIONS,  # a state said to know of its own end
     "evidence": EVIDENCE,  # reports without a state that were of use
     "evidence_unused": UNUSED,  # and those that were not

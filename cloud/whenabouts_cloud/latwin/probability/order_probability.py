@@ -26,7 +26,7 @@ from whenabouts_cloud.latwin.probability.spread import Draws, Stretch, entered, 
 from whenabouts_cloud.latwin.windows.walk import Truth, count, states
 
 EXACT_WORK = 1 << 27  # multiplications: some tenths of a second
-DOWNSETS = 1 << 16
+ORDER_IDEALS = 1 << 16
 SAMPLES = 100_000
 BLOCK = 2048  # samples at once
 BEFORE = -(1 << 62)  # lo and hi of what began before everything: an initial state
@@ -189,14 +189,14 @@ class _Exact:
     @classmethod
     def of(cls, model: _Model) -> "_Exact | None":
         """None where it would be too much work."""
-        downsets = _order(model)
-        if np.prod((model.count + 1).astype(float)) >= 2.0**62 or (size := count(downsets)) > DOWNSETS:
+        ideals = _order(model)
+        if np.prod((model.count + 1).astype(float)) >= 2.0**62 or (size := count(ideals)) > ORDER_IDEALS:
             return None
         stretches = _stretches(model)
         degrees = 1 + max((int(np.count_nonzero(one.rate)) for one in stretches), default=0)
         if size * len(stretches) * degrees * max(degrees, len(model.count)) > EXACT_WORK:
             return None
-        return cls(model, states(downsets), stretches, degrees)
+        return cls(model, states(ideals), stretches, degrees)
 
     def held(self, truth: Truth) -> float:
         """Share of the orders that enter a good downset."""

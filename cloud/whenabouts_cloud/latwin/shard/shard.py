@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from whenabouts_cloud.blobs import joined, parted
-from whenabouts_cloud.frontier.gateways import Promise, Watermarks
+from whenabouts_cloud.frontier.gateways import Watermark, Watermarks
 from whenabouts_cloud.frontier.rule import frontiers_by_name
 from whenabouts_cloud.latwin.shard.report import Report, Source, rows_of
 from whenabouts_cloud.latwin.shard.results import table_of, verdict_row
@@ -31,7 +31,7 @@ from whenabouts_cloud.latwin.shard.watch import Plan
 from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.shard import StepOutput
 
-VERSION = 2
+VERSION = 3
 MAX_VIEWS = 4  # of a group at a time; the oldest is closed to make room
 MAX_CLOSED = 16  # closed views that are remembered, so that what still comes of them is known as that
 
@@ -51,7 +51,7 @@ class LatwinShard:
         self.counts: Counter[str] = Counter()
 
     def step(
-        self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Promise]], everything: bool = False
+        self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]], everything: bool = False
     ) -> StepOutput:
         """The verdicts that the table "reports" (REPORT) and the watermarks of the step before make sure.
 
@@ -74,15 +74,15 @@ class LatwinShard:
             self._watermarks.take_effect()
         for name in [name for name, waits in self._waits.items() if waits]:
             touched.setdefault(name, self._group(name))
-        told = []
+        emitted = []
         self._silent, self._unheard, self._streams_us = set(), set(), {}
         for name, group in touched.items():
-            told += group.step(name, self._watermarks.in_effect.get, everything)
+            emitted += group.step(name, self._watermarks.in_effect.get, everything)
             self._waits[name] = group.waits
             self._account(name, group)
-        self.counts["verdicts"] += sum(row["status"] == "told" for row in told)
-        self.counts["withdrawn"] += sum(row["status"] == "withdrawn" for row in told)
-        return StepOutput(table_of(told), self.state())
+        self.counts["verdicts"] += sum(row["status"] == "emitted" for row in emitted)
+        self.counts["retracted"] += sum(row["status"] == "retracted" for row in emitted)
+        return StepOutput(table_of(emitted), self.state())
 
     def state(self) -> dict[str, Any]:
         """What was counted since the shard was made or restored, and how it stands, as JSON values."""
@@ -163,19 +163,19 @@ class _Group:
                 if other is not view:
                     other.seen_elsewhere(source, report, view)
 
-    def step(self, name: str, promised: Any, everything: bool) -> list[dict[str, Any]]:
-        told = []
+    def step(self, name: str, watermarked: Any, everything: bool) -> list[dict[str, Any]]:
+        emitted = []
         for number, view in self._views.items():
-            for verdict, status in view.step(promised, everything):
-                told.append(verdict_row(self._plan.rule, name, number, view.names, verdict, status))
+            for verdict, status in view.step(watermarked, everything):
+                emitted.append(verdict_row(self._plan.rule, name, number, view.names, verdict, status))
             self.mistakes |= view.mistakes
         self._close()
         newest = self._newest()
-        self.silent = set(newest.silent(promised)) if newest else set()
+        self.silent = set(newest.silent(watermarked)) if newest else set()
         self.unheard = newest.unheard if newest else []
-        frontiers_us = newest.frontiers_us(promised) if newest else [None] * len(self._plan.rule.streams)
+        frontiers_us = newest.frontiers_us(watermarked) if newest else [None] * len(self._plan.rule.streams)
         self.streams_us = frontiers_by_name(self._plan.rule.streams, frontiers_us)
-        return told
+        return emitted
 
     @property
     def waits(self) -> bool:

@@ -29,9 +29,9 @@ MAX_GAPS = 8  # of a process that are remembered, so that what comes of them aft
 MAX_EARLY = 256  # verdicts told early that are remembered until they are confirmed
 NEVER_US = -FURTHEST_US - 1
 
-Promised = Callable[[str], int | None]
+WatermarkOf = Callable[[str], int | None]
 """What a gateway, as "site/gateway", has promised: all its readings with t_max below it have landed."""
-Told = tuple[Occurrence, str]
+Emitted = tuple[Occurrence, str]
 """A verdict, and "told" or "withdrawn"."""
 
 _BY_NUMBER = operator.attrgetter("number", "evidence", "seq")
@@ -96,18 +96,20 @@ class View:
             elif ends[:2] > [report.boot, report.seq] and other.names[report.slot] == name:
                 other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
 
-    def step(self, promised: Promised, everything: bool) -> list[Told]:
+    def step(self, watermark_of: WatermarkOf, everything: bool) -> list[Emitted]:
         """What can be told now; `everything`: nothing more will land, so nothing waits."""
-        self._now_us = max(self._now_us, self._frontier_us(promised))
+        self._now_us = max(self._now_us, self._frontier_us(watermark_of))
         if -1 in self._process:
             return []
         order = self._order()
         count = self._due_now(order, everything)
-        told = [(verdict, "told") for verdict in self._take(order, count, promised) if not self._was_told(verdict)]
+        emitted = [
+            (verdict, "emitted") for verdict in self._take(order, count, watermark_of) if not self._was_emitted(verdict)
+        ]
         rest = order[count:]
-        if self._rule.tell == "eager" or self._early:
-            told += self._look_ahead(rest)
-        return told
+        if self._rule.emit == "eager" or self._early:
+            emitted += self._look_ahead(rest)
+        return emitted
 
     def queues(self) -> list[list[Report]]:
         """What waits, by process and number, with clocks of the rule's processes; each of them has been heard."""
@@ -132,15 +134,15 @@ class View:
         """The streams no gateway of which has reported."""
         return [s.name for s, process in zip(self._rule.streams, self._process, strict=True) if process < 0]
 
-    def silent(self, promised: Promised) -> list[str]:
+    def silent(self, watermark_of: WatermarkOf) -> list[str]:
         """Gateways that are no longer waited for."""
         pairs = zip(self.names, self._rule.streams, strict=True)
-        heard = {name: (promised(name), stream.offset_us) for name, stream in pairs if name}
+        heard = {name: (watermark_of(name), stream.offset_us) for name, stream in pairs if name}
         return [name for name, (us, offset_us) in heard.items() if us is not None and us + offset_us < self._now_us]
 
-    def frontiers_us(self, promised: Promised) -> list[int | None]:
+    def frontiers_us(self, watermark_of: WatermarkOf) -> list[int | None]:
         """For each stream the time before which everything of it has come; None while no gateway has a watermark."""
-        known = [promised(name) if name else None for name in self.names]
+        known = [watermark_of(name) if name else None for name in self.names]
         latest = max((us for us in known if us is not None), default=None)
         if latest is None:
             return [None] * len(known)
@@ -193,10 +195,10 @@ class View:
         self.counts["ambiguous"] += 1
         return False
 
-    def _frontier_us(self, promised: Promised) -> int:
+    def _frontier_us(self, watermark_of: WatermarkOf) -> int:
         ends = [
             NEVER_US if us is None else us + stream.offset_us
-            for us, stream in zip(self.frontiers_us(promised), self._rule.streams, strict=True)
+            for us, stream in zip(self.frontiers_us(watermark_of), self._rule.streams, strict=True)
         ]
         return max(min(*ends, FURTHEST_US), NEVER_US)
 
@@ -214,7 +216,7 @@ class View:
             return len(order) - MAX_WAITING
         return count
 
-    def _take(self, order: list[Taken], count: int, promised: Promised) -> list[Occurrence]:
+    def _take(self, order: list[Taken], count: int, watermark_of: WatermarkOf) -> list[Occurrence]:
         """Takes so many of the order, with what time decides in between."""
         found: list[Occurrence] = []
         if not count and not self._watch.waits:
@@ -222,8 +224,8 @@ class View:
         ahead = _Ahead(order, len(self.names))
 
         def lasted(slot: int, us: int) -> bool:
-            promise = promised(self.names[slot])
-            if promise is None or promise + self._rule.streams[slot].offset_us < us:
+            watermark = watermark_of(self.names[slot])
+            if watermark is None or watermark + self._rule.streams[slot].offset_us < us:
                 return False
             return min(self._left_us[slot], ahead.least_hi(slot)) >= us
 
@@ -250,13 +252,13 @@ class View:
             found += self._watch.pass_time(self._now_us, lasted)
         return found
 
-    def _was_told(self, verdict: Occurrence) -> bool:
+    def _was_emitted(self, verdict: Occurrence) -> bool:
         """Whether it was told early; it is settled then."""
         known = verdict in self._early
         self._early.pop(verdict, None)
         return known
 
-    def _look_ahead(self, rest: list[Taken]) -> list[Told]:
+    def _look_ahead(self, rest: list[Taken]) -> list[Emitted]:
         """Of what waits, what can be told early, and what was and does not stand."""
         found: dict[Occurrence, None] = {}
         items = [taken.item for taken in rest if taken.sure]
@@ -266,15 +268,15 @@ class View:
             for item in items:
                 assert isinstance(item, Report)  # a gap is never sure
                 found |= dict.fromkeys(ahead.take(item))
-        told = [(verdict, "told") for verdict in found if verdict not in self._early]
+        emitted = [(verdict, "emitted") for verdict in found if verdict not in self._early]
         if not self._rule.by_runs:
-            told += [(verdict, "withdrawn") for verdict in self._early if verdict not in found]
+            emitted += [(verdict, "retracted") for verdict in self._early if verdict not in found]
             self._early = {}
         self._early |= found
         while len(self._early) > MAX_EARLY:
             self._early.pop(next(iter(self._early)))
             self.counts["early_forgotten"] += 1
-        return told
+        return emitted
 
 
 class _Ahead:

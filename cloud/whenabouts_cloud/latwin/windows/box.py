@@ -33,7 +33,7 @@ CELLS = 1 << 26  # 8 MiB; 13 processes at w = 4
 STATES = 64  # of all windows together: a mask is a word
 
 WIDTH, OFFSET, STRIDE, WITHIN, AXES = 0, 1, 2, 3, 4  # STRIDE is 0 for packed processes, WITHIN for leading ones
-SIZE, LEADING, PAIRS, WITHDRAWN, FACTS = 0, 1, 2, 3, 4
+SIZE, LEADING, PAIRS, RETRACTED, FACTS = 0, 1, 2, 3, 4
 
 
 class BoxLimitError(ValueError):
@@ -256,8 +256,8 @@ def cut(ring: Ring, box: Box, process: int, place: int) -> None:
             ):
                 clear(box, j, other)
                 grow(box, box.masks[j, other])
-    box.facts[WITHDRAWN] += before - box.facts[SIZE]
-    ring.meta[layout.WITHDRAWN] += before - box.facts[SIZE]
+    box.facts[RETRACTED] += before - box.facts[SIZE]
+    ring.meta[layout.RETRACTED] += before - box.facts[SIZE]
 
 
 @bare

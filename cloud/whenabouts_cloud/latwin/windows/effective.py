@@ -93,7 +93,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
             place = number % head[layout.WIDTH]
             other = ring.window[j, place]
             grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
-            grew = told(ring, other, j, process, row) or grew
+            grew = emitted(ring, other, j, process, row) or grew
             if grew:
                 raised(ring, other)
                 changed = True
@@ -101,13 +101,13 @@ def spread(ring: Ring, process: int, row: Array) -> None:
         other = ring.evidence[j, 0]
         if other[layout.NUMBER] >= 0:
             grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
-            changed = told(ring, other, j, process, row) or grew or changed
+            changed = emitted(ring, other, j, process, row) or grew or changed
     while changed:
         changed = settle(ring)
 
 
 @bare
-def told(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
+def emitted(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
     """Raises a row of process `own` to a state of `process` and its clock, if it comes after it; whether it grew."""
     if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
         return False

@@ -79,9 +79,9 @@ class LatWin(Group):
         return tuple(choice.tolist()) if greatest(self.ring, choice) else None
 
     @property
-    def withdrawn(self) -> int | None:
+    def retracted(self) -> int | None:
         """How many CGSs the last report took back: they were told, and it shows that they never were. None if not stored."""
-        return self._cgss.withdrawn()
+        return self._cgss.retracted()
 
     def states(self) -> Array:
         """The CGSs in lexicographic order, (size, n) state numbers."""

@@ -47,7 +47,7 @@ class Walked:
         """How many CGSs there are."""
         return walk.count(frame_of(ring))
 
-    def withdrawn(self) -> None:
+    def retracted(self) -> None:
         """Not known: what was there before is not kept. The counter `cuts` tells that something was."""
 
     def states(self, ring: Ring) -> Array:

@@ -9,7 +9,7 @@ from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import Function, Predicate
 from whenabouts_cloud.latwin.windows.bound import Bound
-from whenabouts_cloud.latwin.windows.box import SIZE, WITHDRAWN, Box, drop, new_box, rebuild, step
+from whenabouts_cloud.latwin.windows.box import RETRACTED, SIZE, Box, drop, new_box, rebuild, step
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 from whenabouts_cloud.latwin.windows.walk_box import greatest, least, listed, marked, meets, unavoidable
 
@@ -54,16 +54,16 @@ class Stored:
         """Follows a restore of the ring."""
         self._marked = None
         self._bound.clear()
-        self.box.facts[WITHDRAWN] = 0
+        self.box.facts[RETRACTED] = 0
         rebuild(ring, self.box)
 
     def size(self, ring: Ring) -> int:
         """How many CGSs there are."""
         return int(self.box.facts[SIZE])
 
-    def withdrawn(self) -> int:
+    def retracted(self) -> int:
         """How many CGSs the last report took back."""
-        return int(self.box.facts[WITHDRAWN])
+        return int(self.box.facts[RETRACTED])
 
     def states(self, ring: Ring) -> Array:
         """The CGSs in lexicographic order, (size, n) state numbers."""
@@ -112,7 +112,7 @@ def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int,
     status = accept(ring, process, number, clock, lo, hi, 0)
     if status < 0:
         return status
-    box.facts[WITHDRAWN] = 0
+    box.facts[RETRACTED] = 0
     follow(ring, box)
     while status == layout.NO_ROOM:
         status = accept(ring, process, number, clock, lo, hi, 0)
@@ -125,7 +125,7 @@ def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo:
     """Evidence, whole."""
     status = note(ring, process, number, clock, lo)
     if status >= 0:
-        box.facts[WITHDRAWN] = 0
+        box.facts[RETRACTED] = 0
         follow(ring, box)
     return status
 
@@ -135,7 +135,7 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
     """A renewal, whole."""
     status = renew(ring, process, number)
     if status >= 0:
-        box.facts[WITHDRAWN] = 0
+        box.facts[RETRACTED] = 0
         follow(ring, box)
     return status
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from whenabouts_cloud.cep.kernel.layout import FOREVER
 from whenabouts_cloud.cep.runtime import validate
-from whenabouts_cloud.cep.runtime.checksum import opened, sealed
-from whenabouts_cloud.cep.runtime.disorder import Order, Promise
+from whenabouts_cloud.cep.runtime.checksum import opened, with_checksum
+from whenabouts_cloud.cep.runtime.disorder import Disorder, Order
 from whenabouts_cloud.cep.runtime.output import Out
 from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Plan
@@ -62,7 +62,7 @@ class Compared(ABC):
         self._chain = chain_of(plan, type_count)
         self._per_key = plan.per_key
         self._pog_every = pog_every
-        self._promise = Promise(order, k, sources)
+        self._disorder = Disorder(order, k, sources)
         self._fed = 0
         self.late_count = 0
         self._state = self._empty(len(self._chain.place), int(self._chain.limits[1]))
@@ -90,8 +90,8 @@ class Compared(ABC):
             raise ValueError(
                 "t_max: found other than t, expected points for a compared method; infa_hts takes intervals"
             )
-        before = self._promise.frontier
-        frontier = self._promise.after(times, sources)
+        before = self._disorder.frontier
+        frontier = self._disorder.after(times, sources)
         late = times < np.concatenate([[before], frontier])[:-1]
         index = np.arange(self._fed, self._fed + len(codes))
         self._fed += len(codes)
@@ -99,7 +99,7 @@ class Compared(ABC):
         punctuated = (index + 1) % self._pog_every == 0
         keys = keys if self._per_key else np.zeros_like(keys)
         events = Events(np.where(late, ADVANCED, codes), keys, times, index, frontier, punctuated)
-        return self._told(events, index[late])
+        return self._emitted(events, index[late])
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
         """Nothing before the frontier will come any more, from anyone or from these sources.
@@ -107,9 +107,9 @@ class Compared(ABC):
         Raises:
             ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
         """
-        if isinstance(frontier, Mapping) and self._promise.k >= 0:
+        if isinstance(frontier, Mapping) and self._disorder.k >= 0:
             raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
-        return self._at(self._promise.advance(frontier))
+        return self._at(self._disorder.advance(frontier))
 
     def finish(self) -> Out:
         """No event comes any more."""
@@ -117,13 +117,13 @@ class Compared(ABC):
 
     def snapshot(self) -> bytes:
         """Everything, as an uncompressed file of named arrays."""
-        arrays = self._promise.arrays
+        arrays = self._disorder.arrays
         arrays["method"] = np.array([VERSION, self._per_key, self._pog_every, self._fed, self.late_count], np.int64)
         for n, part in enumerate((self._chain, *self._state)):
             arrays |= {f"{n}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
-        return sealed([file.getvalue()])
+        return with_checksum([file.getvalue()])
 
     @classmethod
     def restore(cls, blob: bytes) -> Self:
@@ -144,7 +144,7 @@ class Compared(ABC):
         ]
         self._chain, self._state = parts[0], tuple(parts[1:])
         self._per_key, self._pog_every, self._fed, self.late_count = bool(per_key), pog_every, fed, late_count
-        self._promise = Promise.of(arrays)
+        self._disorder = Disorder.of(arrays)
         return self
 
     @property
@@ -158,13 +158,13 @@ class Compared(ABC):
 
     @abstractmethod
     def _run(self, events: Events) -> tuple[Array, Array, Array]:
-        """Call the kernel: (matches, told_at, retractions)."""
+        """Call the kernel: (matches, emitted_at, retractions)."""
 
     def _at(self, frontier: int) -> Out:
         one = np.zeros(1, np.int64)
         none = np.empty(0, np.int64)
-        return self._told(Events(one + ADVANCED, one, one, one + ADVANCED, one + frontier, np.ones(1, bool)), none)
+        return self._emitted(Events(one + ADVANCED, one, one, one + ADVANCED, one + frontier, np.ones(1, bool)), none)
 
-    def _told(self, events: Events, late: Array) -> Out:
-        matches, told_at, retractions = self._run(events)
-        return Out.of(matches, told_at, late, retractions)
+    def _emitted(self, events: Events, late: Array) -> Out:
+        matches, emitted_at, retractions = self._run(events)
+        return Out.of(matches, emitted_at, late, retractions)

@@ -12,7 +12,7 @@ import numpy as np
 from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.baseline import Compared, Events
-from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
+from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, finality_time
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee, Held, empty_held, hold, take
 
@@ -27,9 +27,9 @@ class Conservative(Compared):
 
     def _run(self, events: Events) -> tuple[Array, Array, Array]:
         stacks, pending, guarantee = self._state
-        *state, matches, told_at = _run(self._chain, stacks, pending, guarantee, events)
+        *state, matches, emitted_at = _run(self._chain, stacks, pending, guarantee, events)
         self._state = tuple(state)
-        return matches, told_at, matches[:0]
+        return matches, emitted_at, matches[:0]
 
 
 @compiled
@@ -37,10 +37,10 @@ def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, even
     code, key, t, arrival, frontier, punctuated = events
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
-    told_at = np.empty(256, np.int64)
+    emitted_at = np.empty(256, np.int64)
     work, match = np.empty((n, SCRATCH), np.int64), np.empty(2 * n + 1, np.int64)
-    done, sealed = 0, guarantee.frontier[0]
-    bound = sealed - window  # no pending match and none to come needs anything older
+    done, final = 0, guarantee.frontier[0]
+    bound = final - window  # no pending match and none to come needs anything older
     for e in range(len(code)):
         if code[e] >= 0:
             first, last = chain.first[code[e]], chain.first[code[e] + 1]
@@ -57,8 +57,8 @@ def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, even
                         rows, count = construct(chain, stacks, number, place, (t[e], arrival[e]), rows, count, work)
                         kept = begun
                         for m in range(begun, count):
-                            due = sealing_time(chain, rows[m])
-                            if due > sealed:
+                            due = finality_time(chain, rows[m])
+                            if due > final:
                                 match[0] = key[e]
                                 match[1:] = rows[m]
                                 pending = hold(pending, due, match)
@@ -67,19 +67,19 @@ def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, even
                                 kept += 1
                         count = kept
         if punctuated[e]:
-            sealed = frontier[e]
-            while pending.size[0] > 0 and pending.order[0, 0] <= sealed:
+            final = frontier[e]
+            while pending.size[0] > 0 and pending.order[0, 0] <= final:
                 match[:] = pending.rows[take(pending)]
                 if not any_violated(chain, stacks, match[0], match[1:]):
                     if count + 1 == len(rows):
                         rows = doubled(rows)
                     rows[count] = match[1:]
                     count += 1
-            bound = sealed - window
+            bound = final - window
         if count > done:
-            while len(told_at) < len(rows):
-                told_at = np.concatenate((told_at, told_at))
-            told_at[done:count] = arrival[e]
+            while len(emitted_at) < len(rows):
+                emitted_at = np.concatenate((emitted_at, emitted_at))
+            emitted_at[done:count] = arrival[e]
             done = count
-    guarantee.frontier[0] = sealed
-    return stacks, pending, guarantee, rows[:count, n:].copy(), told_at[:count].copy()
+    guarantee.frontier[0] = final
+    return stacks, pending, guarantee, rows[:count, n:].copy(), emitted_at[:count].copy()

@@ -11,7 +11,7 @@ import numpy as np
 
 from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.research.baselines.baseline import Compared, Events
-from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, sealing_time
+from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, any_violated, construct, finality_time
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Held, empty_held, hold, take
 
@@ -26,9 +26,9 @@ class KSlack(Compared):
 
     def _run(self, events: Events) -> tuple[Array, Array, Array]:
         stacks, buffer, pending = self._state
-        *state, matches, told_at = _run(self._chain, stacks, buffer, pending, events)
+        *state, matches, emitted_at = _run(self._chain, stacks, buffer, pending, events)
         self._state = tuple(state)
-        return matches, told_at, matches[:0]
+        return matches, emitted_at, matches[:0]
 
 
 @compiled
@@ -36,9 +36,9 @@ def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Even
     code, key, t, arrival, frontier = events.code, events.key, events.t, events.arrival, events.frontier
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
-    told_at = np.empty(256, np.int64)
+    emitted_at = np.empty(256, np.int64)
     work, event, match = np.empty((n, SCRATCH), np.int64), np.empty(4, np.int64), np.empty(2 * n + 1, np.int64)
-    done = 0  # rows whose told_at is written
+    done = 0  # rows whose emitted_at is written
     for e in range(len(code)):
         if code[e] >= 0 and chain.first[code[e]] < chain.first[code[e] + 1]:
             event[0], event[1], event[2], event[3] = code[e], key[e], t[e], arrival[e]
@@ -59,7 +59,7 @@ def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Even
                     rows, count = construct(chain, stacks, number, n - 1, (now, event[3]), rows, count, work)
                     kept = begun
                     for m in range(begun, count):
-                        due = sealing_time(chain, rows[m])
+                        due = finality_time(chain, rows[m])
                         if due > now:
                             match[0] = event[1]
                             match[1:] = rows[m]
@@ -71,11 +71,11 @@ def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Even
         while pending.size[0] > 0 and pending.order[0, 0] <= frontier[e]:
             rows, count = _settled(chain, stacks, pending, rows, count)
         if count > done:
-            while len(told_at) < len(rows):
-                told_at = np.concatenate((told_at, told_at))
-            told_at[done:count] = arrival[e]
+            while len(emitted_at) < len(rows):
+                emitted_at = np.concatenate((emitted_at, emitted_at))
+            emitted_at[done:count] = arrival[e]
             done = count
-    return stacks, buffer, pending, rows[:count, n:].copy(), told_at[:count].copy()
+    return stacks, buffer, pending, rows[:count, n:].copy(), emitted_at[:count].copy()
 
 
 @compiled

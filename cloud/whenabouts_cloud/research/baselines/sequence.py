@@ -42,19 +42,23 @@ def chain_of(plan: Plan, type_count: int) -> Chain:
     Raises:
         ValueError: the plan is more than these methods can do; the text says what.
     """
-    if len(plan.variants) != 1 or not plan.variants[0].is_chain:
+    if len(plan.alternatives) != 1 or not plan.alternatives[0].is_chain:
         raise _refused("found alternatives, repetition or parts without an order", "one SEQ of events")
-    variant = plan.variants[0]
-    n = len(variant.classes)
-    if variant.columns != tuple(range(n)) or plan.width != n:
+    alternative = plan.alternatives[0]
+    n = len(alternative.classes)
+    if alternative.columns != tuple(range(n)) or plan.width != n:
         raise _refused(f"found a match of {plan.width} places for {n} events", "a place for each event")
-    if variant.conditions or any(c.condition for c in plan.classes) or any(x.condition for x in variant.negations):
+    if (
+        alternative.conditions
+        or any(c.condition for c in plan.classes)
+        or any(x.condition for x in alternative.negations)
+    ):
         raise _refused("found a condition (WHERE)", "types alone")
     if plan.mode != "certain" or plan.skip != "none":
         raise _refused(f"found mode {plan.mode}, skip {plan.skip}", "mode certain without a skip")
-    used = sorted({*variant.classes, *(x.event_class for x in variant.negations)})
+    used = sorted({*alternative.classes, *(x.event_class for x in alternative.negations)})
     left = []
-    for negation in variant.negations:
+    for negation in alternative.negations:
         after, before = negation.left.bit_length() - 1, n
         if negation.right:
             before = (negation.right & -negation.right).bit_length() - 1
@@ -63,8 +67,8 @@ def chain_of(plan: Plan, type_count: int) -> Chain:
         left.append(after)
     of = [[used.index(c) for c in used if code in plan.classes[c].types] for code in range(type_count)]
     return Chain(
-        np.array([used.index(c) for c in variant.classes], np.int64),
-        np.array([used.index(x.event_class) for x in variant.negations], np.int64),
+        np.array([used.index(c) for c in alternative.classes], np.int64),
+        np.array([used.index(x.event_class) for x in alternative.negations], np.int64),
         np.array(left, np.int64),
         _steps(left, n),
         np.cumsum([0, *map(len, of)]).astype(np.int64),
@@ -105,7 +109,7 @@ def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
 
 
 @compiled
-def sealing_time(chain: Chain, t: Array) -> int:
+def finality_time(chain: Chain, t: Array) -> int:
     """The least frontier at which no event that may still come can violate the match, NEVER without a negation."""
     when = NEVER
     for n in range(len(chain.left)):

@@ -57,7 +57,7 @@ def figures(size: Size, seed: int, say: Say) -> list[Figure]:
     streams = [table_1(size.events, 1, share / 100, seed=seed) for share in size.shares]
     execution, throughput = _costs(size, streams, say)
     memory = _memory(size, seed, say)
-    latency, accuracy = _telling(size, streams, say)
+    latency, accuracy = _emission(size, streams, say)
     return [execution, memory, latency, accuracy, throughput, *_by_keys(size, seed, say), *_hard(size, seed, say),
             _sources(size, seed, say)]  # fmt: skip
 
@@ -136,7 +136,7 @@ def _memory(size: Size, seed: int, say: Say) -> Figure:
     )  # fmt: skip
 
 
-def _telling(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figure]:
+def _emission(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figure]:
     waits: list[list[float]] = []
     lines: Series = {f"{m}: {what}": [] for m in METHODS for what in ("recall", "precision")}
     lines |= {
@@ -152,13 +152,13 @@ def _telling(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figur
         runs = {method: run(TABLE_1, method, stream, k=stream.k) for method in METHODS}
         waits.append([one.mean_wait_units for one in runs.values()])
         for method, one in runs.items():
-            for what, value in _accuracy(set(rows_of(one.told)) - set(rows_of(one.retracted)), truth).items():
+            for what, value in _accuracy(set(rows_of(one.emitted)) - set(rows_of(one.retracted)), truth).items():
                 lines[f"{method}: {what}"].append(value)
-        repeats = sum(len(one.told) - len(set(rows_of(one.told))) for one in runs.values())
+        repeats = sum(len(one.emitted) - len(set(rows_of(one.emitted))) for one in runs.values())
         lines["duplicates of all four"].append(float(repeats))
-        uncorrected = _accuracy(set(rows_of(runs["aggressive"].told)), truth)
+        uncorrected = _accuracy(set(rows_of(runs["aggressive"].emitted)), truth)
         lines["aggressive, uncorrected: precision"].append(uncorrected["precision"])
-        found = _accuracy(set(rows_of(run(TABLE_1, "kslack", stream, k=SHORT_K_UNITS * UNIT).told)), truth)
+        found = _accuracy(set(rows_of(run(TABLE_1, "kslack", stream, k=SHORT_K_UNITS * UNIT).emitted)), truth)
         lines[f"kslack, K {SHORT_K_UNITS}: recall"].append(found["recall"])
         lines[f"kslack, K {SHORT_K_UNITS}: precision"].append(found["precision"])
     last, must = waits[-1], {m: float(one.must_wait.mean()) for m, one in runs.items()}
@@ -230,11 +230,11 @@ def _hard(size: Size, seed: int, say: Say) -> list[Figure]:
             stream = table_1(size.hard_events, 1, late / 100, seed=seed, k_units=k_units)
             eager = run(text, "infa_hts", stream, k=stream.k, emit="arrival")
             sure, slack = (run(text, method, stream, k=stream.k) for method in ("infa_hts", "kslack"))
-            if not set(rows_of(eager.told)) - set(rows_of(eager.retracted)) == set(rows_of(sure.told)):
+            if not set(rows_of(eager.emitted)) - set(rows_of(eager.retracted)) == set(rows_of(sure.emitted)):
                 raise AssertionError(f"{text}: eager folds to other matches than are sure")
             x.append(f"{text.partition(' WITHIN')[0][4:-1].replace(', ', '')} K{k_units} {late}%")
-            shares["taken back, eager"].append(100 * len(eager.retracted) / max(1, len(eager.told)))
-            shares["must wait, infa_hts"].append(100 * float(sure.must_wait.mean()) if len(sure.told) else 0.0)
+            shares["taken back, eager"].append(100 * len(eager.retracted) / max(1, len(eager.emitted)))
+            shares["must wait, infa_hts"].append(100 * float(sure.must_wait.mean()) if len(sure.emitted) else 0.0)
             waits["infa_hts"].append(sure.mean_wait_units)
             waits["kslack"].append(slack.mean_wait_units)
     back = shares["taken back, eager"]
@@ -267,14 +267,14 @@ def _sources(size: Size, seed: int, say: Say) -> Figure:
             stream = by_source(size.source_events, 4, outage / 100, seed=seed)
             runs = [run(text, "infa_hts", stream), run(text, "infa_hts", stream, k=stream.k),
                     run(text, "kslack", stream, k=stream.k)]  # fmt: skip
-            if len({frozenset(rows_of(one.told)) for one in runs}) != 1 or any(one.late for one in runs):
+            if len({frozenset(rows_of(one.emitted)) for one in runs}) != 1 or any(one.late for one in runs):
                 raise AssertionError(f"{text}: the promises give different matches, or events that broke them")
             x.append(f"{text.partition(' WITHIN')[0][4:-1].replace(', ', '')} {outage}%")
             for line, one in zip(lines.values(), runs, strict=True):
                 line.append(one.mean_wait_units)
     short = len(size.outages)
     return Figure(
-        "cep-sources", "not in the paper", "mean wait by promise, four sources with heartbeats each unit",
+        "cep-sources", "not in the paper", "mean wait by watermark, four sources with heartbeats each unit",
         "pattern, share of time off line", "units", x, lines,
         f"The same matches under each promise. On {HARD_SHORT.partition(' WITHIN')[0]} the order of each source lets "
         f"a match be told after {lines['by source'][short]:.2f} units instead of {lines['kslack'][short]:.2f} with "

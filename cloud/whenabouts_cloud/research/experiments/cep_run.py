@@ -32,7 +32,7 @@ class Run:
     The wait of what only the end of the stream told is nan. `must_wait` says which were not told at that arrival.
     """
 
-    told: Rows
+    emitted: Rows
     wait_units: npt.NDArray[np.float64]
     must_wait: npt.NDArray[np.bool_]
     retracted: Rows
@@ -60,25 +60,25 @@ def run(text: str, method: str, stream: Stream, *, k: int | None = None, emit: E
     one = begin(text, method, k=k, emit=emit, order="kbound" if k is not None else "source")
     outs, clocks = [], []
     now, first = 0, 0
-    beats = [] if k is not None else [tuple(map(int, beat)) for beat in stream.heartbeats]
-    for before, group in groupby(beats, key=lambda beat: beat[0]):
+    heartbeat_rows = [] if k is not None else [tuple(map(int, heartbeat)) for heartbeat in stream.heartbeats]
+    for before, group in groupby(heartbeat_rows, key=lambda heartbeat: heartbeat[0]):
         outs.append(one.feed(*columns(stream, first, before)))
-        promised = {source: until for _, source, until in group}
-        now = max(now, int(stream.arrival[before - 1]) if before else 0, *promised.values())
+        watermarked = {source: until for _, source, until in group}
+        now = max(now, int(stream.arrival[before - 1]) if before else 0, *watermarked.values())
         clocks.append(now)
-        outs.append(one.advance(promised))
+        outs.append(one.advance(watermarked))
         clocks.append(now)
         first = before
     outs.append(one.feed(*columns(stream, first, len(stream.t))))
     clocks.append(int(stream.arrival[-1]))
     outs.append(one.finish())
-    told = np.concatenate([out.matches for out in outs])
-    at = np.concatenate([out.told_at for out in outs])
+    emitted = np.concatenate([out.matches for out in outs])
+    at = np.concatenate([out.emitted_at for out in outs])
     by_call = np.repeat(np.array([*clocks, np.nan]), [len(out.matches) for out in outs])
     clock = np.where(at >= 0, stream.arrival[at], by_call)
-    complete = told.max(axis=1, initial=0)
+    complete = emitted.max(axis=1, initial=0)
     return Run(
-        told, (clock - stream.arrival[complete]) / UNIT, at != complete,
+        emitted, (clock - stream.arrival[complete]) / UNIT, at != complete,
         np.concatenate([out.retractions for out in outs]), sum(len(out.late) for out in outs),
     )  # fmt: skip
 

@@ -74,14 +74,16 @@ def by_source(events: int, sources: int, outage: float, keys: int = 1, *, seed: 
     units = -(-events // keys) + 1
     ready = np.stack([_back_on_line(rng, units, outage, k_units) for _ in range(sources)])
     arrival = np.maximum(t, ready[source, t // UNIT] * UNIT)
-    beat_source, beat_unit = (a.ravel() for a in np.indices((sources, units)))
-    beat_t = (beat_unit + 1) * UNIT
-    beat_arrival = np.maximum(beat_t, ready[beat_source, np.minimum(beat_unit + 1, units - 1)] * UNIT)
-    in_time = np.lexsort((beat_t, beat_arrival))
+    heartbeat_source, heartbeat_unit = (a.ravel() for a in np.indices((sources, units)))
+    heartbeat_t = (heartbeat_unit + 1) * UNIT
+    heartbeat_arrival = np.maximum(
+        heartbeat_t, ready[heartbeat_source, np.minimum(heartbeat_unit + 1, units - 1)] * UNIT
+    )
+    in_time = np.lexsort((heartbeat_t, heartbeat_arrival))
     arrived = np.sort(arrival)
     # A heartbeat at the end of a unit comes after the events of that unit that come by then, of its source at least.
-    before = np.searchsorted(arrived, beat_arrival[in_time], side="right")
-    heartbeats = np.column_stack([before, beat_source[in_time], beat_t[in_time]]).astype(np.int64)
+    before = np.searchsorted(arrived, heartbeat_arrival[in_time], side="right")
+    heartbeats = np.column_stack([before, heartbeat_source[in_time], heartbeat_t[in_time]]).astype(np.int64)
     return _arrived(type_code, key, t, source, arrival, heartbeats, k_units * UNIT)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from whenabouts_cloud.latwin.model.frame import frame
 from whenabouts_cloud.latwin.windows.walk import count
 from whenabouts_cloud.research.experiments.figures import Figure, Series, grouped
-from whenabouts_cloud.research.experiments.latwin_hybrid import hybrid_sizes, told_figures
+from whenabouts_cloud.research.experiments.latwin_hybrid import emitted_figures, hybrid_sizes
 from whenabouts_cloud.research.experiments.latwin_run import Verdicts, verdicts, windows
 from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.research.experiments.office import HOUR, LOG2, SECOND, Office, Workload, simulate
@@ -42,8 +42,8 @@ class Size:
     delays_s: tuple[float, ...] = (0, 0.5, 1, 2, 3, 4, 5, 120)
     hybrid_processes: tuple[int, ...] = (3, 5, 7, 9)
     hybrid_hours: int = 60
-    told_processes: tuple[int, ...] = (3, 9)
-    told_hours: int = 40
+    emitted_processes: tuple[int, ...] = (3, 9)
+    emitted_hours: int = 40
 
 
 FULL = Size()
@@ -61,7 +61,7 @@ def figures(size: Size, seed: int, say: Say) -> list[Figure]:
         *_by_window(size, seed, say),
         *_by_delay(size, seed, say),
         hybrid_sizes(size.hybrid_processes, size.hybrid_hours, seed, say),
-        *told_figures(size.told_processes, size.told_hours, seed, say),
+        *emitted_figures(size.emitted_processes, size.emitted_hours, seed, say),
     ]
 
 
@@ -90,12 +90,12 @@ def _by_processes(size: Size, seed: int, say: Say) -> list[Figure]:
                 found = windows(office, WINDOW)
                 means.append(float(found.sizes.mean()))
                 if name == "scattered samples" and run == 0:
-                    told = verdicts(office, WINDOW)
-                    if (told.in_window != found.definitely).any():
+                    emitted = verdicts(office, WINDOW)
+                    if (emitted.in_window != found.definitely).any():
                         raise AssertionError(f"{n} processes: Def of the detector is not that of the lattice")
-                    judged.append(_judge(office, WINDOW, told))
+                    judged.append(_judge(office, WINDOW, emitted))
                     cost["lattice and Def"].append(found.us_each / 1000)
-                    cost["detector"].append(told.us_each / 1000)
+                    cost["detector"].append(emitted.us_each / 1000)
             sizes[name].append(float(np.mean(means)))
         office = simulate(hybrid(Workload(n, size.hours * HOUR)), seed)
         sizes["hybrid, 100 ms"].append(float(windows(office, WINDOW, "hybrid").sizes.mean()))
@@ -113,17 +113,17 @@ class _Judged(NamedTuple):
     kept: float
 
 
-def _judge(office: Office, window: int, told: Verdicts) -> _Judged:
+def _judge(office: Office, window: int, emitted: Verdicts) -> _Judged:
     held = held_in_window(office, window)
     by_whole = verdicts(office, LONG).definitely
     since = len(by_whole) - int(by_whole.argmax()) if by_whole.any() else 0
-    said = int(told.in_window.sum())
+    said = int(emitted.in_window.sum())
     shares = (
         (said, since),
-        (int(told.definitely.sum()), since),
-        (int((told.in_window & held.as_paper).sum()), said),
-        (int((told.in_window & held.truly).sum()), said),
-        (int((told.definitely & held.truly).sum()), int(held.truly.sum())),
+        (int(emitted.definitely.sum()), since),
+        (int((emitted.in_window & held.as_paper).sum()), said),
+        (int((emitted.in_window & held.truly).sum()), said),
+        (int((emitted.definitely & held.truly).sum()), int(held.truly.sum())),
     )
     return _Judged(*(100 * part / whole if whole else NAN for part, whole in shares))
 
@@ -205,13 +205,13 @@ def _figure_7(size: Size, judged: list[_Judged]) -> list[Figure]:
 def _by_window(size: Size, seed: int, say: Say) -> list[Figure]:
     """Figures 4 and 6, three processes."""
     office = simulate(Workload(duration_us=size.hours * HOUR), seed)
-    told_office = simulate(hybrid(office.workload), seed)
+    emitted_office = simulate(hybrid(office.workload), seed)
     whole, judged, sizes, ours = _whole(office), [], [], []
     for window in size.windows:
         say(f"windows of {window}")
         judged.append(_judge(office, window, verdicts(office, window)))
         sizes.append(float(windows(office, window).sizes.mean()))
-        ours.append(float(windows(told_office, window, "hybrid").sizes.mean()))
+        ours.append(float(windows(emitted_office, window, "hybrid").sizes.mean()))
     share = [100 * one / whole for one in sizes]
     x = size.windows
     detected = Figure(

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from whenabouts_cloud.research.experiments.figures import Figure, Series, grouped
-from whenabouts_cloud.research.experiments.latwin_run import Order, told, windows
+from whenabouts_cloud.research.experiments.latwin_run import Order, emitted, windows
 from whenabouts_cloud.research.experiments.office import HOUR, SECOND, Office, Workload, simulate
 
 WINDOW = 4
@@ -62,7 +62,7 @@ def _mean_size(office: Office, order: Order = "hybrid") -> float:
     return float(windows(office, WINDOW, order).sizes.mean())
 
 
-def told_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say) -> list[Figure]:
+def emitted_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say) -> list[Figure]:
     """Of the true stretches, how many the sound Def tells and how soon, by what the processes report."""
     found: Series = {}
     waits: Series = {}
@@ -73,7 +73,7 @@ def told_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say) ->
             office = simulate(replace(way, processes=n, duration_us=hours * HOUR), seed)
             truth, runs = office.together(office.true_us)
             begin_of = dict(zip(map(tuple, runs.tolist()), truth[:, 0].tolist(), strict=True))
-            says = told(office, WINDOW, "causal" if name in ("states", "silent", "reports") else "hybrid")
+            says = emitted(office, WINDOW, "causal" if name in ("states", "silent", "reports") else "hybrid")
             wrong += len(set(says) - set(begin_of))
             stretches += len(begin_of)
             late = [(at - begin_of[run]) / SECOND for run, at in says.items() if run in begin_of]

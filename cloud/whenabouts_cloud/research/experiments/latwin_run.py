@@ -65,7 +65,7 @@ def verdicts(office: Office, window: int, order: Order = "causal") -> Verdicts:
     return Verdicts(possibly, definitely, in_window, 1e6 * took / len(found))
 
 
-def told(office: Office, window: int, order: Order = "causal") -> dict[tuple[int, ...], int]:
+def emitted(office: Office, window: int, order: Order = "causal") -> dict[tuple[int, ...], int]:
     """What the detector told to hold definitely, by the runs of true states (their first numbers), and when it told it."""
     detector = ConjunctionDetector(office.workload.processes, window, order)
     found: dict[tuple[int, ...], int] = {}

@@ -129,11 +129,11 @@ def simulate(workload: Workload, seed: int) -> Office:
     state, clock, holds = _run(w, who.tolist(), sent.tolist(), received.tolist())
     begins = (received < 0) | (w.receipt == "state")
     kind = np.where(begins, STATE, REPORT)
-    told = begins if w.receipt == "silent" else np.ones(len(at), bool)
-    columns = [kind[told], who[told], state[told], clock[told], holds[told], at[told]]
+    emitted = begins if w.receipt == "silent" else np.ones(len(at), bool)
+    columns = [kind[emitted], who[emitted], state[emitted], clock[emitted], holds[emitted], at[emitted]]
     if w.heartbeat_us:
-        beats = _heartbeats(w, rng, at, who, state, clock, holds)
-        columns = [np.concatenate(pair) for pair in zip(columns, beats, strict=True)]
+        heartbeat_rows = _heartbeats(w, rng, at, who, state, clock, holds)
+        columns = [np.concatenate(pair) for pair in zip(columns, heartbeat_rows, strict=True)]
     return _arrived(w, rng, columns)
 
 

@@ -28,7 +28,7 @@ from whenabouts_cloud.research.operators.target_bounds import Lengths, Limits, O
 
 MAX_BUFFER = 1_000_000  # tuples held a side; beyond, the oldest are dropped and counted as overflow
 NO_TIME = -(1 << 100)  # `now` before the first tuple: nothing is late by it and nothing obsolete
-MAX_LATE = 10_000  # late tuples kept for the side output; beyond, the oldest are dropped and counted as late_untold
+MAX_LATE = 10_000  # late tuples kept for the side output; beyond, the oldest are dropped and counted as late_unemitted
 
 Side = Literal["a", "b"]
 Pair = tuple[int, int]
@@ -164,7 +164,7 @@ class Operator(ABC):
 
     def _admit_length(self, n: int, length: int) -> bool:
         if length > self.condition.longest_us:
-            self._counts.hopeless += 1
+            self._counts.unmatchable += 1
             return False
         if not self._lengths[n].rho <= length <= self._lengths[n].pi:
             self._counts.beyond_length += 1
@@ -174,7 +174,7 @@ class Operator(ABC):
 
     def _note_late(self, n: int, index: int, t_min: int, t_max: int, now: int) -> None:
         self._counts.late += 1
-        self._counts.late_untold += len(self._late) == MAX_LATE
+        self._counts.late_unemitted += len(self._late) == MAX_LATE
         self._late.append(LateTuple("b" if n else "a", index, t_min, t_max, now - t_max - self._delay[n]))
 
     def _tick(self, now: int) -> None:

@@ -25,9 +25,9 @@ class Counters:
     hits: int = 0  # of them answered by it
     blocks: int = 0  # evaluations of a block, lazy operators
     late: int = 0  # arrived longer after their maximum than the stream's delay
-    late_untold: int = 0  # late tuples pushed out of the side output before they were taken
+    late_unemitted: int = 0  # late tuples pushed out of the side output before they were taken
     beyond_length: int = 0  # shorter than rho or longer than pi: joined, but a partner may have been purged
-    hopeless: int = 0  # longer than (hi - lo)/ct: never part of a pair, so not held
+    unmatchable: int = 0  # longer than (hi - lo)/ct: never part of a pair, so not held
     purged_a: int = 0
     purged_b: int = 0
     overflow: int = 0  # dropped, oldest first, because the buffer was full

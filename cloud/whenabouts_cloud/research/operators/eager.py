@@ -220,7 +220,7 @@ class Eager(Operator):
             a.sure + b.sure, a.evaluations + b.evaluations, a.pairs + b.pairs
         )  # fmt: skip
         counts.response_2010_sum = a.waited + b.waited
-        counts.tuples = counts.hopeless + sum(s.cut + len(s.t_max) for s in (a, b))
+        counts.tuples = counts.unmatchable + sum(s.cut + len(s.t_max) for s in (a, b))
         counts.overflow = a.overflow + b.overflow
         counts.purged_a, counts.purged_b = (s.cut + s.front - s.overflow for s in (a, b))
         counts.buffer_a_max, counts.buffer_b_max = (max(s.most, len(s.t_max) - s.front) for s in (a, b))

@@ -63,7 +63,7 @@ def _next(work, given):
         return "end"
 
 
-def tell():
+def report():
     """Print the exception that `run` or `step` ended with: a call of its own, as theirs may have no memory left."""
     global _failure
     if _failure is not None:

@@ -9,7 +9,7 @@ from support.files.vectors import rows
 from support.search import examples
 from whenabouts_protocol.compiled_rule import decode_rules, encode_rules
 from whenabouts_protocol.errors import WireError
-from whenabouts_protocol.streaming_join import Eager
+from whenabouts_protocol.streaming_join import StreamingJoin
 
 GOLDEN = [bytes.fromhex(row["hex"]) for row in rows("rules.json")]
 
@@ -22,11 +22,11 @@ def decoded(data):
         return
     assert decode_rules(encode_rules(site, gateway, rules)) == (site, gateway, rules)
     for r in rules:
-        eager = Eager(
+        join = StreamingJoin(
             r.lo_us, r.hi_us, r.p, r.q, r.a.pi_us, r.b.pi_us, r.a.rho_us, r.b.rho_us, r.key_equal, r.limit
         )  # fmt: skip
-        eager.push(0, 0, some.EPOCH_US, some.EPOCH_US, "key")
-        assert eager.push(1, 1, some.EPOCH_US + r.lo_us, some.EPOCH_US + r.lo_us, "key") == [0]
+        join.push(0, 0, some.EPOCH_US, some.EPOCH_US, "key")
+        assert join.push(1, 1, some.EPOCH_US + r.lo_us, some.EPOCH_US + r.lo_us, "key") == [0]
 
 
 @given(st.one_of(st.binary(max_size=200), some.cbor_values().map(cbor2.dumps)))

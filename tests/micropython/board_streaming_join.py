@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-from whenabouts_protocol.streaming_join import Eager
+from whenabouts_protocol.streaming_join import StreamingJoin
 
 # Names that only the vectors say: what is flashed numbers those that stand nowhere as a text, as those of `options` do.
 NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", "streams", "rho_us", "pi_us")
@@ -17,14 +17,14 @@ NAMES = ("derived", "lo_us", "hi_us", "p", "q", "key_equal", "limit", "a", "b", 
 
 def replay(case):
     """What each call of a case gives, then the counters."""
-    eager = Eager(*case["args"])
+    join = StreamingJoin(*case["args"])
     results = []
     for call in case["calls"]:
         if call[0] == "advance":
-            eager.advance(call[1], call[2])
+            join.advance(call[1], call[2])
         else:
-            results.append(eager.push(*call[1:]))
-    results.append([eager.kept, eager.pairs, eager.evaluations, eager.late, eager.overflow, eager.beyond_length])
+            results.append(join.push(*call[1:]))
+    results.append([join.kept, join.pairs, join.evaluations, join.late, join.overflow, join.beyond_length])
     return results
 
 
@@ -86,19 +86,19 @@ def measure(rate, d_us, count):
     gc.collect()
     yield
     before = gc.mem_alloc()
-    eager = Eager(-d_us, d_us, 4, 5, 200000, 200000, 20000, 20000)
+    join = StreamingJoin(-d_us, d_us, 4, 5, 200000, 200000, 20000, 20000)
     begin = time.ticks_us()
     for side, n, t_min, t_max in drawn(count, 500000 // rate):
-        eager.push(side, n, t_min, t_max)
+        join.push(side, n, t_min, t_max)
         if not n % 32:
-            eager.advance(t_min, t_min)
+            join.advance(t_min, t_min)
             gc.collect()
             yield
     spent = time.ticks_diff(time.ticks_us(), begin)
     gc.collect()
     yield
     held, free = gc.mem_alloc() - before, gc.mem_free()
-    found = {"us": spent // count, "matches": 2 * eager.pairs // count, "kept": eager.kept, "held": held, "free": free}
+    found = {"us": spent // count, "matches": 2 * join.pairs // count, "kept": join.kept, "held": held, "free": free}
     print(json.dumps(found))
 
 

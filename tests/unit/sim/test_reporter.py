@@ -7,12 +7,12 @@ import sys
 
 CODE = """
 import time
-from whenabouts_sim.demo.teller import Teller
-teller = Teller(quiet={quiet})
-teller.say("spark", "starts [3/4]")
-with teller.waiting("Spark starts"):
+from whenabouts_sim.demo.reporter import Reporter
+reporter = Reporter(quiet={quiet})
+reporter.say("spark", "starts [3/4]")
+with reporter.waiting("Spark starts"):
     time.sleep(0.3)
-    teller.say("pair", "a line " + 30 * "that is long ")
+    reporter.say("pair", "a line " + 30 * "that is long ")
 """
 
 

@@ -8,9 +8,9 @@ import pytest
 from support.files.own_captures import TRANSPORT
 from whenabouts_edge.clock import ClockSample
 from whenabouts_edge.config.settings import LineConfig, ReaderConfig
-from whenabouts_edge.readers.host import Batch, Link
+from whenabouts_edge.readers.host import Batch, HostSession
 from whenabouts_edge.readers.port import Chunk
-from whenabouts_edge.readers.thread import LinkThread, Pace
+from whenabouts_edge.readers.thread import Pace, ReaderThread
 from whenabouts_edge.uplink.uplink import _password
 from whenabouts_hardware.readers.m6e_frames import KEEPALIVE, answer, tag_notice
 
@@ -48,8 +48,8 @@ class Deliveries:
         return sum(len(b.readings) for b in self.batches)
 
 
-def run(port: str, deliveries: Deliveries, **pace) -> LinkThread:
-    thread = LinkThread(
+def run(port: str, deliveries: Deliveries, **pace) -> ReaderThread:
+    thread = ReaderThread(
         reader(port), "bench", "gw", lambda ns: ns // 1000, lambda: CLOCK, deliveries.take, Pace(**pace)
     )
     thread.start()
@@ -58,20 +58,20 @@ def run(port: str, deliveries: Deliveries, **pace) -> LinkThread:
 
 def test_fault_of_the_agent_with_some_bytes_is_logged_and_the_port_opened_again(monkeypatch, caplog):
     """An error in decoding or stamping takes the reader down for a pause, not for good."""
-    take, faults = Link.take, [ZeroDivisionError("made up")]
+    take, faults = HostSession.take, [ZeroDivisionError("made up")]
 
     def fail_once(self, chunk, clock):
         if faults:
             raise faults.pop()
         return take(self, chunk, clock)
 
-    monkeypatch.setattr(Link, "take", fail_once)
+    monkeypatch.setattr(HostSession, "take", fail_once)
     deliveries = Deliveries()
     thread = run(f"replay://{TRANSPORT}?speed=max", deliveries, reopen_us=(50_000, 50_000))
     deliveries.wait(lambda: deliveries.readings > 0)
     thread.stop()
     thread.join(5)
-    assert thread.link_state.opened == 2
+    assert thread.reader_state.opened == 2
     assert "fault in the agent" in caplog.text
     assert "made up" in caplog.text
 
@@ -90,13 +90,13 @@ def test_closed_port_goes_on_telling_that_nothing_comes(tmp_path):
     assert clear == sorted(set(clear))
     assert clear[-1] <= time.monotonic_ns() // 1000
     assert deliveries.readings == 0
-    assert thread.link_state.state == "lost"
-    assert "no such port" in thread.link_state.problem
+    assert thread.reader_state.state == "lost"
+    assert "no such port" in thread.reader_state.problem
 
 
 def _stamps(frame: bytes, at_us: int) -> list[tuple[int, int]]:
     """Stamps of the readings of a frame that is read at a moment after a keep-alive at 0."""
-    link = Link(reader("x"), "bench", "gw", lambda ns: ns // 1000)
+    link = HostSession(reader("x"), "bench", "gw", lambda ns: ns // 1000)
     link.take(Chunk(KEEPALIVE, 0, 700_000), CLOCK)
     found, good = link.take(Chunk(frame, (at_us - 5000) * 1000, at_us * 1000), CLOCK)
     assert good
@@ -119,7 +119,7 @@ def test_record_out_of_a_tag_buffer_is_not_narrowed():
 
 def test_silence_ends_half_a_frame_and_frees_the_clear_time():
     """Half a record holds the clear time back until the line has been silent for long enough."""
-    link = Link(reader("x"), "bench", "gw", lambda ns: ns // 1000)
+    link = HostSession(reader("x"), "bench", "gw", lambda ns: ns // 1000)
     link.take(Chunk(notice(1)[:20], 10_000_000, 11_000_000), CLOCK)
     assert link.session.clear(50_000) == 10_000
     assert link.silent(100_000, CLOCK) == ([], False)
@@ -139,7 +139,7 @@ def test_password_is_the_first_line_of_its_file(tmp_path):
         _password(str(path))
 
 
-UNFIT_LINES = {
+INVALID_LINES = {
     "number": b'{"probe": "north", "t": 123456789012345678901234567890}',
     "key": b'{"probe": "", "t": 1}',
     "names": b'{"probe": "north", ' + b", ".join(b'"a%d": 1' % n for n in range(40)) + b', "t": 1}',
@@ -147,24 +147,24 @@ UNFIT_LINES = {
 }
 
 
-@pytest.mark.parametrize("line", UNFIT_LINES.values(), ids=UNFIT_LINES)
+@pytest.mark.parametrize("line", INVALID_LINES.values(), ids=INVALID_LINES)
 def test_line_that_is_good_json_and_no_reading_is_left_out_and_counted(line, caplog):
     """A sensor may say what no reading can hold; the lines around it are read as ever."""
     said = LineConfig(form="json", key_field="probe", value_field="t")
     config = ReaderConfig("r", "line", "x", "r/values", 9600, 1000, 1000, True, line=said)
-    link = Link(config, "bench", "gw", lambda ns: ns // 1000)
+    link = HostSession(config, "bench", "gw", lambda ns: ns // 1000)
     good = b'{"probe": "north", "t": 21.5}'
     found, _ = link.take(Chunk(b"\n".join([good, line, good, line, b""]), 10**9, 2 * 10**9), CLOCK)
     assert [one.numbered(1, n).value for n, one in enumerate(found)] == [21.5, 21.5]
-    assert link.unfit == 2
+    assert link.invalid == 2
     assert link.session.complaint.startswith("reading ")
     assert caplog.text.count("left out") == 1
 
 
 def test_stamp_beyond_the_times_of_readings_is_left_out_and_counted():
     """A clock that is wrong beyond all measure must not end the agent."""
-    link = Link(reader("x"), "bench", "gw", lambda ns: ns // 1000)
+    link = HostSession(reader("x"), "bench", "gw", lambda ns: ns // 1000)
     ages = ClockSample(0, 1 << 62, 0, "bounded")
     link.take(Chunk(KEEPALIVE, 0, 700_000), ages)
     assert link.take(Chunk(notice(480), 495_000_000, 500_000_000), ages)[0] == []
-    assert link.unfit == 1
+    assert link.invalid == 1

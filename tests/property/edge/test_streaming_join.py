@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from property.strategies import EPOCH_US
 from reference.within import probability
 from support.search import examples
-from whenabouts_protocol.streaming_join import Eager, isqrt, quantile
+from whenabouts_protocol.streaming_join import StreamingJoin, isqrt, quantile
 
 THRESHOLDS = [(1, 20), (3, 10), (1, 2), (4, 5), (99, 100), (1, 1)]
 
@@ -43,10 +43,10 @@ def arrivals(draw):
 def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, rho, by_key):
     """Each pair once, with the later of its arrivals, whatever the order and whatever lengths were promised."""
     lo, hi, p, q = condition
-    eager = Eager(lo, hi, p, q, max(pi, rho), max(pi, rho), rho, rho, by_key)
+    join = StreamingJoin(lo, hi, p, q, max(pi, rho), max(pi, rho), rho, rho, by_key)
     seen = ([], [])
     for n, (side, t_min, t_max, key) in enumerate(arrived):
-        found = eager.push(side, n, t_min, t_max, key)
+        found = join.push(side, n, t_min, t_max, key)
         one = (t_min, t_max)
         expected = [
             m
@@ -56,11 +56,11 @@ def test_every_prefix_gives_the_pairs_of_the_definition(condition, arrived, pi, 
         ]
         assert sorted(found) == expected
         seen[side].append((n, one, key))
-    assert eager.kept + eager.too_long + eager.keyless == len(arrived)
+    assert join.kept + join.too_long + join.keyless == len(arrived)
 
 
 @st.composite
-def promised(draw):
+def watermarked(draw):
     """Arrivals that keep a promise of delay and length: after each one, both sides' frontiers."""
     pi = draw(st.sampled_from([0, 5, 30]))
     delays = draw(st.tuples(st.sampled_from([0, 10, 40]), st.sampled_from([0, 10, 40])))
@@ -72,68 +72,68 @@ def promised(draw):
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(conditions(), promised())
+@given(conditions(), watermarked())
 def test_forgetting_never_loses_a_pair(condition, run):
     """With frontiers as late as the delays allow, the pairs are those of the definition."""
     lo, hi, p, q = condition
     pi, delays, events = run
-    eager = Eager(lo, hi, p, q, pi, pi)
+    join = StreamingJoin(lo, hi, p, q, pi, pi)
     found, expected, sides = set(), set(), ([], [])
     for n, (now, side, t_min, t_max) in enumerate(events):
-        eager.advance(now - delays[0], now - delays[1])
-        found |= {(n, m) if side == 0 else (m, n) for m in eager.push(side, n, t_min, t_max)}
+        join.advance(now - delays[0], now - delays[1])
+        found |= {(n, m) if side == 0 else (m, n) for m in join.push(side, n, t_min, t_max)}
         for m, other in sides[1 - side]:
             one = (t_min, t_max)
             if is_pair(*((one, other) if side == 0 else (other, one)), lo, hi, p, q):
                 expected.add((n, m) if side == 0 else (m, n))
         sides[side].append((n, (t_min, t_max)))
     assert found == expected
-    assert eager.late == eager.beyond_length == eager.overflow == 0
-    eager.advance(10_000, 10_000)
-    assert eager.kept == 0
+    assert join.late == join.beyond_length == join.overflow == 0
+    join.advance(10_000, 10_000)
+    assert join.kept == 0
 
 
 @pytest.mark.parametrize("by_key", [False, True])
 def test_what_is_kept_stays_near_what_can_still_match(by_key):
     """A long run in order of time keeps the last window and at most a chunk or a third more, keys that are over among it."""
-    eager = Eager(-100, 100, 4, 5, 10, 10, by_key=by_key)
+    join = StreamingJoin(-100, 100, 4, 5, 10, 10, by_key=by_key)
     most = 0
     for n in range(20_000):
-        eager.push(n % 2, n, n, n + 10, n // 500)
-        eager.advance(n + 10, n + 10)
-        most = max(most, eager.kept)
+        join.push(n % 2, n, n, n + 10, n // 500)
+        join.advance(n + 10, n + 10)
+        most = max(most, join.kept)
     assert most < 2 * (130 + 64)
-    assert len(eager._groups) <= 3
+    assert len(join._groups) <= 3
 
 
 def test_a_full_buffer_forgets_the_oldest_and_counts():
     """Beyond the limit a quarter goes, oldest first, over all keys; what is left still matches."""
-    eager = Eager(-1000, 1000, 1, 1, 0, 0, by_key=True, limit=40)
+    join = StreamingJoin(-1000, 1000, 1, 1, 0, 0, by_key=True, limit=40)
     for n in range(200):
-        eager.push(0, n, n, n, n % 50)
-        assert eager.kept <= 40
-    assert eager.overflow == 200 - eager.kept
-    assert eager.push(1, "late", 170, 170, 149) == []
-    assert eager.push(1, "here", 199, 199, 199 % 50) == [199]
+        join.push(0, n, n, n, n % 50)
+        assert join.kept <= 40
+    assert join.overflow == 200 - join.kept
+    assert join.push(1, "late", 170, 170, 149) == []
+    assert join.push(1, "here", 199, 199, 199 % 50) == [199]
 
 
 def test_a_length_that_was_not_promised_is_matched_and_counted():
     """Promised are 10 to 20; 0, 35 and one too long for any pair arrive."""
-    eager = Eager(-50, 50, 1, 1, 20, 20, 10, 10)
-    eager.push(0, "a", 0, 20)
-    assert eager.push(1, "point", 10, 10) == ["a"]
-    assert eager.push(1, "long", 0, 35) == ["a"]
-    assert eager.push(1, "endless", 0, 101) == []
-    assert (eager.beyond_length, eager.too_long, eager.kept) == (2, 1, 3)
+    join = StreamingJoin(-50, 50, 1, 1, 20, 20, 10, 10)
+    join.push(0, "a", 0, 20)
+    assert join.push(1, "point", 10, 10) == ["a"]
+    assert join.push(1, "long", 0, 35) == ["a"]
+    assert join.push(1, "endless", 0, 101) == []
+    assert (join.beyond_length, join.too_long, join.kept) == (2, 1, 3)
 
 
 def test_readings_before_the_frontier_join_what_is_left():
     """Late ones are counted and matched."""
-    eager = Eager(-50, 50, 1, 1, 10, 10)
-    eager.push(0, "a", 100, 110)
-    eager.advance(130, 130)
-    assert eager.push(1, "b", 100, 110) == ["a"]
-    assert eager.late == 1
+    join = StreamingJoin(-50, 50, 1, 1, 10, 10)
+    join.push(0, "a", 100, 110)
+    join.advance(130, 130)
+    assert join.push(1, "b", 100, 110) == ["a"]
+    assert join.late == 1
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_readings_before_the_frontier_join_what_is_left():
 def test_parameters_that_make_no_sense_are_refused(wrong):
     """Limits in the wrong order, confidence outside (0, 1], lengths below 0 or in the wrong order."""
     with pytest.raises(ValueError, match="expected lo <= hi"):
-        Eager(*wrong)
+        StreamingJoin(*wrong)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.sampled_from(THRESHOLDS))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Aside:
+class SideOutput:
     """A line that is no reading: its number from 1, one word of reason, what was found, and the line itself."""
 
     line: int

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "cloud", "firmware_sim", "tests")]
 
 from support.board.micropython import run_on_board  # noqa: E402
-from whenabouts_protocol.streaming_join import Eager  # noqa: E402
+from whenabouts_protocol.streaming_join import StreamingJoin  # noqa: E402
 
-BOARD = ROOT / "tests" / "micropython" / "board_eager.py"
+BOARD = ROOT / "tests" / "micropython" / "board_streaming_join.py"
 RATES = {12: 100_000, 200: 60_000, 1600: 20_000}
 D_US, PI_US, RHO_US = 1_000_000, 200_000, 20_000
 EPOCH_US = 1_790_000_000_000_000
@@ -37,17 +37,17 @@ def arrivals(rate: int, count: int) -> list[tuple[int, int, int, int]]:
     return sorted(found)
 
 
-def run(events: list[tuple[int, int, int, int]]) -> Eager:
+def run(events: list[tuple[int, int, int, int]]) -> StreamingJoin:
     """All arrivals through one operator, its frontier following."""
-    eager = Eager(-D_US, D_US, 4, 5, PI_US, PI_US, RHO_US, RHO_US)
-    push, left = eager.push, ADVANCE_EVERY
+    join = StreamingJoin(-D_US, D_US, 4, 5, PI_US, PI_US, RHO_US, RHO_US)
+    push, left = join.push, ADVANCE_EVERY
     for t_max, side, index, t_min in events:
         push(side, index, t_min, t_max)
         left -= 1
         if not left:
-            eager.advance(t_max, t_max)
+            join.advance(t_max, t_max)
             left = ADVANCE_EVERY
-    return eager
+    return join
 
 
 def main() -> None:
@@ -60,14 +60,14 @@ def main() -> None:
         best = float("inf")
         for _ in range(3):
             begin = time.process_time()
-            eager = run(events)
+            join = run(events)
             best = min(best, time.process_time() - begin)
         tracemalloc.start()
         run(events[: 20 * rate])
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         line = (
-            f"{rate:9}  {eager.pairs / count:13.1f}  {len(events) / best:16,.0f}  {eager.evaluations / len(events):12.2f}"
+            f"{rate:9}  {join.pairs / count:13.1f}  {len(events) / best:16,.0f}  {join.evaluations / len(events):12.2f}"
             f"  {peak / 1000:13.1f}"
         )
         if rate <= 200:

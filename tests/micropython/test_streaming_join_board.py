@@ -14,7 +14,7 @@ from support.paths import REPOSITORY
 from support.search import seeds
 from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide, encode_rules
 
-SCRIPT = Path(__file__).parent / "board_eager.py"
+SCRIPT = Path(__file__).parent / "board_streaming_join.py"
 BASE_US = 1_790_000_000_000_000
 MODULES = [
     REPOSITORY / "protocol/whenabouts_protocol/streaming_join.py",
@@ -25,7 +25,7 @@ MODULES = [
 
 def script():
     """The board's script as a module here."""
-    spec = importlib.util.spec_from_file_location("board_eager", SCRIPT)
+    spec = importlib.util.spec_from_file_location("board_streaming_join", SCRIPT)
     here = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(here)
     return here

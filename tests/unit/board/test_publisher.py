@@ -7,9 +7,9 @@ from support.board.config import config
 from support.board.flash import CutFlash
 from whenabouts_edge.board.agent import Agent
 from whenabouts_edge.board.config import checked
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.mqtt import Mqtt
-from whenabouts_edge.board.publisher import RESEND_US_MAX, WINDOW, Courier
+from whenabouts_edge.board.publisher import RESEND_US_MAX, WINDOW, Publisher
 from whenabouts_protocol import Ack, encode_ack
 
 S = 1_000_000
@@ -27,28 +27,28 @@ def test_messages_go_in_order_a_few_at_a_time_and_again_when_they_do_not_land():
     """
     sent 0 1 2 3   taken   4 5 taken   silence of the cloud: 2 s  all again   4 s  all again   landed: 2 s again
     """
-    ring, mqtt = Ring(CutFlash(), 2, 4096, 0), online()
+    flash_log, mqtt = FlashLog(CutFlash(), 2, 4096, 0), online()
     for n in range(6):
-        ring.append(1, bytes([n]))
-    courier = Courier(ring, 2 * S)
+        flash_log.append(1, bytes([n]))
+    publisher = Publisher(flash_log, 2 * S)
     times = []
 
     def step(now):
         before = mqtt.in_flight
-        courier.step(mqtt, "t", now)
+        publisher.step(mqtt, "t", now)
         return mqtt.in_flight - before
 
     assert step(0) == WINDOW
     assert step(0) == 0
-    assert not courier.is_published(ring.end)
+    assert not publisher.is_published(flash_log.end)
     for packet_id in (2, 1, 3, 4):
-        courier.taken(packet_id)
+        publisher.taken(packet_id)
         mqtt.feed(b"\x40\x02" + packet_id.to_bytes(2, "big"), 0)
     assert step(0) == 2
     for packet_id in (5, 6):
-        courier.taken(packet_id)
+        publisher.taken(packet_id)
         mqtt.feed(b"\x40\x02" + packet_id.to_bytes(2, "big"), 0)
-    assert courier.is_published(ring.end)
+    assert publisher.is_published(flash_log.end)
     assert [packet[-1] for packet in mqtt._out[1:]] == [0, 1, 2, 3, 4, 5]
     now, next_id = 0, 7
     while len(times) < 3:
@@ -56,51 +56,51 @@ def test_messages_go_in_order_a_few_at_a_time_and_again_when_they_do_not_land():
         while count := step(now):
             times += [now] if now not in times else []
             for _ in range(count):
-                courier.taken(next_id)
+                publisher.taken(next_id)
                 mqtt.feed(b"\x40\x02" + next_id.to_bytes(2, "big"), now)
                 next_id += 1
     assert [t // S for t in times] == [2, 6, 14]
-    assert courier.resends == 3
-    ring.landed(ring.boot, ring.next_seq - 1)
-    courier.landed(now)
+    assert publisher.resends == 3
+    flash_log.landed(flash_log.boot, flash_log.next_seq - 1)
+    publisher.landed(now)
     assert step(now + RESEND_US_MAX) == 0
-    assert courier.is_published(ring.end)
+    assert publisher.is_published(flash_log.end)
 
 
 def test_no_more_is_read_than_the_line_takes():
     """Messages of 1.5 kB: one waits at a slow line, the next one is read when that was taken."""
-    ring, mqtt = Ring(CutFlash(), 2, 16384, 0), online()
+    flash_log, mqtt = FlashLog(CutFlash(), 2, 16384, 0), online()
     for n in range(4):
-        ring.append(1, bytes([n]) * 1500)
-    courier = Courier(ring, 2 * S)
+        flash_log.append(1, bytes([n]) * 1500)
+    publisher = Publisher(flash_log, 2 * S)
     mqtt.wrote(len(mqtt.to_write()), 0)
-    courier.step(mqtt, "t", 0)
+    publisher.step(mqtt, "t", 0)
     assert (mqtt.in_flight, len(mqtt._out)) == (1, 1)
-    courier.step(mqtt, "t", 0)
+    publisher.step(mqtt, "t", 0)
     assert mqtt.in_flight == 1
     mqtt.wrote(len(mqtt.to_write()), 0)
-    courier.step(mqtt, "t", 0)
+    publisher.step(mqtt, "t", 0)
     assert mqtt.in_flight == 2
 
 
 def test_acknowledgements_of_others_and_of_numbers_never_given_are_refused():
     """They delete nothing."""
-    ring = Ring(CutFlash(), 2, 4096, 0)
-    agent = Agent(checked(config()), ring, 0)
-    ring.append(3, b"x")
+    flash_log = FlashLog(CutFlash(), 2, 4096, 0)
+    agent = Agent(checked(config()), flash_log, 0)
+    flash_log.append(3, b"x")
     agent._acknowledged(b"no ack", 0)
-    agent._acknowledged(encode_ack(Ack("a", "c", {ring.boot: 2})), 0)
-    agent._acknowledged(encode_ack(Ack("a", "b", {ring.boot: 3})), 0)
-    agent._acknowledged(encode_ack(Ack("a", "b", {ring.boot + 5: 2, ring.boot: 1})), 0)
-    assert (agent.acks_refused, ring.readings) == (3, 3)
-    agent._acknowledged(encode_ack(Ack("a", "b", {ring.boot: 2})), 0)
-    assert (agent.acks_refused, ring.readings) == (3, 0)
+    agent._acknowledged(encode_ack(Ack("a", "c", {flash_log.boot: 2})), 0)
+    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot: 3})), 0)
+    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot + 5: 2, flash_log.boot: 1})), 0)
+    assert (agent.acks_refused, flash_log.readings) == (3, 3)
+    agent._acknowledged(encode_ack(Ack("a", "b", {flash_log.boot: 2})), 0)
+    assert (agent.acks_refused, flash_log.readings) == (3, 0)
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8), st.booleans())
 def test_a_broker_that_sends_anything_does_no_harm(pieces, welcome):
     """Right behind its welcome or at once: the line ends with a reason, or goes on."""
-    agent = Agent(checked(config()), Ring(CutFlash(), 2, 4096, 0), 0)
+    agent = Agent(checked(config()), FlashLog(CutFlash(), 2, 4096, 0), 0)
     agent.begin(0)
     agent.heard(b"".join([b"\x20\x02\x00\x00" * welcome, *pieces[:1]]), 1)
     for n, piece in enumerate(pieces[1:]):
@@ -114,7 +114,7 @@ def test_reconnects_come_later_and_later():
     """Half a second, doubled up to thirty; less a part that differs from board to board."""
     pauses = []
     for bits in (0, 255):
-        agent = Agent(checked(config()), Ring(CutFlash(), 2, 4096, bits), 0)
+        agent = Agent(checked(config()), FlashLog(CutFlash(), 2, 4096, bits), 0)
         now, found = 0, []
         for _ in range(9):
             assert agent.wants_line(now)

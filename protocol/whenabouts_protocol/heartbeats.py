@@ -52,7 +52,7 @@ class Message:
         return tuple([getattr(self, name) for name in self.__slots__])
 
 
-class Beat(Message):
+class Heartbeat(Message):
     """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published: for each
     boot named, `published[boot]` is (first, last), the numbers that the gateway still keeps and has published. What is
     before first was confirmed by the cloud and is forgotten, so that a new landing need not wait for it; first is
@@ -61,8 +61,17 @@ class Beat(Message):
     """
 
     __slots__ = (
-        "boot", "bound_us", "clock_state", "frontier_us", "gateway", "published", "refused", "site", "spool_bytes",
-        "spool_readings", "unfit",
+        "boot",
+        "bound_us",
+        "clock_state",
+        "frontier_us",
+        "gateway",
+        "invalid",
+        "published",
+        "refused",
+        "site",
+        "spool_bytes",
+        "spool_readings",
     )  # fmt: skip
 
     def __init__(
@@ -77,13 +86,13 @@ class Beat(Message):
         spool_readings: int = 0,
         spool_bytes: int = 0,
         refused: "int | None" = None,
-        unfit: "int | None" = None,
+        invalid: "int | None" = None,
     ) -> None:
         self.site, self.gateway, self.boot = site, gateway, boot
         self.frontier_us, self.published = frontier_us, published
         self.clock_state, self.bound_us = clock_state, bound_us
         self.spool_readings, self.spool_bytes = spool_readings, spool_bytes
-        self.refused, self.unfit = refused, unfit
+        self.refused, self.invalid = refused, invalid
 
 
 class Ack(Message):
@@ -95,10 +104,10 @@ class Ack(Message):
         self.site, self.gateway, self.landed = site, gateway, landed
 
 
-def encode_beat(m: Beat) -> bytes:
+def encode_heartbeat(m: Heartbeat) -> bytes:
     """The bytes of a heartbeat. Raises WireError when a field is out of its range."""
     if m.clock_state not in CLOCK_STATES:
-        raise WireError(f"beat clock state: expected one of {', '.join(CLOCK_STATES)}")
+        raise WireError(f"heartbeat clock state: expected one of {', '.join(CLOCK_STATES)}")
     fields = {
         K_BOOT: m.boot,
         K_FRONTIER: m.frontier_us,
@@ -108,26 +117,26 @@ def encode_beat(m: Beat) -> bytes:
         K_SPOOL_READINGS: m.spool_readings,
         K_SPOOL_BYTES: m.spool_bytes,
     }
-    for key, count in ((K_REFUSED, m.refused), (K_INVALID, m.unfit)):
+    for key, count in ((K_REFUSED, m.refused), (K_INVALID, m.invalid)):
         if count is not None:
             fields[key] = count
-    return encoded(m, fields, decode_beat)
+    return encoded(m, fields, decode_heartbeat)
 
 
-def decode_beat(data: bytes) -> Beat:
+def decode_heartbeat(data: bytes) -> Heartbeat:
     """The heartbeat in data. Raises WireError for anything else."""
     head = read_head(data)
     frontier_us, bound_us = head.get(K_FRONTIER), head.get(K_BOUND)
-    return Beat(
+    return Heartbeat(
         *origin_of(head),
-        None if frontier_us is None else int_in(frontier_us, INT64_MIN, INT64_MAX, "beat frontier"),
+        None if frontier_us is None else int_in(frontier_us, INT64_MIN, INT64_MAX, "heartbeat frontier"),
         _ranges(head, K_PUBLISHED),
-        CLOCK_STATES[int_in(head.get(K_CLOCK_STATE), 0, len(CLOCK_STATES) - 1, "beat clock state")],
-        None if bound_us is None else int_in(bound_us, 0, INT64_MAX, "beat bound"),
-        int_in(head.get(K_SPOOL_READINGS), 0, INT64_MAX, "beat spool readings"),
-        int_in(head.get(K_SPOOL_BYTES), 0, INT64_MAX, "beat spool bytes"),
-        int_in(head[K_REFUSED], 0, INT64_MAX, "beat refused") if K_REFUSED in head else None,
-        int_in(head[K_INVALID], 0, INT64_MAX, "beat unfit") if K_INVALID in head else None,
+        CLOCK_STATES[int_in(head.get(K_CLOCK_STATE), 0, len(CLOCK_STATES) - 1, "heartbeat clock state")],
+        None if bound_us is None else int_in(bound_us, 0, INT64_MAX, "heartbeat bound"),
+        int_in(head.get(K_SPOOL_READINGS), 0, INT64_MAX, "heartbeat spool readings"),
+        int_in(head.get(K_SPOOL_BYTES), 0, INT64_MAX, "heartbeat spool bytes"),
+        int_in(head[K_REFUSED], 0, INT64_MAX, "heartbeat refused") if K_REFUSED in head else None,
+        int_in(head[K_INVALID], 0, INT64_MAX, "heartbeat invalid") if K_INVALID in head else None,
     )
 
 

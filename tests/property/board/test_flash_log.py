@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from support.board.flash import TORN, CutFlash, PowerCut
 from support.search import examples
-from whenabouts_edge.board import flash_log as ring_module
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board import flash_log as flash_log_module
+from whenabouts_edge.board.flash_log import FlashLog
 
 SEGMENTS, SEGMENT_BYTES = 3, 150
 
@@ -15,9 +15,9 @@ SEGMENTS, SEGMENT_BYTES = 3, 150
 @pytest.fixture(autouse=True, scope="module")
 def small_messages():
     """Segments that three messages fill, so that few operations go round."""
-    kept, ring_module.MESSAGE_BYTES_MAX = ring_module.MESSAGE_BYTES_MAX, 60
+    kept, flash_log_module.MESSAGE_BYTES_MAX = flash_log_module.MESSAGE_BYTES_MAX, 60
     yield
-    ring_module.MESSAGE_BYTES_MAX = kept
+    flash_log_module.MESSAGE_BYTES_MAX = kept
 
 
 class Life:
@@ -29,12 +29,12 @@ class Life:
         self.trying = None  # the one whose append did not
         self.acked = {}  # boot -> highest number that landed
         self.boots = []
-        self.ring = None
+        self.flash_log = None
 
     def open(self):
-        self.ring = Ring(self.flash, SEGMENTS, SEGMENT_BYTES, 7)
-        assert all(self.ring.boot > boot for boot in self.boots)
-        self.boots.append(self.ring.boot)
+        self.flash_log = FlashLog(self.flash, SEGMENTS, SEGMENT_BYTES, 7)
+        assert all(self.flash_log.boot > boot for boot in self.boots)
+        self.boots.append(self.flash_log.boot)
 
     def run(self, script):
         self.open()
@@ -44,14 +44,14 @@ class Life:
             elif op == "ack":
                 self.acknowledge(argument)
             elif op == "save":
-                self.ring.save()
+                self.flash_log.save()
             else:
                 self.open()
 
     def append(self, size):
         payload = bytes([len(self.durable) % 251]) * size
-        self.trying = (self.ring.boot, self.ring.next_seq, 1 + size % 5, payload)
-        if self.ring.append(1 + size % 5, payload) is not None:
+        self.trying = (self.flash_log.boot, self.flash_log.next_seq, 1 + size % 5, payload)
+        if self.flash_log.append(1 + size % 5, payload) is not None:
             self.durable.append(self.trying)
         self.trying = None
 
@@ -61,14 +61,14 @@ class Life:
         for boot, first, count, _ in waiting[: len(waiting) * share // 10]:
             self.acked[boot] = first + count - 1
         for boot in sorted(self.acked):
-            self.ring.landed(boot, self.acked[boot])
+            self.flash_log.landed(boot, self.acked[boot])
 
     def waiting(self):
         return [m for m in self.durable if self.acked.get(m[0], -1) < m[1] + m[2] - 1]
 
     def found(self):
         stored, at = [], None
-        while (message := self.ring.after(at)) is not None:
+        while (message := self.flash_log.after(at)) is not None:
             stored.append((message.boot, message.first_seq, message.count, message.payload))
             at = message.next
         return stored
@@ -81,12 +81,12 @@ class Life:
         others = [m for m in stored if m not in own]
         assert all(m in self.durable or m == self.trying for m in others)
         assert stored == sorted(stored, key=lambda m: m[:2])
-        assert self.ring.readings == sum(m[2] for m in stored)
-        assert self.ring.payload_bytes == sum(len(m[3]) for m in stored)
+        assert self.flash_log.readings == sum(m[2] for m in stored)
+        assert self.flash_log.payload_bytes == sum(len(m[3]) for m in stored)
         ranges = {}
         for boot, first, count, _ in stored:
             ranges[boot] = (ranges.get(boot, (first,))[0], first + count - 1)
-        assert {b: r for b, r in self.ring.numbers().items() if r[0] <= r[1]} == ranges
+        assert {b: r for b, r in self.flash_log.numbers().items() if r[0] <= r[1]} == ranges
 
 
 scripts = st.lists(
@@ -170,7 +170,7 @@ def test_failed_writes_use_up_no_number(script, torn, failing):
             elif op == "ack":
                 life.acknowledge(argument)
             elif op == "save":
-                life.ring.save()
+                life.flash_log.save()
         except OSError:
             life.trying = None
     life.flash.fails = lambda: False
@@ -204,13 +204,13 @@ def test_a_full_ring_refuses_the_newest_and_counts():
     life.open()
     for _ in range(9):
         life.append(40)
-    assert (len(life.durable), life.ring.refused) == (6, 3)
+    assert (len(life.durable), life.flash_log.refused) == (6, 3)
     life.check()
     boot, first, count, _ = life.durable[1]
-    assert life.ring.landed(boot, first + count - 1) == 2
+    assert life.flash_log.landed(boot, first + count - 1) == 2
     life.acked[boot] = first + count - 1
     life.append(40)
-    assert (len(life.durable), life.ring.refused) == (7, 3)
+    assert (len(life.durable), life.flash_log.refused) == (7, 3)
     life.check()
 
 
@@ -223,7 +223,7 @@ def test_a_lost_slot_does_not_repeat_a_boot():
     for name in ("slot0", "slot1"):
         life.flash.files[name] = b"\xff" * 24
     life.open()
-    assert life.ring.boot >> 32 == 6
+    assert life.flash_log.boot >> 32 == 6
     life.check()
 
 
@@ -246,10 +246,10 @@ def test_rot_hides_the_rest_of_its_segment_and_nothing_else(at, change):
     assert len(stored) < 6
     boot, first, count, _ = life.durable[-1]
     if len(stored) == 5:
-        life.ring.landed(boot, count - 1)
-    assert life.ring.numbers()[boot] == (life.durable[2][1], first + count - 1)
-    life.ring.landed(boot, first + count - 1)
-    assert life.ring.readings == 0
+        life.flash_log.landed(boot, count - 1)
+    assert life.flash_log.numbers()[boot] == (life.durable[2][1], first + count - 1)
+    life.flash_log.landed(boot, first + count - 1)
+    assert life.flash_log.readings == 0
 
 
 def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
@@ -259,7 +259,7 @@ def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
     for _ in range(5):
         life.append(40)
     life.acknowledge(10)
-    life.ring.save()
+    life.flash_log.save()
     for name in ("ring0", "ring1", "ring2"):
         life.flash.files.pop(name)
     life.open()
@@ -272,12 +272,12 @@ def test_segments_lost_with_their_slots_kept_are_not_numbered_again():
 def test_a_ring_that_cannot_go_round_is_refused(segments, size):
     """One segment, or less than one message in each."""
     with pytest.raises(ValueError, match="expected at least 2 of"):
-        Ring(CutFlash(), segments, size, 0)
+        FlashLog(CutFlash(), segments, size, 0)
 
 
 def test_what_does_not_fit_is_the_callers_fault():
     """Empty or oversized messages, and none or too many readings."""
-    ring = Ring(CutFlash(), 2, 150, 0)
+    flash_log = FlashLog(CutFlash(), 2, 150, 0)
     for count, size in ((1, 0), (1, 61), (0, 5), (0x10000, 5)):
         with pytest.raises(ValueError, match="expected some in at most 60"):
-            ring.append(count, bytes(size))
+            flash_log.append(count, bytes(size))

@@ -5,7 +5,7 @@ import pytest
 
 from support.cloud.landing import EPOCH_US, reading, table
 from whenabouts_cloud.correlation.pairs import READING
-from whenabouts_cloud.correlation.stream.outer_join import CLOSED, KEPT, MATCHED, OPEN, UNSURE, Telling
+from whenabouts_cloud.correlation.stream.outer_join import CLOSED, KEPT, MATCHED, OPEN, UNSURE, Emission
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules import CorrelateRule, Stream
 
@@ -13,10 +13,10 @@ MS = 1000
 NEAR = Condition("within", d=100 * MS, confidence=1)
 
 
-def telling(kind="left", top_k=None):
+def emission(kind="left", top_k=None):
     """For a rule with keys: dock and shelf within 100 ms."""
     dock, shelf = Stream("dock", "dock/tags", 0, None), Stream("shelf", "shelf/1", 0, None)
-    return Telling(CorrelateRule("near", dock, shelf, NEAR, True, kind=kind, top_k=top_k), NEAR)
+    return Emission(CorrelateRule("near", dock, shelf, NEAR, True, kind=kind, top_k=top_k), NEAR)
 
 
 def readings(stream, *rows):
@@ -38,46 +38,46 @@ def test_an_arriving_reading_is_open_unsure_or_closed():
     new = readings("dock/tags", (0, "k", 500), (1, "k", 50), (2, None, 500))
     #  shelf forgotten up to 300: a match of the reading at 50 (up to 150) may be among it
     horizon = EPOCH_US + 300 * MS
-    assert telling().first_mark(new, horizon).tolist() == [OPEN, UNSURE, CLOSED]
-    assert telling().first_mark(new, None).tolist() == [OPEN, OPEN, CLOSED]
-    assert telling("inner").first_mark(new, horizon).tolist() == [OPEN, OPEN, OPEN]
+    assert emission().first_mark(new, horizon).tolist() == [OPEN, UNSURE, CLOSED]
+    assert emission().first_mark(new, None).tolist() == [OPEN, OPEN, CLOSED]
+    assert emission("inner").first_mark(new, horizon).tolist() == [OPEN, OPEN, OPEN]
 
 
-@pytest.mark.parametrize(("kind", "told"), [("inner", []), ("left", [(2, None)]), ("anti", [(2, None)])])
-def test_what_can_match_nothing_is_told_at_arrival(kind, told):
+@pytest.mark.parametrize(("kind", "emitted"), [("inner", []), ("left", [(2, None)]), ("anti", [(2, None)])])
+def test_what_can_match_nothing_is_told_at_arrival(kind, emitted):
     """Only where readings in no pair are told at all."""
     new = readings("dock/tags", (0, "k", 500), (2, None, 500))
-    tables = telling(kind).at_arrival(kept(new, [OPEN, CLOSED]))
-    assert [pair for one in tables for pair in seqs(one)] == told
+    tables = emission(kind).at_arrival(kept(new, [OPEN, CLOSED]))
+    assert [pair for one in tables for pair in seqs(one)] == emitted
 
 
 def test_a_reading_is_told_as_unmatched_once_and_only_when_it_is_surely_in_no_pair():
     """Four readings before the bound, one of each mark, and an open one after it."""
     rows = readings("dock/tags", *((n, "k", 10 * n) for n in range(5)))
-    one = telling()
-    state, told = one.settle(kept(rows, [OPEN, MATCHED, UNSURE, CLOSED, OPEN]), EPOCH_US + 40 * MS)
-    assert seqs(told) == [(0, None)]
+    one = emission()
+    state, emitted = one.settle(kept(rows, [OPEN, MATCHED, UNSURE, CLOSED, OPEN]), EPOCH_US + 40 * MS)
+    assert seqs(emitted) == [(0, None)]
     assert state["mark"].to_pylist() == [CLOSED, MATCHED, UNSURE, CLOSED, OPEN]
-    state, told = one.settle(state, EPOCH_US + 40 * MS)
-    assert told.num_rows == 0
+    state, emitted = one.settle(state, EPOCH_US + 40 * MS)
+    assert emitted.num_rows == 0
 
 
-@pytest.mark.parametrize(("kind", "told"), [("inner", [(0, 7)]), ("left", [(0, 7)]), ("anti", [])])
-def test_a_pair_marks_its_reading_and_is_told_unless_only_unmatched_ones_are(kind, told):
+@pytest.mark.parametrize(("kind", "emitted"), [("inner", [(0, 7)]), ("left", [(0, 7)]), ("anti", [])])
+def test_a_pair_marks_its_reading_and_is_told_unless_only_unmatched_ones_are(kind, emitted):
     """A pair with a reading that was told as unmatched already is not told."""
     a, b = readings("dock/tags", (0, "k", 0), (1, "k", 5)), readings("shelf/1", (7, "k", 9))
-    one = telling(kind)
+    one = emission(kind)
     marks = [OPEN, OPEN] if kind == "inner" else [OPEN, CLOSED]
     places = np.array([0]) if kind == "inner" else np.array([0, 1])
     state, rows = one.found(kept(a, marks), 0, a, b, places, np.zeros(len(places), int), np.ones(len(places)))
-    assert seqs(rows) == told
+    assert seqs(rows) == emitted
     assert state["mark"].to_pylist() == ([OPEN, OPEN] if kind == "inner" else [MATCHED, CLOSED])
 
 
 def test_the_best_pairs_are_held_back_until_their_reading_is_settled():
     """Two pairs come, the nearer one second; one is told, at the end, and nothing stays behind."""
     a, b = readings("dock/tags", (0, "k", 0)), readings("shelf/1", (7, "k", 90), (8, "k", 20))
-    one, first = telling("inner", top_k=1), np.array([0])
+    one, first = emission("inner", top_k=1), np.array([0])
     state, rows = one.found(kept(a, [OPEN]), 0, a, b, first, np.array([0]), np.ones(1))
     assert rows.num_rows == 0
     assert seqs(one.best) == [(0, 7)]

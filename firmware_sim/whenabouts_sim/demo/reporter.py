@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 WIDTH = 20  # of a bar, in characters
 
 
-class Teller:
+class Reporter:
     """Lines go to stdout, or nowhere when quiet."""
 
     def __init__(self, quiet: bool) -> None:

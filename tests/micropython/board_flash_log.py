@@ -7,13 +7,13 @@ collector closes a file that was open at the cut.)
 import gc
 import os
 
-from whenabouts_edge.board import flash_log as ring_module
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board import flash_log as flash_log_module
+from whenabouts_edge.board.flash_log import FlashLog
 from whenabouts_edge.board.machine.flash import Flash
 
 BLOCK, BLOCKS = 512, 48
 IMAGE = bytearray(BLOCK * BLOCKS)  # of whichever device is alive
-ring_module.MESSAGE_BYTES_MAX = 60
+flash_log_module.MESSAGE_BYTES_MAX = 60
 gc.threshold(-1)  # within a collection no Python can run, and this block device is Python: `run` collects between lives
 
 
@@ -74,27 +74,27 @@ assert all(hasattr(Device, name) for name in CALLED)
 def live(flash, durable, boots, acked):
     """A life: what is durable, and what has landed, is told as soon as it is so."""
     for _ in range(4):
-        ring = Ring(flash, 3, 150, 7)
-        assert not boots or ring.boot > max(boots)
-        boots.append(ring.boot)
+        flash_log = FlashLog(flash, 3, 150, 7)
+        assert not boots or flash_log.boot > max(boots)
+        boots.append(flash_log.boot)
         for n in range(8):
             payload = bytes([n]) * (20 + 5 * n)
-            first = ring.next_seq
-            message = ring.append(1 + n, payload)
+            first = flash_log.next_seq
+            message = flash_log.append(1 + n, payload)
             if message is not None:
-                durable.append((ring.boot, first, 1 + n, payload))
+                durable.append((flash_log.boot, first, 1 + n, payload))
             if n % 3 == 2:
                 boot, first, count = durable[-2][:3]
                 acked[boot] = first + count - 1
-                ring.landed(boot, acked[boot])
-                ring.save()
+                flash_log.landed(boot, acked[boot])
+                flash_log.save()
 
 
-def stored(ring):
-    found, message = [], ring.after(None)
+def stored(flash_log):
+    found, message = [], flash_log.after(None)
     while message is not None:
         found.append((message.boot, message.first_seq, message.count, message.payload))
-        message = ring.after(message.next)
+        message = flash_log.after(message.next)
     return found
 
 
@@ -115,16 +115,16 @@ def run(fresh, left):
     done, device.dead = device.done, True  # files that were open may be closed any time later
     device = Device()
     os.mount(os.VfsLfs2(device, readsize=32, progsize=32, lookahead=32), "/f")
-    ring = Ring(Flash("/f"), 3, 150, 7)
-    found = stored(ring)
+    flash_log = FlashLog(Flash("/f"), 3, 150, 7)
+    found = stored(flash_log)
     own = [m for m in durable if acked.get(m[0], -1) < m[1] + m[2] - 1]
     if [m for m in found if m in own] != own:
         wrong = "lost"
     elif len([m for m in found if m not in durable]) > 1:
         wrong = "invented"
-    elif boots and ring.boot <= max(boots):
+    elif boots and flash_log.boot <= max(boots):
         wrong = "boot again"
-    elif sum([m[2] for m in found]) != ring.readings:
+    elif sum([m[2] for m in found]) != flash_log.readings:
         wrong = "miscounted"
     os.umount("/f")
     return wrong, done
