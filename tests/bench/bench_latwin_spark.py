@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / name) for name in ("protocol", "hardware", "edge", "c
 
 from whenabouts_cloud.jobs.batch import publish_whole  # noqa: E402
 from whenabouts_cloud.jobs.latwin import LATWIN  # noqa: E402
-from whenabouts_cloud.jobs.output.sink import total  # noqa: E402
+from whenabouts_cloud.jobs.metrics import total  # noqa: E402
 from whenabouts_cloud.jobs.session.session import start_session  # noqa: E402
 from whenabouts_cloud.jobs.streaming import start_query  # noqa: E402
 from whenabouts_cloud.landing.schema import SCHEMA  # noqa: E402

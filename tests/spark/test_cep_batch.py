@@ -18,7 +18,7 @@ from support.cep.landing import (
 from support.cloud.landing import EPOCH_US, land, reading, watermark
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.cep import CEP
-from whenabouts_cloud.jobs.metrics import Tally
+from whenabouts_cloud.jobs.metrics import total
 
 
 def landed(folder, rows, files=3):
@@ -31,8 +31,7 @@ def landed(folder, rows, files=3):
 
 def published(spark, folder, job, landing, shards=4, group_rows=None):
     """The folder below `out`, and what was counted."""
-    found, counts = publish_whole(CEP, [job], spark, landing, folder / "out", shards, group_rows)
-    return found, Tally("out", "matches", ()).after(counts, 0.0).total()
+    return publish_whole(CEP, [job], spark, landing, folder / "out", shards, group_rows)
 
 
 DEEP = ("leading, strict",)  # cut as "inner" is, with the same kind of window
@@ -64,7 +63,7 @@ def test_causal_order_is_what_gateways_knew(spark, tmp_path):
     file, counts = published(spark, tmp_path, job, landing, shards=2, group_rows=30)
     assert len(wanted) > 10
     assert as_matches(pq.read_table(file)) == wanted
-    assert counts["ungrouped"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
+    assert total(counts)["ungrouped"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
     assert {name for one in counts for name in one["alone_at"]} == {"hall/g3"}
 
 
@@ -88,9 +87,9 @@ def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):
     assert len(list(file.iterdir())) == 1, "few rows of many groups are one part"
     found = pq.read_table(file)
     assert as_matches(found) == expected(job, rows)
-    assert counts["readings"] == relevant(rows)
-    assert counts["repeats"] == 2 * relevant(rows[0::3])
-    assert counts["matches"] == found.num_rows
+    assert total(counts)["readings"] == relevant(rows)
+    assert total(counts)["repeats"] == 2 * relevant(rows[0::3])
+    assert total(counts)["matches"] == found.num_rows
 
 
 def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path):
@@ -105,7 +104,7 @@ def test_stamps_at_the_ends_of_time_neither_overflow_nor_disturb(spark, tmp_path
     ]
     file, counts = published(spark, tmp_path, rule("inner"), landed(tmp_path / "landing", rows))
     assert as_matches(pq.read_table(file)) == {(("a", "g0", 3), ("e", "g1", 0))}
-    assert counts["beyond_time"] == 3
+    assert total(counts)["beyond_time"] == 3
 
 
 def test_a_landing_without_a_match_gives_an_empty_readable_result(spark, tmp_path):

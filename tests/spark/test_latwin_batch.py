@@ -9,7 +9,7 @@ from support.cloud.landing import land, watermark
 from support.latwin.states import FOREVER_US, choices, definitely, emitted, rule, state, states_of
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.latwin import LATWIN
-from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.metrics import total
 
 
 def groups_of(count, processes=3, steps=30):

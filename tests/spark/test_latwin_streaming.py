@@ -21,7 +21,7 @@ from support.latwin.states import (
 )
 from support.search import SEED
 from whenabouts_cloud.jobs.latwin import LATWIN
-from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.latwin.shard.shard import LatwinShard
 

@@ -144,7 +144,7 @@ def check_metrics(samples):
     assert samples['whenabouts_job_silent_gateways{rule="unpaid"}'] == 0
     for rule in ("near", "unpaid", "together"):
         assert f'whenabouts_job_rows_kept{{rule="{rule}"}}' in samples
-    for rule, stream in (("near", "shelf"), ("unpaid", "exit"), ("together", "s2")):
+    for rule, stream in (("near", "shelf"), ("unpaid", "exit")):
         lag_s = samples[f'whenabouts_job_lag_seconds{{rule="{rule}",stream="{stream}"}}']
         assert lag_s == pytest.approx(time.time() - FOREVER_US / 1e6, abs=300)
 

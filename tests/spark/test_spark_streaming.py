@@ -11,7 +11,7 @@ from support.cloud.landing import EPOCH_US, land, reading, watermark
 from support.search import SEED
 from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.correlate import CORRELATION
-from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 
 STREAMS = ("dock/tags", "shelf/1", "shelf/2/left", "shelf")

@@ -5,7 +5,7 @@ it, so how it stood last is kept here. Cost of a batch: the shards of its query.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ class Tally:
         """After a batch whose shards or groups counted this."""
         by_rule = dict(self.by_rule)
         for one in counts:
-            by_rule[one["rule"]] = by_rule.get(one["rule"], Counter()) + _counted(one)
+            by_rule[one["rule"]] = by_rule.get(one["rule"], Counter()) + total([one])
         shards = {**self.shards, **{one["shard"]: one for one in counts}}
         return replace(self, by_rule=by_rule, shards=shards, batches=self.batches + 1, batch_s=seconds)
 
@@ -63,7 +63,11 @@ class Tally:
 
     def rows_kept(self) -> Counter[str]:
         """Rows in the state, by rule."""
-        return Counter(self._kept())
+        kept: Counter[str] = Counter()
+        for one in self.shards.values():
+            if "rows_kept" in one:
+                kept[one["rule"]] += one["rows_kept"]
+        return kept
 
     def streams_us(self) -> dict[tuple[str, str], int]:
         """By rule and stream the time before which everything has come, us since 1970 UTC: the least of the shards'."""
@@ -74,12 +78,13 @@ class Tally:
                 found[name] = min(us, found.get(name, us))
         return found
 
-    def _kept(self) -> dict[str, int]:
-        kept: dict[str, int] = {}
-        for one in self.shards.values():
-            if "rows_kept" in one:
-                kept[one["rule"]] = kept.get(one["rule"], 0) + one["rows_kept"]
-        return kept
+
+def total(counts: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """The sum of what shards or groups counted, without how they stand."""
+    summed: Counter[str] = Counter()
+    for one in counts:
+        summed.update({name: x for name, x in one.items() if isinstance(x, int) and name not in _STANDING})
+    return summed
 
 
 def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
@@ -115,11 +120,6 @@ def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
     yield counter(name("batches"), "Micro-batches done, by output folder.", batches, ("output",))
     seconds: dict[Labels, float] = {(one.output,): one.batch_s for one in tallies if one.batch_s is not None}
     yield gauge(name("batch_seconds"), "How long the last micro-batch took, by output folder.", seconds, ("output",))
-
-
-def _counted(counts: Mapping[str, Any]) -> Counter[str]:
-    """The counts among what a shard said of itself."""
-    return Counter({name: x for name, x in counts.items() if isinstance(x, int) and name not in _STANDING})
 
 
 def _by_rule(tallies: Sequence[Tally], names: Collection[str]) -> dict[Labels, float]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from whenabouts_cloud.jobs.metrics import Tally, metrics
+from whenabouts_cloud.jobs.metrics import Tally, metrics, total
 from whenabouts_cloud.jobs.stage_progress import Show, stage_progress
 from whenabouts_cloud.jobs.work import Notice, Options, Work
 from whenabouts_cloud.landing.unmatched import Landed
@@ -325,15 +325,15 @@ class _Part:
         """Log what all batches together had, and again which streams no reading belongs to."""
         self._logged.clear()
         self._log_unmatched()
-        total, unit = self.tally.total(), self._work.unit
+        had, unit = self.tally.total(), self._work.unit
         silent = sorted(set().union(*self.tally.silent().values()))
         names = f"; silent gateways: {', '.join(silent)}" if silent else ""
         log.info(
             "job.summary",
-            f"{total['readings']} readings, {total['repeats']} repeats dropped, {total[unit]} {unit}"
-            f"{self._troubles(total)}{names}",
-            output=self.output, readings=total["readings"], repeats=total["repeats"], results=total[unit],
-            late=total["late"], batches=self.tally.batches, silent=len(silent),
+            f"{had['readings']} readings, {had['repeats']} repeats dropped, {had[unit]} {unit}"
+            f"{self._troubles(had)}{names}",
+            output=self.output, readings=had["readings"], repeats=had["repeats"], results=had[unit],
+            late=had["late"], batches=self.tally.batches, silent=len(silent),
         )  # fmt: skip
 
     def _report(self, number: int, published: Path | None, counts: list[dict[str, Any]], seconds: float) -> None:
@@ -349,11 +349,10 @@ class _Part:
 
     def _log_batch(self, number: int, counts: list[dict[str, Any]], seconds: float) -> None:
         """One that had readings: those with watermarks alone come several times a second."""
-        alone = Tally(self.output, self._work.unit, ()).after(counts, seconds)
-        had, unit = alone.total(), self._work.unit
+        had, unit = total(counts), self._work.unit
         if not had["readings"]:
             return
-        kept = alone.rows_kept().total()
+        kept = sum(one["rows_kept"] for one in counts)
         log.info(
             "batch.done",
             f"Batch {number}: {had['readings']} readings, {had[unit]} {unit}, {kept} kept{self._troubles(had)}",

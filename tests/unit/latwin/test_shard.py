@@ -258,8 +258,10 @@ def test_a_silent_gateway_holds_the_others_for_delay_only():
     shard = LatwinShard(job)
     assert stepped(shard, job, [on(0, 0, 5), on(1, 0, 6)], watermark_of(g0=30, g1=2)) == []
     assert shard.state()["silent"] == []
+    assert shard.state()["streams_us"] == {"s0": at(30), "s1": at(2)}
     assert emitted(stepped(shard, job, [], watermark_of(g0=60, g1=2))) == {(0, 0)}
     assert shard.state()["silent"] == ["hall/g1"]
+    assert shard.state()["streams_us"] == {"s0": at(60), "s1": at(60 - 50)}
 
 
 def test_a_state_of_a_silent_gateway_is_not_believed_to_last():
