@@ -64,7 +64,7 @@ def test_causal_order_is_what_gateways_knew(spark, tmp_path):
     assert len(wanted) > 10
     assert as_matches(pq.read_table(file)) == wanted
     assert total(counts)["ungrouped"] == sum(r["gateway"] == "g3" and r["key"] is not None for r in rows)
-    assert {name for one in counts for name in one["alone_at"]} == {"hall/g3"}
+    assert {name for one in counts for name in one["ungrouped_at"]} == {"hall/g3"}
 
 
 def test_repeated_files_change_no_result_and_are_counted_once(spark, tmp_path):

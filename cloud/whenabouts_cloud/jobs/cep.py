@@ -147,7 +147,7 @@ def _matched(rule: CepRule, events: pa.Table, views: Views, slab: Slab | None) -
         "beyond_time": int((home & ~found.within).sum()),
         "matches": matches.num_rows,
         "ungrouped": len(found.ungrouped),
-        "alone_at": gateways_of(events.take(pa.array(found.ungrouped))),
+        "ungrouped_at": gateways_of(events.take(pa.array(found.ungrouped))),
     }
     return StepOutput(matches, counts)
 
@@ -161,6 +161,6 @@ def _counted(rule: CepRule, events: pa.Table) -> StepOutput:
         "beyond_time": int((~found.within).sum()),
         "counts": found.counts.num_rows,
         "middles": found.middles,
-        "alone_at": [],
+        "ungrouped_at": [],
     }
     return StepOutput(found.counts, counts)

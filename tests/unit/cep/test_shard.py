@@ -148,7 +148,7 @@ def test_a_reading_waits_for_its_view_no_longer_than_it_may():
     step = shard.step({"events": events_table(job, [])}, watermarks(job, FOREVER_US))
     assert (step.results.num_rows, step.late.num_rows) == (0, 0)
     assert (shard.counts["readings"], shard.counts["ungrouped"]) == (2, 2)
-    assert shard.state()["alone_at"] == ["hall/g0", "hall/g1"]
+    assert shard.state()["ungrouped_at"] == ["hall/g0", "hall/g1"]
 
 
 def test_a_match_that_waits_for_the_end_of_its_window_is_told_by_a_promise_alone():

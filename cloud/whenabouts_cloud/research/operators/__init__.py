@@ -16,12 +16,12 @@ streams' delays. Where the printed algorithms lose or repeat pairs they are corr
 from typing import Any
 
 from whenabouts_cloud.pattern.condition import Condition
-from whenabouts_cloud.research.operators.alternatives import Banded, Lazy, Lookup, SimpleSort
 from whenabouts_cloud.research.operators.base import MAX_BUFFER, LateTuple, Operator, StreamBounds
 from whenabouts_cloud.research.operators.counters import Counters
 from whenabouts_cloud.research.operators.eager import Eager
 from whenabouts_cloud.research.operators.keyed import Keyed
 from whenabouts_cloud.research.operators.simple import Simple
+from whenabouts_cloud.research.operators.variants import Banded, Lazy, Lookup, SimpleSort
 
 OPERATORS: dict[str, type[Operator]] = {
     kind.name: kind for kind in (Simple, SimpleSort, Eager, Lazy, Lookup, Banded)
