@@ -15,7 +15,7 @@ from whenabouts_cloud.correlation.pairs import correlate
 from whenabouts_cloud.jobs.batch import publish_whole
 from whenabouts_cloud.jobs.correlate import CORRELATION
 from whenabouts_cloud.jobs.landing import belongs_to
-from whenabouts_cloud.jobs.output.sink import total
+from whenabouts_cloud.jobs.metrics import total
 from whenabouts_cloud.jobs.streaming import start_query
 from whenabouts_cloud.spark.native import timing_join
 from whenabouts_cloud.spark.sorted_files import DisorderError, correlate_files
