@@ -63,7 +63,7 @@ def emitted(text: str, intervals: bool, columns: dict[str, Any]) -> tuple[float,
     pattern = Pattern.parse(text, unit_us=UNIT)
     plan = pattern.plan(list(TYPES), longest=LENGTH if intervals else 0)
     t_max = columns["t_max"] if intervals else None
-    one = engine(plan, list(TYPES), pattern.emit_row, k=(10 * UNIT + LENGTH), longest=LENGTH if intervals else 0)
+    one = engine(plan, list(TYPES), pattern.emit, k=(10 * UNIT + LENGTH), longest=LENGTH if intervals else 0)
     began = time.process_time()
     out = one.feed(columns["type_code"], columns["key"], columns["t"], None, t_max, {"value": columns["value"]})
     last = one.finish()

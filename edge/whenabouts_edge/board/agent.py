@@ -89,7 +89,7 @@ class Agent:
         self._backoff = Backoff(RECONNECT_US_MIN, RECONNECT_US_MAX)
         self._heartbeat_us = self._save_us = self._watermark_us = now_us
         self._pending_watermark: _PendingWatermark | None = None
-        self._watermarked: _PendingWatermark | None = None
+        self._published_watermark: _PendingWatermark | None = None
 
     def prepare(self) -> None:
         """Make what is told with every connection, if it is not there yet. Apart from the rest, as it takes memory.
@@ -323,9 +323,11 @@ class Agent:
         if not self.publisher.is_published(pending_watermark.end):
             return
         self._pending_watermark = None
-        newer = self._watermarked is None or pending_watermark.frontier_us > self._watermarked.frontier_us
+        newer = (
+            self._published_watermark is None or pending_watermark.frontier_us > self._published_watermark.frontier_us
+        )
         if newer and len(pending_watermark.published) <= MAX_BOOTS:
-            self._watermarked = pending_watermark
+            self._published_watermark = pending_watermark
 
     def _clear_host_us(self) -> int:
         """The moment before which nothing more can be stamped than what was accepted by now."""
@@ -335,16 +337,16 @@ class Agent:
     # Messages.
 
     def _heartbeat(self, now_us: int) -> None:
-        mqtt, watermarked = self.mqtt, self._watermarked
+        mqtt, watermark = self.mqtt, self._published_watermark
         if mqtt is None or not mqtt.connected:
             return
-        published = {} if watermarked is None else watermarked.published
+        published = {} if watermark is None else watermark.published
         heartbeat = {  # as `heartbeats.encode_heartbeat` has it
             K_SCHEMA: SCHEMA,
             K_SITE: self._site,
             K_GATEWAY: self._gateway,
             K_BOOT: self._flash_log.boot,
-            K_FRONTIER: None if watermarked is None else watermarked.frontier_us,
+            K_FRONTIER: None if watermark is None else watermark.frontier_us,
             K_PUBLISHED: [[boot, published[boot][0], published[boot][1]] for boot in sorted(published)],
             K_CLOCK_STATE: CLOCK_STATES.index(self.clock.state(now_us)),
             K_BOUND: self.clock.bound_us(now_us),

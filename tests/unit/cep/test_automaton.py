@@ -125,7 +125,7 @@ def test_gaps_are_told_with_what_seals_them(body, where, final_by, after_s):
 def test_the_explanation_of_a_rule():
     """What a match has, how long events are kept, the states with where they lead."""
     e = explain_events(rule("SEQ(shelf a, !till, exit+ e)"))
-    assert (e.places, e.alternatives, e.emit_row) == (("a", *(f"e[{i}]" for i in range(1, 9))), 8, "sure")
+    assert (e.places, e.alternatives, e.emit) == (("a", *(f"e[{i}]" for i in range(1, 9))), 8, "sure")
     assert (e.bound_us, e.longest_us, e.keep_us) == (3 * 10**6, 10**6, 64 * 10**6)
     assert [(s.present, s.complete) for s in e.states] == [
         ((), False), (("shelf",), False), (("exit",), False), (("shelf", "exit"), True),

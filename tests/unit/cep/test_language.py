@@ -237,7 +237,7 @@ def test_next_and_strict_are_negations():
         ("SKIP TO NEXT", {"skip": "to_next"}),
         ("NEXT SKIP PAST LAST", {"select": "next", "skip": "past_last"}),
         ("WHEN SURE", {}),
-        ("ON ARRIVAL PER key OVER 0.5", {"emit_row": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
+        ("ON ARRIVAL PER key OVER 0.5", {"emit": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
     ],
 )
 def test_the_words_after_the_window(words, expected):
@@ -284,12 +284,12 @@ def test_windows_and_groups_as_they_are_written():
         ("SEQ(A, (B | B)) WITHIN 3", 13, "found the type B twice in one element"),
         ("SEQ(A x, B x) WITHIN 3", 12, "found x as a name a second time"),
         ("SEQ(A, B A) WITHIN 3", 10, "found A as a name a second time"),
-        ("SEQ(A{1,4}, B{1,5}, C{1,5}, A{1,5} d) WITHIN 3", 1, "found 500 variants"),
+        ("SEQ(A{1,4}, B{1,5}, C{1,5}, A{1,5} d) WITHIN 3", 1, "found 500 alternatives"),
         ("SEQ(A{2,9}, B{2,9}) WITHIN 3", 1, "found matches of up to 18 events, expected at most 16"),
         ("SEQ(A{16}, A{16}, A{16}, A{16}, A) WITHIN 3", 33, "found more than 64 places"),
         ("SEQ(" + "!A, " * 17 + "B) WITHIN 3", 1, "found 17 negated elements, expected at most 16"),
         ("SEQ(" * 9 + "A" + ")" * 9 + " WITHIN 3", 33, "found groups nested more than 8 deep"),
-        ("AND(A a, A b, A c, A d, A e, A f) WITHIN 3 NEXT", 1, "found more than 256 variants, expected no more: with NEXT"),
+        ("AND(A a, A b, A c, A d, A e, A f) WITHIN 3 NEXT", 1, "found more than 256 alternatives, expected no more: with"),
         ("SEQ(A) WITHIN 3 SKIP TO NEXT ON ARRIVAL", 17, "found SKIP with ON ARRIVAL, expected WHEN SURE"),
         ("SEQ(A, B) WITHIN 3 WHERE x.a > 3", 26, "found x, expected one of the elements, which are A, B"),
         ("SEQ(shelf, B) WITHIN 3 WHERE shelv.a > 3", 30, "did you mean shelf?"),

@@ -94,7 +94,7 @@ def test_causal_order_is_what_gateways_knew_whatever_comes_when(seed):
     found = matches_of(job, events_table(job, rows + rows[:40]), known)
     assert as_matches(found.matches) == wanted
     alone = {(r["gateway"], r["seq"]) for r in rows if r["gateway"] == "g3" and r["key"]}
-    assert len(found.alone) == len(alone) > 0
+    assert len(found.ungrouped) == len(alone) > 0
     reached, ordered = dict.fromkeys(GATEWAYS, 0), []
     for row in rows:  # a gateway's readings land in their order
         reached[row["gateway"]] = max(reached[row["gateway"]], row["t_max"] + rng.choice([0, 0, 90 * MS]))

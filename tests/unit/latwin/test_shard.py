@@ -388,8 +388,8 @@ def test_a_group_of_nine_is_kept_in_two_kilobytes(body):
 def test_a_snapshot_of_another_version_is_refused():
     """The text says which."""
     shard = LatwinShard(definitely(2))
-    old = shard.snapshot().replace(b"[2,", b"[0,", 1)
-    with pytest.raises(ValueError, match="found version 0, expected 2"):
+    old = shard.snapshot().replace(b"[3,", b"[0,", 1)
+    with pytest.raises(ValueError, match="found version 0, expected 3"):
         shard.restore(old)
 
 

@@ -145,11 +145,11 @@ def test_the_frontier_of_a_rule_is_the_least_of_its_streams_each_moved():
     """b is 10 s ahead of a and moved back by 30 s; a promise counts from the next step on, after a restart too."""
     [rule] = parsed(rules(1).replace('FROM "b" DELAY 1 s', 'FROM "b" DELAY 1 s OFFSET -30 s'))
     none, frontier = schema_of(rule.plan()).empty_table(), RuleFrontier(rule)
-    frontier.watermarked(none, [[("hall/g", 100_000_000)], [("hall/g", 110_000_000)]])
+    frontier.note_watermarks(none, [[("hall/g", 100_000_000)], [("hall/g", 110_000_000)]])
     assert frontier.value_us is None
     again = RuleFrontier(rule)
     again.restore(frontier.snapshot())
-    again.watermarked(none, [[], []])
+    again.note_watermarks(none, [[], []])
     assert again.value_us == 80_000_000
     assert again.state() == {
         "frontier_us": 80_000_000, "streams_us": {"a": 100_000_000, "b": 110_000_000}, "silent": [], "unheard": [],

@@ -143,7 +143,7 @@ def _add_alternative(
     """Adds a variant of the plan, with its elements, negations, conditions and uses; `class_of` is by class of the plan."""
     count = len(alternative.classes)
     if not 0 < count <= POSITIVES:
-        raise ValueError(f"variant of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
+        raise ValueError(f"alternative of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
     order = {"certain": CERTAIN, "causal": UNORDERED}.get(plan.mode, POSSIBLE)
     before = _closure(alternative.before) if order != UNORDERED else [0] * count
     after = [sum(1 << j for j in range(count) if before[j] >> i & 1) for i in range(count)]

@@ -202,9 +202,9 @@ class Engine:
             if self.order != "source":
                 raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
             by_source = {whole("source", source): moment("frontier", at) for source, at in frontier.items()}
-            for source, watermarked in by_source.items():
+            for source, watermark in by_source.items():
                 self._leaf(source, FOREVER)
-                reached = raise_source(self.state.tree, self.codes[source], min(watermarked, FOREVER - 1))
+                reached = raise_source(self.state.tree, self.codes[source], min(watermark, FOREVER - 1))
                 meta = self.state.meta
             if by_source:
                 meta[META.frontier] = max(int(meta[META.frontier]), reached)
@@ -307,7 +307,7 @@ class Engine:
                 raise ValueError(f"attribute {name}: found shape {columns[name].shape}, expected ({count},)")
         return columns
 
-    def _leaf(self, source: int, watermarked: int) -> None:
+    def _leaf(self, source: int, watermark: int) -> None:
         """A place for a source in the tournament; FOREVER until it is heard of, for then it does not count."""
         if source in self.codes:
             return
@@ -315,8 +315,8 @@ class Engine:
             raise ValueError(f"source {source}: found more than {SOURCES} sources")
         self.codes[source] = len(self.codes)
         self.state = store.more_sources(self.state, len(self.codes))
-        if watermarked != FOREVER:
-            raise_source(self.state.tree, self.codes[source], watermarked)
+        if watermark != FOREVER:
+            raise_source(self.state.tree, self.codes[source], watermark)
 
     def _leaves(self, source: Array) -> Array:
         known, inverse = np.unique(source, return_inverse=True)

@@ -26,10 +26,10 @@ class CorrelationShard:
         """The pairs that these readings complete, and what the watermarks of the step before make sure or let it forget."""
         readings = tables["a"], tables["b"]
         found, late = self.online.feed(*readings)
-        for frontier, arrived, watermarked in zip(self.frontiers, readings, watermarks, strict=True):
+        for frontier, arrived, latest in zip(self.frontiers, readings, watermarks, strict=True):
             frontier.seen(gateways_of(arrived))
             frontier.take_effect()
-            for gateway, frontier_us in watermarked:
+            for gateway, frontier_us in latest:
                 frontier.note_watermark(gateway, frontier_us)
         settled = self.online.advance(*(frontier.value for frontier in self.frontiers))
         late = late_rows(self.online.rule.name, late)

@@ -163,17 +163,17 @@ class _Group:
                 if other is not view:
                     other.seen_elsewhere(source, report, view)
 
-    def step(self, name: str, watermarked: Any, everything: bool) -> list[dict[str, Any]]:
+    def step(self, name: str, watermark_of: Any, everything: bool) -> list[dict[str, Any]]:
         emitted = []
         for number, view in self._views.items():
-            for verdict, status in view.step(watermarked, everything):
+            for verdict, status in view.step(watermark_of, everything):
                 emitted.append(verdict_row(self._plan.rule, name, number, view.names, verdict, status))
             self.mistakes |= view.mistakes
         self._close()
         newest = self._newest()
-        self.silent = set(newest.silent(watermarked)) if newest else set()
+        self.silent = set(newest.silent(watermark_of)) if newest else set()
         self.unheard = newest.unheard if newest else []
-        frontiers_us = newest.frontiers_us(watermarked) if newest else [None] * len(self._plan.rule.streams)
+        frontiers_us = newest.frontiers_us(watermark_of) if newest else [None] * len(self._plan.rule.streams)
         self.streams_us = frontiers_by_name(self._plan.rule.streams, frontiers_us)
         return emitted
 

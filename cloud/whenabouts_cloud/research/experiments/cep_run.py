@@ -63,10 +63,10 @@ def run(text: str, method: str, stream: Stream, *, k: int | None = None, emit: E
     heartbeat_rows = [] if k is not None else [tuple(map(int, heartbeat)) for heartbeat in stream.heartbeats]
     for before, group in groupby(heartbeat_rows, key=lambda heartbeat: heartbeat[0]):
         outs.append(one.feed(*columns(stream, first, before)))
-        watermarked = {source: until for _, source, until in group}
-        now = max(now, int(stream.arrival[before - 1]) if before else 0, *watermarked.values())
+        reached = {source: until for _, source, until in group}
+        now = max(now, int(stream.arrival[before - 1]) if before else 0, *reached.values())
         clocks.append(now)
-        outs.append(one.advance(watermarked))
+        outs.append(one.advance(reached))
         clocks.append(now)
         first = before
     outs.append(one.feed(*columns(stream, first, len(stream.t))))
