@@ -121,7 +121,7 @@ def _measure(
             import matplotlib  # noqa: F401
         except ImportError:
             raise click.ClickException(
-                "plots: found no matplotlib; pip install 'whenabouts[bench]', or leave out --out"
+                "plots: found no matplotlib; pip install 'whenabouts[research]', or leave out --out"
             ) from None
         out.mkdir(parents=True, exist_ok=True)
     gc.freeze()  # what is loaded stays: no measurement waits for a search through it

@@ -59,7 +59,8 @@ def shapes(pattern: PatternParts) -> list[Shape]:
     total = _ways(pattern.root)
     if total > MAX_ALTERNATIVES:
         raise ValueError(
-            f"found {total} alternatives (ways to choose among OR and numbers of repetitions), expected at most {MAX_ALTERNATIVES}"
+            f"found {total} alternatives (ways to choose among OR and numbers of repetitions), "
+            f"expected at most {MAX_ALTERNATIVES}"
         )
     negated = sum(isinstance(leaf, Negated) for leaf in leaves(pattern.root))
     if negated > MAX_NEGATIONS:
