@@ -133,7 +133,7 @@ def test_a_gateway_made_of_mosquitto_pub_and_cbor2_is_accepted(stack):
     command = [sys.executable, "-m", "whenabouts_cloud.cli", "ingest", "--json", "--broker",
                f"127.0.0.1:{stack.broker.port}", "--landing", str(stack.landing)]  # fmt: skip
     part = stack.start("ingest", command, stdout=True)
-    port, head = stack.broker.port, {0: 1, 1: SITE, 2: "diy", 3: 5}
+    port, head = stack.broker.port, {0: 2, 1: SITE, 2: "diy", 3: 5}
 
     def frontier_moved() -> bool:
         """Publishes all again until then, as a gateway does: what nobody had subscribed to yet is lost."""

@@ -226,7 +226,7 @@ function boot() {
 // for another reset.
 function runFile(name) {
   if (!fs.existsSync(path.join(options.flash, name))) return;
-  const { run, step, tell } = mp.pyimport("_start");
+  const { run, step, report } = mp.pyimport("_start");
   running = true;
   let next = run(name);
   while (next === "step") {
@@ -234,7 +234,7 @@ function runFile(name) {
     next = step();
   }
   running = false;
-  tell();
+  report();
   flush();
   if (next === "reset") softReset();
 }

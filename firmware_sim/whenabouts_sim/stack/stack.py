@@ -277,7 +277,7 @@ class Stack:
         views = {group.get("view") for group in groups}
         return len(views) == 1 and all(set(group.get("members", ())) == set(gateways) for group in groups)
 
-    def _rows(self, folder: Path, columns: list[str]) -> Iterator[dict[str, Any]]:
+    def _rows(self, folder: Path, columns: list[str] | None) -> Iterator[dict[str, Any]]:
         if files := _files(folder):
             yield from _dataset(files).to_table(columns=columns).to_pylist()
 
