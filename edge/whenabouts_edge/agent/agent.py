@@ -1,7 +1,7 @@
-"""The agent of one gateway: readers -> stamps -> group, rules -> spool -> broker, and the promise that goes with each beat.
+"""The agent of one gateway: readers -> stamps -> group, rules -> spool -> broker, and the watermark in each heartbeat.
 
-One event loop; reader threads hand batches to it, one worker thread owns the spool. Here is what joins the parts, and the
-way of a batch from its reader to the spool; time is of `timekeeping`, the way from the spool to the cloud of `delivery`.
+One event loop; reader threads hand batches to it, and one worker thread owns the spool. This module joins the parts and
+takes a batch from its reader to the spool. `timekeeping` handles time, `delivery` the way from the spool to the cloud.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ CLOCK_EVERY_S = 1.0
 STATUS_EVERY_S = 1.0
 WATERMARK_EVERY_S = 0.25
 DATE_EVERY_S = 0.1
-DRAIN_S = 5.0  # after SIGTERM: time to publish what is in the spool; what remains is sent after the next start
+DRAIN_S = 5.0  # after SIGTERM: time to publish the spool; the rest is sent after the next start
 
 log = Log(__name__)
 
 
 class Agent:
-    """Runs one configuration until `stop` is called. To be made inside a running event loop.
+    """Runs one configuration until `stop` is called. Must be created inside a running event loop.
 
-    notifier: whom to tell that it runs; without one nobody.
+    notifier: the service manager to notify; None for none.
 
     Raises:
         SpoolError: the spool cannot be used.
@@ -62,7 +62,7 @@ class Agent:
         self._rules = RuleHost(site, gateway, config.rules_file)
         self._spool = spool = Spool(Path(config.state_dir) / "spool.sqlite", config.spool_limit_bytes)
         if spool.quarantined:
-            log.error("spool.damaged", "set aside; began a new one", file=spool.quarantined)
+            log.error("spool.damaged", "renamed; began a new one", file=spool.quarantined)
         self._time = Timekeeper(clock, self._db, spool.waiting, spool.waiting.read(site, gateway))
         self._group: GroupHost | None = None
         if config.group is not None:
@@ -94,11 +94,11 @@ class Agent:
 
     @property
     def spool_state(self) -> SpoolState:
-        """How much is stored, also after the end."""
+        """State of the spool; also readable after the agent has ended."""
         return self._spool.state
 
     async def run(self) -> None:
-        """Run until stopped, then drain: store all that was read, publish for up to DRAIN_S, say `stopped`."""
+        """Run until stopped, then drain: store all readings, publish for up to DRAIN_S, publish the status `stopped`."""
         log.info("agent.started", site=self.config.site, gateway=self.config.gateway, boot=self._spool.boot)
         for link in self._links:
             link.start()
@@ -120,7 +120,7 @@ class Agent:
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # a job that ended by itself has failed: show why, and let the last will speak
+                task.result()  # a job that ended by itself has failed: raise its error; the broker sends the last will
             self._notifier.stopping()
             await self._drain()
             await self._delivery.uplink.close()
@@ -139,12 +139,12 @@ class Agent:
             link.stop()
         for link in self._links:
             await asyncio.to_thread(link.join, 1.0)
-        await asyncio.sleep(0)  # what the threads handed over last is accepted now
+        await asyncio.sleep(0)  # accept the last batches of the threads
         for presence in self._presence.values():
             entered, gone = presence.finish(self._time.current())
             self._time.keep([*entered, *gone])
         await self._date()
-        with contextlib.suppress(TimeoutError):  # what waits for the clock is dated by the next agent
+        with contextlib.suppress(TimeoutError):  # the next agent dates readings that still wait
             await asyncio.wait_for(self._time.write_all(), DRAIN_S)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._watermark(), DRAIN_S)
@@ -174,19 +174,19 @@ class Agent:
             readings, entered, gone = [], [], []
         derived = self._rules.through(readings)
         self._intake.accept(readings)
-        self._intake.offer(derived)  # before the port counts as clear up to here: the promise covers them too
+        self._intake.offer(derived)  # before the port counts as clear up to here: the watermark covers these too
         self._log_presence(entered, gone)
         self._clear_us[name] = batch.clear_us
         self._detect()
 
     def _log_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
-        """Store what became known of presence; rules see tags that enter, and no event in a tag that is not there."""
+        """Store presence readings. Rules see entries only: the departure of a tag is no event."""
         derived = self._rules.through(entered)
         self._intake.offer([*entered, *derived])
         self._intake.offer(gone)
 
     async def _date(self) -> None:
-        """Let readings go on that waited for the clock to be known."""
+        """Pass on the readings that waited until the clock was known."""
         while self._time.waits and self._intake.waiting < MAX_WAITING // 2:
             ready = self._time.released()
             if not ready:
@@ -195,7 +195,7 @@ class Agent:
             self._log_presence(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
 
     def _detect(self) -> None:
-        """Take up the states that are certain by now, before anything is promised for a later time."""
+        """Store the states that are certain by now, before a watermark covers a later time."""
         clear_us = self._clear_host_us()
         if self._group is None or clear_us is None:
             return
@@ -217,11 +217,11 @@ class Agent:
             self._delivery.uplink.announce(self._birth())
 
     async def _keep_gaps(self, gaps: Sequence[Gap]) -> None:
-        with contextlib.suppress(sqlite3.OperationalError):  # a full disk; what could be done about it is told already
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk, which is logged already
             await asyncio.get_running_loop().run_in_executor(self._db, self._spool.gaps.write, gaps)
 
     async def _watermark(self) -> None:
-        """Renew what the beat may promise, up to the moment before which ports and clock leave nothing open."""
+        """Renew the watermark of the heartbeat: the time before which ports and clock leave nothing open."""
         self._detect()
         clear_us = self._clear_host_us()
         frontier_us = None if clear_us is None else self._time.utc_us(clear_us)
@@ -229,7 +229,7 @@ class Agent:
         await self._delivery.watermark(frontier_us, self._intake)
 
     def _clear_host_us(self) -> int | None:
-        """Every reading that is accepted later has a stamp that begins then or later; None if a port is not known yet."""
+        """Earliest time at which the stamp of a reading accepted later can begin; None until every port has reported."""
         if len(self._clear_us) < len(self._links):
             return None
         return min(self._clear_us[link.reader.name] - link.reach_us for link in self._links)
@@ -247,7 +247,7 @@ class Agent:
     # Health.
 
     async def _feed(self, period_s: float) -> None:
-        """Feed the watchdog from this loop, behind what the spool has to do, while what was accepted gets settled."""
+        """Feed the watchdog from this loop, after the spool's queued work, while accepted readings are being settled."""
         flow = Flow()
         while True:
             ready = await self._loop.run_in_executor(self._db, self._spool.can_commit)

@@ -1,8 +1,8 @@
-"""Delivery to the cloud: the readings of the spool until they have landed, and beats with what they promise.
+"""Delivery to the cloud: the readings of the spool until they have landed, and heartbeats with the watermark.
 
-The promise of a beat, "everything with t_max < f has been published", is made like this: at one moment take the frontier f
-that every port and clock allows; wait until all that was accepted by then is in the spool and taken by the broker; only
-then say it.
+The watermark of a heartbeat, "everything with t_max < f has been published", is made in three steps: at one moment take
+the frontier f that every port and the clock allow; wait until all readings accepted by then are in the spool and taken by
+the broker; only then put f into the heartbeat.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from whenabouts_protocol.logs import Log
 from whenabouts_protocol.messages import MAX_BOOTS
 
 OVERDUE_EVERY_S = 1.0
-DELAY_US = 5_000_000  # told in the birth: readings arrive at most this late while the connection holds
-LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
+DELAY_US = 5_000_000  # in the birth message: readings arrive at most this late while the connection holds
+LENGTH_US_MAX = 5_000_000  # in the birth message: longest stamp
 
 log = Log(__name__)
 
 
 class Delivery:
-    """Publishes one spool. db is its thread; on_rules and group hear what comes from the broker, as `Uplink` says.
+    """Publishes one spool. db: the spool's thread. on_rules, group: receive messages of the broker, as in `Uplink`.
 
-    frontier_us: what the beat promises now, UTC, or None. work: set when there is more to publish.
+    frontier_us: the watermark that the heartbeat carries now, UTC, or None. work: set when there is more to publish.
     """
 
     def __init__(
@@ -53,20 +53,20 @@ class Delivery:
         self.work = asyncio.Event()
         self.frontier_us: int | None = None
         self._published: dict[int, tuple[int, int]] = {}
-        self._acked: dict[int, int] = {}  # by boot, what the cloud confirmed and the spool still holds
+        self._acked: dict[int, int] = {}  # by boot, the last number confirmed by the cloud, until deleted
         self._acked_numbers = asyncio.Event()
         heard = (group.topics, group.heard) if group else ()
         self.uplink = Uplink(config.broker, birth, self._on_ack, self.work.set, on_rules, *heard)
 
     async def publish(self) -> None:
-        """Hand the spool's messages to the connection, in order and again where nobody confirms them, until cancelled."""
+        """Publish the messages of the spool in order, and again where nobody confirms them, until cancelled."""
         outbox = self.uplink.outbox
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.work.wait(), OVERDUE_EVERY_S)
             self.work.clear()
             if outbox.overdue(time.monotonic()):
-                log.warning("uplink.unconfirmed", "the cloud has not confirmed what was sent; sends it again")
+                log.warning("uplink.unconfirmed", "the cloud has not confirmed the messages sent; sends them again")
             while self.uplink.connected and (room := outbox.room()):
                 messages = await self._loop.run_in_executor(
                     self._db, self._spool.after, outbox.cursor, min(room, MAX_IN_FLIGHT)
@@ -75,7 +75,7 @@ class Delivery:
                     break
 
     async def forget_landed(self) -> None:
-        """Take out of the spool what the cloud confirmed, until cancelled."""
+        """Delete the readings that the cloud has confirmed from the spool, until cancelled."""
         while True:
             await self._acked_numbers.wait()
             self._acked_numbers.clear()
@@ -83,21 +83,21 @@ class Delivery:
             for boot, seq in acked.items():
                 try:
                     await self._loop.run_in_executor(self._db, self._spool.landed, boot, seq)
-                except SpoolError as error:  # they stay, are sent again, and confirmed again
+                except SpoolError as error:  # the readings stay, are sent again and confirmed again
                     log.error("spool.failed", str(error))
                     continue
                 self.uplink.outbox.landed(boot, seq, time.monotonic())
             self.work.set()
 
     async def watermark(self, frontier_us: int | None, intake: Intake) -> None:
-        """Promise that all before frontier_us was published, once what was accepted by now is.
+        """Raise the watermark to frontier_us once all readings accepted by now have been published.
 
-        Keeps the last promise while it cannot be renewed.
+        Keeps the last watermark while it cannot be renewed.
         """
         accepted = intake.accepted
         while intake.settled < accepted:
             await asyncio.sleep(0.01)
-        gap_open = intake.gap_open  # asked before the numbers: a gap told after them is not among them
+        gap_open = intake.gap_open  # read before the numbers, which do not include a gap stored later
         numbers = await self._loop.run_in_executor(self._db, self._spool.numbers)
         newest = await self._loop.run_in_executor(self._db, self._spool.last_position)
         while not await self._is_published(newest):
@@ -110,7 +110,7 @@ class Delivery:
             self.frontier_us, self._published = frontier_us, numbers
 
     def heartbeat(self, sample: ClockSample, host_us: int, refused: int, invalid: int) -> None:
-        """Tell that the gateway is there, with the promise, what is known of the clock at this moment, and what was lost."""
+        """Publish a heartbeat: watermark, state and bound of the clock at host_us, depth of the spool, losses."""
         state = self._spool.state
         heartbeat = Heartbeat(
             self._config.site,
@@ -143,7 +143,7 @@ class Delivery:
         if ack.landed.get(state.boot, -1) >= state.next_seq:
             self.uplink.acks_refused += 1
             log.warning(
-                "ack.refused", "it is of a number that was never given; do two gateways share this name?",
+                "ack.refused", "it names a reading that does not exist; do two gateways share this name?",
                 found=ack.landed[state.boot], last=state.next_seq - 1,
             )  # fmt: skip
             return
@@ -152,7 +152,7 @@ class Delivery:
         self._acked_numbers.set()
 
     async def _is_published(self, position: Position | None) -> bool:
-        """True if every message up to this position was taken by the broker, or has even landed."""
+        """Return True if the broker has taken every message up to this position, or all of them have landed."""
         if position is None or (self.uplink.outbox.published or (-1, -1)) >= position:
             return True
         oldest = await self._loop.run_in_executor(self._db, self._spool.after, None, 1)

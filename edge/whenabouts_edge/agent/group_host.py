@@ -1,6 +1,6 @@
-"""The agent's side of the group: what it subscribes to, and states as pending readings that peers are told once stored.
+"""The agent's side of the group: subscriptions, and local states as pending readings that are published once stored.
 
-A state is told to the peers only when the spool has it: what others build on is never lost with a power cut.
+A state is published to the peers only when the spool holds it, so a power cut never loses a state that others build on.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ log = Log(__name__)
 
 
 class GroupHost:
-    """One gateway in its group. host_us gives the present of the host's clock; evidence_us as in GroupProcess."""
+    """One gateway in its group. host_us returns the current time of the host's clock; evidence_us is as in GroupProcess."""
 
     def __init__(
         self, config: GroupConfig, site: str, gateway: str, boot: int, evidence_us: int, host_us: Callable[[], int]
@@ -37,27 +37,27 @@ class GroupHost:
         self._process = GroupProcess(config.name, gateway, boot, list(self._sites), self._detection, evidence_us)
         self._complained: set[tuple[str, str]] = set()
         self._announced = 0
-        self.peer_came = False  # a birth came since this was last looked at: that peer may have missed states
-        self.refused = 0  # births and ends of peers that cannot be read
+        self.peer_came = False  # a birth has come since this was last reset: that peer may have missed states
+        self.refused = 0  # birth and status messages of peers that cannot be decoded
 
     @property
     def topics(self) -> list[str]:
-        """The topics to subscribe to: three of each peer, by name."""
+        """The topics to subscribe to: three of each peer, sorted by name."""
         return [topic(site, gateway, leaf) for gateway, site in sorted(self._sites.items()) for leaf in LEAVES]
 
     @property
     def members(self) -> list[str]:
-        """Names in the order of the clock; this gateway alone before the first view."""
+        """Names in the order of the clock; only this gateway before the first view."""
         view = self._process.view
         return [self.gateway] if view is None else [gateway for gateway, _ in view.members]
 
     @property
     def views(self) -> int:
-        """How many there were."""
+        """Number of views so far."""
         return self._process.views
 
     def heard(self, name: str, payload: bytes) -> None:
-        """A message on one of the topics."""
+        """Handle a message on one of the topics."""
         place = parse_topic(name)
         if place is None or self._sites.get(place[1]) != place[0]:
             return
@@ -77,14 +77,14 @@ class GroupHost:
             log.warning("peer.refused", str(error), group=self.group, peer=f"{site}/{gateway}", leaf=leaf)
 
     def stamp(self, readings: Sequence[PendingReading]) -> None:
-        """Let the detection see these readings, and give them the clock that they carry."""
+        """Pass these readings to the detection, and set the vector clock that each carries."""
         for one in readings:
             one.vclock = self._process.observe(
                 one.stream, one.key, one.value, one.attrs, one.earliest_us, one.latest_us
             )
 
     def advance(self, clear_us: int, sample: ClockSample) -> list[PendingReading]:
-        """The states and clock-only reports that are certain when all ports are known up to clear_us."""
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
         return [self._state(report, sample) for report in self._process.advance(clear_us, self._host_us())]
 
     def _state(self, report: Report, sample: ClockSample) -> PendingReading:
@@ -96,14 +96,14 @@ class GroupHost:
         return one
 
     def view_changed(self) -> bool:
-        """True if there is another view than when this was last asked."""
+        """Return True if the view has changed since the last call."""
         before, self._announced = self._announced, self._process.views
         if before != self._announced:
             log.info("group.view", group=self.group, members=",".join(self.members))
         return before != self._announced
 
     def status(self) -> dict[str, Any]:
-        """For the status file."""
+        """Fields of the status file."""
         process, view = self._process, self._process.view
         return {
             "name": self.group,
@@ -138,7 +138,7 @@ class GroupHost:
 
 
 def to_publish(readings: Sequence[PendingReading]) -> list[bytes]:
-    """The messages for the peers: those of the readings that are states, and have their numbers."""
+    """The messages for the peers: one for each of these readings that is a state and has its number."""
     return [encode_batch([one.reading]) for one in readings if one.publish and one.reading is not None]
 
 

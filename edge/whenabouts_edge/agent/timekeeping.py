@@ -1,6 +1,6 @@
 """The agent's time: the newest sample of its clock, and the readings that wait until the clock is known.
 
-What waits is in memory (`undated`) and soon on disk (`waiting`); what a full disk refuses is tried again.
+Waiting readings are in memory (`undated`) and soon on disk (`waiting`); a write that a full disk refuses is tried again.
 """
 
 import asyncio
@@ -24,7 +24,8 @@ log = Log(__name__)
 
 
 class Timekeeper:
-    """db is the spool's thread, rows are what it keeps of readings that wait; earlier: those read from there at the start.
+    """Samples the clock and holds back readings until it is known. db: the spool's thread. rows: the spool's rows of
+    waiting readings. earlier: the readings found in them at the start.
 
     All but `current` and `now_us` belongs to the event loop's thread.
     """
@@ -36,16 +37,16 @@ class Timekeeper:
         self._epoch = 0  # counts steps beyond the bound
         self._undated = Undated(clock.host_us(0))
         self._undated.keep(earlier)
-        self._unwritten: list[PendingReading] = []  # wait for the clock, and for their rows in the spool
-        self._one_writes = asyncio.Lock()  # or a row could come back after its reading was stored
-        self._known_s: float | None = None  # when a moment of UTC was last written down
+        self._unwritten: list[PendingReading] = []  # these wait for the clock, and for their rows in the spool
+        self._one_writes = asyncio.Lock()  # else a row could come back after its reading was stored
+        self._known_s: float | None = None  # when a moment of UTC was last written to disk
 
     def now_us(self) -> int:
-        """The present of the host's clock."""
+        """Current time of the host's clock."""
         return self._clock.host_us(time.monotonic_ns())
 
     def current(self) -> ClockSample:
-        """The newest sample as it counts now; for the readers' threads too."""
+        """The newest sample, wider by the slewing since it was taken. Readers' threads may call this too."""
         return self._clock.current(self.sample)
 
     @property
@@ -55,18 +56,18 @@ class Timekeeper:
 
     @property
     def known(self) -> bool:
-        """True while a reading can go on at once: UTC is known, and none waits that it would pass."""
+        """True while a reading can go on at once: UTC is known, and no earlier reading waits."""
         return not self._undated and self.sample.bound_us is not None
 
     def utc_us(self, host_us: int) -> int | None:
-        """The UTC that no reading of this moment or a later one can be stamped before; None while that is not known."""
+        """Earliest UTC at which the stamp of a reading made at host_us or later can begin; None while it is not known."""
         sample = self.current()
         if sample.bound_us is None or self._undated:
             return None
         return sample.to_utc(host_us, host_us).t_min
 
     async def take_sample(self) -> None:
-        """Ask the clock again."""
+        """Take a new sample of the clock."""
         before, self.sample = self.sample, await asyncio.to_thread(self._clock.sample)
         await self._note_time()
         step_us = self.sample.step_since(before)
@@ -78,28 +79,28 @@ class Timekeeper:
             )  # fmt: skip
 
     async def _note_time(self) -> None:
-        """Write down now and then that UTC has come so far: what a next run reads before it knows the time came later."""
+        """Write UTC to disk now and then: readings of a later run, made before it knows UTC, are later than this."""
         if self.sample.bound_us is None or (
             self._known_s is not None and time.monotonic() - self._known_s < NOTE_TIME_EVERY_S
         ):
             return
         self._known_s = time.monotonic()
-        with contextlib.suppress(sqlite3.OperationalError):  # a full disk: an older moment is true too
+        with contextlib.suppress(sqlite3.OperationalError):  # a full disk: the older moment stays a valid bound
             utc_us = self.sample.to_utc(self.sample.host_us, self.sample.host_us).t_min
             await self._loop.run_in_executor(self._db, self._rows.know, utc_us)
 
     def keep(self, readings: Sequence[PendingReading]) -> None:
-        """These wait for the clock, behind those that do."""
+        """Keep these until the clock is known, behind those that wait already."""
         self._rows.numbered(readings)
         self._undated.keep(readings)
         self._unwritten += readings
 
     def released(self) -> list[PendingReading]:
-        """Some that need not wait longer, in their order; none if all must."""
+        """Some of the readings that need not wait longer, in their order; none if all must wait."""
         return self._undated.released(self.current(), self.now_us())
 
     async def write(self) -> None:
-        """Write down what waits for the clock; what a full disk refuses is tried again, and waits in memory meanwhile."""
+        """Write waiting readings to disk. Those that a full disk refuses stay in memory and are tried again."""
         async with self._one_writes:
             written = self._unwritten[:MAX_WAITING]
             if not written:
@@ -116,12 +117,12 @@ class Timekeeper:
                 del self._unwritten[: len(written)]
 
     async def write_all(self) -> None:
-        """Write down all that waits for the clock, however often the disk refuses it."""
+        """Write all waiting readings to disk, however often the disk refuses them."""
         while self._unwritten:
             await self.write()
 
     def status(self) -> dict[str, Any]:
-        """For the status file."""
+        """Fields of the status file."""
         return {
             "state": self.sample.state,
             "bound_us": self.sample.bound_us,

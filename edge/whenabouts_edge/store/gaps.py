@@ -1,8 +1,8 @@
-"""Refused readings, counted by stream, and the rows of the spool that keep the counts until a `gap` reading tells them.
+"""Refused readings, counted by stream, and the rows of the spool that keep the counts until a `gap` reading reports them.
 
-A count is written with every batch that is refused and goes in the transaction that stores its reading, so that the end of
-the agent, by order or by a power cut, takes neither. Only a disk that is full itself may have no room for a row; then the
-counts are in memory alone.
+A count is written with every batch that is refused, and deleted in the transaction that stores its gap reading. So
+neither an orderly end nor a power cut loses a count. Only a full disk may have no room for a row; the counts are then
+kept only in memory.
 """
 
 import sqlite3
@@ -22,9 +22,9 @@ CREATE TABLE IF NOT EXISTS gap (
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many readings of a stream were lost in this interval; `numbered` gives the reading that says so.
+    """A number of readings of one stream that were lost in this interval; `numbered` makes the gap reading.
 
-    vclock: empty for one that an earlier agent counted, whose clock says nothing in this one's group.
+    vclock: empty for a gap that an earlier agent counted, as that agent's clock means nothing in this one's group.
     """
 
     site: str
@@ -38,12 +38,12 @@ class Gap:
 
     @classmethod
     def of(cls, one: PendingReading) -> "Gap":
-        """The gap that this one reading, which is dated, leaves."""
+        """The gap that one refused reading leaves. The reading must be dated."""
         assert one.stamp is not None
         return cls(one.site, one.gateway, one.stream, 1, *one.stamp, one.vclock)
 
     def joined(self, more: "Gap") -> "Gap":
-        """Both, as one of the same stream; the clock is that of the later one."""
+        """Union of two gaps of one stream; the clock is that of the later one."""
         return Gap(
             self.site,
             self.gateway,
@@ -56,7 +56,7 @@ class Gap:
         )
 
     def numbered(self, boot: int, seq: int) -> Reading:
-        """The reading that tells it."""
+        """The `gap` reading, with its number."""
         return Reading(
             site=self.site,
             gateway=self.gateway,
@@ -82,7 +82,7 @@ class GapRows:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
 
     def write(self, gaps: Iterable[Gap]) -> None:
-        """Put these in place of the rows of their streams; durable when this returns.
+        """Replace the rows of these gaps' streams; durable when this returns.
 
         Raises:
             sqlite3.OperationalError: the disk is full.
@@ -92,10 +92,10 @@ class GapRows:
             self._db.executemany("INSERT OR REPLACE INTO gap VALUES (?, ?, ?, ?, ?)", rows)
 
     def delete(self, gaps: Iterable[Gap]) -> None:
-        """Part of the transaction that stores the readings that tell these."""
+        """Delete the rows of these gaps, in the transaction that stores their gap readings."""
         self._db.executemany("DELETE FROM gap WHERE stream = ?", [(gap.stream,) for gap in gaps])
 
     def read(self, site: str, gateway: str) -> list[Gap]:
-        """The gaps that earlier agents counted and did not tell."""
+        """The gaps that earlier agents counted and did not report."""
         rows = self._db.execute("SELECT stream, count, t_min, t_max, clock_state FROM gap ORDER BY stream")
         return [Gap(site, gateway, *row) for row in rows]

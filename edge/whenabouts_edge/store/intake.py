@@ -1,7 +1,7 @@
-"""From the readers' threads into the spool, in group commits; what the spool refuses is told by a `gap` reading.
+"""From the readers' threads into the spool, in group commits; a `gap` reading reports what the spool refuses.
 
 Readers hand over pending readings in order. They wait when MAX_WAITING are on their way, so a slow disk slows the reading
-of ports and not the growth of memory. A commit takes what has gathered for commit_ms, or MAX_BATCH readings at once.
+of ports instead of filling memory. A commit takes the readings gathered in commit_ms, or MAX_BATCH readings at once.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from whenabouts_protocol.logs import Log
 MAX_BATCH = 100  # readings of one commit and one message
 MAX_WAITING = 2000  # readings between the ports and the spool
 RETRY_S = 1.0  # between attempts while the spool is full
-# Without a refusal until readings count as flowing again: near its limit a spool takes some and refuses some.
+# Time without a refusal until readings count as flowing again: a spool near its limit takes some and refuses some.
 CALM_S = 30.0
 
 log = Log(__name__)
 
 
 class Intake:
-    """Buffers pending readings and stores them. append stores a batch and gaps, or raises SpoolFull; stored is called after
-    each commit.
+    """Buffers pending readings and stores them. append: stores a batch and gaps, or raises SpoolFull. stored: called
+    after each commit.
 
-    keep: writes down what was refused, as far as the disk lets it; before: what earlier agents refused and did not
-    tell.
+    keep: writes the counts of refused readings to disk, if it has room. before: gaps that earlier agents counted and did
+    not report.
     """
 
     def __init__(
@@ -44,20 +44,20 @@ class Intake:
         self._keep = keep
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(MAX_WAITING)
-        self._one_reserves = threading.Lock()  # or several readers could each hold a part of the room and wait for ever
+        self._one_reserves = threading.Lock()  # else several readers could each hold some room and wait for ever
         self._buffer: list[PendingReading] = []
         self._filled = asyncio.Event()
         self._batch_full = asyncio.Event()
         self._gaps = {gap.stream: gap for gap in before}
-        self._reporting: dict[str, Gap] = {}  # of these the readings are being stored
+        self._reporting: dict[str, Gap] = {}  # gaps whose readings are being stored
         self.accepted = 0
         self.settled = 0  # stored, or refused and counted
         self.refused = 0
-        self._refused_before: int | None = None  # this spell of refusing, None while readings flow
+        self._refused_before: int | None = None  # `refused` before this spell of refusals; None while readings flow
         self._refused_s = 0.0  # the moment of the last refusal
 
     def reserve(self, count: int) -> None:
-        """Called by a reader's thread before it hands over count readings: waits until there is room."""
+        """Wait until there is room for count readings. A reader's thread calls this before it hands them over."""
         with self._one_reserves:
             for _ in range(count):
                 self._room.acquire()
@@ -81,7 +81,7 @@ class Intake:
                 self._batch_full.set()
 
     def offer(self, readings: Sequence[PendingReading]) -> None:
-        """Take readings for which no room was reserved, as far as there is some; others are refused and told by a gap."""
+        """Take readings for which no room was reserved, as many as find room; refuse the rest and report them by a gap."""
         taken = 0
         while taken < len(readings) and self._room.acquire(blocking=False):
             taken += 1
@@ -92,11 +92,11 @@ class Intake:
 
     @property
     def gap_open(self) -> bool:
-        """True while readings were refused of which no gap reading tells yet."""
+        """True while some refused readings are not yet reported by a stored gap reading."""
         return bool(self._gaps or self._reporting)
 
     async def run(self) -> None:
-        """Store what comes until cancelled."""
+        """Store readings until cancelled."""
         while True:
             if self._gaps and not self._buffer:
                 await self._report_gaps()
@@ -146,7 +146,7 @@ class Intake:
             self._on_stored()
 
     async def _append_with_gaps(self, readings: list[PendingReading]) -> None:
-        """Store these behind the gaps so far; what is refused meanwhile is a gap of its own."""
+        """Store these behind the gaps so far; readings that are refused meanwhile begin new gaps."""
         self._reporting, self._gaps = self._gaps, {}
         try:
             await self._append(readings, list(self._reporting.values()))
@@ -170,7 +170,7 @@ class Intake:
             self._gaps[one.stream] = gap if known is None else known.joined(gap)
 
     def _report_calm(self) -> None:
-        """Say that readings flow again, once all that was refused is told and nothing more was for a while."""
+        """Log that readings flow again, once all gaps are stored and no reading was refused for CALM_S."""
         before = self._refused_before
         if before is not None and not self.gap_open and self._loop.time() - self._refused_s >= CALM_S:
             self._refused_before = None

@@ -3,12 +3,13 @@
 SQLite in WAL mode with synchronous=FULL: a commit is on the disk when it returns. One row is one message: the readings of
 one group commit, encoded once and sent again byte for byte as often as needed. Numbers (boot, seq) are given inside the
 transaction that stores the readings, so that no number is lost or given twice. The boot counter is committed before it is
-used; its low 32 bits are random, so that a spool that was lost with its disk does not reuse old identities.
+used; its low 32 bits are random, so that a gateway whose spool was lost with its disk does not reuse old identities.
 
-When the size limit or the disk is reached new readings are refused, not old ones dropped: what has a number is a promise.
-The agent counts what was refused and says so in a `gap` reading as soon as there is room. Those counts, and readings that
-wait for the clock, are rows of other tables (`gaps`, `waiting`), which they leave in the transaction that stores them.
-Cost: a commit of 1 to 50 readings takes one sync of the disk, 4 ms on a virtual disk here, more on an SD card.
+At the size limit, or on a full disk, new readings are refused and old ones are never dropped: a numbered reading must be
+delivered. The agent counts refused readings and reports them in a `gap` reading as soon as there is room. Those counts,
+and readings that wait for the clock, are rows of other tables (`gaps`, `waiting`); the transaction that stores them in a
+message deletes the rows. Cost: a commit of 1 to 50 readings takes one sync of the disk, 4 ms on a virtual disk here, more
+on an SD card.
 """
 
 import contextlib
@@ -26,7 +27,7 @@ from whenabouts_protocol.wire import encode_checked
 
 BOOT_RANDOM_BITS = 32
 BOOT_COUNT_BITS = 31  # a boot is sent as a signed 64-bit number
-APPLICATION_ID = 0x5748454E  # tells a spool from any other SQLite file
+APPLICATION_ID = 0x5748454E  # distinguishes a spool from any other SQLite file
 SCHEMA_VERSION = 1
 
 _SCHEMA = """
@@ -45,11 +46,11 @@ _SURROUNDINGS = (
 
 
 class SpoolError(Exception):
-    """The spool cannot be used. The text says which file, what was found and what to do."""
+    """The spool cannot be used. The text names the file, the fault and the remedy."""
 
 
 class SpoolFull(SpoolError):
-    """The limit or the disk is reached; nothing of what was offered is stored."""
+    """The size limit is reached or the disk is full; none of the offered readings is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,13 @@ class Message:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Where it stands in the order of publishing."""
+        """Its place in the order of publishing."""
         return self.boot, self.first_seq
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolState:
-    """How full it is, and up to where the numbers of this boot are given."""
+    """Depth of the spool, and the next number of this boot."""
 
     readings: int
     payload_bytes: int
@@ -111,7 +112,7 @@ class Spool:
         Raises:
             SpoolFull: no room; no number was used up.
             WireError: together they make more than a message may hold.
-            ValueError: one that was not checked makes no reading.
+            ValueError: a reading that was not checked is invalid.
         """
         first_seq = self._next_seq
         pending: list[Gap | PendingReading] = [*gaps, *readings]
@@ -151,12 +152,12 @@ class Spool:
         return [Message(*row) for row in rows]
 
     def landed(self, boot: int, seq: int) -> int:
-        """Forget the readings of boot up to seq, which the cloud holds now; returns how many readings that were.
+        """Forget the readings of boot up to seq, which the cloud holds now; returns their count.
 
-        A message that is covered in part stays until all of it is.
+        A message that is covered in part stays until all of it is covered.
 
         Raises:
-            SpoolError: cannot be written down; nothing is forgotten.
+            SpoolError: the deletion cannot be written; nothing is forgotten.
         """
         covered = "FROM message WHERE boot = ? AND last_seq <= ?"
         readings, payload_bytes = self._db.execute(
@@ -178,14 +179,14 @@ class Spool:
             with self._db:
                 self._db.execute(f"DELETE {covered}", (boot, seq))
         except sqlite3.OperationalError:
-            # On a full disk the journal has no room for the deletion either: move it into the database, then it has.
+            # On a full disk the journal has no room for the deletion either; moving it into the database makes room.
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             with self._db:
                 self._db.execute(f"DELETE {covered}", (boot, seq))
 
     def numbers(self) -> dict[int, tuple[int, int]]:
-        """For each boot with stored readings their (first, last) number; also (next, next - 1) for the current boot when
-        it gave numbers and all of them have landed.
+        """First and last number of the stored readings of each boot; also (next, next - 1) for the current boot when it
+        gave numbers and all of them have landed.
         """
         rows = self._db.execute("SELECT boot, min(first_seq), max(last_seq) FROM message GROUP BY boot")
         numbers = {boot: (first, last) for boot, first, last in rows}
@@ -194,7 +195,7 @@ class Spool:
         return numbers
 
     def last_position(self) -> tuple[int, int] | None:
-        """Where the newest stored message stands, None when all has landed."""
+        """Position of the newest stored message; None when all have landed."""
         row = self._db.execute(
             "SELECT boot, first_seq FROM message ORDER BY boot DESC, first_seq DESC LIMIT 1"
         ).fetchone()
@@ -206,7 +207,7 @@ class Spool:
         return SpoolState(self._readings, self._payload_bytes, self.boot, self._next_seq)
 
     def can_commit(self) -> bool:
-        """True if a transaction can begin and end; writes nothing, to spare the card."""
+        """Return True if a transaction can begin and end; writes nothing, to spare the card."""
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -215,7 +216,7 @@ class Spool:
         return True
 
     def close(self) -> None:
-        """Close the file; what was committed is on the disk already."""
+        """Close the file; every commit is on the disk already."""
         self._db.close()
 
     def _open_or_quarantine(self) -> tuple[sqlite3.Connection, int, int, int]:
@@ -229,7 +230,7 @@ class Spool:
                 return _open(self.path)
         except sqlite3.DatabaseError as error:
             if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                advice = "another agent is running with this state_dir; end it or give this one a folder of its own"
+                advice = "another agent is running with this state_dir; end it or give this one another folder"
             else:
                 advice = "see that the folder is writable and that its disk has space"
             raise SpoolError(f"spool {self.path}: cannot open ({error}); {advice}") from error
@@ -288,9 +289,9 @@ def _code(error: sqlite3.Error) -> int | None:
 
 
 def _is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
-    """True if the file's content is to blame, and not its surroundings: lock, rights, disk."""
+    """Return True if the fault is in the file's content, not in its surroundings: lock, rights, disk."""
     code = _code(error)
-    if code == sqlite3.SQLITE_READONLY:  # also what a damaged version number in the file's head looks like
+    if code == sqlite3.SQLITE_READONLY:  # a damaged version number in the file's head gives this too
         return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     return code not in _SURROUNDINGS
 

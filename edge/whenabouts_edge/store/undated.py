@@ -1,14 +1,14 @@
 """Readings from before the clock was known, kept until it is.
 
-A gateway without a battery clock reads tags before its first synchronisation. Its monotonic clock runs all the same, so the
-first sample with a bound dates them too: UTC = host time + offset, with the bound grown by the assumed drift for the time in
-between. Beyond LIMIT, or when nobody synchronises the clock for KEPT_US, the oldest go on with stamps that say that nothing
-is known.
+A gateway without a battery clock reads tags before its first synchronisation. Its monotonic clock runs all the same, so
+the first sample with a bound dates those readings too: UTC = host time + offset, with the bound grown by the assumed
+drift for the time in between. Beyond LIMIT, or when nothing synchronises the clock for KEPT_US, the oldest go on with
+unbounded stamps.
 
-They are kept on disk as well (`waiting`), so the end of the agent, by order or by a power cut, takes none that was written.
-While the machine runs on its monotonic clock does, and the next agent dates them as this one would have. When the machine
-was started again that clock has begun anew. Then a reading lies between the two starts, and within them by what was known of
-that time:
+They are kept on disk as well (`waiting`), so neither an orderly end nor a power cut loses a reading that was written. The
+monotonic clock runs as long as the machine does, so within one run the next agent dates them as this one would have.
+After a restart of the machine that clock has begun again. A reading of the earlier run then lies between the two starts,
+and within them its window is bounded by what was known in that run:
 
     known UTC     start   |<- window ->|        last known moment   start again
         |           |------------------|----------------|---------------|
@@ -25,11 +25,11 @@ from whenabouts_protocol import Interval
 
 LIMIT = 10_000  # readings, some 5 MB
 KEPT_US = 3_600_000_000
-AT_ONCE = 100  # released by one call, so that what follows need not wait for all of them
+AT_ONCE = 100  # released by one call, so that other work need not wait for all of them
 
 
 class Undated:
-    """`dated` counts readings that got a stamp afterwards, `given_up` those that did not.
+    """The queue of undated readings. dated: readings that got a stamp later; given_up: readings that did not.
 
     start_us: the moment of the host's clock at which the machine was started.
     """
@@ -44,31 +44,31 @@ class Undated:
         return len(self._kept)
 
     def keep(self, readings: Sequence[PendingReading]) -> None:
-        """Keep these behind those that are kept already: readings go on in the order in which they were read."""
+        """Keep these behind the readings kept already: readings go on in the order in which they were read."""
         self._kept += readings
 
     def released(self, sample: ClockSample, now_us: int) -> list[PendingReading]:
-        """Up to AT_ONCE readings that may go on by now, oldest first: dated if the sample has a bound, else as they are
-        when there are too many or they are too old.
+        """Up to AT_ONCE readings that may go on by now, oldest first: dated if the sample has a bound, else undated when
+        there are too many or they are too old.
         """
-        found: list[PendingReading] = []
-        while self._kept and len(found) < AT_ONCE:
+        ready: list[PendingReading] = []
+        while self._kept and len(ready) < AT_ONCE:
             if sample.bound_us is not None:
                 one = self._kept.popleft()
                 one.stamp, one.checked = self._stamp(one, sample), False
-                found.append(one)
+                ready.append(one)
                 known = one.stamp[2] != "unbounded"
                 self.dated += known
                 self.given_up += not known
             elif len(self._kept) > LIMIT or self._waited_us(self._kept[0], now_us) > KEPT_US:
-                found.append(self._kept.popleft())
+                ready.append(self._kept.popleft())
                 self.given_up += 1
             else:
                 break
-        return found
+        return ready
 
     def _waited_us(self, one: PendingReading, now_us: int) -> int:
-        """For how long it has waited; of one from before the start since then."""
+        """Time that a reading has waited; for one from before the machine's start, the time since that start."""
         before = one.kept is not None and one.kept.last_us is not None
         return now_us - (self._start_us if before else one.latest_us)
 
@@ -82,7 +82,7 @@ class Undated:
 
 
 def _between_starts(one: PendingReading, kept: Kept, last_us: int, started_us: int) -> Interval:
-    """Its stamp when the machine was started again at started_us or earlier."""
+    """Stamp of a reading from before the machine was started again at started_us or earlier."""
     t_max = started_us - _least_us(max(0, last_us - one.latest_us))
     if kept.since_us is None:
         return Interval(t_max - 2 * UNBOUNDED_US, t_max)
@@ -90,5 +90,5 @@ def _between_starts(one: PendingReading, kept: Kept, last_us: int, started_us: i
 
 
 def _least_us(length_us: int) -> int:
-    """How long it was at least when the host's clock counted so much; how it was slewed then is not known."""
+    """Shortest true time in which the host's clock counts length_us; how it was slewed then is not known."""
     return length_us - -(-length_us * SLEW_PPM_MAX // 1_000_000)

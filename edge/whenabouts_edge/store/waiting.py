@@ -1,10 +1,10 @@
 """The rows of the spool in which readings wait for the clock to be known.
 
-A row is written behind, in the spool's thread, some milliseconds after its reading was kept in memory; it goes in the
-transaction that stores the reading as a message. A reading that is stored before its row was written is told to have left,
-and gets no row. So each reading is on the disk once, whenever the power goes. A reading that the full spool refused keeps
-its row, and comes again with the next agent. Rows know the run of the machine (its boot id) they belong to, and
-`clock_known` one moment of UTC that had surely come in the last run that knew any.
+The spool's thread writes a row some milliseconds after its reading was kept in memory, and deletes it in the transaction
+that stores the reading in a message. A reading that is stored before its row was written is reported to `left`, and gets
+no row. So each reading is on the disk once, whenever the power goes. A reading that the full spool refused keeps its row,
+and comes again with the next agent. Each row names the run of the machine (its boot id) to which it belongs.
+`clock_known` holds one moment of UTC that had certainly passed in the last run that knew UTC.
 """
 
 import json
@@ -31,10 +31,10 @@ _FIELDS = ("stream", "key", "kind", "value", "unit", "attrs", "vclock")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The row of a reading that waits for the clock: it leaves with the commit that stores the reading.
+    """The row of a reading that waits for the clock; the commit that stores the reading deletes it.
 
-    Of a reading from before the machine was started again: last_us, the last moment known of that time, and since_us, UTC
-    which had surely come before that time began, if it is known; both None for the running time.
+    For a reading of an earlier run of the machine: last_us, the last moment known of that run, and since_us, a moment of
+    UTC that had certainly passed before that run began, if one is known. Both are None for the current run.
     """
 
     row: int
@@ -43,7 +43,7 @@ class Kept:
 
 
 def this_run() -> str:
-    """The kernel's name of this run of the machine; empty where it has none, and then every start counts as a new run."""
+    """The kernel's name of this run of the machine; empty if it has none, and then every start counts as a new run."""
     try:
         return _RUN.read_text().strip()
     except OSError:
@@ -51,7 +51,7 @@ def this_run() -> str:
 
 
 class WaitingRows:
-    """The rows in one open spool; used by its thread, but for `numbered`, which gives places in memory alone."""
+    """The rows in one open spool; used by its thread, except `numbered`, which assigns rows only in memory."""
 
     def __init__(self, db: sqlite3.Connection, run: str) -> None:
         self._db, self._run = db, run
@@ -59,13 +59,13 @@ class WaitingRows:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         self._next: int = db.execute("SELECT coalesce(max(row), 0) + 1 FROM waiting").fetchone()[0]
         self._written = self._next - 1
-        self._gone: set[int] = set()  # left before they were written
+        self._gone: set[int] = set()  # rows whose readings were stored before they were written
         known = db.execute("SELECT utc_us FROM clock_known WHERE run != ?", (run,)).fetchone()
         self._since_us: int | None = known[0] if known else None
         self.unreadable = 0
 
     def numbered(self, readings: Sequence[PendingReading]) -> None:
-        """Give each that has none its row, which `write` writes."""
+        """Assign a row to each reading that has none; `write` writes it."""
         for one in readings:
             if one.kept is None:
                 one.kept = Kept(self._next)
@@ -85,38 +85,38 @@ class WaitingRows:
             self._gone.discard(one.kept.row)
 
     def delete(self, rows: Sequence[int]) -> None:
-        """Part of the transaction that stores their readings."""
+        """Delete these rows, in the transaction that stores their readings."""
         if rows:
             self._db.executemany("DELETE FROM waiting WHERE row = ?", [(row,) for row in rows])
 
     def left(self, rows: Sequence[int]) -> None:
-        """That transaction is done."""
+        """Note that the transaction that deleted these rows is done."""
         self._gone.update(row for row in rows if row > self._written)
 
     def read(self, site: str, gateway: str) -> list[PendingReading]:
-        """Every reading that waits from before, in the order in which they were read."""
+        """The readings that earlier agents left waiting, in the order in which they were read."""
         last = dict(self._db.execute("SELECT run, max(latest_us) FROM waiting GROUP BY run"))
         rows = self._db.execute("SELECT row, run, earliest_us, latest_us, since_us, reading FROM waiting ORDER BY row")
-        found = []
+        readings = []
         for row, run, earliest_us, latest_us, since_us, text in rows:
             same = bool(run) and run == self._run
             kept = Kept(row) if same else Kept(row, last[run], since_us)
             try:
-                found.append(_read(site, gateway, (earliest_us, latest_us), kept, text))
+                readings.append(_read(site, gateway, (earliest_us, latest_us), kept, text))
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 self.unreadable += 1
-                log.error("spool.bad_row", "of the readings that wait for the clock", row=row, error=error)
-        return found
+                log.error("spool.bad_row", "a reading that waits for the clock is unreadable", row=row, error=error)
+        return readings
 
     def know(self, utc_us: int) -> None:
-        """UTC has surely come to this by now. Raises sqlite3.OperationalError when the disk is full."""
+        """Store that UTC has certainly passed this moment. Raises sqlite3.OperationalError when the disk is full."""
         with self._db:
             self._db.execute("DELETE FROM clock_known")
             self._db.execute("INSERT INTO clock_known VALUES (?, ?)", (self._run, utc_us))
 
 
 def _read(site: str, gateway: str, window_us: tuple[int, int], kept: Kept, text: str) -> PendingReading:
-    """The reading of a row, with a stamp that says that nothing is known. Other text is a ValueError or its like."""
+    """The reading of a row, with an unbounded stamp. Raises ValueError or a similar error for other text."""
     fields = json.loads(text)
     vclock = tuple(fields.pop("vclock"))
     one = PendingReading(earliest_us=window_us[0], latest_us=window_us[1], **fields)

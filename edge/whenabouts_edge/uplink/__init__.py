@@ -1,1 +1,1 @@
-"""The connection to the broker, and what is on its way."""
+"""The connection to the broker, and the messages in flight."""

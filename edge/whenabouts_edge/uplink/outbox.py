@@ -1,15 +1,15 @@
-"""The messages to publish next: the order of the spool, a window of those on their way, repeats.
+"""The messages to publish next: the order of the spool, a window of messages in flight, repeats.
 
-A message is *published* when the broker took it, *landed* when the cloud says so; only then it leaves the spool. Messages
-that were published but do not land are published again after a time that doubles, and after every reconnection: the
-broker may have lost them. Pure: the driver owns connection, spool and clock.
+A message is *published* when the broker has taken it, *landed* when the cloud has confirmed it; only then does it leave
+the spool. Messages that were published but do not land are published again after a time that doubles, and after every
+reconnection: the broker may have lost them. Pure: the driver owns connection, spool and clock.
 """
 
 from collections import OrderedDict
 
 from whenabouts_edge.store.spool import Message
 
-MAX_IN_FLIGHT = 20  # published but not taken by the broker yet
+MAX_IN_FLIGHT = 20  # sent but not taken by the broker yet
 MAX_UNLANDED = 2000  # taken by the broker but not landed: bounds what a broker must keep while the cloud is away
 RESEND_S_MAX = 600.0
 
@@ -17,29 +17,31 @@ Position = tuple[int, int]
 
 
 class Outbox:
-    """Order and repeats of publishing. resend_s: patience with the cloud before everything unlanded is sent again."""
+    """Order and repeats of publishing. resend_s: time without a confirmation after which everything unlanded is sent
+    again.
+    """
 
     def __init__(self, resend_s: float) -> None:
         self._resend_s_min = self._resend_s = resend_s
         self._quiet_since: float | None = None
         self._on_way: OrderedDict[Position, bool] = OrderedDict()  # position -> taken by the broker
         self._cursor: Position | None = None
-        self._unlanded: dict[Position, int] = {}  # position -> last number, of what was sent and has not landed
+        self._unlanded: dict[Position, int] = {}  # position -> last number, of messages sent but not landed
         self.published: Position | None = None  # everything up to here was taken by the broker at least once
         self.resends = 0
 
     @property
     def cursor(self) -> Position | None:
-        """Position behind which the next message to publish stands."""
+        """Position of the last message sent, behind which the next one stands; None to begin with the oldest."""
         return self._cursor
 
     def room(self) -> int:
-        """How many messages may be handed to the connection now."""
+        """Number of messages that may be handed to the connection now."""
         waiting = sum(not taken for taken in self._on_way.values())
         return max(0, min(MAX_IN_FLIGHT - waiting, MAX_UNLANDED - len(self._unlanded)))
 
     def sent(self, message: Message, now_s: float) -> None:
-        """The message was handed to the connection."""
+        """Note that the message was handed to the connection."""
         self._on_way[message.position] = False
         self._cursor = message.position
         self._unlanded[message.position] = message.last_seq
@@ -47,7 +49,7 @@ class Outbox:
             self._quiet_since = now_s
 
     def taken(self, position: Position) -> None:
-        """The broker acknowledged the message."""
+        """Note that the broker has taken the message."""
         if position in self._on_way:
             self._on_way[position] = True
         while self._on_way:
@@ -59,7 +61,7 @@ class Outbox:
                 self.published = first
 
     def landed(self, boot: int, seq: int, now_s: float) -> None:
-        """The cloud holds every reading of boot up to seq."""
+        """Note that the cloud holds every reading of boot up to seq."""
         done = [p for p, last_seq in self._unlanded.items() if p[0] == boot and last_seq <= seq]
         for position in done:
             del self._unlanded[position]
@@ -68,14 +70,14 @@ class Outbox:
             self._quiet_since = now_s if self._unlanded else None
 
     def restart(self) -> None:
-        """A connection began: what was on its way is unknown, start with the oldest again."""
+        """Begin again with the oldest message: after a reconnection the fate of the messages in flight is unknown."""
         self._on_way.clear()
         self._cursor = None
         self._unlanded.clear()
         self._quiet_since = None
 
     def overdue(self, now_s: float) -> bool:
-        """True if the cloud has been silent for too long about what it was sent; then everything is sent again."""
+        """Return True if the cloud has confirmed nothing for too long; the next message is then the oldest again."""
         if self._quiet_since is None or now_s - self._quiet_since < self._resend_s:
             return False
         if any(not taken for taken in self._on_way.values()):

@@ -1,8 +1,8 @@
-"""The connection to the broker: birth, status, beats, batches and states out, acknowledgements, rules and peers in.
+"""The connection to the broker. Out: birth, status, heartbeats, batches, states. In: acknowledgements, rules, peers.
 
-MQTT 3.1.1 at QoS 1, so that every broker will do. paho's network loop runs in a thread of its own; each connection is a
-fresh client, because the spool, not the client, remembers what must be sent again. Reconnects with growing, jittered
-pauses. The last will says `offline`, an orderly end `stopped`; both are retained like the birth.
+MQTT 3.1.1 at QoS 1, which every broker supports. paho's network loop runs in its own thread. Each connection is a new
+client, because the spool, not the client, remembers what must be sent again. Reconnects with growing, jittered pauses.
+The last will is the status `offline`, an orderly end publishes `stopped`; both are retained, as the birth is.
 """
 
 import asyncio
@@ -32,10 +32,11 @@ log = Log(__name__)
 
 
 class Uplink:
-    """One gateway's way to the broker. All methods belong to the event loop's thread.
+    """One gateway's connection to the broker. All methods belong to the event loop's thread.
 
-    on_ack is called with each acknowledgement from the cloud, on_rules with each message of rules as it came (empty when
-    they are withdrawn), on_change whenever more may be sent, on_heard with topic and payload of what came on `listen`.
+    on_ack is called with each acknowledgement from the cloud, on_rules with the payload of each rules message (empty when
+    the rules are removed), on_change whenever more may be sent, on_heard with topic and payload of each message on
+    `listen`.
     """
 
     def __init__(
@@ -92,18 +93,18 @@ class Uplink:
         return True
 
     def heartbeat(self, payload: bytes) -> None:
-        """Publish a heartbeat; a beat that gets lost is replaced by the next one."""
+        """Publish a heartbeat; a lost one is replaced by the next."""
         if self._client is not None and self.connected:
             self._client.publish(self._topic("heartbeat"), payload, qos=0)
 
     def announce(self, birth: Birth) -> None:
-        """Tell a changed birth, now if there is a connection, and after every new one."""
+        """Publish a changed birth, now if connected, and on every new connection."""
         self._birth = birth
         if self._client is not None and self.connected:
             self._client.publish(self._topic("birth"), encode_birth(birth), qos=1, retain=True)
 
     def publish(self, state: bytes) -> None:
-        """Publish a state for the peers, now if there is a connection; after every new one the newest again."""
+        """Publish a state for the peers, now if connected; every new connection publishes the newest again."""
         self._state = state
         self.publish_again()
 
@@ -113,7 +114,7 @@ class Uplink:
             self._client.publish(self._topic("state"), self._state, qos=1)
 
     async def close(self, timeout_s: float = 2.0) -> None:
-        """Say `stopped`, and disconnect so that the last will is not sent."""
+        """Publish `stopped`, and disconnect so that the last will is not sent."""
         client = self._client
         if client is None:
             return
@@ -180,7 +181,7 @@ class Uplink:
         self.connected, self.problem = True, ""
         self.connections += 1
         self.outbox.restart()
-        # Subscribed before the birth is out: peers answer it with their newest states.
+        # Subscribe before the birth is sent: peers answer it with their newest states.
         client.subscribe([(name, 1) for name in (self._topic("ack"), self._topic("rules"), *self._listen)])
         client.publish(self._topic("birth"), encode_birth(self._birth), qos=1, retain=True)
         client.publish(self._topic("status"), self._status("online"), qos=1, retain=True)
@@ -235,7 +236,7 @@ class Uplink:
     def _soon(self, callback: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:  # the loop has ended: nobody is left to tell
+        except RuntimeError:  # the loop has ended: nothing is left to call
             log.debug("uplink.too_late", "a callback after the end of the agent was dropped")
 
     def _topic(self, leaf: str) -> str:
@@ -260,8 +261,8 @@ def secure(client: mqtt.Client, broker: BrokerConfig) -> None:
 def _end(client: mqtt.Client) -> None:
     """Cut the connection, if there still is one, and wait for paho's thread to end.
 
-    Without a DISCONNECT of its own: unless `close` sent one, the last will is what the others should learn. paho's thread
-    would not end by itself while messages wait for the broker, hence the shutdown.
+    Sends no DISCONNECT: unless `close` sent one, the others should receive the last will. paho's thread would not end by
+    itself while messages wait for the broker, hence the shutdown.
     """
     sock: Any = client.socket()
     if sock is not None:
@@ -287,7 +288,7 @@ def _wait(info: mqtt.MQTTMessageInfo, timeout_s: float) -> None:
 
 
 def _without_delay(_client: Any, _userdata: Any, sock: Any) -> None:
-    """Small packets must not wait for the acknowledgement of the packet before (Nagle's algorithm)."""
+    """Disable Nagle's algorithm: small packets must not wait for the acknowledgement of the packet before."""
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (OSError, AttributeError):
