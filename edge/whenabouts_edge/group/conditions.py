@@ -1,11 +1,12 @@
 """The predicates that make a gateway's local state, each a small machine with hysteresis over the readings of one stream.
 
-A condition is a function of when its readings truly happened; each of its changes has a moment, and comes with an interval
-[earliest, latest] that surely contains it. Where the stamps leave open whether there was a change, there was none: a tag has
-left when it is sure that it was not read for so long, a threshold was passed when it is sure that no reading contradicts.
+A condition is a function of the true times of its readings. Each of its changes has a moment, and comes with an interval
+[earliest, latest] that certainly contains this moment. Where the stamps leave open whether there was a change, there was
+none: a tag has left when it certainly was not read for the set time, a threshold was passed when certainly no reading
+contradicts.
 
-Readings must be fed in the order of their earliest moments, and `advance` says that every later one begins at or after a
-moment. At first a condition is unknown (None). Integer microseconds of the host's clock; the same on boards.
+Readings must be fed in the order of their earliest moments; `advance` declares that every later one begins at a moment or
+after it. At first a condition is unknown (None). Integer microseconds of the host's clock; also runs on boards.
 """
 
 TYPE_CHECKING = False
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
 
     Change = tuple[int, int, bool]  # earliest, latest, the new value
 
-MAX_READS = 1000  # that can be asked for before a tag counts as present
+MAX_READS = 1000  # upper limit of `reads`, the reads before a tag counts as present
 
 
 class Presence:
-    """Whether a tag is present: from the reads-th read without a pause until leave_us after the last one.
+    """Presence of a tag: from the reads-th read without a pause until leave_us after the last one.
 
-    key: the tag, or None for any. A pause is a time of more than leave_us without a read. It is unknown from the start until
-    one of both is sure.
+    key: the tag, or None for any. A pause is a time of more than leave_us without a read. The value is unknown from the
+    start until presence or absence is certain.
 
     Raises:
         ValueError: reads or leave_us out of range.
@@ -39,18 +40,18 @@ class Presence:
         self._value: bool | None = None
         self._last = started_us, started_us  # bounds of the last read
         self._count = 0  # of reads without a pause
-        self._counted_us = 0  # by when all of them had surely happened
+        self._counted_us = 0  # by when all of them had certainly happened
 
     def start(self, now_us: int) -> None:
-        """Nothing was looked at before this moment."""
+        """Begin: no read was observed before this moment."""
         self._last = now_us, now_us
 
     def wants(self, stream: str, key: "str | None") -> bool:
-        """Whether this reading counts."""
+        """Return True if this reading counts."""
         return stream == self.stream and (self._key is None or key == self._key)
 
     def feed(self, earliest_us: int, latest_us: int, _value: "Any", _attrs: "dict[str, Any]") -> "list[Change]":
-        """The changes that this read makes certain or makes itself."""
+        """Take in a read; returns the changes that it makes certain and the one that it causes."""
         changes = self.advance(earliest_us)
         if earliest_us > self._last[1] + self._leave_us:
             self._count = 0
@@ -64,22 +65,23 @@ class Presence:
         return changes
 
     def advance(self, clear_us: int) -> "list[Change]":
-        """The change that is certain when every later read happens at or after this moment."""
+        """The change that is certain when every later read happens at clear_us or after."""
         if self._value is False or clear_us <= self._last[1] + self._leave_us:
             return []
         self._value, self._count = False, 0
         return [(self._last[0] + self._leave_us, self._last[1] + self._leave_us, False)]
 
     def earliest(self) -> "int | None":
-        """The earliest moment of a change that may have happened already without another read; None if there is none."""
+        """Earliest moment of a change that may have happened already without another read; None if there is none."""
         return None if self._value is False else self._last[0] + self._leave_us
 
 
 class Threshold:
-    """Whether a measure is beyond a threshold: on when it has been at or beyond on_at for hold_us, off when at or beyond
-    off_at for as long. With on_at above off_at, on is high; else on is low.
+    """A measure against thresholds: on when it has been at or beyond on_at for hold_us, off when at or beyond off_at for
+    as long. With on_at above off_at, on is high; else on is low.
 
-    attr: the attribute that is compared, None for the reading's own value. What is no number is counted in `unusable`.
+    attr: the attribute that is compared, None for the reading's own value. Values that are not numbers are counted in
+    `unusable`.
 
     Raises:
         ValueError: equal thresholds, or a negative hold_us.
@@ -102,19 +104,19 @@ class Threshold:
         self.name, self.stream = name, stream
         self._key, self._attr, self._on_at, self._off_at, self._hold_us = key, attr, on_at, off_at, hold_us
         self._value: bool | None = None
-        self._crossed: Change | None = None  # bounds of the first reading beyond the other threshold, and that value
-        self._against_us: list[int | None] = [None, None]  # by when the last reading against off, against on, was over
+        self._crossed: Change | None = None  # bounds and new value of the first reading beyond the other threshold
+        self._against_us: list[int | None] = [None, None]  # latest moment of the last reading against off, against on
         self.unusable = 0
 
     def start(self, now_us: int) -> None:
-        """Nothing was looked at before this moment: unknown until a reading comes."""
+        """Begin: the value is unknown until a reading comes."""
 
     def wants(self, stream: str, key: "str | None") -> bool:
-        """Whether this reading counts."""
+        """Return True if this reading counts."""
         return stream == self.stream and (self._key is None or key == self._key)
 
     def feed(self, earliest_us: int, latest_us: int, value: "Any", attrs: "dict[str, Any]") -> "list[Change]":
-        """The changes that this reading makes certain."""
+        """Take in a reading; returns the changes that it makes certain."""
         measured = value if self._attr is None else attrs.get(self._attr)
         if type(measured) is not int and type(measured) is not float:
             self.unusable += 1
@@ -132,7 +134,7 @@ class Threshold:
         return changes
 
     def advance(self, clear_us: int) -> "list[Change]":
-        """The change that is certain when every later reading happens at or after this moment."""
+        """The change that is certain when every later reading happens at clear_us or after."""
         if self._crossed is None or clear_us <= self._crossed[1] + self._hold_us:
             return []
         earliest_us, latest_us, self._value = self._crossed
@@ -140,11 +142,13 @@ class Threshold:
         return [(earliest_us + self._hold_us, latest_us + self._hold_us, self._value)]
 
     def earliest(self) -> "int | None":
-        """The earliest moment of a change that may have happened already without another reading; None if there is none."""
+        """Earliest moment of a change that may have happened already without another reading; None if there is none."""
         return None if self._crossed is None else self._crossed[0] + self._hold_us
 
     def _beyond(self, earliest_us: int, latest_us: int, side: bool) -> None:
-        """A reading beyond the other threshold: the first that is surely later than all against it counts."""
+        """Note a reading beyond the other threshold. The first that is certainly later than all readings against it
+        counts.
+        """
         over_us = self._against_us[side]
         if over_us is not None and earliest_us <= over_us:
             return
@@ -154,7 +158,7 @@ class Threshold:
             self._crossed = self._crossed[0], min(self._crossed[1], latest_us), side
 
     def _side(self, measured: "int | float") -> "bool | None":
-        """On, off, or neither; a measure that begins between the thresholds is off."""
+        """True for on, False for off, None for neither; a measure that begins between the thresholds is off."""
         high = self._on_at > self._off_at
         if measured >= self._on_at if high else measured <= self._on_at:
             return True

@@ -1,18 +1,16 @@
-"""The dense clock of one process in one view, told for moments and not only for now.
+"""The dense clock of one process in one view. It gives the counts of past moments, not only the present ones.
 
-Readings are dated back: when one comes in, its event may lie before a peer's message that came meanwhile, and then it does
-not follow from it. So a message counts for an event only if it was here before the earliest moment of the event, and a state
-of this gateway's own only if it had surely begun. What is known is kept with the moment from which it counts until no later
-event can have happened before that; all times are of the host's clock.
+Readings are dated back: when a reading comes in, its event may lie before a peer's message that came meanwhile, and then
+the event does not follow from that message. So a message counts for an event only if it was received before the earliest
+moment of the event, and a state of this gateway only if it had certainly begun. Counts are kept with the moment from
+which they hold until no later event can have happened before that moment. All times are of the host's clock.
 """
 
-MAX_LATER = (
-    64  # steps kept apart; beyond it the newest two become one that counts from the later moment: less is claimed
-)
+MAX_LATER = 64  # steps kept; beyond it the newest two become one that counts from the later moment: less is claimed
 
 
 class DenseClock:
-    """Counts by process: own entry = number of the own state, others = states that surely had begun."""
+    """Counts by process: own entry = number of the own state, others = states that had certainly begun."""
 
     def __init__(self, process: int, size: int) -> None:
         self.process = process
@@ -22,19 +20,19 @@ class DenseClock:
 
     @property
     def number(self) -> int:
-        """Of the newest own state."""
+        """Number of the newest own state."""
         return self.state[self.process]
 
     @property
     def newest(self) -> "tuple[int, ...]":
-        """Everything heard, whenever it counts from."""
+        """All counts received, whatever the moment from which they hold."""
         counts = joined(self._base, self.state)
         for _, step in self._later:
             counts = joined(counts, step)
         return counts
 
     def at(self, earliest_us: int) -> "tuple[int, ...]":
-        """What an event that did not happen before this moment knows."""
+        """The counts known to an event that happened at this moment or later."""
         counts = self._base
         for from_us, step in self._later:
             if from_us > earliest_us:
@@ -43,14 +41,14 @@ class DenseClock:
         return counts
 
     def received(self, now_us: int, counts: "tuple[int, ...]") -> bool:
-        """A peer's clock is here at now_us; whether it says anything new."""
+        """Take in a peer's clock that arrived at now_us; returns True if it holds any new count."""
         if all(ours >= theirs for ours, theirs in zip(self.newest, counts)):
             return False
         self._keep(now_us, counts)
         return True
 
     def begin(self, earliest_us: int, latest_us: int) -> "tuple[int, ...]":
-        """A new own state begins somewhere in the interval: the clock of its begin."""
+        """Begin a new own state somewhere in the interval; returns the clock at its beginning."""
         counts = list(joined(self.state, self.at(earliest_us)))
         counts[self.process] = self.number + 1
         self.state = tuple(counts)
@@ -58,7 +56,7 @@ class DenseClock:
         return self.state
 
     def settle(self, until_us: int) -> None:
-        """No event will be asked for that can have happened before this moment."""
+        """Merge the steps up to this moment: no event that can have happened before it will be queried."""
         done = 0
         while done < len(self._later) and self._later[done][0] <= until_us:
             self._base = joined(self._base, self._later[done][1])

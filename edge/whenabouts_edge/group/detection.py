@@ -1,48 +1,46 @@
-"""The local state of a gateway: the values of all its conditions, and when they changed, in an order that is surely true.
+"""The local state of a gateway: the values of all its conditions, and their changes in an order that is certain.
 
-Readings of several readers come in another order than they happened, since readers are late by different times. They are put
-in the order of their earliest moments up to the moment to which all ports are known, and a change is told when everything up
-to its latest moment is.
+Readings of several readers arrive in another order than they happened, since readers are late by different times. They
+are put in the order of their earliest moments, up to the moment to which all ports are clear. A change is emitted when
+everything up to its latest moment is known.
 
-    change of x    [------]                           told apart: each begins a state
+    change of x    [------]                           separate: each begins a state
     change of y                 [-----]
-    change of z                    [------]           y and z: nobody knows which was first
+    change of z                    [------]           y and z: their order is unknown
 
 Changes whose intervals touch begin one state together, on the hull of their intervals, which contains the first and the
-last of their moments. Between those the state was of an unknown kind, and so a state without the values that changed is told
-before it, on the same hull: no rule can find true there what may have been false.
+last of their moments. Between those moments the values that changed are unknown. So a state without these values is
+emitted before it, on the same hull: no rule can find true there a value that may have been false.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_WAITING = 2000  # readings that wait for their order; beyond it the oldest is taken at once, which is counted
+MAX_WAITING = 2000  # readings that wait for their order; beyond it the oldest is taken at once and counted
 MAX_OPEN = 32  # groups of changes that wait to be certain; beyond it the newest two become one, with their hull
 
 
 class Detection:
-    """Readings in, begins of states out: (earliest, latest, values by name). Conditions as in `conditions`.
+    """Takes readings, returns beginnings of states: (earliest, latest, values by name). Conditions as in `conditions`.
 
-    waiting: readings that wait for their order.
+    waiting: most readings that wait for their order.
     """
 
     def __init__(self, conditions: "list[Any]", waiting: int = MAX_WAITING) -> None:
         self._conditions, self._most = conditions, waiting
         self._waiting: list[tuple[int, int, Any, Any, dict[str, Any]]] = []  # in the order of earliest moments
-        self._open: list[
-            list[Any]
-        ] = []  # [earliest, latest, values by name, how many changes], apart, in order of time
+        self._open: list[list[Any]] = []  # [earliest, latest, values by name, count of changes], disjoint, by time
         self.clear_us: int | None = None  # the newest moment of `advance`
         self.values: dict[str, bool] = {}
         self.hurried = 0
-        self.late = 0  # readings that may have happened before a moment after which all were promised to be
-        self.unsure = 0  # states that are told to be of an unknown kind
+        self.late = 0  # readings that may have happened before an earlier clear_us
+        self.unsure = 0  # states emitted without the values that changed
 
     def observe(
         self, stream: str, key: "str | None", value: "Any", attrs: "dict[str, Any]", earliest_us: int, latest_us: int
     ) -> None:
-        """A reading of this gateway, its stamp in host time."""
+        """Take in a reading of this gateway, its stamp in host time."""
         if self.clear_us is not None and earliest_us < self.clear_us:
             self.late += 1
         for condition in self._conditions:
@@ -57,7 +55,7 @@ class Detection:
                 self._take(1)
 
     def advance(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
-        """The states that began before this moment, at or after which every later reading happens."""
+        """The states that certainly began before clear_us; every later reading must happen at clear_us or after."""
         if self.clear_us is None:
             for condition in self._conditions:
                 condition.start(clear_us)
@@ -73,7 +71,7 @@ class Detection:
         return self._certain(clear_us)
 
     def sure_until(self) -> "int | None":
-        """The moment up to which `values` hold, whatever comes; None before the first advance."""
+        """The moment up to which `values` certainly hold; None before the first advance."""
         sure_us = self.clear_us
         for earliest_us in self._undecided():
             if sure_us is not None and earliest_us < sure_us:
@@ -102,7 +100,7 @@ class Detection:
                 _unite(self._open[-2], self._open.pop())
 
     def _certain(self, clear_us: int) -> "list[tuple[int, int, dict[str, bool]]]":
-        """The states of the groups that nothing later can touch."""
+        """The states of the groups of changes that no later change can touch."""
         for earliest_us in self._undecided():
             clear_us = min(clear_us, earliest_us)
         begun = []
@@ -123,7 +121,7 @@ class Detection:
 
 
 def _unite(group: "list[Any]", later: "list[Any]") -> None:
-    """Take a group of changes into another one; each condition keeps the value that it changed to last."""
+    """Merge a later group of changes into another one; each condition keeps the value that it changed to last."""
     group[0], group[1] = min(group[0], later[0]), max(group[1], later[1])
     group[2].update(later[2])
     group[3] += later[3]

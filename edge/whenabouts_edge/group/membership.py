@@ -1,12 +1,12 @@
-"""Who is in the group: views, learned from the births and the ends that the broker keeps for each gateway.
+"""Membership of the group: views, learned from the birth and status messages that the broker keeps for each gateway.
 
-Who may be a member is configured; a member is in the view from the birth that names the group until its agent stops in
-order, its birth is removed, or a later birth names another group. A lost connection changes nothing: the process lives on,
-and its states come later. A new boot is a new process.
+The possible members are configured. A member is in the view from the birth that names the group until its agent stops in
+order, its birth is removed, or a later birth names another group. A lost connection changes nothing: the process lives
+on, and its states come later. A new boot is a new process.
 
-The order is that of names, so every member finds the same view. What is known of one gateway only moves on, from boot to
-boot and within a boot from present to departed, and departed members count in the view's number: so a number never comes
-back, and with it no state number of an earlier view.
+Members are ordered by name, so every member computes the same view. The record of a gateway only moves forward, from boot
+to boot and within a boot from present to departed, and departed members count in the view's number. So a view number
+never returns, nor does a state number of an earlier view.
 """
 
 from whenabouts_protocol.group_state import view_number
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from whenabouts_protocol.group_state import Members
 
-MAX_PAST_BOOTS = 16  # of one gateway, newest kept: a birth out of them is an old message that was sent again
+MAX_PAST_BOOTS = 16  # of one gateway, newest kept: a birth with one of them is an old message that was sent again
 
 
 class View:
@@ -28,7 +28,7 @@ class View:
 
 
 class Membership:
-    """What is known of the gateways that may be members. boot: that of this gateway, which is always one."""
+    """The presence and boots of the gateways that may be members. boot: of this gateway, which is always a member."""
 
     def __init__(self, group: str, gateway: str, boot: int, peers: "list[str]") -> None:
         self._group, self._own = group, (gateway, boot)
@@ -37,10 +37,10 @@ class Membership:
         self._present: dict[str, bool] = {}
         self._stopped: dict[str, int] = {}
         self._past: dict[str, list[int]] = {}
-        self.old_boots = 0  # births of a boot that had ended: not believed
+        self.old_boots = 0  # births of a boot that had ended, which are ignored
 
     def born(self, gateway: str, boot: int, group: "str | None") -> bool:
-        """A birth came; whether the view is another one now."""
+        """Take in a birth; returns True if the view changes."""
         if gateway not in self._peers:
             return False
         before = self._boot.get(gateway)
@@ -58,18 +58,18 @@ class Membership:
         return True
 
     def removed(self, gateway: str) -> bool:
-        """The birth was taken off the broker; whether the view is another one now."""
+        """Note that the birth was removed from the broker; returns True if the view changes."""
         return self._depart(gateway)
 
     def stopped(self, gateway: str, boot: int) -> bool:
-        """The agent of this boot ended in order; whether the view is another one now."""
+        """Note that the agent of this boot ended in order; returns True if the view changes."""
         if gateway not in self._peers:
             return False
         self._stopped[gateway] = boot
         return self._boot.get(gateway) == boot and self._depart(gateway)
 
     def view(self) -> View:
-        """The view that follows from what is known."""
+        """The view that follows from the messages so far."""
         members: Members = [self._own]
         departed: Members = []
         for gateway in self._peers:

@@ -1,8 +1,9 @@
-"""What a peer's state message is worth: decoded under limits, and believed only as far as a peer can know.
+"""Checks of a peer's state message: it is decoded under limits, and believed only as far as a peer can know.
 
-A gateway can say of itself what it likes, and that harms only what is concluded of it. Of others it can be believed a little
-more than is known here, since its message may have overtaken theirs; of this gateway's states nothing that has not begun.
-What goes beyond is cut off and the rest is believed: an honest gateway may repeat what a liar told it, and must stay heard.
+A gateway can claim anything about itself; that harms only conclusions about it. About a third gateway it is
+believed a little beyond the counts known here, since its message may have overtaken that gateway's messages. About the
+receiving gateway it is believed only for states that have begun. Counts beyond these limits are cut off and the rest is
+believed: an honest gateway may repeat the counts of a liar, and must stay heard.
 """
 
 from whenabouts_protocol.errors import WireError
@@ -32,7 +33,7 @@ def decode_state(payload: bytes, site: str, gateway: str) -> "tuple[int, LocalSt
     """Boot and state in a message on the state topic of a gateway.
 
     Raises:
-        PeerError: anything else, whatever the bytes.
+        PeerError: the message holds anything else, whatever its bytes.
     """
     if len(payload) > MAX_STATE_BYTES:
         raise PeerError("malformed", f"found {len(payload)} bytes, expected at most {MAX_STATE_BYTES}")
@@ -52,15 +53,15 @@ def decode_state(payload: bytes, site: str, gateway: str) -> "tuple[int, LocalSt
 
 
 def believed(gateway: str, boot: int, state: "LocalState", view: "View", clock: "DenseClock") -> "tuple[int, ...]":
-    """The clock to merge: of third gateways no more than MAX_JUMP states beyond what is known, of this one none to come.
+    """The clock to merge: third gateways at most MAX_JUMP states beyond the known counts, this gateway at most its own.
 
     Raises:
-        PeerError: the state is of no member of this view, under another's index, or has a number that no state has.
+        PeerError: the sender is no member of this view, uses another member's index, or gives an impossible number.
     """
     members = view.members
     if len(state.clock) != len(members) or members[state.process] != (gateway, boot) or state.process == view.own:
         raise PeerError(
-            "foreign", f"found process {state.process} of {len(state.clock)}, boot {boot}; not so in the view"
+            "foreign", f"found process {state.process} of {len(state.clock)}, boot {boot}; the view differs"
         )
     if state.number >= MAX_STATES:
         raise PeerError("impossible", f"found state number {state.number}, expected fewer than {MAX_STATES} states")

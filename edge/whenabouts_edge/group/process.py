@@ -1,11 +1,12 @@
-"""One gateway as a process of its group: readings, births and peers' states in; own states and clock-only reports out.
+"""One gateway as a process of its group: readings, births and peers' states in; own states and clock heartbeats out.
 
-A state message is merged when it comes, begins no state, and counts for what surely happened after it (`dense_clock`). That
-the own state was still on when a merged clock was here is told by a clock-only report as soon as it is sure, which is when
-all ports are known up to then. In a new view, which is taken up when its members have not changed for a while, every member
-begins at state 0 with the values it has; states of a view that is not ours yet wait for a moment.
+A state message is merged when it arrives, begins no state, and counts for events that certainly happened after it
+(`dense_clock`). A clock heartbeat reports that the own state was still on when a merged clock arrived. It is made as soon
+as this is certain, which is when all ports are clear up to that moment. A new view begins when its members have not
+changed for a while. Every member then begins at state 0 with its present values; states of a view that has not begun here
+are held for it.
 
-Pure: the driver brings messages and moments of the host's clock, and turns reports into readings.
+Pure: the driver passes in messages and moments of the host's clock, and turns reports into readings.
 """
 
 from whenabouts_edge.group.dense_clock import DenseClock
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from whenabouts_edge.group.detection import Detection
     from whenabouts_protocol.group_state import LocalState
 
-SETTLE_US = 1_000_000  # a change of members waits for more of them: births come one by one at the start
-MAX_HELD = 64  # messages of another view that are kept until the next view; the oldest goes
+SETTLE_US = 1_000_000  # a change of members waits for further changes: births come one by one at the start
+MAX_HELD = 64  # messages of another view that are kept until the next view; the oldest is dropped
 REASONS = ("malformed", "foreign", "impossible", "other_view", "old_boots", "cut_off")
 
 
 class Report:
-    """A state of this gateway, or a clock-only report when `evidence`; the stamp is in host time."""
+    """A state of this gateway, or a clock heartbeat when `evidence`; the stamp is in host time."""
 
     __slots__ = ("clock", "earliest_us", "evidence", "latest_us", "process", "values", "view")
 
@@ -39,8 +40,8 @@ class Report:
 
 
 class GroupProcess:
-    """What a gateway knows and tells in its group. evidence_us: least time between two clock-only reports. held: messages of
-    another view that are kept.
+    """The process of one gateway. evidence_us: least time between two clock heartbeats. held: most messages of another
+    view that are kept.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class GroupProcess:
         self._detection = detection
         self._membership = Membership(group, gateway, boot, peers)
         self._next = self._membership.view()
-        self._settled_us: int | None = None  # when the next view is taken up
+        self._settled_us: int | None = None  # when the next view may begin
         self._held: list[tuple[int, str, int, LocalState]] = []
         self._reported: tuple[int, ...] = ()
         self._reported_us = 0
@@ -68,26 +69,26 @@ class GroupProcess:
         self.counters = dict.fromkeys(REASONS, 0)
 
     def born(self, gateway: str, boot: int, group: "str | None", now_us: int) -> None:
-        """A peer's birth came."""
+        """Take in a peer's birth."""
         self._learned(self._membership.born(gateway, boot, group), now_us)
 
     def removed(self, gateway: str, now_us: int) -> None:
-        """A peer's birth was taken off the broker."""
+        """Note that a peer's birth was removed from the broker."""
         self._learned(self._membership.removed(gateway), now_us)
 
     def stopped(self, gateway: str, boot: int, now_us: int) -> None:
-        """A peer's agent ended in order."""
+        """Note that a peer's agent ended in order."""
         self._learned(self._membership.stopped(gateway, boot), now_us)
 
     def observe(
         self, stream: str, key: "str | None", value: "Any", attrs: "dict[str, Any]", earliest_us: int, latest_us: int
     ) -> "tuple[int, ...]":
-        """A reading of this gateway, its stamp in host time: the clock it carries; empty before the first view."""
+        """Take in a reading of this gateway, its stamp in host time; returns its vector clock, () before the first view."""
         self._detection.observe(stream, key, value, attrs, earliest_us, latest_us)
         return () if self.view is None else self.clock.at(earliest_us)
 
     def receive(self, site: str, gateway: str, payload: bytes, now_us: int) -> "PeerError | None":
-        """A message on a peer's state topic: what was wrong with it."""
+        """Take in a message on a peer's state topic; returns the error in it, or None."""
         try:
             boot, state = decode_state(payload, site, gateway)
             if state.group != self._group:
@@ -102,7 +103,7 @@ class GroupProcess:
         return None
 
     def advance(self, clear_us: int, now_us: int) -> "list[Report]":
-        """What is certain when every later reading happens at or after clear_us; now_us is the present."""
+        """The reports that are certain when every later reading happens at or after clear_us. now_us: current host time."""
         reports = []
         begun = self._detection.advance(clear_us)
         clear_us = max(clear_us, self._detection.clear_us or clear_us)
@@ -126,7 +127,7 @@ class GroupProcess:
         return reports
 
     def _begin_view(self, view: View, sure_us: int, clear_us: int) -> Report:
-        """State 0 of a new view: the values of now. Its begin is the end of the time up to which they are sure."""
+        """State 0 of a new view, with the present values. It begins at the end of the time for which they are certain."""
         self.view, self.clock = view, DenseClock(view.own, len(view.members))
         self.views += 1
         self._reported = self.clock.state
@@ -150,7 +151,7 @@ class GroupProcess:
             self.merged += 1
 
     def _hold(self, now_us: int, gateway: str, boot: int, state: "LocalState") -> None:
-        """Keep a state of another view; one of the view that comes next ends the waiting for more members."""
+        """Keep a state of another view. One of the next view ends the wait for further members."""
         self.counters["other_view"] += 1
         self._held.append((now_us, gateway, boot, state))
         self._held = self._held[-self._most :]

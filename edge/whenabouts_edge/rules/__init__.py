@@ -1,1 +1,1 @@
-"""Rules that run on the gateway itself: pairs of readings are found as the second of them is stamped."""
+"""Rules that run on the gateway: a pair of readings is found as soon as the second one is stamped."""

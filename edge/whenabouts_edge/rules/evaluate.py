@@ -1,11 +1,12 @@
-"""The compiled rules of one gateway, running: readings in, derived readings out. Pure integers; the same on boards.
+"""The compiled rules of one gateway: readings in, derived readings out. Pure integers; also runs on boards.
 
-A derived reading says that a pair happened. Its stamp is the interval of the later of the two events, which completes the
-pair: that lies surely in [max of both t_min, max of both t_max]. The hull of both stamps would be as true and up to the
-whole distance longer; their intersection is empty for most pairs. Its value is the probability of the pair in millionths,
-rounded down, so a tie with a confidence of up to six decimals reads as that confidence; floats differ between machines.
+A derived reading reports that a pair happened. Its stamp is the interval of the later of the two events, which completes
+the pair: this event lies certainly in [max of both t_min, max of both t_max]. The hull of both stamps would also be
+correct, but longer by up to the whole distance; their intersection is empty for most pairs. Its value is the probability
+of the pair in millionths, rounded down, so a tie with a confidence of up to six decimals reads as that confidence; floats
+differ between machines.
 
-What is kept lives in memory: after a restart a pair is found when both of its readings are new.
+All state is in memory: after a restart a pair is found only when both of its readings are new.
 """
 
 from whenabouts_protocol.compiled_rule import CompiledRule
@@ -16,15 +17,13 @@ from whenabouts_protocol.streaming_join import StreamingJoin
 PPM = 1_000_000
 UNIT = "[ppm]"  # UCUM
 KIND = "measure"
-MAX_REPORTED = (
-    256  # pairs that one reading and rule make derived readings of; more are counted, and need a narrower rule
-)
+MAX_REPORTED = 256  # derived readings of one reading and rule; further pairs are counted, and need a narrower rule
 
 
 class Source:
-    """The fields that rules keep of a reading; boot and seq are filled in when it is numbered, and stay None if it never is.
+    """The fields that rules keep of a reading; boot and seq are filled in when it is numbered, and are None until then.
 
-    view: how many views of its group the gateway had by then; clocks of different views say nothing of each other.
+    view: how many views of its group the gateway had begun by then; clocks of different views cannot be compared.
     """
 
     __slots__ = ("boot", "clock_state", "key", "seq", "t_max", "t_min", "vclock", "view")
@@ -64,10 +63,10 @@ class Derived:
 
 
 class EdgeRules:
-    """All rules of a gateway. limit bounds what each keeps below what the rule itself allows, told the pairs that one
-    reading and rule make derived readings of: boards have less room.
+    """All rules of a gateway. limit: most readings that each rule keeps, if the rule itself allows more. reported: most
+    derived readings of one reading and rule. Boards have less room.
 
-    Rules that were running before with the same definition go on with what they keep.
+    A rule that was running before with the same definition keeps its readings.
     """
 
     def __init__(
@@ -92,8 +91,8 @@ class EdgeRules:
         return stream in self._sides
 
     def push(self, stream: str, source: Source) -> "list[Derived]":
-        """The pairs that this reading completes."""
-        found = []
+        """Take in a reading; returns the pairs that it completes."""
+        pairs = []
         for rule, join, side in self._sides.get(stream, ()):
             others = join.push(side, source, source.t_min, source.t_max, source.key)
             if len(others) > self._reported:
@@ -102,16 +101,16 @@ class EdgeRules:
             for other in others:
                 if other is not source:  # a stream that is on both sides of a rule
                     a, b = (source, other) if side == 0 else (other, source)
-                    found.append(Derived(rule, a, b))
-        return found
+                    pairs.append(Derived(rule, a, b))
+        return pairs
 
     def advance(self, frontier_us: "int | None") -> None:
-        """Every reading still to come has t_max at or after this; forget what cannot match it. None: not known."""
+        """Forget the readings that none with t_max at or after the frontier can match. None: the frontier is not known."""
         for _, join in self.running:
             join.advance(frontier_us, frontier_us)
 
     def counters(self) -> "dict[str, dict[str, int]]":
-        """By derived stream, what its rule counted and keeps; all but `unreported` are the operator's."""
+        """The counters of each rule by its derived stream; all but `unreported` are those of the streaming join."""
         return {
             rule.derived: {
                 "pairs": join.pairs,
@@ -129,7 +128,7 @@ class EdgeRules:
 
 
 def merged(a: "tuple[int, ...]", b: "tuple[int, ...]") -> "tuple[int, ...]":
-    """The clock after both: the maximum in each place; of clocks of different length the longer one."""
+    """The clock after both: the component-wise maximum, or the longer clock if the lengths differ."""
     if len(a) != len(b):
         return a if len(a) > len(b) else b
     return tuple([max(a[n], b[n]) for n in range(len(a))])

@@ -1,7 +1,7 @@
-"""The agent's side of the rules: which run, and how pending readings go through them.
+"""The agent's side of the rules: which rules run, and how pending readings pass through them.
 
-A derived reading names its sources by their numbers, which the spool gives. Since it stands behind both in the spool's order
-they have theirs when it gets its own; a source that the full spool refused stays without one and is not named.
+A derived reading names its sources by their numbers, which the spool gives. It stands behind both in the spool's order,
+so they have their numbers when it gets its own. A source that the full spool refused has no number and is not named.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class DerivedReading(PendingReading):
 
 
 class RuleHost:
-    """The rules of one gateway: from a file at the start, then as the cloud sends them.
+    """The rules of one gateway: first those of a file, then those that the cloud sends.
 
     Raises:
         RulesFileError: the file cannot be read or holds no rules of this gateway.
@@ -44,7 +44,7 @@ class RuleHost:
     def __init__(self, site: str, gateway: str, file: str | None) -> None:
         self._site, self._gateway = site, gateway
         self.refused = 0
-        self.view = 0  # of the group, counted; set by the agent
+        self.view = 0  # number of views of the group so far; set by the agent
         self._from_file = [] if file is None else self._load(Path(file))
         self.running = EdgeRules(self._from_file)
 
@@ -54,9 +54,9 @@ class RuleHost:
         return [rule.derived for rule in self.running.rules]
 
     def received(self, payload: bytes) -> bool:
-        """Run what a message says from now on; whether that changed anything. Empty: only those of the file run.
+        """Run the rules of a message from now on, those of the file if it is empty. Returns True if the rules changed.
 
-        What is no message of rules for this gateway is counted, and the rules go on as they are.
+        A message that holds no rules for this gateway is counted, and the rules go on as they are.
         """
         try:
             rules = self._decode(payload) if payload else self._from_file
@@ -71,7 +71,7 @@ class RuleHost:
         return True
 
     def through(self, readings: Sequence[PendingReading]) -> list[PendingReading]:
-        """The readings that rules derive of these, which must be stored behind them."""
+        """The readings that rules derive from these; they must be stored behind these."""
         derived: list[PendingReading] = []
         for one in readings:
             if one.stamp is None or not self.running.wants(one.stream):
