@@ -1,9 +1,9 @@
-"""The agent for boards: a gateway's work in one cooperative step, the same on CPython and MicroPython.
+"""The agent for boards: a gateway's work in one cooperative step, identical on CPython and MicroPython.
 
 `agent` joins the cores (`sntp`, `flash_log`, `mqtt`, `readers.session`, `store`, `publisher`), which hold no port,
-socket, file or clock; `run` is their driver, with what `machine` holds. Nothing is loaded here: memory is short, and from
-here on it is collected often, so that what is free stays in one piece. Work that leaves kilobytes behind calls `tidy` on
-its way: a collection alone where the firmware thinks of one may come too late.
+socket, file or clock; `run` is their driver, with the devices of `machine`. This package loads none of them: memory is
+short, and importing it makes collections frequent, so that free memory stays in one piece. Work that leaves kilobytes of
+garbage calls `tidy` on its way: the firmware's own collections may come too late.
 """
 
 import gc
@@ -16,6 +16,6 @@ if _IS_SHORT:
 
 
 def tidy() -> None:
-    """Collect now, where memory is short: amid work that leaves kilobytes behind, and may find none for its next piece."""
+    """Collect garbage now, where memory is short: work that leaves kilobytes behind may find none for its next piece."""
     if _IS_SHORT:
         gc.collect()

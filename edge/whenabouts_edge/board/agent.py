@@ -1,11 +1,12 @@
-"""The agent of a board, without ports and sockets: bytes and the time in, bytes out, in steps that never wait.
+"""The agent of a board, without ports and sockets: takes bytes and the time, returns bytes, in steps that never wait.
 
-readers -> store -> ring -> courier -> MQTT, beside them the clock, and the promise that goes with each beat: "everything
-with t_max < f has been published". It is made like this: at one moment take the time up to which every port is known,
-less what a later frame can still be stamped earlier; wait until all that came by then is in the ring and taken by the
-broker; only then say it.
+readers -> store -> flash log -> publisher -> MQTT, beside them the clock, and the watermark in each heartbeat:
+"everything with t_max < f has been published". It is made in three steps: at one moment take the time up to which every
+port is clear, less the furthest that the stamp of a later frame can lie before it; wait until all readings accepted by
+then are in the flash log and taken by the broker; only then publish it.
 
-A driver (`run`) moves the bytes: it hands over what ports and sockets gave, calls `step`, and writes what waits in `mqtt`.
+A driver (`run`) moves the bytes: it passes in bytes from ports and sockets, calls `step`, and writes the packets in
+`mqtt`.
 """
 
 from whenabouts_edge.backoff import Backoff
@@ -45,21 +46,20 @@ if TYPE_CHECKING:
     from whenabouts_edge.board.rules import BoardRules
     from whenabouts_edge.readers.pending import PendingReading
 
-SAVE_US = 60_000_000  # between writes of how far all has landed: less wear against more repeats after a cut
+SAVE_US = 60_000_000  # between writes of the landed position: less wear against more repeats after a cut
 WATERMARK_US = 250_000
 RECONNECT_US_MIN, RECONNECT_US_MAX = 500_000, 30_000_000
-DELAY_US = 10_000_000  # told in the birth: readings arrive at most this late while the connection holds
-LENGTH_US_MAX = 5_000_000  # told in the birth: longest stamp
-UNREPORTED_MAX = (
-    8  # states that wait to be told to the peers; beyond it the oldest is left out, as a newer one says more
-)
+DELAY_US = 10_000_000  # in the birth message: readings arrive at most this late while the connection holds
+LENGTH_US_MAX = 5_000_000  # in the birth message: longest stamp
+UNREPORTED_MAX = 8  # states to publish to the peers; beyond it the oldest is dropped, as a newer one holds more
 
 
 class Agent:
-    """One board. config as `whenabouts_edge.board.config.checked` gives it; the ring has begun its boot.
+    """One board. config: as returned by `whenabouts_edge.board.config.checked`. flash_log: its boot has begun.
 
-    rules: the message of rules that the configuration names a file of. mqtt: the connection, or None while there is none to
-    write to. problem: why there is none, or ''. births: how many were made; the modules that only they need may go then.
+    rules: the content of the file of rules in the configuration. mqtt: the connection, or None while there is none to
+    write to. problem: why there is none, or ''. births: birth messages made; after each the modules that only they need
+    may be unloaded.
 
     Raises:
         ValueError: a reader that does not exist, or rules of another gateway.
@@ -80,7 +80,7 @@ class Agent:
         self.rules: BoardRules | None = None
         self.group: BoardGroup | None = None
         self._load(rules)
-        self._states: list[bytes] = []  # for the peers, not told yet
+        self._states: list[bytes] = []  # for the peers, not published yet
         self._state = b""  # the newest
         self.births = 0
         self._statuses: dict[str, bytes] = {}
@@ -92,13 +92,13 @@ class Agent:
         self._published_watermark: _PendingWatermark | None = None
 
     def prepare(self) -> None:
-        """Make what is told with every connection, if it is not there yet. Apart from the rest, as it takes memory.
+        """Make the birth and status messages, if not made yet. Separate from the constructor, as it takes memory.
 
         Raises:
-            ValueError: names that are no topic levels, or a stream that cannot be told of.
+            ValueError: names that are no topic levels, or a stream that a birth message cannot hold.
         """
         if not self._birth:
-            from whenabouts_protocol.topics import topic  # needed here alone
+            from whenabouts_protocol.topics import topic  # only needed here
 
             self._topics = topic(self._site, self._gateway, "obs")[: -len("obs")]
             self._birth = self._announcement()
@@ -106,11 +106,11 @@ class Agent:
     # Ports.
 
     def took(self, reader: int, data: bytes, after_us: int, before_us: int) -> None:
-        """A reader's next bytes: the first came not before after_us, all by before_us."""
+        """Take in a reader's next bytes: the first came not before after_us, all by before_us."""
         self._accept(self.readers[reader].took(data, after_us, before_us), before_us)
 
     def silent(self, reader: int, empty_us: int) -> None:
-        """Nothing had come from a reader by empty_us."""
+        """Note that nothing had come from a reader by empty_us."""
         self._accept(self.readers[reader].silent(empty_us), empty_us)
 
     def _accept(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
@@ -136,7 +136,7 @@ class Agent:
             self.store.on_stored = self._stored
 
     def _stored(self, pending_readings: "list[PendingReading]", first_seq: int, now_us: int) -> None:
-        """These have their numbers, and survive a power cut: derive from them, and tell the peers of states."""
+        """Handle readings that are numbered and durable: run the rules on them, and queue states for the peers."""
         rules = self.rules
         for n, pending in enumerate(pending_readings):
             derives = rules is not None and rules.wants(pending)
@@ -152,7 +152,7 @@ class Agent:
                 self.store.accept(rules.stored(pending, reading), now_us)
 
     def _detect(self, clear_us: int, now_us: int) -> None:
-        """Take up the states that are certain by now, before anything is promised for a later time."""
+        """Store the states that are certain by now, before a watermark covers a later time."""
         group = self.group
         if group is None:
             return
@@ -169,7 +169,7 @@ class Agent:
                 self._states = [self._state]
 
     def _announce(self, now_us: int) -> None:
-        """Tell a changed birth, now if there is a connection, and after every new one."""
+        """Publish a changed birth, now if connected, and on every new connection."""
         self._birth = self._announcement()
         if self.mqtt is not None and self.mqtt.room:
             self.mqtt.publish(self._topic("birth"), self._birth, now_us, retain=True)
@@ -177,11 +177,11 @@ class Agent:
     # The broker.
 
     def wants_line(self, now_us: int) -> bool:
-        """Whether the driver should open a line to the broker, and then call `begin`, or `lost` if it cannot."""
+        """Return True if the driver should open a connection to the broker and then call `begin`, or `lost` if it cannot."""
         return self.mqtt is None and now_us >= self._next_try_us
 
     def begin(self, now_us: int) -> None:
-        """A line to the broker is open."""
+        """Begin MQTT on an open connection to the broker."""
         self.prepare()
         broker = self._config["broker"]
         password = broker.get("password")
@@ -195,23 +195,23 @@ class Agent:
         self.mqtt.begin(now_us)
 
     def lost(self, reason: str, now_us: int) -> None:
-        """The line is gone, or could not be opened: try again later, and later still."""
+        """Note that the connection was lost or could not be opened; try again after growing pauses."""
         self.mqtt = None
         self.problem = reason
         self._next_try_us = now_us + self._backoff.pause_us(self._flash_log.boot)  # whose lowest bits are random
 
     def has_network(self, now_us: int) -> None:
-        """The network is there again: no need to wait any longer."""
+        """Note that the network is back: try again without waiting any longer."""
         self._next_try_us = now_us
         self._backoff.reset()
 
     def heard(self, data: bytes, now_us: int) -> None:
-        """Bytes from the broker."""
+        """Take in bytes from the broker."""
         mqtt = self.mqtt
         if mqtt is None:
             return
         for event in mqtt.feed(data, now_us):
-            if event[0] == "connected" and mqtt.ended is None:  # what came behind it may have ended it already
+            if event[0] == "connected" and mqtt.ended is None:  # a packet behind it may have ended it already
                 self._connected(mqtt, now_us)
             elif event[0] == "taken":
                 self.publisher.taken(event[1])  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ class Agent:
         self._backoff.reset()
         self.connections += 1
         self.publisher.restart()
-        # Subscribed before the birth is out: peers answer it with their newest states. One by one: packets stay small.
+        # Subscribe before the birth is sent: peers answer it with their newest states. One by one: packets stay small.
         topics = []
         if self.group is not None:
             topics = self.group.topics
@@ -254,7 +254,7 @@ class Agent:
             self.acks_refused += 1
             return
         foreign = (head.get(K_SITE), head.get(K_GATEWAY)) != (self._site, self._gateway)
-        if foreign or landed.get(flash_log.boot, -1) >= flash_log.next_seq:  # of numbers that were never given
+        if foreign or landed.get(flash_log.boot, -1) >= flash_log.next_seq:  # for numbers not given yet
             self.acks_refused += 1
             return
         forgotten = 0
@@ -266,7 +266,7 @@ class Agent:
     # Time.
 
     def step(self, now_us: int) -> None:
-        """Do what is due; at most one message is stored. OSError when the flash cannot be read."""
+        """Do the work that is due; at most one message is stored. Raises OSError when the flash cannot be read."""
         self.store.step(now_us)
         mqtt = self.mqtt
         if mqtt is not None:
@@ -290,7 +290,7 @@ class Agent:
             self._flash_log.save()
 
     def stop(self, now_us: int) -> None:
-        """An orderly end: store what waits, say `stopped`. The driver writes what waits in `mqtt` after this."""
+        """End in order: store waiting readings and publish `stopped`. The driver writes the packets in `mqtt` after this."""
         while self.store.accepted > self.store.settled:
             self.store.step(now_us, flush=True)
         self.store.step(now_us, flush=True)  # a gap, if there is one
@@ -299,10 +299,10 @@ class Agent:
             self.mqtt.publish(self._topic("status"), self._statuses["stopped"], now_us, retain=True)
             self.mqtt.disconnect(now_us)
 
-    # The promise.
+    # The watermark.
 
     def _renew(self, clear_us: int) -> None:
-        """Begin a promise, or see whether the one that was begun may be given by now."""
+        """Begin a pending watermark, or adopt the one that was begun if all that it covers has been published."""
         pending_watermark, store = self._pending_watermark, self.store
         if pending_watermark is None:
             if self.clock.sample is not None:
@@ -311,11 +311,11 @@ class Agent:
         if pending_watermark.end is None:
             if store.settled < pending_watermark.accepted:
                 return
-            if store.gap_open:  # what was refused must be told before
+            if store.gap_open:  # the gap must be stored before
                 self._pending_watermark = None
                 return
             if self.rules is not None and not pending_watermark.derived:
-                # What these derive came behind them, and is promised with them.
+                # Readings derived from these came behind them; the watermark covers them too.
                 pending_watermark.derived, pending_watermark.accepted = True, store.accepted
                 self.rules.running.advance(pending_watermark.frontier_us)
                 return
@@ -323,14 +323,12 @@ class Agent:
         if not self.publisher.is_published(pending_watermark.end):
             return
         self._pending_watermark = None
-        newer = (
-            self._published_watermark is None or pending_watermark.frontier_us > self._published_watermark.frontier_us
-        )
+        newer = self._published_watermark is None or pending_watermark.frontier_us > self._published_watermark.frontier_us
         if newer and len(pending_watermark.published) <= MAX_BOOTS:
             self._published_watermark = pending_watermark
 
     def _clear_host_us(self) -> int:
-        """The moment before which nothing more can be stamped than what was accepted by now."""
+        """Earliest moment at which the stamp of a reading not yet accepted can begin."""
         moments: list[int] = [reader.clear_us - reader.reach_us for reader in self.readers]
         return min(moments)
 
@@ -341,7 +339,7 @@ class Agent:
         if mqtt is None or not mqtt.connected:
             return
         published = {} if watermark is None else watermark.published
-        heartbeat = {  # as `heartbeats.encode_heartbeat` has it
+        heartbeat = {  # as in `heartbeats.encode_heartbeat`
             K_SCHEMA: SCHEMA,
             K_SITE: self._site,
             K_GATEWAY: self._gateway,
@@ -352,12 +350,12 @@ class Agent:
             K_BOUND: self.clock.bound_us(now_us),
             K_SPOOL_READINGS: self._flash_log.readings,
             K_SPOOL_BYTES: self._flash_log.payload_bytes,
-            K_REFUSED: self.store.refused,  # what makes no reading among them: it is found out when it is stored
+            K_REFUSED: self.store.refused,  # includes invalid readings, which are found when they are stored
         }
         mqtt.publish(self._topic("heartbeat"), dumps(heartbeat), now_us, qos=0)
 
     def _announcement(self) -> bytes:
-        """The birth as it is now; the first time also every status that will be told."""
+        """The present birth message; the first call also makes the status messages."""
         from whenabouts_edge.board.announce import birth, statuses
 
         site, gateway, boot = self._site, self._gateway, self._flash_log.boot
@@ -381,7 +379,7 @@ class Agent:
 
 
 class _PendingWatermark:
-    """A promise on its way: its frontier, how many drafts had been accepted, and where these end in the ring."""
+    """A watermark on its way: its frontier, the count of readings accepted by then, and their end in the flash log."""
 
     __slots__ = ("accepted", "derived", "end", "frontier_us", "published")
 

@@ -1,7 +1,7 @@
-"""What a board says of itself: its birth and its statuses, byte for byte as `whenabouts_protocol.messages` writes them.
+"""Birth and status messages of a board, byte for byte as `whenabouts_protocol.messages` writes them.
 
-Written straight, as a board has no memory for the decoder that proves each message there. What may be wrong here are texts
-of the configuration; they are looked at. Names of site and gateway are, too, where topics are made of them.
+They are written directly, as a board has no memory for the decoder that verifies each message there. Only texts of the
+configuration may be invalid here; they are checked. Names of site and gateway are checked where topics are made of them.
 """
 
 from whenabouts_protocol.cbor import dumps
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def birth(
     site: str, gateway: str, boot: int, streams: "list[Stream]", group: "str | None", view: "list[str]", build: str
 ) -> bytes:
-    """As `messages.encode_birth`. Raises ValueError for text that no message may hold."""
+    """The birth message, as from `messages.encode_birth`. Raises ValueError for text that no message may hold."""
     texts = [group, build or None] + view  # noqa: RUF005
     for name, _, unit, _, _ in streams:
         texts += [name, unit]
@@ -43,7 +43,7 @@ def birth(
 
 
 def statuses(site: str, gateway: str, boot: int) -> "dict[str, bytes]":
-    """For each condition the message that tells it, as `messages.encode_status`."""
+    """The status message of each condition, as from `messages.encode_status`."""
     return {name: _message(site, gateway, boot, {K_CONDITION: n}) for n, name in enumerate(CONDITIONS)}
 
 

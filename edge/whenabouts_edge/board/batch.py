@@ -1,8 +1,8 @@
-"""The message of a batch written straight from drafts into a buffer that is there already: byte for byte what
-`whenabouts_protocol.wire.encode_batch` makes of the readings that they become, without making these.
+"""The message of a batch, written straight from pending readings into an existing buffer.
 
-That needs 32 readings and their rows at once, some 16 kB on a board. Here there are the tables of the head, and one row at a
-time. The checks of a reading are the same; they are loaded when a draft comes that is not a plain tag or gap.
+The bytes equal those of `whenabouts_protocol.wire.encode_batch` for the finished readings, which are never made: 32
+readings and their rows at once need some 16 kB on a board. Here there are the tables of the head, and one row at a time.
+The checks of a reading are the same; they are loaded for the first pending reading that is not a plain tag or gap.
 """
 
 from whenabouts_edge.board import tidy
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _FIELDS = 11  # of the head, with the rows as its last
 _ROW_FIXED = 8
 _ARRAY, _MAP = 0x80, 0xA0
-_TIDY_ROWS = 4  # leave some 2 kB behind
-_BYTES = 1024  # what a batch of badges takes
+_TIDY_ROWS = 4  # these leave some 2 kB of garbage
+_BYTES = 1024  # size of a batch of badges
 _PLAIN_US_MIN, _PLAIN_US_MAX = -(1 << 60), 1 << 60
 _PLAIN_TEXT_MAX = 64  # characters: 256 bytes at most
 
 
 class Buffer:
-    """As much of a bytearray as writing needs. It grows with what is written, up to size_max; then WireError is raised."""
+    """The part of a bytearray that writing needs. It grows as it is written, up to size_max; then WireError is raised."""
 
     def __init__(self, size_max: int) -> None:
         self._size_max = size_max
@@ -34,22 +34,22 @@ class Buffer:
         self.size = 0
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Empty the buffer."""
         self.size = 0
 
     def append(self, byte: int) -> None:
-        """One more byte."""
+        """Append one byte."""
         self._reach(self.size + 1)
         self._data[self.size - 1] = byte
 
     def extend(self, data: bytes) -> None:
-        """More bytes."""
+        """Append bytes."""
         start = self.size
         self._reach(start + len(data))
         self._data[start : self.size] = data
 
     def _reach(self, end: int) -> None:
-        """Make the content end here, further on than now."""
+        """Extend the content up to `end`, which lies behind its present end."""
         if end > self._size_max:
             raise WireError(f"batch: found more than {self._size_max} bytes")
         if end > len(self._data):
@@ -57,7 +57,7 @@ class Buffer:
         self.size = end
 
     def content(self, at: int = 0) -> bytes:
-        """What was written from here on, and then what was written before."""
+        """The content from offset `at` on, followed by the content before it."""
         data = memoryview(self._data)
         return bytes(data[at : self.size]) + data[:at]
 
@@ -71,9 +71,9 @@ class Batches:
         self._rows_bytes = 0
 
     def encoded(self, pending_readings: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> "bytes | None":
-        """The message of these with the next numbers; None if it is too long, or one of them has no wire form.
+        """The message of these, numbered from first_seq; None if it is too long, or one of them has no wire form.
 
-        stamp_of: gives t_min, t_max and clock state of a draft.
+        stamp_of: returns t_min, t_max and clock state of a pending reading.
         """
         try:
             self._write(pending_readings, first_seq, stamp_of)
@@ -82,7 +82,7 @@ class Batches:
         return self._buffer.content(self._rows_bytes)
 
     def _write(self, pending_readings: "list[PendingReading]", first_seq: int, stamp_of: "Any") -> None:
-        """The rows first, then the head with the tables that they filled: so each draft is looked at once."""
+        """Write the rows first, then the head with the tables that the rows filled, so each reading is visited once."""
         out: Any = self._buffer
         out.clear()
         streams, keys, names, clocks = Dictionary(), Dictionary(), Dictionary(), Dictionary()
@@ -124,7 +124,7 @@ class Batches:
 
 
 def _is_plain(pending: "PendingReading", key: "str | bytes | None", t_min: int, t_max: int) -> bool:
-    """Whether a draft is a tag or a gap as decoders and the store make most of them: then nothing in it can be wrong."""
+    """Return True if this is a tag or gap of the usual form from decoders and the store, in which nothing can be invalid."""
     if pending.attrs or pending.vclock != (0,) or not _PLAIN_US_MIN < t_min <= t_max < _PLAIN_US_MAX:
         return False
     if pending.kind == "gap":

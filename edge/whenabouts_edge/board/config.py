@@ -2,15 +2,15 @@
 
     site, gateway         names
     broker                {"host", "port": 1883, "keepalive_s": 30, "username", "password", "ca_file", "cert_file",
-                          "key_file"}; with ca_file, the path of certificates in PEM, the line is TLS, and the server must
-                          be `host` by one of them; cert_file and key_file, of what the board shows: DER (on a PC PEM)
+                          "key_file"}; ca_file: path of certificates in PEM; with it the connection is TLS, and one of them
+                          must certify the server as `host`; cert_file, key_file: the board's own, in DER (on a PC PEM)
     ntp                   {"host", "port": 123}
-    readers               [{"port", "kind", "stream", ...}]; the rest is of `whenabouts_edge.readers.session.ReaderSession`
-    ring                  {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
+    readers               [{"port", "kind", "stream", ...}]; the other keys: `whenabouts_edge.readers.session.ReaderSession`
+    flash_log             {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
     heartbeat_ms, commit_ms, resend_s       5000, 5000, 30
     build                 text for the birth message
-    wifi                  {"ssid", "password": ""}; without it the network is there or is somebody else's to make
-    led                   what `machine.Pin` takes, "LED" or a number; without it there is none
+    wifi                  {"ssid", "password": ""}; without it the network must be there or be set up by somebody else
+    led                   argument of `machine.Pin`, "LED" or a number; without it the board shows nothing
     watchdog_s            0 for none, else 1 to 8 (an RP2040 can wait no longer)
     rules                 {"file", "limit": 64}; without it none run. file: the path of a message of compiled rules that run
                           from the start; limit: readings that all rules together keep
@@ -18,7 +18,7 @@
                           states: [{"name", "stream", "key", "reads": 1, "leave_ms": 5000}] for presence, or with
                           "attr", "on_at", "off_at", "hold_ms" for a measure beyond thresholds
 
-Every key is known or refused.
+Unknown keys are refused.
 """
 
 TYPE_CHECKING = False
@@ -55,18 +55,18 @@ def checked(config: "Any") -> "dict[str, Any]":
     """The configuration with its defaults.
 
     Raises:
-        ValueError: a key is missing, unknown, or holds something else; the first fault is named.
+        ValueError: a key is missing or unknown, or its value is invalid; the text names the first fault.
     """
-    found = _table("config", config, _TOP, ("site", "gateway", "broker", "ntp", "readers"))
-    found["broker"] = _table("broker", found["broker"], _BROKER, ("host",), {"port": 1883, "keepalive_s": 30})
-    files = [name in found["broker"] for name in ("ca_file", "cert_file", "key_file")]
+    settings = _table("config", config, _TOP, ("site", "gateway", "broker", "ntp", "readers"))
+    settings["broker"] = _table("broker", settings["broker"], _BROKER, ("host",), {"port": 1883, "keepalive_s": 30})
+    files = [name in settings["broker"] for name in ("ca_file", "cert_file", "key_file")]
     if files[1] != files[2] or files[1] > files[0]:
-        raise ValueError("broker: found cert_file or key_file alone, expected both and ca_file")
-    found["ntp"] = _table("ntp", found["ntp"], _NTP, ("host",), {"port": 123})
+        raise ValueError("broker: found cert_file or key_file, expected both and ca_file")
+    settings["ntp"] = _table("ntp", settings["ntp"], _NTP, ("host",), {"port": 123})
     defaults = {"folder": "/spool", "segments": 8, "segment_bytes": 32768}
-    found["flash_log"] = _table("flash_log", found.get("flash_log", {}), _FLASH_LOG, (), defaults)
-    found["readers"] = [_table("reader", one, _READER, ("port", "kind", "stream")) for one in found["readers"]]
-    if not found["readers"]:
+    settings["flash_log"] = _table("flash_log", settings.get("flash_log", {}), _FLASH_LOG, (), defaults)
+    settings["readers"] = [_table("reader", one, _READER, ("port", "kind", "stream")) for one in settings["readers"]]
+    if not settings["readers"]:
         raise ValueError("config readers: found none, expected at least one")
     for name, default, least in (
         ("heartbeat_ms", 5000, 100),
@@ -74,25 +74,25 @@ def checked(config: "Any") -> "dict[str, Any]":
         ("resend_s", 30, 1),
         ("watchdog_s", 0, 0),
     ):
-        found[name] = found.get(name, default)
-        if found[name] < least:
-            raise ValueError(f"config {name}: found {found[name]}, expected at least {least}")
-    if found["watchdog_s"] > 8:
-        raise ValueError(f"config watchdog_s: found {found['watchdog_s']}, expected at most 8")
-    if "wifi" in found:
-        found["wifi"] = _table("wifi", found["wifi"], _WIFI, ("ssid",), {"password": ""})
-    if "rules" in found:
-        found["rules"] = _table("rules", found["rules"], _RULES, (), {"limit": 64})
-        if not 1 <= found["rules"]["limit"] <= RULES_LIMIT_MAX:
-            raise ValueError(f"config rules limit: found {found['rules']['limit']}, expected 1 to {RULES_LIMIT_MAX}")
-    if "group" in found:
-        found["group"] = _group(found["group"], found["site"] + "/" + found["gateway"])
-    return found
+        settings[name] = settings.get(name, default)
+        if settings[name] < least:
+            raise ValueError(f"config {name}: found {settings[name]}, expected at least {least}")
+    if settings["watchdog_s"] > 8:
+        raise ValueError(f"config watchdog_s: found {settings['watchdog_s']}, expected at most 8")
+    if "wifi" in settings:
+        settings["wifi"] = _table("wifi", settings["wifi"], _WIFI, ("ssid",), {"password": ""})
+    if "rules" in settings:
+        settings["rules"] = _table("rules", settings["rules"], _RULES, (), {"limit": 64})
+        if not 1 <= settings["rules"]["limit"] <= RULES_LIMIT_MAX:
+            raise ValueError(f"config rules limit: found {settings['rules']['limit']}, expected 1 to {RULES_LIMIT_MAX}")
+    if "group" in settings:
+        settings["group"] = _group(settings["group"], settings["site"] + "/" + settings["gateway"])
+    return settings
 
 
 def _group(table: "Any", own: str) -> "dict[str, Any]":
-    found = _table("group", table, _GROUP, ("name", "members", "states"))
-    members = found["members"]
+    group = _table("group", table, _GROUP, ("name", "members", "states"))
+    members = group["members"]
     for member in members:
         if type(member) is not str or len(member.split("/")) != 2:
             raise ValueError(f"group members: found {member!r}, expected site/gateway")
@@ -101,14 +101,14 @@ def _group(table: "Any", own: str) -> "dict[str, Any]":
         raise ValueError(
             f"group members: found {len(names)}, expected up to {1 + PEERS_MAX} with different names, {own} among them"
         )
-    found["states"] = [_table("state", one, _STATE, ("name", "stream")) for one in found["states"]]
-    if not 0 < len(found["states"]) <= STATES_MAX:
-        raise ValueError(f"group states: found {len(found['states'])}, expected 1 to {STATES_MAX}")
-    for one in found["states"]:
+    group["states"] = [_table("state", one, _STATE, ("name", "stream")) for one in group["states"]]
+    if not 0 < len(group["states"]) <= STATES_MAX:
+        raise ValueError(f"group states: found {len(group['states'])}, expected 1 to {STATES_MAX}")
+    for one in group["states"]:
         ends = [one.get("on_at"), one.get("off_at")]
         if ends != [None, None] and not all(type(end) is int or type(end) is float for end in ends):
             raise ValueError("state {}: found {}, expected two numbers on_at and off_at".format(one["name"], ends))
-    return found
+    return group
 
 
 def _table(
@@ -129,6 +129,6 @@ def _table(
     for name in needed:
         if name not in table:
             raise ValueError(f"{what} {name}: found nothing, expected a value")
-    found = dict(defaults or {})
-    found.update(table)
-    return found
+    values = dict(defaults or {})
+    values.update(table)
+    return values

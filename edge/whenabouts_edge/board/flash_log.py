@@ -1,27 +1,27 @@
-"""Messages in flash until the cloud has landed them: a ring of segment files, and what is needed to begin again after a cut.
+"""Messages in flash until the cloud has landed them: segment files used in turn, and the data to begin again after a cut.
 
-Segment n holds generation g when g mod segments = n. A segment is begun only when all it held has landed, so nothing
-that counts is ever overwritten. Head and records are framed alike:
+Segment n holds generation g when g mod segments = n. A segment is begun only when all its messages have landed, so no
+message that is still needed is overwritten. Head and records are framed alike:
 
     head     magic, generation                                           crc
     record   length of payload | boot, first number, readings | payload  crc
 
-Each checksum goes on from the one before it, from the head on: a record is believed only behind the very bytes it was
-written behind, so neither a torn write nor what an older one left behind it is ever taken for a record. After a cut the
-torn bytes are written over, from the end of what is whole.
+Each checksum continues the one before it, from the head on. So a record is accepted only behind the very bytes behind
+which it was written: neither a torn write nor the remains of an older one are ever taken for a record. After a cut the
+torn bytes are overwritten, from the end of the last whole record.
 
-How far the cloud has landed is a position, kept with the boot counter in two slots that are written in turn: of these one
-is always whole. A position that is older than the truth makes some messages go out again, no more; so it is written seldom.
-The boot counter is written before it is used. A boot is counter x 2^32 + 32 random bits, so that a flash that was lost
-does not repeat old identities.
+The landed position is kept with the boot counter in two slots that are written in turn: one of them is always whole. A
+position that is too old only makes some messages go out again, so it is written seldom. The boot counter is written
+before it is used. A boot is counter x 2^32 + 32 random bits, so that a board whose flash was lost does not repeat old
+identities.
 
-`append` is one write and one sync of flash: the caller gathers readings. A full ring refuses what is new.
-Memory: one message, and two numbers for each boot that has messages. What rots in the middle of a segment hides the rest
-of that segment; those bytes are counted in `unreadable_bytes`, as torn ones are.
+`append` is one write and one sync of flash: the caller gathers readings. A full log refuses new messages. Memory: one
+message, and two numbers for each boot that has messages. A damaged byte in a segment hides the rest of that segment; the
+hidden bytes are counted in `unreadable_bytes`, as torn ones are.
 
-The flash is an object with two methods: read(name, offset, size) gives what is there, b"" beyond the end or of no file;
-write(name, offset, data) writes from offset on, 0 begins the file anew; all of data is durable when it returns, any part
-of it if it does not. It raises OSError when it cannot.
+The flash is an object with two methods: read(name, offset, size) returns the bytes there, b"" beyond the end or if there
+is no such file; write(name, offset, data) writes from offset on, and offset 0 begins an empty file. When write returns,
+all of data is durable; when it cannot write and raises OSError, any part of data may be.
 """
 
 import binascii
@@ -47,19 +47,19 @@ _SLOTS = ("slot0", "slot1")
 
 
 def record_bytes(length: int) -> int:
-    """What a payload of this length takes in a segment."""
+    """Bytes that a payload of this length takes in a segment."""
     return _RECORD_BYTES + length + _CRC_BYTES
 
 
 def _head(generation: int) -> "tuple[bytes, int]":
-    """The head of a segment and its checksum, which the first record goes on from."""
+    """The head of a segment, and its checksum, which that of the first record continues."""
     body = struct.pack(_HEAD, _MAGIC, generation)
     crc = binascii.crc32(body)
     return body + struct.pack(_CRC, crc), crc
 
 
 class Message:
-    """One stored batch and where it stands; position and next grow from message to message."""
+    """One stored batch and its place; position and next grow from message to message."""
 
     __slots__ = ("boot", "count", "first_seq", "next", "payload", "position")
 
@@ -84,7 +84,7 @@ class Message:
 class FlashLog:
     """The durable queue of one board. Opening it begins a boot; random_bits: 32 of them.
 
-    readings, payload_bytes: what waits for the cloud. refused: appends that found no room. next_seq: the next number.
+    readings, payload_bytes: stored and not landed. refused: appends that found no room. next_seq: the next number.
 
     Raises:
         ValueError: fewer than two segments, or segments that one message may not fit in.
@@ -95,7 +95,7 @@ class FlashLog:
         least = _HEAD_BYTES + record_bytes(MESSAGE_BYTES_MAX)
         if segments < 2 or segment_bytes < least:
             raise ValueError(
-                f"ring: found {segments} segments of {segment_bytes} bytes, expected at least 2 of {least}"
+                f"flash_log: found {segments} segments of {segment_bytes} bytes, expected at least 2 of {least}"
             )
         self._flash = flash
         self._segments, self._segment_bytes = segments, segment_bytes
@@ -104,9 +104,9 @@ class FlashLog:
         self._ranges: dict[int, list[int]] = {}  # boot -> first and last number that are kept
         self._landed: dict[int, int] = {}
         self._held: dict[int, int] = {}  # segment -> generation that it holds
-        self._doubted: tuple[int, int] | None = None  # where a write failed, of which it is not known what came of it
+        self._doubted: tuple[int, int] | None = None  # where a write failed, with an unknown result
         self._slot_writes, boots, landed = self._read_slots()
-        self._tail, self._crc = (0, 0), 0  # where the next record goes, and the checksum that stands before it
+        self._tail, self._crc = (0, 0), 0  # where the next record goes, and the checksum before it
         self._head = (0, 0)  # the oldest message that has not landed
         boots = max(boots, self._scan(landed))
         self._boots = boots + 1
@@ -116,15 +116,15 @@ class FlashLog:
     # Adding.
 
     def append(self, count: int, payload: bytes) -> "Message | None":
-        """Store the message of the next `count` numbers; durable when this returns. None: no room, nothing happened.
+        """Store the message of the next `count` numbers; durable when this returns. None, with nothing stored: no room.
 
         Raises:
-            ValueError: the payload is empty or longer than MESSAGE_BYTES_MAX, or count is none.
+            ValueError: the payload is empty or longer than MESSAGE_BYTES_MAX, or count is not 1 to 65535.
             OSError: the flash cannot be written; no number was used up.
         """
         if not 0 < len(payload) <= MESSAGE_BYTES_MAX or not 0 < count < 0x10000:
             raise ValueError(
-                f"ring: found {count} readings in {len(payload)} bytes, expected some in at most {MESSAGE_BYTES_MAX}"
+                f"flash_log: found {count} readings in {len(payload)} bytes, expected some in at most {MESSAGE_BYTES_MAX}"
             )
         self._settle_doubt()
         generation, offset = self._tail
@@ -153,7 +153,7 @@ class FlashLog:
         return message
 
     def _settle_doubt(self) -> None:
-        """Make sure that what a failed write left is never taken for a record: its numbers are given again."""
+        """Overwrite the remains of a failed write, as its numbers are given again: they must never be taken for a record."""
         if self._doubted is not None:
             generation, offset = self._doubted
             self._flash.write(self._name(generation), offset, bytes(_RECORD_BYTES))
@@ -167,33 +167,30 @@ class FlashLog:
         return self._tail
 
     def after(self, position: "tuple[int, int] | None") -> "Message | None":
-        """The oldest message that has not landed at or behind a position (`Message.next`); the oldest of all for None.
-
-        Raises:
-            OSError: the flash cannot be read.
-        """
+        """The oldest message not landed, at or behind a position (`Message.next`); the oldest of all for None."""
         if not self.readings:
             return None
         return self._next(self._head if position is None else max(position, self._head))
 
     def numbers(self) -> "dict[int, tuple[int, int]]":
-        """For each boot with stored messages their first and last number; (next, next - 1) for this boot when all that it
+        """First and last number of the stored messages of each boot; (next, next - 1) for this boot when all that it
         numbered has landed.
         """
-        found = {boot: (ends[0], ends[1]) for boot, ends in self._ranges.items()}
-        if self.next_seq and self.boot not in found:
-            found[self.boot] = (self.next_seq, self.next_seq - 1)
-        return found
+        ranges = {boot: (ends[0], ends[1]) for boot, ends in self._ranges.items()}
+        if self.next_seq and self.boot not in ranges:
+            ranges[self.boot] = (self.next_seq, self.next_seq - 1)
+        return ranges
 
     # Forgetting.
 
     def landed(self, boot: int, seq: int) -> int:
-        """The cloud holds every reading of boot up to seq: forget the oldest messages as far as they are covered.
+        """Forget the oldest messages that are covered, as the cloud holds every reading of boot up to seq.
 
-        Returns how many readings that were. A message that is covered in part stays whole. Nothing is written: see `save`.
+        Returns the number of readings forgotten. A message that is covered in part stays whole. Nothing is written: see
+        `save`.
 
         Raises:
-            OSError: the flash cannot be read; what was forgotten until then stays so.
+            OSError: the flash cannot be read; messages forgotten until then stay forgotten.
         """
         if boot in self._ranges:
             self._landed[boot] = max(seq, self._landed.get(boot, -1))
@@ -211,25 +208,25 @@ class FlashLog:
         return forgotten
 
     def _begin_range(self, gone: int, message: "Message | None") -> None:
-        """The range of a boot begins with the oldest message that can be read, so that nobody waits for a rotten one."""
+        """Begin the range of a boot with the oldest readable message, so that nobody waits for a damaged one."""
         if message is None or message.boot != gone:
             self._ranges.pop(gone, None)
             self._landed.pop(gone, None)
         if message is None:
             self._forget_all()
         else:
-            self._head = message.position  # not the end of the segment before, which is free now
+            self._head = message.position  # not the end of the segment before it, which is free now
             self._ranges[message.boot][0] = message.first_seq
 
     def _forget_all(self) -> None:
-        """Nothing that can be read is left."""
+        """Forget all messages, as none that is left can be read."""
         self.readings = self.payload_bytes = 0
         self._ranges.clear()
         self._landed.clear()
         self._head = self._tail
 
     def save(self) -> None:
-        """Write down how far all has landed, so that less is sent again after a cut. One write of flash if it changed."""
+        """Write the landed position, so that less is sent again after a cut. One write of flash if it changed."""
         if self._saved != self._head:
             self._write_slot()
 
@@ -239,7 +236,7 @@ class FlashLog:
         return f"ring{generation % self._segments}"
 
     def _scan(self, landed: "tuple[int, int]") -> int:
-        """Find the newest segment, the end of it and all that has not landed; gives the highest boot counter seen."""
+        """Find the newest segment, its end and all messages not landed; returns the highest boot counter seen."""
         generations = []
         for n in range(self._segments):
             generation = self._generation(n)
@@ -253,13 +250,13 @@ class FlashLog:
                 message = self._read(self._tail, self._crc)
                 if message is None:
                     break
-                found, self._crc = message
-                self._tail = found.next
-                boots = max(boots, found.boot >> BOOT_RANDOM_BITS)
-                if found.position >= landed:
+                record, self._crc = message
+                self._tail = record.next
+                boots = max(boots, record.boot >> BOOT_RANDOM_BITS)
+                if record.position >= landed:
                     if not self.readings:
-                        self._head = found.position
-                    self._count(found)
+                        self._head = record.position
+                    self._count(record)
             self.unreadable_bytes += self._rest(self._tail)
         if not self.readings:
             self._head = self._tail
@@ -273,9 +270,9 @@ class FlashLog:
         return generation if raw == _head(generation)[0] and generation % self._segments == n else None
 
     def _read(self, position: "tuple[int, int]", crc: "int | None" = None) -> "tuple[Message, int] | None":
-        """The message at a position and its checksum; None if none stands there that goes on from crc.
+        """The message at a position and its checksum; None if no message there continues crc.
 
-        crc: the checksum before it; if None, the one that stands before it in flash.
+        crc: the checksum before it; if None, the one before it in flash.
         """
         generation, offset = position
         name = self._name(generation)
@@ -291,21 +288,23 @@ class FlashLog:
         if not 0 < length <= MESSAGE_BYTES_MAX or offset + record_bytes(length) > self._segment_bytes:
             return None
         payload = self._flash.read(name, offset + _RECORD_BYTES, length)
-        end = self._flash.read(name, offset + _RECORD_BYTES + length, _CRC_BYTES)  # apart: one copy of the payload
+        end = self._flash.read(
+            name, offset + _RECORD_BYTES + length, _CRC_BYTES
+        )  # separate, so the payload is copied once
         if len(end) < _CRC_BYTES:
             return None
-        [found] = struct.unpack(_CRC, end)
-        if binascii.crc32(payload, binascii.crc32(head, crc)) != found:
+        [record_crc] = struct.unpack(_CRC, end)
+        if binascii.crc32(payload, binascii.crc32(head, crc)) != record_crc:
             return None
         next = (generation, offset + record_bytes(length))
-        return Message(position, next, boot, first_seq, count, payload), found
+        return Message(position, next, boot, first_seq, count, payload), record_crc
 
     def _next(self, position: "tuple[int, int]") -> "Message | None":
-        """The first message at or behind a position that is the end of a message or of a segment."""
+        """The first message at or behind a position, which is the end of a message or of a segment."""
         while position < self._tail:
-            found = self._read(position) if position[1] else None
-            if found is not None:
-                return found[0]
+            record = self._read(position) if position[1] else None
+            if record is not None:
+                return record[0]
             position = (position[0] + 1, _HEAD_BYTES)
         return None
 

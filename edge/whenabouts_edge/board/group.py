@@ -1,7 +1,7 @@
-"""A board as a process of its group: what it subscribes to, the clock of each reading, and states as drafts.
+"""A board as a process of its group: its subscriptions, the clock of each reading, and states as pending readings.
 
-The same process as on a PC, with limits that a board has memory for. A state is told to the peers only when the ring has it:
-what others build on is never lost with a power cut. Loaded only when configured.
+The same process as on a PC, with limits for a board's memory. A state is published to the peers only when the flash log
+holds it, so a power cut never loses a state that others build on. Loaded only when configured.
 """
 
 from whenabouts_edge.group.conditions import Presence, Threshold
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 LEAVES = ("birth", "status", "state")
 WAITING_MAX = 64  # readings that wait for their order
-HELD_MAX = 8  # states of another view that wait for it
+HELD_MAX = 8  # states of another view, held until it begins
 
 
 class BoardGroup:
-    """config: the table `group`. peer_came: a birth came since this was last looked at. refused: messages of no use."""
+    """One board in its group. config: table `group`. peer_came: a birth came since this was reset. refused: useless
+    messages.
+    """
 
     def __init__(self, config: "dict[str, Any]", site: str, gateway: str, boot: int, evidence_us: int) -> None:
         self.name: str = config["name"]
@@ -45,27 +47,27 @@ class BoardGroup:
 
     @property
     def topics(self) -> "list[str]":
-        """What to subscribe to: three topics of each peer, by name."""
+        """The topics to subscribe to: three of each peer, sorted by name."""
         return [topic(self._sites[gateway], gateway, leaf) for gateway in sorted(self._sites) for leaf in LEAVES]
 
     @property
     def members(self) -> "list[str]":
-        """Names in the order of the clock; this gateway alone before the first view."""
+        """Names in the order of the clock; only this gateway before the first view."""
         view = self._process.view
         return [self._gateway] if view is None else [gateway for gateway, _ in view.members]
 
     @property
     def views(self) -> int:
-        """How many there were."""
+        """Number of views so far."""
         return self._process.views
 
     @property
     def counters(self) -> "dict[str, int]":
-        """What was not believed, by reason."""
+        """Messages not believed, by reason."""
         return self._process.counters
 
     def heard(self, name: str, payload: bytes, now_us: int) -> None:
-        """A message on one of the topics."""
+        """Handle a message on one of the topics."""
         place = parse_topic(name)
         if place is None or self._sites.get(place[1]) != place[0]:
             return
@@ -81,12 +83,12 @@ class BoardGroup:
             self.refused += 1
 
     def stamp(self, pending_readings: "list[PendingReading]") -> None:
-        """Let the detection see these readings, and give them the clock that they carry."""
+        """Pass these readings to the detection, and set the vector clock that each carries."""
         for d in pending_readings:
             d.vclock = self._process.observe(d.stream, d.key, d.value, d.attrs, d.earliest_us, d.latest_us)
 
     def advance(self, clear_us: int, now_us: int) -> "list[PendingReading]":
-        """The states and clock-only reports that are certain when all ports are known up to clear_us."""
+        """The states and clock heartbeats that are certain once all ports are clear up to clear_us."""
         pending_readings = []
         for report in self._process.advance(clear_us, now_us):
             value = report.values.get(self._single) if self._single else None
@@ -97,7 +99,7 @@ class BoardGroup:
         return pending_readings
 
     def view_changed(self) -> bool:
-        """Whether there is another view than when this was last asked."""
+        """Return True if the view has changed since the last call."""
         before, self._announced = self._announced, self._process.views
         return before != self._announced
 

@@ -1,15 +1,15 @@
-"""A client of MQTT 3.1.1 without a socket: bytes and the time in, packets and events out.
+"""A client of MQTT 3.1.1 without a socket: takes bytes and the time, returns packets and events.
 
-Only what a gateway needs: a clean session with a will, publishing at QoS 0 and 1 with several on their way, subscribing at
-QoS 1, pings. It repeats nothing itself: a connection that ends is replaced by a new client, and what the ring still holds
-is sent again.
+Only what a gateway needs: a clean session with a will, publishing at QoS 0 and 1 with several messages in flight,
+subscribing at QoS 1, pings. It repeats nothing itself: a connection that ends is replaced by a new client, and the
+messages still in the flash log are sent again.
 
-Every wait has an end: for CONNACK, PUBACK, SUBACK, PINGRESP, and for a packet to leave. Whatever the peer sends against the
-standard, or too late, ends the connection; `ended` says why, and nothing is done after that. Each packet is one bytes
-object, to be written at once: packets in small pieces wait for each other's acknowledgement on the way.
+Every wait is limited: for CONNACK, PUBACK, SUBACK, PINGRESP, and for a packet to leave. Any input that violates the
+standard, or comes too late, ends the connection; `ended` gives the reason, and nothing is done after that. Each packet is
+one bytes object, to be written at once: packets in small pieces wait for each other's acknowledgement on the way.
 
 Events of `feed`, as tuples: ("connected",), ("subscribed", packet id, granted), ("taken", packet id) for a PUBACK,
-("message", topic, payload, retained), ("oversized", topic, length) for a message whose payload was thrown away.
+("message", topic, payload, retained), ("oversized", topic, length) for a message whose payload was discarded.
 """
 
 from whenabouts_protocol.utf8 import text_of, utf8
@@ -17,8 +17,8 @@ from whenabouts_protocol.utf8 import text_of, utf8
 CONNECT, CONNACK, PUBLISH, PUBACK = 1, 2, 3, 4
 SUBSCRIBE, SUBACK, PINGREQ, PINGRESP, DISCONNECT = 8, 9, 12, 13, 14
 
-ANSWER_US = 15_000_000  # the peer's time for any answer, and the line's for any packet
-PAYLOAD_BYTES_MAX = 3072  # with its topic it fits in a block of 4 kB; a larger message is thrown away and told of
+ANSWER_US = 15_000_000  # time limit of the peer's answers, and of writing a packet
+PAYLOAD_BYTES_MAX = 3072  # with its topic it fits in a block of 4 kB; a larger message is discarded and reported
 TOPIC_BYTES_MAX = 512
 IN_FLIGHT_MAX = 16
 _REFUSALS = (
@@ -35,7 +35,7 @@ _LENGTH_MAX = 268_435_455  # four bytes of length (section 2.2.3)
 class Mqtt:
     """One connection. keepalive_s: 0 for none. will: topic and payload, retained, QoS 1.
 
-    in_flight: how many publications wait for their PUBACK. `ended`: None, or why the connection is over.
+    in_flight: publications that wait for their PUBACK. `ended`: None, or why the connection is over.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Mqtt:
         self._connect = _connect(client_id, keepalive_s, will, username, password)
         self._keepalive_us = keepalive_s * 1_000_000
         self._next_id = first_id
-        self._taken: dict[int, int] = {}  # packet id -> when PUBACK must have come
-        self._granted: dict[int, tuple[int, int]] = {}  # packet id -> number of filters, when SUBACK must have come
+        self._taken: dict[int, int] = {}  # packet id -> deadline of its PUBACK
+        self._granted: dict[int, tuple[int, int]] = {}  # packet id -> number of filters, deadline of its SUBACK
         self._out: list[bytes] = []
-        self._left_us = 0  # when the last packet left, or the first of those that wait began to wait
+        self._left_us = 0  # when the last packet left, or the oldest waiting one began to wait
         self._heard_us = 0
         self._held = bytearray()
-        self._skip = 0  # bytes of an oversized message still to throw away
+        self._skip = 0  # bytes of an oversized message still to discard
         self._deadline_us: int | None = None  # of CONNACK or PINGRESP
         self.connected = False
         self.ended: str | None = None
@@ -68,18 +68,18 @@ class Mqtt:
 
     @property
     def waiting_bytes(self) -> int:
-        """What the line has not taken yet."""
+        """Bytes that the connection has not taken yet."""
         return sum([len(packet) for packet in self._out])
 
     @property
     def room(self) -> int:
-        """How many publications may be handed over now."""
+        """Number of publications that may be handed over now."""
         return IN_FLIGHT_MAX - len(self._taken) if self.connected and self.ended is None else 0
 
     # Out.
 
     def begin(self, now_us: int) -> None:
-        """The line is open: say CONNECT."""
+        """Send CONNECT on an open connection."""
         self._send(self._connect, now_us)
         self._deadline_us = now_us + ANSWER_US
 
@@ -87,10 +87,10 @@ class Mqtt:
         """Hand over a publication; returns its packet id, 0 at QoS 0.
 
         Raises:
-            ValueError: not connected, no room at QoS 1, or a message that has no form.
+            ValueError: not connected, no room at QoS 1, or a message that cannot be encoded.
         """
         if not self.connected or self.ended is not None or (qos and not self.room):
-            raise ValueError(f"mqtt publish: found {self.in_flight} on their way, expected a connection with room")
+            raise ValueError(f"mqtt publish: found {self.in_flight} in flight, expected a connection with room")
         packet_id = self._new_id() if qos else 0
         head = _text(topic) + (packet_id.to_bytes(2, "big") if qos else b"")
         self._send(_packet(PUBLISH << 4 | qos << 1 | retain, head, payload), now_us)
@@ -99,7 +99,7 @@ class Mqtt:
         return packet_id
 
     def subscribe(self, filters: "list[str]", now_us: int) -> int:
-        """Ask for topics at QoS 1; returns the packet id. Raises ValueError when not connected."""
+        """Subscribe to topics at QoS 1; returns the packet id. Raises ValueError when not connected."""
         if not self.connected or self.ended is not None:
             raise ValueError("mqtt subscribe: found no connection")
         packet_id = self._new_id()
@@ -109,16 +109,16 @@ class Mqtt:
         return packet_id
 
     def disconnect(self, now_us: int) -> None:
-        """Say DISCONNECT: the will is not sent. What was handed over before goes out before it."""
+        """Send DISCONNECT, so that the will is not sent. Packets handed over before go out before it."""
         if self.connected and self.ended is None:
             self._send(_packet(DISCONNECT << 4, b""), now_us)
 
     def to_write(self) -> bytes:
-        """The packet to write next, or what is left of it; b"" if there is none."""
+        """The packet to write next, or the rest of it; b"" if there is none."""
         return self._out[0] if self._out else b""
 
     def wrote(self, count: int, now_us: int) -> None:
-        """The line took count bytes of `to_write`."""
+        """Note that the connection took count bytes of `to_write`."""
         if count:
             self._left_us = now_us
             if count < len(self._out[0]):
@@ -129,7 +129,7 @@ class Mqtt:
     # Time.
 
     def advance(self, now_us: int) -> None:
-        """Ping when it is time, and end the connection when an answer is overdue."""
+        """Send a ping when one is due, and end the connection when an answer is overdue."""
         if self.ended is not None:
             return
         if self._deadline_us is not None and now_us >= self._deadline_us:
@@ -145,19 +145,19 @@ class Mqtt:
             self._deadline_us = now_us + ANSWER_US
 
     def _is_quiet(self, now_us: int) -> bool:
-        """Whether it is time for a ping: nothing was said, or nothing was heard, for half the keep-alive."""
+        """Return True if a ping is due: nothing was sent, or nothing was received, for half the keep-alive."""
         if not self.connected or not self._keepalive_us or self._out or self._deadline_us is not None:
             return False
         return now_us - min(self._left_us, self._heard_us) >= self._keepalive_us // 2
 
     def lost(self, reason: str) -> None:
-        """The line is gone."""
+        """End the client, as the connection is gone."""
         self._end(reason)
 
     # In.
 
     def feed(self, data: bytes, now_us: int) -> "list[tuple[object, ...]]":
-        """The events that these further bytes complete."""
+        """Take in bytes; returns the events that they complete."""
         events: list[tuple[object, ...]] = []
         self._heard_us = now_us
         if self._skip:
@@ -173,7 +173,7 @@ class Mqtt:
         return events
 
     def _packet_in(self, events: "list[tuple[object, ...]]", now_us: int) -> int:
-        """Take one packet off the held bytes; how many bytes that were, 0 if it is not whole or the connection ended."""
+        """Take one packet off the held bytes; returns its size, 0 if it is not whole or the connection ended."""
         held = self._held
         length = shift = 0
         at = 1
@@ -217,7 +217,7 @@ class Mqtt:
                 events.append(("connected",))
         elif kind == PUBACK:
             if len(body) != 2 or self._taken.pop(number, None) is None:
-                self._end("PUBACK for nothing that is on its way")
+                self._end("PUBACK for nothing in flight")
             else:
                 events.append(("taken", number))
         elif kind == SUBACK:
@@ -232,10 +232,10 @@ class Mqtt:
             self._end(f"unexpected packet of type {kind}")
 
     def _message(self, body: bytes, flags: int, events: "list[tuple[object, ...]]", now_us: int) -> None:
-        found = self._publish_head(body, flags)
-        if found is None:
+        head = self._publish_head(body, flags)
+        if head is None:
             return
-        topic, packet_id, at = found
+        topic, packet_id, at = head
         if packet_id:
             self._send(_packet(PUBACK << 4, packet_id.to_bytes(2, "big")), now_us)
         if len(body) - at > PAYLOAD_BYTES_MAX:
@@ -244,14 +244,14 @@ class Mqtt:
             events.append(("message", topic, body[at:], bool(flags & 1)))
 
     def _oversized(self, at: int, length: int, flags: int, events: "list[tuple[object, ...]]", now_us: int) -> int:
-        """Acknowledge a message that is too large, and throw it away as it comes."""
+        """Acknowledge a message that is too large, and discard it as it arrives."""
         held = self._held
         if len(held) < at + 2 or len(held) < at + 4 + min(TOPIC_BYTES_MAX, int.from_bytes(held[at : at + 2], "big")):
             return 0
-        found = self._publish_head(bytes(held[at : at + 4 + TOPIC_BYTES_MAX]), flags)
-        if found is None:
+        head = self._publish_head(bytes(held[at : at + 4 + TOPIC_BYTES_MAX]), flags)
+        if head is None:
             return 0
-        topic, packet_id, begin = found
+        topic, packet_id, begin = head
         if packet_id:
             self._send(_packet(PUBACK << 4, packet_id.to_bytes(2, "big")), now_us)
         events.append(("oversized", topic, length - begin))
@@ -260,7 +260,7 @@ class Mqtt:
         return used
 
     def _publish_head(self, body: bytes, flags: int) -> "tuple[str, int, int] | None":
-        """Topic, packet id and where the payload begins; None when the connection was ended for what was found."""
+        """Topic, packet id and start of the payload; None if they are invalid, which ends the connection."""
         qos, size = flags >> 1 & 3, int.from_bytes(body[:2], "big")
         begin = 2 + size + (2 if qos else 0)
         packet_id = int.from_bytes(body[2 + size : begin], "big") if qos else 0
@@ -277,7 +277,7 @@ class Mqtt:
                 topic = "#"
             if not any(c in "#+\0" for c in topic):
                 return topic, packet_id, begin
-            self._end("topic that is none")
+            self._end("invalid topic")
         return None
 
     # Both.
@@ -291,9 +291,9 @@ class Mqtt:
         """The next packet id that is not in use: 1 to 65535, then 1 again."""
         while self._next_id in self._taken or self._next_id in self._granted:
             self._next_id = self._next_id % 0xFFFF + 1
-        found = self._next_id
-        self._next_id = found % 0xFFFF + 1
-        return found
+        packet_id = self._next_id
+        self._next_id = packet_id % 0xFFFF + 1
+        return packet_id
 
     def _end(self, reason: str) -> int:
         if self.ended is None:

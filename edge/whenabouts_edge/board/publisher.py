@@ -1,8 +1,8 @@
-"""From the ring to the broker: what to publish next, what the broker took, and when all is sent again.
+"""From the flash log to the broker: which message to publish next, which the broker took, when to send all again.
 
-A message is *published* when the broker took it, *landed* when the cloud says so; only then the ring forgets it. What was
-published but does not land is published again after a time that doubles, and on every new connection: the broker may have
-lost it.
+A message is *published* when the broker has taken it, *landed* when the cloud has confirmed it; only then does the flash
+log forget it. Messages that were published but do not land are published again after a time that doubles, and on every
+new connection: the broker may have lost them.
 """
 
 from whenabouts_edge.board import tidy
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from whenabouts_edge.board.mqtt import Mqtt
 
 WINDOW = 4  # messages on their way
-WAITING_BYTES_MAX = 512  # that the line has not taken, then no further message is read: each is a block of memory
+WAITING_BYTES_MAX = 512  # not taken by the connection; then no further message is read: each is a block of memory
 RESEND_US_MAX = 600_000_000
 
 
 class Publisher:
-    """resend_us: patience with the cloud. published: everything before this position was taken by a broker once."""
+    """Publishes one flash log. resend_us: least time without a confirmation after which all is sent again. published: a
+    broker once took every message before this position.
+    """
 
     def __init__(self, flash_log: "FlashLog", resend_us: int) -> None:
         self._flash_log = flash_log
@@ -30,11 +32,11 @@ class Publisher:
         self.resends = 0
 
     def restart(self) -> None:
-        """A connection began: what was on its way is unknown, start with the oldest again."""
+        """Begin again with the oldest message: on a new connection the fate of the messages in flight is unknown."""
         self._cursor, self._on_way, self._quiet_since_us = None, [], None
 
     def step(self, mqtt: "Mqtt", topic: str, now_us: int) -> None:
-        """Hand over what there is room for."""
+        """Publish as many messages as there is room for."""
         if self._is_overdue(now_us):
             self.restart()
             self._resend_us = min(RESEND_US_MAX, 2 * self._resend_us)
@@ -51,7 +53,7 @@ class Publisher:
                 self._quiet_since_us = now_us
 
     def taken(self, packet_id: int) -> None:
-        """The broker took a message, maybe one of these."""
+        """Note that the broker took a message, maybe one of these."""
         for entry in self._on_way:
             if entry[0] == packet_id:
                 entry[0] = 0
@@ -60,12 +62,12 @@ class Publisher:
             self.published = max(self.published, behind)
 
     def landed(self, now_us: int) -> None:
-        """The cloud confirmed more than before."""
+        """Note that the cloud confirmed more messages."""
         self._resend_us = self._resend_us_min
         self._quiet_since_us = now_us if self._flash_log.readings else None
 
     def is_published(self, end: "tuple[int, int]") -> bool:
-        """Whether every message before this position was taken by a broker, or has even landed."""
+        """Return True if a broker has taken every message before this position, or all of them have landed."""
         if self.published >= end:
             return True
         oldest = self._flash_log.after(None)

@@ -1,7 +1,7 @@
-"""Eager rules on a board: readings that are stored go in, with their numbers and stamps, derived ones come out.
+"""The rules of a board, as streaming joins: stored readings with their numbers and stamps in, derived readings out.
 
-The same rules as on a PC, with limits that a board has memory for: LIMIT_MAX readings kept by all rules together, MAX_RULES
-rules, and TOLD pairs that one reading makes derived readings of; what goes beyond is counted. A reading that was refused
+The same rules as on a PC, with limits for a board's memory: RULES_LIMIT_MAX readings kept by all rules together,
+MAX_RULES rules, and REPORTED derived readings of one reading and rule; any excess is counted. A reading that was refused
 derives nothing here. Loaded only when configured.
 """
 
@@ -23,10 +23,10 @@ LIMIT = 64  # readings kept by default: about 12 kB
 
 
 class BoardRules:
-    """The rules of one board: from a message in the configuration, then as the cloud sends them. refused: messages.
+    """The rules of one board: first those of the configuration, then those that the cloud sends. refused: messages.
 
     Raises:
-        WireError: what was configured is no message of rules of this gateway.
+        WireError: the configured message holds no rules of this gateway.
     """
 
     def __init__(self, site: str, gateway: str, limit: int, first: bytes = b"") -> None:
@@ -34,7 +34,7 @@ class BoardRules:
         self._first = self._decode(first) if first else []
         self.running = self._run(self._first, None)
         self.refused = 0
-        self.view = 0  # of the group, counted
+        self.view = 0  # number of views of the group so far
 
     @property
     def streams(self) -> "list[str]":
@@ -42,7 +42,7 @@ class BoardRules:
         return [rule.derived for rule in self.running.rules]
 
     def received(self, payload: bytes) -> bool:
-        """Run what a message says from now on; whether that changed anything. Empty: only those that were configured."""
+        """Run the rules of a message from now on, the configured ones if it is empty. Returns True if the rules changed."""
         try:
             rules = self._decode(payload) if payload else self._first
         except WireError:
@@ -54,11 +54,11 @@ class BoardRules:
         return True
 
     def wants(self, pending: PendingReading) -> bool:
-        """Whether some rule takes this reading."""
+        """Return True if some rule takes this reading."""
         return pending.kind != "gap" and self.running.wants(pending.stream)
 
     def stored(self, pending: PendingReading, r: "Reading") -> "list[PendingReading]":
-        """What a reading that some rule wants, and that is stored now, derives."""
+        """The readings derived from a reading that some rule wants and that is stored now."""
         source = Source(r.t_min, r.t_max, r.key, r.clock_state, r.vclock, self.view)
         source.boot, source.seq = r.boot, r.seq
         derived = []

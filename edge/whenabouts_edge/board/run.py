@@ -1,6 +1,6 @@
-"""The agent with its ports and sockets: one cooperative `step`, called again and again. Thin; what is decided is in `agent`.
+"""The agent with its ports and sockets: one cooperative `step`, called again and again. A thin layer; `agent` decides.
 
-On a board a port is `machine.UART`'s arguments; elsewhere it is the path of a terminal, which serves simulations.
+On a board a port is the arguments of `machine.UART`; elsewhere it is the path of a terminal, for simulations.
 """
 
 import gc
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-READ_BYTES = 32  # of a port at a time; less than this means that it was emptied
+READ_BYTES = 32  # of a port at a time; a shorter read has emptied it
 READS_MAX = 8  # of a port in a step
-LOOK_UP_US = 30_000_000  # between look-ups of a time server that gives no answer: each may wait for seconds
+LOOK_UP_US = 30_000_000  # between look-ups of a time server that does not answer: each may wait for seconds
 IDLE_MS = 1  # pause between steps
-FAULT_SHOWN_US = 10_000_000  # the lamp tells of a fault for so long
-SELDOM = (  # needed at the start and seldom later: their code is let go, some 8 kB
+FAULT_SHOWN_US = 10_000_000  # how long the lamp shows a fault
+SELDOM = (  # needed at the start and seldom later: unloaded in between, which frees some 8 kB
     "whenabouts_edge.board.announce", "whenabouts_edge.board.config",
     "whenabouts_hardware.readers.catalogue", "whenabouts_protocol.heartbeats", "whenabouts_protocol.messages",
     "whenabouts_protocol.reading", "whenabouts_protocol.topics", "whenabouts_protocol.wire",
@@ -34,7 +34,7 @@ SELDOM = (  # needed at the start and seldom later: their code is let go, some 8
 
 
 def now_us_of_ticks() -> "Any":
-    """A function that tells microseconds of the tick clock, which never wrap if it is asked every few minutes."""
+    """A function that returns microseconds of the tick clock; they never wrap if it is called every few minutes."""
     clock: Any = time
     if not hasattr(time, "ticks_us"):
         return lambda: clock.monotonic_ns() // 1000
@@ -43,8 +43,8 @@ def now_us_of_ticks() -> "Any":
 
 
 def opened(config: "dict[str, Any]") -> "Board":
-    """A board that runs by this configuration. What a part of its start needs is let go before the next: a board has no
-    memory for all of it at once.
+    """A board with this configuration. Modules that one part of its start needs are unloaded before the next part: a
+    board has no memory for all of them at once.
 
     Raises:
         ValueError: the configuration cannot be used.
@@ -54,7 +54,7 @@ def opened(config: "dict[str, Any]") -> "Board":
     _let_go(SELDOM)
     board = Board(config)
     _let_go(SELDOM)
-    board.agent.prepare()  # the first step lets go what this needs
+    board.agent.prepare()  # the first step unloads the modules that this needs
     return board
 
 
@@ -65,7 +65,7 @@ def _checked(config: "dict[str, Any]") -> "dict[str, Any]":
 
 
 class Board:
-    """What `opened` makes of a configuration that was checked. Raises what that does."""
+    """A board with its devices, made by `opened` from a checked configuration. Raises as `opened` does."""
 
     def __init__(self, config: "dict[str, Any]") -> None:
         self._config = config
@@ -78,7 +78,7 @@ class Board:
         rules_file = config.get("rules", {}).get("file")
         rules = b"" if rules_file is None else _content(rules_file)
         self.agent = Agent(config, self.flash_log, now_us, rules)
-        self.faults = 0  # of flash, network or memory, that a part of a step ended with
+        self.faults = 0  # parts of steps that failed: by flash, network or memory
         self._ports = [_open(one["port"], r.baud) for one, r in zip(config["readers"], self.agent.readers)]
         self._empty_us = [now_us] * len(self._ports)
         self._udp: Udp | None = None
@@ -116,8 +116,8 @@ class Board:
             self._watchdog = Watchdog(config["watchdog_s"])
 
     def step(self) -> None:
-        """One look at everything. Never waits but for flash, and for the look-up of a name. Raises neither OSError nor
-        MemoryError: what fails is counted in `faults`, and does not keep the rest from being done.
+        """Serve every port, socket and device once. Waits only for flash, and for the look-up of a name. Raises neither
+        OSError nor MemoryError: a part that fails is counted in `faults`, and the other parts are still done.
         """
         self._is_amid_step = True
         try:
@@ -147,7 +147,7 @@ class Board:
         except OSError:
             self.faults += 1
             return False
-        except MemoryError:  # what waits to be stored still does, and the next attempt finds memory that was collected
+        except MemoryError:  # readings still wait to be stored; the next attempt finds collected memory
             self.faults += 1
             gc.collect()
             return False
@@ -173,7 +173,7 @@ class Board:
             self._radio.do(command)
 
     def _report_how_it_is(self) -> None:
-        """To the lamp and the watchdog, where there are any."""
+        """Update the lamp and the watchdog, where there are any."""
         agent, store, now_us = self.agent, self.agent.store, self.now_us()
         if self._watchdog is not None:
             works = self._works and not store.fails
@@ -190,8 +190,8 @@ class Board:
             self._lamp.show(lamp.is_lit(shown, now_us))
 
     def stop(self, limit_us: int = 3_000_000) -> "Iterator[None]":
-        """The steps of an orderly end, in at most limit_us. Where an interrupt left a step amid its work, only the line is
-        closed: half a packet may be out, and the broker tells that the board is gone.
+        """The steps of an orderly end, in at most limit_us. If an interrupt left a step unfinished, only the connection
+        is closed: half a packet may be out, and the broker publishes the will.
         """
         if self._is_amid_step:
             self._close()
@@ -236,7 +236,7 @@ class Board:
         answer = self._udp.read()
         if answer is not None:
             exchange.heard(answer, self.now_us())
-        elif exchange.problem and now_us >= self._look_up_us:  # the name may mean another server by now
+        elif exchange.problem and now_us >= self._look_up_us:  # the name may lead to another server by now
             self._udp.close()
             self._udp = None
             exchange.problem = ""
@@ -302,7 +302,7 @@ def _make_folder(path: str) -> None:
     try:
         os.mkdir(path)
     except OSError:
-        pass  # it is there; if not, the first write says so
+        pass  # it exists; if not, the first write fails
 
 
 def _open(port: "Any", baud: int) -> "Any":
@@ -327,11 +327,11 @@ def _date(utc_us: int) -> None:
 
         set_real_time_clock(utc_us)
     except ImportError:
-        pass  # no board: the system knows the time
+        pass  # no board: the system keeps the time
 
 
 def _let_go(names: "tuple[str, ...]") -> None:
-    """Forget loaded modules where memory is short; who needs them loads them again."""
+    """Unload modules where memory is short; they are loaded again when needed."""
     if sys.implementation.name != "micropython":
         return
     for name in names:
@@ -340,13 +340,13 @@ def _let_go(names: "tuple[str, ...]") -> None:
             try:
                 delattr(sys.modules[package], module)
             except (AttributeError, KeyError):
-                pass  # memory ended while it was loaded: its package never got it
+                pass  # memory ran out while it was loaded: its package lacks it
     gc.collect()
 
 
 def steps(path: str) -> "Iterator[None]":
-    """The steps of a board with the configuration in this file, each done when it is asked for. After an interrupt those of
-    an orderly end follow. Raises what `opened` does.
+    """Yields after each step of a board with the configuration in this file; a step runs when the next item is requested.
+    After an interrupt the steps of an orderly end follow. Raises as `opened` does.
     """
     with open(path) as file:
         board = opened(json.load(file))

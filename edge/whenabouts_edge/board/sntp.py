@@ -5,27 +5,27 @@ answered at T3, both right within E = root dispersion + half the root delay + it
 
     [T3 - E,  T2 + E + (t4 - t1) + drift]
 
-because the answer took some time and so did the request. Whatever delays board or network had, they are inside, however
-uneven. The board's real-time clock is left alone. Packet after RFC 4330 (SNTP) and RFC 5905 sections 7.3 and 7.4. Integers
-only; microseconds.
+because both the answer and the request took some time. Any delays of board and network are covered, however uneven. The
+board's real-time clock is not set. Packet after RFC 4330 (SNTP) and RFC 5905 sections 7.3 and 7.4. Integers only;
+microseconds.
 """
 
 import struct
 
-ASSUMED_DRIFT_PPM = 50  # of a board's crystal; assumed, as a bound that is estimated is none
+ASSUMED_DRIFT_PPM = 50  # of a board's crystal; assumed, as an estimate is no bound
 UNBOUNDED_US = 315_360_000_000_000  # ten years each way, when nothing is known: a stamp that matches nothing
 PACKET_BYTES = 48
 POLL_US = 64_000_000  # between exchanges once the time is known
-RETRY_US = 4_000_000  # before it is, doubled up to POLL_US
-WAIT_US = 2_000_000  # for an answer; a later one is not believed
-FREE_RUNNING_US = 8 * POLL_US  # without an exchange for so long the clock runs on its own
+RETRY_US = 4_000_000  # until then, doubled up to POLL_US
+WAIT_US = 2_000_000  # for an answer; a later one is ignored
+FREE_RUNNING_US = 8 * POLL_US  # without an exchange for so long the clock is free-running
 _UNIX_EPOCH_S = 2_208_988_800  # 1970 in seconds since 1900
 _ERA_S = 1 << 32  # seconds with a clear top bit are after 2036 (RFC 4330 section 3)
 _PPM = 1_000_000
 
 
 class SntpError(ValueError):
-    """A packet that is no usable answer; the text says why."""
+    """A packet that is not a usable answer; the text gives the reason."""
 
 
 class Sample:
@@ -42,20 +42,20 @@ class Sample:
 
 
 def drift_us(span_us: int) -> int:
-    """What the crystal may be wrong by over span_us, rounded up."""
+    """Largest error of the crystal over span_us, rounded up."""
     return -(-span_us // (_PPM // ASSUMED_DRIFT_PPM))
 
 
 def request(cookie: bytes) -> bytes:
-    """A client's packet; the answer repeats the cookie of 8 random bytes, which no one off the path can know."""
+    """A client's packet; the answer repeats the cookie of 8 random bytes, which nobody off the path can know."""
     return b"\x23" + bytes(39) + cookie  # no warning, version 4, client; the transmit field holds the cookie
 
 
 def parse(packet: bytes, cookie: bytes, sent_us: int, received_us: int) -> Sample:
-    """What an answer tells; sent_us was taken before the request went out, received_us after the answer was read.
+    """The sample in an answer; sent_us was taken before the request went out, received_us after the answer was read.
 
     Raises:
-        SntpError: another's or an unusable packet, or one whose own times contradict the round trip.
+        SntpError: the packet answers another request, is unusable, or its own times contradict the round trip.
     """
     if len(packet) < PACKET_BYTES:
         raise SntpError(f"sntp: found {len(packet)} bytes, expected at least {PACKET_BYTES}")
@@ -96,9 +96,10 @@ def _printable(code: bytes) -> str:
 
 
 class Clock:
-    """UTC beside the tick clock. What two exchanges both allow is kept; when they contradict each other the newer counts.
+    """UTC beside the tick clock. The intersection of two exchanges is kept; if they contradict each other the newer is
+    used.
 
-    `contradictions`: how often that was so, by which server or crystal ever.
+    `contradictions`: how often that was so, whichever server or crystal was wrong.
     """
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class Clock:
         self._heard_us = 0
 
     def take(self, new: Sample) -> None:
-        """Believe a new sample together with what is known."""
+        """Combine a new sample with the present one."""
         old = self.sample
         self._heard_us = new.host_us
         self.sample = new
@@ -123,13 +124,13 @@ class Clock:
         self.sample = Sample(new.host_us, middle, high - middle)
 
     def state(self, now_us: int) -> str:
-        """bounded, free-running or unbounded, as readings say it."""
+        """State of the clock, as in readings: bounded, free-running or unbounded."""
         if self.sample is None:
             return "unbounded"
         return "bounded" if now_us - self._heard_us < FREE_RUNNING_US else "free-running"
 
     def bound_us(self, now_us: int) -> "int | None":
-        """How far UTC may be wrong now; None if by anything."""
+        """Largest error of UTC now; None if there is no bound."""
         return None if self.sample is None else self.sample.bound_at(now_us)
 
     def to_utc(self, earliest_us: int, latest_us: int) -> "tuple[int, int]":
@@ -144,7 +145,7 @@ class Clock:
 
 
 class Exchange:
-    """When to ask the server, and what its answers did to the clock. `problem`: why the last one did not count, or ''."""
+    """Decides when to ask the server, and feeds its answers to the clock. `problem`: why the last exchange failed, or ''."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -156,7 +157,7 @@ class Exchange:
         self.answered = 0
 
     def due(self, now_us: int, cookie: bytes) -> bytes:
-        """The request to send at once, or nothing. now_us: taken just before sending; cookie: 8 random bytes."""
+        """The request to send at once, or b"". now_us: taken just before sending; cookie: 8 random bytes."""
         if self._cookie is not None and now_us - self._sent_us >= WAIT_US:
             self._missed(f"no answer within {WAIT_US // 1000} ms", now_us)
         if self._cookie is not None or (self._next_us is not None and now_us < self._next_us):
@@ -165,7 +166,7 @@ class Exchange:
         return request(self._cookie)
 
     def heard(self, packet: bytes, now_us: int) -> None:
-        """A packet came; now_us: taken after it was read."""
+        """Take in a packet; now_us: taken after it was read."""
         if self._cookie is None:
             return
         try:

@@ -1,8 +1,8 @@
-"""From drafts to numbered messages in the ring, a commit of flash for many of them; what finds no room is told by a `gap`.
+"""From pending readings to numbered messages in the flash log, many per commit; a `gap` reports those that found no room.
 
-A commit takes what has gathered for commit_us, or BATCH_MAX readings at once: every write of flash wears it, and stops
-the board for a while. Readings get their number and their UTC stamp as they are stored, with the newest that is known of the
-clock; so the first readings after a start wait for the first answer of a time server, in memory, as long as there is room.
+A commit takes the readings gathered in commit_us, or BATCH_MAX at once: every write of flash wears it, and stops the
+board for a while. Readings get their number and their UTC stamp as they are stored, by the newest sample of the clock. So
+the first readings after a start wait in memory for the first answer of a time server, as long as there is room.
 """
 
 from whenabouts_edge.board import tidy
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from whenabouts_protocol.reading import Reading
 
 BATCH_MAX = 32
-WAITING_MAX = 72  # drafts in memory, some 5 kB on a board; more are refused
-UNDATED_US = 600_000_000  # drafts wait for the first answer of a time server no longer
-ROW_BYTES_MIN = 8  # in a message, beside its texts
-RETRY_US = 1_000_000  # between attempts to tell a gap
+WAITING_MAX = 72  # pending readings in memory, some 5 kB on a board; more are refused
+UNDATED_US = 600_000_000  # longest wait of pending readings for the first answer of a time server
+ROW_BYTES_MIN = 8  # of a reading in a message, beside its texts
+RETRY_US = 1_000_000  # between attempts to store a gap
 
 
 class Store:
-    """accepted, settled: drafts that found room in memory, and those of them that are stored, or refused and counted in
-    `refused`, in the same order. faults: failed writes of flash; fails: the last one did. on_stored: called with the drafts
-    of a message that is stored, the number of the first, and the time; it may have more accepted.
+    """Stores the readings of a board. accepted: pending readings that found room in memory; settled: those of them that
+    are stored, or refused and counted in `refused`, in the same order. faults: failed writes of flash; fails: the last
+    one failed. on_stored: called with the pending readings of a stored message, the number of the first, and the time; it
+    may call `accept`.
     """
 
     def __init__(self, site: str, gateway: str, flash_log: "FlashLog", clock: "Clock", commit_us: int) -> None:
@@ -40,11 +41,9 @@ class Store:
             commit_us,
         )
         self._batches = Batches(site, gateway, flash_log.boot, MESSAGE_BYTES_MAX)
-        self._waiting: list[PendingReading | None] = [
-            None
-        ] * WAITING_MAX  # never grows: a board's memory comes in small pieces
-        self._first = self._count = 0  # of those that wait, round the list
-        self._since_us = 0  # when the oldest of them came
+        self._waiting: list[PendingReading | None] = [None] * WAITING_MAX  # never grows: memory is in small pieces
+        self._first = self._count = 0  # of the waiting readings, round the list
+        self._since_us = 0  # when the oldest waiting reading came
         self._gaps: dict[str, PendingReading] = {}
         self._retry_us: int | None = None
         self.accepted = self.settled = self.refused = self.faults = 0
@@ -53,11 +52,11 @@ class Store:
 
     @property
     def gap_open(self) -> bool:
-        """Whether readings were refused of which no gap reading tells yet."""
+        """True while some refused readings are not yet reported by a stored gap reading."""
         return bool(self._gaps)
 
     def accept(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
-        """Take drafts, in the order of their port; what finds no room is refused."""
+        """Take pending readings, in the order of their port; those that find no room are refused."""
         if pending_readings and not self._count:
             self._since_us = now_us
         for n, pending in enumerate(pending_readings):
@@ -69,7 +68,7 @@ class Store:
             self.accepted += 1
 
     def step(self, now_us: int, flush: bool = False) -> None:
-        """Store at most one message if it is time; flush: whatever waits, now."""
+        """Store at most one message if it is time; flush: all that waits, now."""
         if self._count and (flush or self.is_due(now_us)):
             taken = [self._waiting[(self._first + n) % WAITING_MAX] for n in range(min(BATCH_MAX, self._count))]
             self._store(taken, now_us)  # type: ignore[arg-type]  # that many are there
@@ -82,7 +81,7 @@ class Store:
             self._store([], now_us)
 
     def is_due(self, now_us: int) -> bool:
-        """Whether it is time to store what waits."""
+        """Return True if it is time to store the waiting readings."""
         oldest = self._waiting[self._first]
         if oldest is None:
             return False
@@ -91,7 +90,7 @@ class Store:
         return self._count >= BATCH_MAX or now_us - self._since_us >= self._commit_us
 
     def _store(self, pending_readings: "list[PendingReading]", now_us: int) -> None:
-        """Store these behind the gaps that are to be told, in as few messages as hold them."""
+        """Store these behind the open gaps, in as few messages as hold them."""
         gaps = [self._gaps[stream] for stream in sorted(self._gaps)]
         self._retry_us = now_us + RETRY_US
         wanted = gaps + pending_readings
@@ -123,7 +122,7 @@ class Store:
                 self.settled += 1
 
     def reading(self, pending: PendingReading, seq: int, now_us: int) -> "Reading":
-        """The reading that this one becomes with its number. Raises ValueError when it is none."""
+        """The numbered reading made of this one. Raises ValueError when it is invalid."""
         pending.site, pending.gateway, pending.stamp = self._site, self._gateway, self._stamp(pending, now_us)
         return pending.numbered(self._flash_log.boot, seq)
 
@@ -163,9 +162,7 @@ class Store:
 
 
 def _fitting(pending_readings: "list[PendingReading]") -> int:
-    """How many of the first of these may fit in a message by their texts and least rows: a board cannot encode more to
-    find out.
-    """
+    """Most of these that may fit in a message, by their texts and least rows: a board cannot encode more to find out."""
     size = 0
     for n, pending in enumerate(pending_readings):
         size += ROW_BYTES_MIN + _characters(pending.key) + _characters(pending.value)

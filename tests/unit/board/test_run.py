@@ -27,7 +27,7 @@ def test_configuration_has_defaults_and_refuses_what_it_does_not_know():
         ({"sight": "a"}, "config: found 'sight', expected one of broker"),
         ({"site": 5}, "config site: found int, expected str"),
         ({"broker": {}}, "broker host: found nothing"),
-        ({"broker": {"host": "b", "ca_file": "c", "key_file": "k"}}, "broker: found cert_file or key_file alone"),
+        ({"broker": {"host": "b", "ca_file": "c", "key_file": "k"}}, "broker: found cert_file or key_file, expected"),
         ({"broker": {"host": "b", "cert_file": "c", "key_file": "k"}}, "expected both and ca_file"),
         ({"ntp": {"host": "n", "prot": 1}}, "ntp: found 'prot'"),
         ({"readers": []}, "config readers: found none"),

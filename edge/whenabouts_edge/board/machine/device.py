@@ -1,4 +1,4 @@
-"""What only a board has: UART, lamp, watchdog, Wi-Fi and real-time clock, thinly. Loaded only where configured."""
+"""Thin drivers of devices that only a board has: UART, lamp, watchdog, Wi-Fi, real-time clock. Loaded where configured."""
 
 import time
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-READ_BYTES = 32  # of a UART at a time, as `run` takes a port for emptied that gives less
+READ_BYTES = 32  # of a UART at a time; `run` treats a shorter read as the last one
 _UNIX_EPOCH_YEAR = 1970
 _SECONDS_TO_2000 = 946_684_800
 
@@ -15,39 +15,39 @@ class Uart:
     """A UART of the board; port: the arguments of `machine.UART` by name, and `id`."""
 
     def __init__(self, port: "dict[str, Any]", baud: int) -> None:
-        import machine  # type: ignore[import-not-found,unused-ignore]  # boards alone have it
+        import machine  # type: ignore[import-not-found,unused-ignore]  # only boards have it
 
         options = dict(port)
         number, rxbuf = options.pop("id"), options.pop("rxbuf", 1024)
         self._uart = machine.UART(number, baud, rxbuf=rxbuf, timeout=0, **options)
 
     def read(self) -> bytes:
-        """Up to READ_BYTES bytes that have come."""
+        """Up to READ_BYTES bytes that have arrived."""
         return self._uart.read(READ_BYTES) or b""
 
     def write(self, data: bytes) -> None:
-        """Hand over a command."""
+        """Send a command."""
         self._uart.write(data)
 
 
 class Lamp:
-    """pin: what `machine.Pin` takes."""
+    """The board's lamp. pin: argument of `machine.Pin`."""
 
     def __init__(self, pin: "Any") -> None:
-        import machine  # type: ignore[import-not-found,unused-ignore]  # boards alone have it
+        import machine  # type: ignore[import-not-found,unused-ignore]  # only boards have it
 
         self._pin = machine.Pin(pin, machine.Pin.OUT)
         self._lit: bool | None = None
 
     def show(self, lit: bool) -> None:
-        """Switch it, if it is not so already: on a Pico W it hangs on the radio, and each switch is a message to that."""
+        """Switch the lamp if it changes: on a Pico W the radio drives it, and each switch is a message to the radio."""
         if lit is not self._lit:
             self._lit = lit
             self._pin.value(1 if lit else 0)
 
 
 class Watchdog:
-    """Resets the board when it was not fed for so many seconds. Nothing can stop it."""
+    """Resets the board when it was not fed for timeout_s. Nothing can stop it."""
 
     def __init__(self, timeout_s: int) -> None:
         import machine  # type: ignore[import-not-found,unused-ignore]
@@ -55,7 +55,7 @@ class Watchdog:
         self._watchdog = machine.WDT(timeout=1000 * timeout_s)
 
     def feed(self) -> None:
-        """Again that long."""
+        """Restart the timeout."""
         self._watchdog.feed()
 
 
@@ -70,11 +70,11 @@ class Radio:
         self._wlan.active(True)
 
     def is_up(self) -> bool:
-        """Whether it is joined and has an address."""
+        """Return True if the radio has joined a network and has an address."""
         return bool(self._wlan.isconnected())
 
     def do(self, command: str) -> None:
-        """What `wifi.Wifi.step` says; returns at once. Raises OSError when the radio refuses."""
+        """Carry out a command of `wifi.Wifi.step`; returns at once. Raises OSError when the radio refuses."""
         if command == "join":
             self._wlan.connect(self._ssid, self._password)
         elif command == "leave":
@@ -82,10 +82,10 @@ class Radio:
 
 
 def set_real_time_clock(utc_us: int) -> None:
-    """Tell the real-time clock the time, where there is one: certificates are checked by it, and nothing else uses it."""
+    """Set the real-time clock, where there is one: certificates are checked by it, and nothing else uses it."""
     import machine  # type: ignore[import-not-found,unused-ignore]
 
-    if not hasattr(machine, "RTC"):  # of a PC, whose clock is its own
+    if not hasattr(machine, "RTC"):  # a PC, whose system sets the clock
         return
     seconds = utc_us // 1_000_000
     if time.gmtime(0)[0] != _UNIX_EPOCH_YEAR:  # boards that count from 2000

@@ -1,7 +1,7 @@
 """Files that are durable when a write returns: the flash of a board, or a folder where there is none.
 
-littlefs, the file system of boards, commits a file when it is flushed or closed. Elsewhere the operating system is asked to,
-where Python can ask it; the MicroPython of a PC cannot, and keeps its files through the end of the process only.
+littlefs, the file system of boards, commits a file when it is flushed or closed. Elsewhere CPython makes the operating
+system commit it. MicroPython on a PC cannot; its files survive the end of the process only.
 """
 
 import os
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Flash:
-    """The files of one folder, as `flash_log` wants them. The folder must exist."""
+    """The files of one folder, with the methods that `flash_log` needs. The folder must exist."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

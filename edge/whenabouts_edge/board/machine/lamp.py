@@ -1,12 +1,12 @@
-"""What the one lamp of a board says, as a function of the board's condition and the time.
+"""The pattern of a board's one lamp, as a function of the board's condition and the time.
 
     fault      flickers, five times a second          the flash fails, or readings are refused
     no_wifi    one flash every two seconds
-    no_clock   two flashes                            no answer of a time server yet: readings wait for it
+    no_clock   two flashes                            no time server has answered yet: readings wait for it
     no_broker  three flashes
     running    lit, with a short gap every two seconds
 
-The first that holds is shown. A lamp that stays as it is tells that the program has stopped.
+The first that holds is shown. A lamp that does not change shows that the program has stopped.
 """
 
 FAULT, NO_WIFI, NO_CLOCK, NO_BROKER, RUNNING = "fault", "no_wifi", "no_clock", "no_broker", "running"
@@ -15,7 +15,7 @@ _TICK_US, _TICKS = 100_000, 20  # a pattern is 20 ticks
 
 
 def condition(is_faulty: bool, has_network: bool, has_clock: bool, has_broker: bool) -> str:
-    """Which of the five it is."""
+    """The first of the five conditions that holds."""
     if is_faulty:
         return FAULT
     if not has_network:
@@ -26,7 +26,7 @@ def condition(is_faulty: bool, has_network: bool, has_clock: bool, has_broker: b
 
 
 def is_lit(shown: str, now_us: int) -> bool:
-    """Whether the lamp is on at a moment."""
+    """Return True if the lamp, when it shows this condition, is on at now_us."""
     tick = now_us // _TICK_US % _TICKS
     if shown == FAULT:
         return tick % 2 == 0

@@ -1,4 +1,4 @@
-"""Sockets that never wait: a TCP connection for MQTT and a UDP port for SNTP. Drivers; the same on CPython and MicroPython.
+"""Sockets that never wait: a TCP connection for MQTT and a UDP port for SNTP. Identical on CPython and MicroPython.
 
 Only the look-up of a name waits, as long as the system does: a few seconds when there is no name server.
 """
@@ -8,7 +8,7 @@ import select
 import socket
 
 _LATER = (errno.EAGAIN, errno.EINPROGRESS)
-_IPPROTO_TCP, _TCP_NODELAY = 6, 1  # which boards' socket module does not name
+_IPPROTO_TCP, _TCP_NODELAY = 6, 1  # not named in the socket module of boards
 READ_BYTES = 256
 
 
@@ -17,7 +17,7 @@ def _later(error: OSError) -> bool:
 
 
 class Tcp:
-    """One connection, begun at once. Raises OSError when it cannot even begin."""
+    """One connection, begun by the constructor. Raises OSError when it cannot begin."""
 
     def __init__(self, host: str, port: int) -> None:
         address = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)[0]
@@ -26,7 +26,7 @@ class Tcp:
         try:
             self._socket.setsockopt(_IPPROTO_TCP, _TCP_NODELAY, 1)
         except OSError:
-            pass  # packets then wait a little for each other, no more
+            pass  # packets then only wait a little for each other
         try:
             self._socket.connect(address[-1])
         except OSError as error:
@@ -38,16 +38,16 @@ class Tcp:
         self._open = False
 
     def is_open(self) -> bool:
-        """Whether bytes can go out. Raises OSError when the connection was refused or broke."""
+        """Return True if bytes can be sent. Raises OSError when the connection was refused or broke."""
         if not self._open:
-            for _, event in [tuple(found[:2]) for found in self._poll.poll(0)]:
+            for _, event in [tuple(entry[:2]) for entry in self._poll.poll(0)]:
                 if event & (select.POLLERR | select.POLLHUP):
                     raise OSError(errno.ECONNREFUSED, "connection refused")
                 self._open = True
         return self._open
 
     def write(self, data: bytes) -> int:
-        """How many bytes the line took. Raises OSError when it broke."""
+        """Send bytes; returns how many the connection took. Raises OSError when it broke."""
         try:
             return self._socket.send(data)
         except OSError as error:
@@ -56,7 +56,7 @@ class Tcp:
             raise
 
     def read(self) -> "bytes | None":
-        """What has come: b"" when the other side closed, None when there is nothing. Raises OSError when it broke."""
+        """Bytes that have arrived: b"" if the other side closed, None if there are none. Raises OSError when it broke."""
         try:
             return self._socket.recv(READ_BYTES)
         except OSError as error:
@@ -65,12 +65,12 @@ class Tcp:
             raise
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
         self._socket.close()
 
 
 class Udp:
-    """A port that talks to one address. Raises OSError when the name is not known."""
+    """A port that sends to one address. Raises OSError when the name is not known."""
 
     def __init__(self, host: str, port: int) -> None:
         address = socket.getaddrinfo(host, port, 0, socket.SOCK_DGRAM)[0]
@@ -79,19 +79,19 @@ class Udp:
         self._socket.setblocking(False)
 
     def send(self, data: bytes) -> None:
-        """Send one packet; what cannot be sent is lost, as packets may be."""
+        """Send one packet; one that cannot be sent is lost, as any packet may be."""
         try:
             self._socket.sendto(data, self._address)
         except OSError:
             pass
 
     def read(self) -> "bytes | None":
-        """A packet that came from anybody, or None."""
+        """A packet from any sender, or None."""
         try:
             return self._socket.recvfrom(512)[0]
         except OSError:
             return None
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
         self._socket.close()

@@ -1,8 +1,8 @@
-"""A counter that never wraps, from a board's `ticks_us`, which does after 17.9 minutes.
+"""A counter that never wraps, made from a board's `ticks_us`, which wraps after 17.9 minutes.
 
-A look at the counter says where it is within its period; the unwrapped value is the nearest one to the last look. So the
-counter must be looked at more often than every half period, 8.9 minutes on boards, and a moment that was taken a little
-before the last look is placed before it, not a whole period later.
+A look at the counter gives its place within the period; the unwrapped value is the nearest one to the last look. So looks
+must be less than half a period apart, 8.9 minutes on boards, and a moment that was taken a little before the last look is
+placed before it, not a whole period later.
 """
 
 

@@ -1,7 +1,7 @@
-"""A line with TLS: the server must be who its name says, by a certificate of the file. Loaded only where configured.
+"""A connection with TLS: a certificate of the file must vouch for the server's name. Loaded only where configured.
 
-The handshake goes on with every attempt to read or write, so nothing waits for it. Certificates have dates: the clock of
-the system must be right before the first connection.
+The handshake continues with every attempt to read or write, so nothing waits for it. Certificates have dates: the
+system's clock must be right before the first connection.
 """
 
 import binascii
@@ -21,28 +21,28 @@ def certificates(pem: str) -> "list[bytes]":
     """The certificates of a PEM file in DER, which every board reads.
 
     Raises:
-        ValueError: there is none, or it is no base64.
+        ValueError: there is none, or it is not base64.
     """
-    found: list[bytes] = []
+    decoded: list[bytes] = []
     lines: list[str] | None = None
     for line in pem.split("\n"):
         line = line.strip()
         if line == "-----BEGIN CERTIFICATE-----":
             lines = []
         elif line == "-----END CERTIFICATE-----" and lines is not None:
-            found.append(binascii.a2b_base64("".join(lines)))
+            decoded.append(binascii.a2b_base64("".join(lines)))
             lines = None
         elif lines is not None:
             lines.append(line)
-    if not found:
+    if not decoded:
         raise ValueError("ca_file: found no certificate, expected PEM")
-    return found
+    return decoded
 
 
 class Tls(Tcp):
-    """One connection; cert_file and key_file: what it shows the server, if that asks.
+    """One TLS connection; cert_file and key_file: shown to the server on request.
 
-    Raises OSError when it cannot begin or a file cannot be read, ValueError when one holds nothing of use.
+    Raises OSError when it cannot begin or a file cannot be read, ValueError when a file holds nothing usable.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Tls(Tcp):
         super().__init__(host, port)
 
     def is_open(self) -> bool:
-        """Whether bytes can go out. Raises OSError when the connection was refused or broke."""
+        """Return True if bytes can be sent. Raises OSError when the connection was refused or broke."""
         if self._line is None and super().is_open():
             self._line = self._context.wrap_socket(
                 self._socket, server_hostname=self._host, do_handshake_on_connect=False
@@ -68,16 +68,16 @@ class Tls(Tcp):
         return self._line is not None
 
     def write(self, data: bytes) -> int:
-        """How many bytes the line took. Raises OSError when it broke, or the server is not who it should be."""
+        """Send bytes; returns how many were taken. Raises OSError when the connection broke or the server is not trusted."""
         return self._tried(self._line.write, data) or 0
 
     def read(self) -> "bytes | None":
-        """As of `Tcp`."""
+        """Like `Tcp.read`."""
         data: bytes | None = self._tried(self._line.read, READ_BYTES)
         return data
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if self._line is not None:
             self._line.close()
         super().close()
@@ -85,7 +85,7 @@ class Tls(Tcp):
     def _tried(self, call: "Any", argument: "Any") -> "Any":
         try:
             return call(argument)
-        except ValueError as error:  # MicroPython's word for a certificate that does not fit
+        except ValueError as error:  # MicroPython raises it for a certificate that does not fit
             raise OSError(str(error)) from None
         except OSError as error:
             if type(error) in _LATER:

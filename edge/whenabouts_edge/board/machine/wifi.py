@@ -1,33 +1,33 @@
-"""When a board joins its Wi-Fi, and when it leaves it to join anew. Pure: told whether it is up, says what to do.
+"""Decides when a board joins its Wi-Fi and when it leaves it to join again. Pure: takes its state, returns a command.
 
     join --(up)--> up --(lost)--> pause --> join ...        join --(JOIN_US without success)--> leave, pause --> join ...
 
-The pause doubles from attempt to attempt, and begins anew once the network has held for STABLE_US.
+The pause doubles from attempt to attempt, and is the shortest again once the network has held for STABLE_US.
 """
 
 from whenabouts_edge.backoff import Backoff
 
-JOIN_US = 20_000_000  # to join and get an address; more than any that works needs
+JOIN_US = 20_000_000  # to join and get an address; more than a working network needs
 PAUSE_US_MIN, PAUSE_US_MAX = 1_000_000, 60_000_000
 STABLE_US = 30_000_000
 
 
 class Wifi:
-    """bits: random ones of this board, so that boards which lose their network together come back one by one.
+    """The Wi-Fi of one board. bits: random, so that boards which lose their network together come back one by one.
 
-    is_up: since the last step. joins, losses: how often.
+    is_up: as of the last step. joins, losses: how often.
     """
 
     def __init__(self, bits: int, now_us: int) -> None:
         self._bits = bits
         self._backoff = Backoff(PAUSE_US_MIN, PAUSE_US_MAX)
-        self._until_us: int | None = now_us  # the pause, when there is one
-        self._since_us = now_us  # the attempt, or being up
+        self._until_us: int | None = now_us  # end of the pause, if there is one
+        self._since_us = now_us  # start of the attempt, or of being up
         self.is_up = False
         self.joins = self.losses = 0
 
     def step(self, now_us: int, is_up: bool) -> str:
-        """What to do now: "join", "leave" or "". is_up: whether the network is there, with an address."""
+        """The command to carry out: "join", "leave" or "". is_up: the network is there, with an address."""
         if is_up:
             if not self.is_up:
                 self.is_up, self._until_us, self._since_us = True, None, now_us
