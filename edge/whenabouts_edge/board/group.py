@@ -22,9 +22,7 @@ HELD_MAX = 8  # states of another view, held until it begins
 
 
 class BoardGroup:
-    """One board in its group. config: table `group`. peer_came: a birth came since this was reset. refused: useless
-    messages.
-    """
+    """One board in its group. config: table `group`. peer_came: a birth came since this was reset. refused: bad messages."""
 
     def __init__(self, config: "dict[str, Any]", site: str, gateway: str, boot: int, evidence_us: int) -> None:
         self.name: str = config["name"]

@@ -1,12 +1,12 @@
 """A client of MQTT 3.1.1 without a socket: takes bytes and the time, returns packets and events.
 
-Only what a gateway needs: a clean session with a will, publishing at QoS 0 and 1 with several messages in flight,
-subscribing at QoS 1, pings. It repeats nothing itself: a connection that ends is replaced by a new client, and the
-messages still in the flash log are sent again.
+It has only the functions that a gateway needs: a clean session with a will, publishing at QoS 0 and 1 with several
+messages in flight, subscribing at QoS 1, pings. It repeats nothing itself: a connection that ends is replaced by a new
+client, and the messages still in the flash log are sent again.
 
 Every wait is limited: for CONNACK, PUBACK, SUBACK, PINGRESP, and for a packet to leave. Any input that violates the
 standard, or comes too late, ends the connection; `ended` gives the reason, and nothing is done after that. Each packet is
-one bytes object, to be written at once: packets in small pieces wait for each other's acknowledgement on the way.
+one bytes object, to be written at once: its pieces would wait for each other's acknowledgement on the way.
 
 Events of `feed`, as tuples: ("connected",), ("subscribed", packet id, granted), ("taken", packet id) for a PUBACK,
 ("message", topic, payload, retained), ("oversized", topic, length) for a message whose payload was discarded.

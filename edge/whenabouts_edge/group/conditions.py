@@ -146,9 +146,7 @@ class Threshold:
         return None if self._crossed is None else self._crossed[0] + self._hold_us
 
     def _beyond(self, earliest_us: int, latest_us: int, side: bool) -> None:
-        """Note a reading beyond the other threshold. The first that is certainly later than all readings against it
-        counts.
-        """
+        """Note a reading beyond the other threshold. The first that certainly follows all readings against it counts."""
         over_us = self._against_us[side]
         if over_us is not None and earliest_us <= over_us:
             return

@@ -40,8 +40,8 @@ class Report:
 
 
 class GroupProcess:
-    """The process of one gateway. evidence_us: least time between two clock heartbeats. held: most messages of another
-    view that are kept.
+    """The process of one gateway. evidence_us: least time between clock heartbeats. held: most kept messages of another
+    view.
     """
 
     def __init__(

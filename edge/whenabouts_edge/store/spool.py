@@ -168,7 +168,7 @@ class Spool:
                 self._delete(covered, boot, seq)
             except sqlite3.OperationalError as error:
                 raise SpoolError(
-                    f"spool {self.path}: cannot delete what has landed ({error}); free space on its disk"
+                    f"spool {self.path}: cannot delete landed readings ({error}); free space on its disk"
                 ) from error
             self._readings -= readings
             self._payload_bytes -= payload_bytes

@@ -17,9 +17,7 @@ Position = tuple[int, int]
 
 
 class Outbox:
-    """Order and repeats of publishing. resend_s: time without a confirmation after which everything unlanded is sent
-    again.
-    """
+    """Order and repeats of publishing. resend_s: time without a confirmation after which all unlanded is sent again."""
 
     def __init__(self, resend_s: float) -> None:
         self._resend_s_min = self._resend_s = resend_s

@@ -165,7 +165,7 @@ class Uplink:
             protocol=mqtt.MQTTv311,
             reconnect_on_failure=False,  # a connection that is lost is replaced, see `run`
         )
-        client.max_inflight_messages_set(0)  # the outbox limits what is on its way
+        client.max_inflight_messages_set(0)  # the outbox limits the messages in flight
         client.connect_timeout = CONNECT_TIMEOUT_S
         client.will_set(self._topic("status"), self._status("offline"), qos=1, retain=True)
         secure(client, self._broker)

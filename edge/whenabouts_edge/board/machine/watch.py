@@ -15,9 +15,7 @@ class Watch:
         self._settled = -1
 
     def feeds(self, now_us: int, works: bool, is_due: bool, settled: int) -> bool:
-        """Return True to feed the watchdog. works: the step ended without a fault of flash. is_due, settled: of the
-        store.
-        """
+        """Return True to feed the watchdog. works: the step ended without a fault of flash. is_due, settled: of `Store`."""
         if works and (not is_due or settled != self._settled):
             self._well_us = now_us
         self._settled = settled
