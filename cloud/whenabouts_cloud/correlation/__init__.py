@@ -1,8 +1,8 @@
-"""Which pairs of readings from two streams satisfy a timing condition with probability at least ct.
+"""Pairs of readings from two streams that satisfy a timing condition with probability at least ct.
 
-`condition` says what that means and what can never match, `batch` finds all pairs of two arrays of intervals, `pairs` turns
-pairs into result rows, `online` does the same for readings that arrive bit by bit. Nothing here knows Spark, files or
-clocks. Importing this package loads numpy but not numba.
+`condition` defines the probability and the intervals that can never match, `batch` finds all pairs of two arrays of
+intervals, `pairs` converts pairs to result rows, and `stream` does the same for readings as they arrive. The package
+depends on neither Spark, files nor clocks. Importing it loads numpy but not numba.
 """
 
 from whenabouts_cloud.correlation.batch.api import correlate, count_pairs

@@ -1,10 +1,10 @@
-"""Of the pairs of each reading of a, the k best: highest probability, then nearest middles, then smallest identity of b.
+"""The k best pairs of each reading of a: highest probability, then nearest middles, then smallest identity of b.
 
-The order is that of the exact probabilities. Doubles decide it where they differ by more than GUARD; where the k-th and the
-next one of a reading are closer than that, its pairs are ranked in integers. Pairs that are certain are known to tie without
-looking closer, so the common case (several certain pairs) stays fast.
+The order is that of the exact probabilities. Doubles decide it where they differ by more than GUARD; where the k-th and
+the next pair of a reading are closer, its pairs are ranked in integers. Certain pairs are recognised as ties without
+exact arithmetic, so the common case (several certain pairs) stays fast.
 
-Source of the probability: correlation mathematics, section 2. Cost: one sort of the pairs, and 3 us a pair of those
+Source of the probability: correlation mathematics, section 2. Cost: one sort of the pairs, and 3 us a pair of the
 readings where the choice is closer than GUARD.
 """
 
@@ -25,13 +25,13 @@ Ints = npt.NDArray[np.int64]
 
 
 def nearest(pairs: pa.Table, group: Ints, k: int, condition: Condition, shift_us: int) -> npt.NDArray[np.bool_]:
-    """Which pairs stay.
+    """Return a mask of the pairs that stay.
 
-    `pairs` has the columns of `pairs.RESULT`, all of them satisfy `condition` (which is that on the stamps as they are);
-    `group` is a number for each reading of a. Middles are compared after b was moved by `shift_us` against a.
+    `pairs` has the columns of `pairs.RESULT`, all of them satisfy `condition` (on the stamps without offsets);
+    `group` is a number for each reading of a. Middles are compared with b moved by `shift_us` relative to a.
     """
     a_min, a_max, b_min, b_max = (pairs[f"{x}_t_{end}"].to_numpy() for x in "ab" for end in ("min", "max"))
-    # The differences wrap around for stamps at the ends of int64, their sum is small for a pair and therefore right.
+    # The differences wrap around for stamps at the ends of int64; their sum is small for a pair and therefore correct.
     distance = np.abs((b_min - a_min) + (b_max - a_max) + 2 * shift_us)
     certain = (b_max - a_min <= condition.hi_us) & (b_min - a_max >= condition.lo_us)
     probability = np.where(certain, 1.0, pairs["probability"].to_numpy())
@@ -51,7 +51,7 @@ def nearest(pairs: pa.Table, group: Ints, k: int, condition: Condition, shift_us
 
 
 def _runs(values: Ints) -> tuple[Ints, Ints]:
-    """For each place the begin and the end of its run of equal values."""
+    """For each place, begin and end of its run of equal values."""
     begins = np.flatnonzero(np.r_[True, values[1:] != values[:-1]][: len(values)])
     lengths = np.diff(np.r_[begins, len(values)])
     return np.repeat(begins, lengths), np.repeat(begins + lengths, lengths)

@@ -1,14 +1,14 @@
-"""From two tables of readings and a rule to the rows of its result: the part every driver shares.
+"""Result rows of a rule from two tables of readings: the part that every driver shares.
 
 A reading table has the columns of READING, a result table those of RESULT. Repeats are recognised by their identity
-(site, gateway, boot, seq); the site is in it because gateway names are only unique within their group. A reading is never
-paired with itself, which matters when both sides of a rule are the same stream.
+(site, gateway, boot, seq), which includes the site because gateway names are unique only within their group. A reading is
+never paired with itself, even if both sides of a rule are the same stream.
 
-A row of a result is a pair, or a reading of a that is in none ("left" and "anti"): then everything of b and the probability
-are null, and `key` is its own key.
+A result row is a pair or, for "left" and "anti", a reading of a without a pair: then all columns of b and the probability
+are null, and `key` is the key of the reading.
 
 Offsets of streams move the condition, not the stamps: (Y + o_b) - (X + o_a) lies in [lo, hi] exactly when Y - X lies in
-[lo - o_b + o_a, hi - o_b + o_a]. So stamps stay what the readers said, and nothing can overflow.
+[lo - o_b + o_a, hi - o_b + o_a]. So stamps stay as the readers reported them, and nothing can overflow.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ RESULT = pa.schema(
 
 
 def first_of_each(table: pa.Table) -> npt.NDArray[np.int64]:
-    """Row numbers, ascending, of the first row of every identity."""
+    """Return the row numbers, ascending, of the first row of every identity."""
     if table.num_rows == 0:
         return np.empty(0, np.int64)
     columns = [_code(table[name]) for name in IDENTITY]
@@ -60,18 +60,18 @@ def first_of_each(table: pa.Table) -> npt.NDArray[np.int64]:
 
 
 def without_repeats(table: pa.Table) -> pa.Table:
-    """The table with the first row of every identity."""
+    """Return the table with only the first row of every identity."""
     first = first_of_each(table)
     return table if len(first) == table.num_rows else table.take(pa.array(first))
 
 
 def shift_us(rule: CorrelateRule) -> int:
-    """How much later than a's clock says b happened, by the offsets of the streams."""
+    """Return the time to add to b's stamps relative to a's: the difference of the streams' offsets."""
     return rule.b.offset_us - rule.a.offset_us
 
 
 def condition_of(rule: CorrelateRule) -> Condition:
-    """The condition of a rule on stamps as they are, without the offsets of its streams."""
+    """Return the condition of a rule on stamps without the offsets of its streams."""
     shift, condition = shift_us(rule), rule.condition
     if shift == 0:
         return condition
@@ -79,7 +79,7 @@ def condition_of(rule: CorrelateRule) -> Condition:
 
 
 def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
-    """The whole result of a rule for two reading tables without repeats, ordered by the rows of a, then of b."""
+    """Return the whole result of a rule for two reading tables without repeats, ordered by the rows of a, then of b."""
     i, j, probability = matches(rule, a, b)
     lonely = np.ones(a.num_rows, bool)
     lonely[i] = False
@@ -97,7 +97,7 @@ def correlate(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> pa.Table:
 
 
 def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbability:
-    """Rows of a and of b that are pairs, and their probability, ordered by (a, b)."""
+    """Return the row numbers in a and b of all pairs, and their probability, ordered by (a, b)."""
     a_key = b_key = a_at = b_at = None
     if rule.key_equal:
         a_at, b_at = (np.flatnonzero(x["key"].is_valid().to_numpy()) for x in (a, b))
@@ -113,7 +113,7 @@ def matches(rule: CorrelateRule, a: pa.Table, b: pa.Table) -> PairsWithProbabili
 
 
 def unmatchable(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
-    """Readings that are in no pair whatever else happened: longer than any that matches, or without the key compared."""
+    """Return a mask of readings that can be in no pair: longer than any that matches, or without the compared key."""
     # Two's complement: the difference of any two int64 is right as uint64.
     length = _ints(table, "t_max").view(np.uint64) - _ints(table, "t_min").view(np.uint64)
     none: npt.NDArray[np.bool_] = np.zeros(table.num_rows, bool)
@@ -124,7 +124,7 @@ def unmatchable(rule: CorrelateRule, table: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def result_id(rule: str, a: tuple[str, str, int, int], b: tuple[str, str, int, int] | tuple[()] = ()) -> str:
-    """Hash of rule and both identities: the same pair has the same id in every run and driver. No b: a is in no pair.
+    """Return a hash of rule and identities: the same pair has the same id in every run and driver. No b: a is in no pair.
 
     Site and gateway names have no spaces, so the joined text is unambiguous.
     """
@@ -139,7 +139,7 @@ def pair_rows(
     j: npt.NDArray[np.int64],
     probability: npt.NDArray[np.float64],
 ) -> pa.Table:
-    """The pairs of rows i of a and j of b as rows of RESULT."""
+    """Return the pairs of rows i of a and j of b as rows of RESULT."""
     a, b = a.take(pa.array(i)), b.take(pa.array(j))
     ids = [result_id(rule.name, x, y) for x, y in zip(_identities(a), _identities(b), strict=True)]
     a_key, b_key = _plain(a["key"]), _plain(b["key"])
@@ -150,7 +150,7 @@ def pair_rows(
 
 
 def unmatched_rows(rule: CorrelateRule, a: pa.Table) -> pa.Table:
-    """Readings of a that are in no pair as rows of RESULT."""
+    """Return readings of a that are in no pair as rows of RESULT."""
     ids = [result_id(rule.name, x) for x in _identities(a)]
     columns = [pa.array(ids, pa.string()), _repeated(rule.name, len(ids)), _plain(a["key"])]
     columns += [_plain(a[name]) for name in SIDE_COLUMNS]
@@ -167,7 +167,7 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 
 def _same_reading(a: pa.Table, b: pa.Table, i: Any, j: Any) -> npt.NDArray[np.bool_]:
-    """Which pairs are of one reading with itself; numbers are compared first, as they hardly ever agree."""
+    """Mask of the pairs of a reading with itself; numbers are compared first, as they are rarely equal."""
     same: npt.NDArray[np.bool_] = (_ints(a, "seq")[i] == _ints(b, "seq")[j]) & (
         _ints(a, "boot")[i] == _ints(b, "boot")[j]
     )
@@ -185,7 +185,7 @@ def _ints(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text without dictionary encoding, of which stored readings make use."""
+    """Text without the dictionary encoding that stored readings use."""
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 

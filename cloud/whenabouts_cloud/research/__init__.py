@@ -1,1 +1,1 @@
-"""The papers' algorithms, corrected, and their experiments, to compare the product with."""
+"""The papers' algorithms, corrected, and their experiments, for comparison with the product."""

@@ -1,11 +1,11 @@
-"""All pairs of two arrays of intervals that satisfy a `Condition`: sorted, counted, as ranges, or streamed out.
+"""All pairs of two arrays of intervals that satisfy a `Condition`: sorted, counted, as ranges, or in chunks.
 
     correlate          index arrays (i, j), sorted, on request with probabilities
     count_pairs        how many there are
-    correlate_ranges   stretches of B, in an order that is returned with them, instead of single pairs
-    correlate_chunks   the pairs through a buffer that is used again, for results larger than memory
+    correlate_ranges   ranges of B, in an order that is returned with them, instead of single pairs
+    correlate_chunks   the pairs in a reused buffer, for results larger than memory
 
-`join` says how, and which of two engines does the work; the result is the same.
+`join` does the work with one of two engines; both give the same result.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from whenabouts_cloud.correlation.batch.join import Index, Join, Pairs, PairsWit
 from whenabouts_cloud.correlation.batch.slabs import Slab
 from whenabouts_cloud.pattern.condition import Condition
 
-CHUNK_PAIRS = 1 << 17  # 2 MiB of indices: they stay in the cache of a core while they are consumed
+CHUNK_PAIRS = 1 << 17  # 2 MiB of indices, which stay in a core's cache while they are consumed
 Engine = Literal["numpy", "numba"]
 
 
@@ -89,23 +89,23 @@ def count_pairs(
     engine: Engine | None = None,
     counts: "Counter[str] | None" = None,
 ) -> int:
-    """How many pairs satisfy the condition; arguments and errors as in `correlate`.
+    """Number of pairs that satisfy the condition; arguments and errors as in `correlate`.
 
-    counts, if given, gets "pairs" and "probes", the probabilities that had to be evaluated, added. Where stamps need Python
-    integers, every candidate is evaluated and none is counted.
+    counts, if given: its entries "pairs" and "probes" (probabilities that had to be evaluated) are increased. Where
+    stamps need Python integers, every candidate is evaluated and "probes" is not increased.
     """
     join = Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
-    found: Counter[str] = Counter()
+    tally: Counter[str] = Counter()
     if join.wide is not None:
-        found["pairs"] = len(join.wide[0])
+        tally["pairs"] = len(join.wide[0])
     elif join.cutter is not None:
         for slab in join.cutter.slabs():
             for pairs, probes in join.engine.counts(slab, join.terms):
-                found["pairs"] += pairs
-                found["probes"] += probes
+                tally["pairs"] += pairs
+                tally["probes"] += probes
     if counts is not None:
-        counts.update(found)
-    return found["pairs"]
+        counts.update(tally)
+    return tally["pairs"]
 
 
 def correlate_chunks(
@@ -121,11 +121,12 @@ def correlate_chunks(
     engine: Engine | None = None,
     counts: "Counter[str] | None" = None,
 ) -> Iterator[Pairs]:
-    """The pairs (i, j) in parts of at most `chunk_pairs`, each pair once; arguments and errors as in `correlate`.
+    """Yield the pairs (i, j) in parts of at most `chunk_pairs`, each pair once; arguments and errors as in `correlate`.
 
-    The arrays are views of one buffer, which the next step overwrites: consume or copy them. Rows of A that follow each
-    other in time come out near each other; beyond that there is no order. counts as in `count_pairs`. Beside the input,
-    memory is that of a slab and the buffer for rows nearly in the order of time, and four bytes a row more for any order.
+    The arrays are views of one buffer, which the next step overwrites: consume or copy them. Rows of A that are adjacent
+    in time come out near each other; no other order is guaranteed. counts as in `count_pairs`. Besides the input, one
+    slab and the buffer are in memory if rows are nearly in the order of time; rows in any other order take four bytes a
+    row more.
     """
     if chunk_pairs < 1:
         raise ValueError(f"chunk_pairs: found {chunk_pairs}, expected at least 1")
@@ -144,10 +145,10 @@ def correlate_ranges(
     *,
     engine: Engine | None = None,
 ) -> Ranges:
-    """The pairs as stretches of B in the order of (key, middle); arguments and errors as in `correlate`.
+    """The pairs as ranges of B in the order of (key, middle); arguments and errors as in `correlate`.
 
-    A row of A has one stretch for all that matches surely, and few more at its borders where the lengths differ: the result
-    grows with the rows of A, not with the pairs.
+    A row of A has one range for all its certain matches, and few more at its borders where the lengths differ: the size
+    of the result grows with the rows of A, not with the pairs.
     """
     join = Join(a_min, a_max, b_min, b_max, condition, key_a, key_b, engine)
     if join.wide is not None:
@@ -157,9 +158,9 @@ def correlate_ranges(
         return Ranges(nothing, nothing, nothing, nothing)
     a, b = join.cutter.order(0), join.cutter.order(1)
     parts = [
-        (slab.a.row[found.a], found.first + slab.b_start, found.last + slab.b_start)
+        (slab.a.row[runs.a], runs.first + slab.b_start, runs.last + slab.b_start)
         for slab in join.cutter.ordered_slabs(a, b)
-        for found in join.engine.runs(slab, join.terms)
+        for runs in join.engine.runs(slab, join.terms)
     ]
     if not parts:
         return Ranges(nothing, nothing, nothing, b.row)
@@ -169,7 +170,7 @@ def correlate_ranges(
 
 
 def _sorted_pairs(join: Join) -> Pairs:
-    """All pairs, ordered by packing both indices into one number: twice as fast as ordering by two."""
+    """All pairs, ordered by packing both indices into one number, which is twice as fast as ordering by two."""
     bits = join.rows[1].bit_length()
     if join.rows[0].bit_length() + bits > 63:
         raise ValueError(f"rows: found {join.rows[0]} and {join.rows[1]}, expected a product below 2^63")
@@ -195,7 +196,7 @@ def _sorted_pairs(join: Join) -> Pairs:
 
 
 def _packed(join: Join, slab: Slab, bits: int, i: Index, j: Index) -> Index:
-    """The pairs of a slab as i << bits | j, by way of two buffers."""
+    """The pairs of a slab as i << bits | j; i and j are work buffers."""
     parts = [np.empty(0, np.int64)]
     for filled, _ in join.engine.pairs(slab, join.terms, i, j):
         part = i[:filled] << bits
@@ -205,5 +206,5 @@ def _packed(join: Join, slab: Slab, bits: int, i: Index, j: Index) -> Index:
 
 
 def _ranges_of(i: Index, j: Index) -> Ranges:
-    """Each pair as a stretch of its own, B in the order of its rows."""
+    """Each pair as a separate range, B in the order of its rows."""
     return Ranges(i, j, j + 1, np.arange(int(j.max()) + 1 if len(j) else 0))

@@ -1,13 +1,13 @@
-"""The pairs of two files, or anything else that comes in blocks nearly in the order of time, in memory that does not grow.
+"""Pairs of two inputs that come in blocks nearly in the order of time, such as files, in bounded memory.
 
-Each block of A is joined with the stretch of B that it can match (`join`): B is read on until all that
-follows is too late for the block, and its rows are let go once all that follows of A is too late for them. With m' the
-doubled middle and the band of `condition` at the longest useful length, a row that is still to come has
-m' >= 2 (the latest minimum so far - disorder), which says both; and
-no row that can match has m' above 2 t_min + the longest useful length, so that a stamp gone wrong holds nothing back.
+Each block of A is joined with the range of B that it can match (`join`). B is read until all later rows are too late for
+the block, and rows of B are dropped once all later rows of A are too late for them. With m' the doubled middle and the
+band of `condition` at the longest useful length, a later row has m' >= 2 (the latest minimum so far - disorder), which
+gives both limits. No row that can match has m' above 2 t_min + the longest useful length, so one corrupt stamp does not
+keep rows in memory.
 
-Limit: one block of A and the rows of B within its time, the band and the disorder are held. Blocks of some 100 000 rows are
-large enough to be fast.
+Limit: memory holds one block of A and the rows of B within its time, the band and the disorder. Blocks of some 100 000
+rows are large enough to be fast.
 """
 
 from collections import Counter
@@ -33,14 +33,14 @@ def correlate_blocks(
     engine: Engine | None = None,
     counts: "Counter[str] | None" = None,
 ) -> Iterator[Pairs]:
-    """The pairs (i, j) of row numbers counted over all blocks, in parts that the next step overwrites, each pair once.
+    """Yield the pairs (i, j) of row numbers counted over all blocks, each pair once, in parts that the next step overwrites.
 
     Blocks are (t_min, t_max) or, on both sides, (t_min, t_max, key), as in `correlate`. No t_min may be more than
-    `disorder` ticks below one in an earlier block of its side; in a block any order will do. Rows in the order of t_max
-    keep to a disorder of their greatest length.
+    `disorder` ticks below one in an earlier block of its side; within a block any order is allowed. Rows in the
+    order of t_max have at most their greatest length as disorder.
 
     Raises:
-        ValueError: as in `correlate`, or a block comes too early; pairs of the blocks before have been given out.
+        ValueError: as in `correlate`, or a block comes too early; the pairs of earlier blocks have then been yielded.
     """
     longest, band = condition.longest_us, condition.band(2 * condition.longest_us)
     a, b = _Reader("a", a_blocks, disorder), _Reader("b", b_blocks, disorder)
@@ -58,7 +58,7 @@ def correlate_blocks(
         join = Join(block[0], block[1], held[0], held[1], condition, *keys, engine, (a_start, b_start))
         yield from join.chunks(chunk_pairs, counts)
         a_start += len(block[0])
-        # The first row of B that what is still to come of A can match; at least the last one is kept.
+        # The first row of B that later rows of A can match; at least the last row is kept.
         earliest = 2 * (a.coming or 0) + condition.doubled_centre - band - longest
         needed = np.asarray(held[0]) >= -(-earliest // 2)
         first = int(needed.argmax()) if needed.any() else len(needed) - 1
@@ -67,7 +67,7 @@ def correlate_blocks(
 
 
 class _Reader:
-    """Blocks of one side, checked for their order; `coming` is below every minimum that is still to come."""
+    """Blocks of one side, checked for their order; `coming` is a lower bound of all later minima."""
 
     def __init__(self, name: str, blocks: Iterable[Block], disorder: int) -> None:
         self._name, self._blocks, self._disorder = name, iter(blocks), disorder

@@ -1,6 +1,6 @@
-"""Whether a pair of intervals matches, compiled with numba: what the kernels of `matches_numba` and `pairs_numba` share.
+"""Decision on a pair of intervals, compiled with numba; shared by the kernels of `matches_numba` and `pairs_numba`.
 
-The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; where it comes closer to the threshold than a
+The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; where it is closer to the threshold than a
 guard, exact integers of 128 bits and their product with the confidence decide. Source: correlation mathematics, section 7.
 """
 
@@ -14,7 +14,7 @@ Limbs = tuple[Any, Any]  # uint64: high, low
 
 
 class Criterion(NamedTuple):
-    """What decides a pair: the width of the condition in ticks, the confidence p/q, and how near to it floats may be."""
+    """Width of the condition in ticks, confidence p/q, and the distance from it below which floats do not decide."""
 
     width: int
     p: int
@@ -47,7 +47,7 @@ def probability(apart: int, w_a: int, w_b: int, width: int) -> float:
 
 @compiled
 def matches(apart: int, w_a: int, w_b: int, threshold: float, criterion: Criterion) -> Any:
-    """Whether the pair satisfies the condition; `threshold` is p / q, divided once."""
+    """True if the pair satisfies the condition; `threshold` is p / q, divided once."""
     above = probability(apart, w_a, w_b, criterion.width) - threshold
     if abs(above) >= criterion.guard:
         return above > 0.0
@@ -102,7 +102,7 @@ def _at_least(x: Limbs, q: int, y: Limbs, p: int) -> Any:
 
 @compiled
 def exactly(apart: int, w_a: int, w_b: int, width: int, p: int, q: int) -> Any:
-    """The decision in whole numbers, after F + G - 1 as a ratio of areas; of lengths with a point, as all are below 2^62."""
+    """Decision in whole numbers: F + G - 1 as a ratio of areas, or of lengths for a point; all lengths are below 2^62."""
     total = w_a + w_b
     before, after = (width + total - apart) >> 1, (width + total + apart) >> 1
     if total == 0:

@@ -1,10 +1,10 @@
-"""Checks stamps and keys on their way in and brings them into the form the engines work on.
+"""Checks the input's stamps and keys and converts them to the form the engines work on.
 
-Stamps become int64 arrays; what does not fit there, or spans too much for sums of four stamps, is told by `spans_too_much`
-and goes to Python integers. Keys become small integers, equal where the keys are equal; None, NaN and NaT equal nothing, as
-in a database, and get NO_KEY.
+Stamps become int64 arrays. Stamps that do not fit int64, or span too much for sums of four stamps, are detected by
+`spans_too_much` and handled as Python integers. Keys become small integers, equal where the keys are equal; None, NaN and
+NaT equal nothing, as in a database, and become NO_KEY.
 
-Cost: 2 ns a stamp; keys some 100 ns each by sorting where they are of one plain type, 200 ns by hashing otherwise.
+Cost: 2 ns a stamp; some 100 ns a key by sorting if all keys have one plain type, 200 ns by hashing otherwise.
 """
 
 from typing import Any, NamedTuple
@@ -14,20 +14,20 @@ import numpy.typing as npt
 
 from whenabouts_cloud.arrays import Array
 
-ZONE = 4096  # rows that share one entry of the survey
-ZONES_AT_ONCE = 16  # checked together: as few steps as stay in the cache
-SAFE_SPAN = 1 << 59  # of all stamps: M, D and T and their sum then stay under 2^63
+ZONE = 4096  # rows summarised by one entry of `Side.low` and `Side.high`
+ZONES_AT_ONCE = 16  # checked in one step: as many as fit the cache
+SAFE_SPAN = 1 << 59  # of all stamps: M, D, T and their sum then stay below 2^63
 NO_KEY = -1
-PLAIN = "iubSUmM"  # kinds of numpy types whose equality is that of their sorted values
+PLAIN = "iubSUmM"  # kinds of numpy types for which np.unique groups exactly the equal keys
 
 Index = npt.NDArray[np.int64]
 
 
 class Side(NamedTuple):
-    """Checked stamps of one side, and for each ZONE rows the earliest minimum and the latest maximum.
+    """Checked stamps of one side, and the earliest minimum and latest maximum of each ZONE rows.
 
-    `code` are the keys as numbers, None without keys. Where `row` is given, it is the order that zones are counted in; the
-    arrays are in the order of the input.
+    `code`: keys as numbers, None without keys. `row`, if given, is the order in which rows are grouped into zones; the
+    stamps and codes stay in the order of the input.
     """
 
     t_min: Array
@@ -39,10 +39,10 @@ class Side(NamedTuple):
 
 
 def side(t_min: Any, t_max: Any, name: str) -> Side:
-    """The stamps of side `name` ("a" or "b").
+    """Return the checked stamps of side `name` ("a" or "b").
 
     Raises:
-        ValueError: they are no one-dimensional arrays of whole numbers of one length, or an interval ends before it begins.
+        ValueError: they are not one-dimensional arrays of whole numbers of one length, or an interval ends before it begins.
     """
     low, high = _stamps(t_min, f"{name}_min"), _stamps(t_max, f"{name}_max")
     if len(low) != len(high):
@@ -60,28 +60,28 @@ def side(t_min: Any, t_max: Any, name: str) -> Side:
             at = start + int(wrong.argmax())
             raise ValueError(
                 f"interval {at} of {name}: found [{low[at]}, {high[at]}], expected the minimum first; "
-                "set such rows aside before correlating"
+                "remove such rows before correlating"
             )
-        found = survey(low[start:stop], high[start:stop])
-        lows[zone : zone + ZONES_AT_ONCE], highs[zone : zone + ZONES_AT_ONCE] = found
+        zone_bounds = survey(low[start:stop], high[start:stop])
+        lows[zone : zone + ZONES_AT_ONCE], highs[zone : zone + ZONES_AT_ONCE] = zone_bounds
     return Side(low, high, lows, highs)
 
 
 def survey(t_min: Array, t_max: Array) -> tuple[Array, Array]:
-    """`low` and `high` of a side."""
+    """Earliest minimum and latest maximum of each zone: `low` and `high` of `Side`."""
     starts = np.arange(0, len(t_min), ZONE)
     return np.minimum.reduceat(t_min, starts), np.maximum.reduceat(t_max, starts)
 
 
 def spans_too_much(a: Side, b: Side) -> bool:
-    """Whether int64 is too narrow for the stamps of two sides, neither of them empty."""
+    """Return True if int64 is too narrow for the stamps of two sides, neither of them empty."""
     if a.t_min.dtype == object or b.t_min.dtype == object:
         return True
     return max(int(a.high.max()), int(b.high.max())) - min(int(a.low.min()), int(b.low.min())) > SAFE_SPAN
 
 
 def codes(key_a: Any, key_b: Any, rows_a: int, rows_b: int) -> tuple[Index, Index] | tuple[None, None]:
-    """Keys of both sides as numbers from 0, NO_KEY for those that equal nothing; None when there are no keys.
+    """Return the keys of both sides as numbers from 0, NO_KEY for keys that equal nothing; None when there are no keys.
 
     Raises:
         ValueError: keys are given for one side only, are too many or too few, or cannot be compared by hash.
@@ -129,11 +129,11 @@ def _keys(given: Any, rows: int, name: str) -> Array:
 
 
 def _hashed(keys: Array, known: dict[Any, int], name: str) -> Index:
-    found = np.empty(len(keys), np.int64)
+    code = np.empty(len(keys), np.int64)
     try:
         for at, key in enumerate(keys.tolist() if keys.dtype.kind not in "mM" else keys.astype(object)):
             # A value that does not equal itself (NaN, NaT) equals no other either.
-            found[at] = NO_KEY if key is None or key != key else known.setdefault(key, len(known))
+            code[at] = NO_KEY if key is None or key != key else known.setdefault(key, len(known))
     except TypeError as error:
         raise ValueError(f"{name}: found {key!r}, expected keys that can be hashed: {error}") from None
-    return found
+    return code

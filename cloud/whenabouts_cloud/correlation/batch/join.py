@@ -1,9 +1,10 @@
-"""Joins two sides of intervals slab by slab: the way from arrays as given to the matches of a slab.
+"""Joins two sides of intervals slab by slab: from the input arrays to the matches of each slab.
 
-The work is cut into slabs that fit the cache (`slabs`), and one of two engines finds the matches of a slab, with the
-same result: `matches_numpy`, or `matches_numba`, some times faster, but loaded in half a second and, once after each
-installation, compiled in several. So numba is taken where it is installed and there are NUMBA_ROWS rows or more, or it is
-loaded already; `engine` says otherwise. Stamps that span too much for int64 go to `kernel`, on Python integers.
+The work is cut into slabs that fit the cache (`slabs`). One of two engines with the same results finds the matches of a
+slab: `matches_numpy`, or `matches_numba`, which is several times faster but takes half a second to load and, once per
+installation, several seconds to compile. Numba is therefore used if it is installed and there are NUMBA_ROWS rows or
+more, or if it is already loaded; `engine` overrides this. Stamps that span too much for int64 go to `one_by_one`, on
+Python integers.
 """
 
 import importlib.util
@@ -32,9 +33,9 @@ PairsWithProbability = tuple[Index, Index, npt.NDArray[np.float64]]
 
 
 class Join:
-    """Two checked sides and a condition, ready to be gone through; rows are counted from `starts`.
+    """Two checked sides and a condition, ready to be iterated over; rows are counted from `starts`.
 
-    Where stamps need Python integers, `wide` holds all pairs; where nothing can match, `cutter` is None.
+    If stamps need Python integers, `wide` holds all pairs; if nothing can match, `cutter` is None.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Join:
             i, j, p = _wide(self.stamps, a_code, b_code, condition)
             self.wide = i + starts[0], j + starts[1], p
             return
-        # Limits beyond all distances there are change nothing but the size of numbers.
+        # Limits clipped to the distances that occur give the same result with smaller numbers.
         nearest, farthest = int(b.low.min()) - int(a.high.max()), int(b.high.max()) - int(a.low.min())
         lo, hi = max(condition.lo_us, nearest - 1), min(condition.hi_us, farthest + 1)
         self.engine = _engine(engine, sum(self.rows))
@@ -65,7 +66,7 @@ class Join:
             self.cutter = Cutter(a, b, self.terms, self.engine, starts)
 
     def chunks(self, size: int, counts: "Counter[str] | None") -> Iterator[Pairs]:
-        """The pairs slab by slab, in parts of at most `size`, in buffers that are used again."""
+        """Yield the pairs slab by slab, in parts of at most `size`, in reused buffers."""
         if self.wide is not None:
             i, j, _ = self.wide
             if counts is not None:
@@ -84,7 +85,7 @@ class Join:
 
 
 def _engine(wanted: str | None, rows: int) -> Any:
-    """The module that finds matches."""
+    """Module of the engine that finds matches."""
     if wanted is None:
         loaded = NUMBA_MODULE in sys.modules
         large = rows >= NUMBA_ROWS and importlib.util.find_spec("numba") is not None

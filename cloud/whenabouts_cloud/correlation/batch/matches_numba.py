@@ -1,12 +1,13 @@
-"""The matches of a slab, compiled with numba: the same functions as `matches_numpy`, with the same results.
+"""Matches of a slab, compiled with numba; same functions and results as `matches_numpy`.
 
-Pairs come from `pairs_numba`. Runs, and pairs where that cannot have them (a row with more candidates than the buffer, keys
-and middles too far apart for one number), are found here: both sides are gone through once, in the order of (key, middle);
-the first candidate of a row of A and the end of its sure matches are found by galloping from those of the row before, and
-the candidates left and right of the sure ones are decided one by one (`decide`).
+Pairs come from `pairs_numba`. This module finds runs, and also the pairs that `pairs_numba` cannot find (a row with more
+candidates than the buffer, keys and middles too far apart for one number). Both sides are traversed once, in the order of
+(key, middle). The first candidate of a row of A and the end of its certain matches are found by galloping search from
+those of the row before. The candidates left and right of the certain matches are decided one by one (`decide`).
 
-Importing this module loads numba (half a second), and the first use compiles (some seconds). The machine code is kept in
-`__pycache__` or, where that cannot be written, in the user's cache folder; where neither can be, each process compiles anew.
+Importing this module loads numba (half a second), and the first use compiles (some seconds). The machine code is cached
+in `__pycache__` or, if that is not writable, in the user's cache folder; if neither is writable, each process compiles
+again.
 """
 
 from collections.abc import Iterator
@@ -24,12 +25,12 @@ from whenabouts_cloud.jit import Array, compiled
 
 __all__ = ["counts", "deal", "expand", "order", "pair_probability", "pairs", "runs"]
 
-RUNS = 1 << 16  # runs given out at once, 1.5 MiB
-COUNTED = 1 << 15  # pairs written and forgotten at once: counting on the way would be no faster
+RUNS = 1 << 16  # runs yielded at once, 1.5 MiB
+COUNTED = 1 << 15  # size of the buffer when pairs are only counted: a loop that writes nothing would be no faster
 
 
 def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
-    """All matches of the slab, in parts."""
+    """Yield all matches of the slab, in parts."""
     a, b = slab.a, slab.b
     table = reach(a.length, b.length, terms)
     keyed = a.code is not None and b.code is not None
@@ -45,13 +46,13 @@ def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
 
 
 def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, int]]:
-    """Row numbers of all pairs of the slab, written into i and j; each time how many, and the probabilities evaluated."""
+    """Write the row numbers of the slab's pairs into i and j; yield (pairs, probabilities evaluated) of each filling."""
     filler = Filler.of(slab, terms)
     while filler is not None and filler.row < len(slab.a.row):
         filled, probes = filler.fill(i, j)
         if filled or probes:
             yield filled, probes
-        elif filler.row < len(slab.a.row):  # a row that has more candidates than fit
+        elif filler.row < len(slab.a.row):  # a row with more candidates than fit
             unmatched = slab._replace(a=slab.a.cut(filler.row, filler.row + 1))
             yield from by_runs(runs, expand, unmatched, terms, i, j)
             filler.row += 1
@@ -60,12 +61,12 @@ def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, i
 
 
 def counts(slab: Slab, terms: Terms) -> Iterator[tuple[int, int]]:
-    """Pairs of the slab and probabilities evaluated, in parts."""
+    """Yield numbers of pairs of the slab and of probabilities evaluated, in parts."""
     return pairs(slab, terms, np.empty(COUNTED, np.int64), np.empty(COUNTED, np.int64))
 
 
 def expand(part: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
-    """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
+    """Write the row numbers of the runs' pairs into i and j; yield their number when the buffers are full and at the end."""
     run, offset = 0, 0
     while run < len(part.a):
         run, offset, filled = _fill(run, offset, part, slab.a.row, slab.b.row, i, j)
@@ -73,9 +74,9 @@ def expand(part: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
 
 
 def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Array], terms: Terms) -> Array:
-    """P for pairs of row numbers that satisfy the condition: never below the threshold, within 1e-15.
+    """Return P of pairs of row numbers that satisfy the condition: never below the threshold, within 1e-15.
 
-    stamps are a_min, a_max, b_min, b_max as they were given, spanning little enough for int64.
+    stamps: a_min, a_max, b_min, b_max as given, with a span that fits int64.
     """
     chance = np.empty(len(i))
     _fill_probability(i, j, stamps, terms.centre, terms.width, terms.threshold, chance)
@@ -84,7 +85,7 @@ def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Arra
 
 @compiled
 def _place(values: Array, low: int, high: int, guess: int, value: int) -> int:
-    """The first place in [low, high) with values[place] >= value, looked for from the guess outward."""
+    """First place in [low, high) with values[place] >= value, searched from the guess outward."""
     step = 1
     if guess < high and values[guess] < value:
         first, last = guess + 1, guess + 1
@@ -113,8 +114,8 @@ def _place(values: Array, low: int, high: int, guess: int, value: int) -> int:
 def _find_runs(
     row: int, a: Ordered, b: Ordered, keyed: bool, table: Reach, centre: int, criterion: Criterion, out: Runs
 ) -> tuple[int, int, int]:
-    """Runs of the rows of A from `row` on, until the next one might not fit: next row, runs, probes."""
-    # Names for the arrays: taken out of their tuples in the loop they would be counted at each use.
+    """Find the runs of the rows of A from `row` on, until the next row might not fit; return next row, runs, probes."""
+    # Local names for the arrays: numba would update a reference count at each access through the tuple.
     a_middle, a_length, b_middle, b_length = a.middle, a.length, b.middle, b.length
     a_code: Any = a.code
     b_code: Any = b.code
@@ -137,12 +138,12 @@ def _find_runs(
         first = _place(b_middle, low, high, first, target - reached)
         if certain >= 0:
             middle = _place(b_middle, first, high, max(middle, first), target + certain + 1)
-        # A row has at most every second candidate as a run.
+        # At most every second candidate of a row starts a run.
         if count + (high - first) // 2 + 1 >= len(out_a):
             last = _place(b_middle, first, high, max(middle, first), target + reached + 1)
             if count + (last - first) // 2 + 1 >= len(out_a):
                 return row, count, probes
-        # `place` walks right; a run that is open began at `start`.
+        # `place` moves right; the open run began at `start`, -1 if none is open.
         place, start = first, -1
         while place < high and b_middle[place] <= target + reached:
             apart = abs(b_middle[place] - target)
@@ -169,7 +170,7 @@ def _find_runs(
 
 @compiled
 def _fill(run: int, offset: int, runs: Runs, a_row: Array, b_row: Array, i: Array, j: Array) -> tuple[int, int, int]:
-    """Pairs of the runs from (run, offset) on, until the buffers are full: next run, next offset, pairs."""
+    """Write the pairs of the runs from (run, offset) on, until the buffers are full; return next run, next offset, pairs."""
     of_a, first, last = runs.a, runs.first, runs.last
     filled = 0
     while run < len(of_a):

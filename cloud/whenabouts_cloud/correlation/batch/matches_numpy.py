@@ -1,11 +1,11 @@
-"""The matches of a slab with numpy alone.
+"""Matches of a slab, with numpy only.
 
-For each row of A, four binary searches in the middles of B give the candidates and, inside them, the sure matches
-(`reach`); only the candidates left and right of the sure ones are evaluated, in chunks of bounded size. The result is
-a list of runs, stretches of the order of B that match a row of A as a whole, which pairs are made from.
+For each row of A, four binary searches in the middles of B give the candidates and, inside them, the certain matches
+(`reach`). Only the candidates left and right of the certain matches are evaluated, in chunks of bounded size. The result
+is a list of runs: ranges in the order of B in which every row matches one row of A. Pairs are made from the runs.
 
 The probability is F + G - 1 in the branch form of the trapezoid, within 1e-15; closer to the threshold than GUARD, exact
-integers decide, once for each distinct (length, length, distance).
+integers decide, computed once for each distinct (length, length, distance).
 """
 
 from collections.abc import Callable, Iterator
@@ -22,11 +22,11 @@ from whenabouts_cloud.correlation.batch.slabs import Dealt, Ordered, Slab
 from whenabouts_protocol import ratio_within
 
 PROBES = 1 << 14  # candidates evaluated at once, each in some fifteen arrays of eight bytes
-GUARD = 1e-12  # closer to the threshold than this is decided exactly; the float error is below 1e-15
+GUARD = 1e-12  # probabilities closer to the threshold are decided exactly; the float error is below 1e-15
 
 
 class Runs(NamedTuple):
-    """Places of A with stretches [first, last) of places of B that match it; maximal, ordered by (a, first)."""
+    """Places of A with ranges [first, last) of places of B that match them; maximal, ordered by (a, first)."""
 
     a: Array
     first: Array
@@ -35,7 +35,7 @@ class Runs(NamedTuple):
 
 
 def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
-    """All matches of the slab."""
+    """Yield all matches of the slab."""
     a, b = slab.a, slab.b
     table = reach(a.length, b.length, terms)
     kind = (a.length - table.shortest) >> table.shift
@@ -61,12 +61,12 @@ def runs(slab: Slab, terms: Terms) -> Iterator[Runs]:
 
 
 def pairs(slab: Slab, terms: Terms, i: Array, j: Array) -> Iterator[tuple[int, int]]:
-    """Row numbers of all pairs of the slab, written into i and j; each time how many, and the probabilities evaluated."""
+    """Write the row numbers of the slab's pairs into i and j; yield (pairs, probabilities evaluated) of each filling."""
     return by_runs(runs, expand, slab, terms, i, j)
 
 
 def counts(slab: Slab, terms: Terms) -> Iterator[tuple[int, int]]:
-    """Pairs of the slab and probabilities evaluated, in parts."""
+    """Yield numbers of pairs of the slab and of probabilities evaluated, in parts."""
     return ((int((part.last - part.first).sum()), part.probes) for part in runs(slab, terms))
 
 
@@ -74,7 +74,7 @@ def by_runs(
     runs: Callable[[Slab, Terms], Iterator[Runs]], expand: Callable[[Runs, Slab, Array, Array], Iterator[int]],
     slab: Slab, terms: Terms, i: Array, j: Array,
 ) -> Iterator[tuple[int, int]]:  # fmt: skip
-    """`pairs` from the runs of an engine."""
+    """Yield the output of `pairs` from the runs of an engine."""
     for part in runs(slab, terms):
         probes = part.probes
         for filled in expand(part, slab, i, j):
@@ -85,7 +85,7 @@ def by_runs(
 
 
 def expand(part: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
-    """Row numbers of the pairs of the runs, written into i and j; each time one is full, and at the end, how many."""
+    """Write the row numbers of the runs' pairs into i and j; yield their number when the buffers are full and at the end."""
     for run, at in expanded(part.first, part.last - part.first, len(i)):
         i[: len(run)] = slab.a.row[part.a[run]]
         j[: len(run)] = slab.b.row[at]
@@ -95,7 +95,7 @@ def expand(part: Runs, slab: Slab, i: Array, j: Array) -> Iterator[int]:
 def order(
     t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
 ) -> Ordered:
-    """The rows not longer than `longest` by (code, middle), middles less twice the base, numbered by row + start."""
+    """Return the rows up to length `longest` by (code, middle), middles minus twice the base, numbered row + start."""
     low, high = t_min - base, t_max - base
     length, middle = high - low, low + high
     useful = length <= longest
@@ -111,16 +111,16 @@ def order(
 
 
 def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
-    """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
+    """Return the row numbers ordered by (t_min - earliest) >> shift, and the `survey` of the rows in that order."""
     bucket = ((t_min - earliest) >> shift).astype(np.min_scalar_type(buckets))
-    row = np.argsort(bucket, kind="stable")  # by radix, as 16 bits are enough
+    row = np.argsort(bucket, kind="stable")  # a radix sort, as 16 bits are enough
     return row, *survey(t_min[row], t_max[row])
 
 
 def _order(middle: Array, code: Array | None) -> Array:
-    """Row numbers ordered by (code, middle, row).
+    """Return the row numbers ordered by (code, middle, row).
 
-    Sorting numbers that hold all three is four times faster than sorting indices by a key.
+    Sorting numbers packed from all three is four times faster than sorting indices by a key.
     """
     if not len(middle):
         return np.empty(0, np.int64)
@@ -142,7 +142,7 @@ def _order(middle: Array, code: Array | None) -> Array:
 
 
 def expanded(first: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:
-    """The stretches [first, first + count) as (row, place), at most `size` at a time; a long one is cut as well."""
+    """Yield the ranges [first, first + count) as (row, place), at most `size` at a time; long ranges are split."""
     ends = np.cumsum(count)
     starts = ends - count
     total = int(ends[-1]) if len(ends) else 0
@@ -157,7 +157,7 @@ def expanded(first: Array, count: Array, size: int) -> Iterator[tuple[Array, Arr
 
 
 def matches(distance: Array, w_a: Array, w_b: Array, terms: Terms) -> npt.NDArray[np.bool_]:
-    """Which pairs satisfy the condition; distance is M of `condition`, positive or negative."""
+    """Return a mask of the pairs that satisfy the condition; distance is M of `condition`, positive or negative."""
     apart = np.abs(distance)
     chance = probability(apart, w_a, w_b, terms)
     hit: npt.NDArray[np.bool_] = chance >= terms.threshold
@@ -172,8 +172,8 @@ def matches(distance: Array, w_a: Array, w_b: Array, terms: Terms) -> npt.NDArra
 
 
 def exactly(apart: int, w_a: int, w_b: int, terms: Terms) -> bool:
-    """The decision in whole numbers, for the distance M of `condition`."""
-    # Scaled by two, so that an interval of this length with this distance of middles has whole ends.
+    """Decide in whole numbers, for the distance M of `condition`."""
+    # Scaled by two, so that intervals of these lengths with this distance of middles have whole ends.
     ratio = Fraction(*ratio_within(-w_a, w_a, apart - w_b, apart + w_b, terms.width))
     return ratio >= Fraction(terms.p, terms.q)
 
@@ -186,9 +186,9 @@ def probability(apart: Array, w_a: Array, w_b: Array, terms: Terms) -> npt.NDArr
 
 
 def pair_probability(i: Array, j: Array, stamps: tuple[Array, Array, Array, Array], terms: Terms) -> Array:
-    """P for pairs of row numbers that satisfy the condition: never below the threshold, within 1e-15.
+    """Return P of pairs of row numbers that satisfy the condition: never below the threshold, within 1e-15.
 
-    stamps are a_min, a_max, b_min, b_max as they were given, spanning little enough for int64.
+    stamps: a_min, a_max, b_min, b_max as given, with a span that fits int64.
     """
     a_min, a_max, b_min, b_max = stamps
     chance = np.empty(len(i))
@@ -207,7 +207,7 @@ class _Places:
     def __init__(self, a: Ordered, b: Ordered) -> None:
         self._middle, self._code = b.middle, None
         if a.code is not None and b.code is not None:
-            # Middles are ranked, so that key and rank fit one number whatever the stamps are.
+            # Ranks replace middles, so that key and rank fit one number for all stamps.
             self._middle, rank = np.unique(b.middle, return_inverse=True)
             self._ranks = len(self._middle) + 1
             self._code, self._place = a.code * self._ranks, b.code * self._ranks + rank
@@ -218,7 +218,7 @@ class _Places:
 
 
 def _joined(a: Array, first: Array, last: Array, probes: int) -> Runs:
-    """Runs in order, neighbouring ones made one."""
+    """Return the runs in order, adjacent ones merged."""
     order = np.lexsort((first, a))
     a, first, last = a[order], first[order], last[order]
     if not len(a):

@@ -1,14 +1,14 @@
-"""All pairs of two sets of intervals that satisfy a `Condition`, exactly, with numpy and no loop over rows.
+"""All pairs of two sets of intervals that satisfy a `Condition`, decided exactly, with numpy and no loop over rows.
 
-Side B is ordered by (key, doubled middle). The candidates of a row of A are one contiguous stretch of it, found by binary
-search with the band of `condition`; they are expanded in chunks of bounded size and the probability is evaluated in the
-branch form of the trapezoid, which is within 1e-15. Where it comes closer to ct than GUARD, the decision is made on exact
+Side B is ordered by (key, doubled middle). The candidates of a row of A are one contiguous range of B, found by binary
+search with the band of `condition`. They are expanded in chunks of bounded size, and the probability is evaluated in the
+branch form of the trapezoid, which is within 1e-15. Where it is closer to ct than GUARD, the decision is made on exact
 integers, once for each distinct (length, length, distance). Source: correlation mathematics, sections 2, 5 and 7.
 
-Limits. Stamps and limits within +-2^60 us (36 000 years) keep every intermediate value inside int64. Beyond, the same code
-runs on Python integers in object arrays: as exact, about three times slower.
+Limits. Stamps and limits within +-2^60 us (36 000 years) keep every intermediate value inside int64. Larger
+values run through the same code as Python integers in object arrays: equally exact, about three times slower.
 
-Cost: sorting, then 0.3 to 0.5 us a candidate on one core; beside inputs and result the memory of one chunk.
+Cost: sorting, then 0.3 to 0.5 us a candidate on one core; besides inputs and result, the memory of one chunk.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_protocol import ratio_within
 
 CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once, each in some twenty arrays of eight bytes
-GUARD = 1e-9  # closer to ct than this is decided exactly; the float error is below 1e-15
+GUARD = 1e-9  # probabilities closer to ct are decided exactly; the float error is below 1e-15
 INT64_SAFE = 1 << 60  # |stamp| and d up to here: 2^60 + 2 * 2^61 and every sum below stay under 2^63
 
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
@@ -39,7 +39,7 @@ def pairs(
     """Indices i into A, j into B and probabilities of all pairs that satisfy the condition, ordered by (i, j).
 
     Stamps are integer arrays of equal length per side (int64, or object arrays of Python integers). Keys are arrays of one
-    comparable type without nulls; only equal keys pair up, and None on both sides means that no key is compared.
+    comparable type without nulls; only equal keys pair up; None on both sides: keys are not compared.
 
     Raises:
         ValueError: one key is missing, or an interval ends before it begins.
@@ -77,7 +77,7 @@ def _no_pairs() -> Pairs:
 
 
 def _useful(t_min: Array, t_max: Array, longest: int) -> tuple[Array, Array, Array]:
-    """Positions and stamps of the intervals short enough to match at all."""
+    """Return positions and stamps of the intervals short enough to match."""
     if (t_min > t_max).any():
         at = int(np.flatnonzero(t_min > t_max)[0])
         raise ValueError(f"interval {at}: found [{t_min[at]}, {t_max[at]}], expected the minimum first")
@@ -92,7 +92,7 @@ def _useful(t_min: Array, t_max: Array, longest: int) -> tuple[Array, Array, Arr
 
 
 def _fits(condition: Condition, *stamps: Array) -> bool:
-    """Whether int64 is wide enough for every intermediate value."""
+    """Return True if int64 is wide enough for every intermediate value."""
     return max(abs(condition.lo_us), abs(condition.hi_us)) <= INT64_SAFE and all(
         x.dtype != object and int(x.min()) >= -INT64_SAFE and int(x.max()) <= INT64_SAFE for x in stamps
     )
@@ -115,9 +115,9 @@ def _candidates(
     b_max: Array,
     condition: Condition,
 ) -> tuple[Array, Array, Array]:
-    """For each row of A its stretch [first, first + count) in the order of B by (key, doubled middle).
+    """For each row of A its range [first, first + count) in the order of B by (key, doubled middle).
 
-    The middles are ranked first, so that key and rank fit one int64 whatever the stamps are.
+    Ranks replace the middles, so that key and rank fit one int64 for all stamps.
     """
     a_middle, b_middle = a_min + a_max, b_min + b_max
     longest_a, longest_b = int((a_max - a_min).max()), int((b_max - b_min).max())
@@ -136,7 +136,7 @@ def _candidates(
 
 
 def _chunks(first: Array, count: Array, size: int) -> "list[tuple[Array, Array]] | Any":
-    """The candidates as (row of A, place in B's order), at most `size` at a time; a long stretch is cut as well."""
+    """The candidates as (row of A, place in B's order), at most `size` at a time; long ranges are split."""
     ends = np.cumsum(count)
     total = int(ends[-1]) if len(ends) else 0
     starts = ends - count
@@ -153,7 +153,7 @@ def _chunks(first: Array, count: Array, size: int) -> "list[tuple[Array, Array]]
 def _evaluate(
     i: Array, j: Array, a_min: Array, a_max: Array, b_min: Array, b_max: Array, condition: Condition
 ) -> tuple[Array, Array, Array]:
-    """Those of the candidate pairs that satisfy the condition, with their probability."""
+    """The candidate pairs that satisfy the condition, with their probability."""
     w_a, w_b = (a_max - a_min)[i], (b_max - b_min)[j]
     low, high = np.minimum(w_a, w_b), np.maximum(w_a, w_b)
     probability = (
@@ -191,7 +191,7 @@ def _decide(low: Array, high: Array, distance: Array, condition: Condition) -> t
     for at, case in enumerate(zip(low.tolist(), high.tolist(), distance.tolist(), strict=True)):
         if case not in cases:
             w_a, w_b, m2 = case
-            # Scaled by two, so that an interval of these lengths with this distance of middles has integer ends.
+            # Scaled by two, so that intervals of these lengths with this distance of middles have integer ends.
             num, den = ratio_within(-w_a, w_a, m2 - w_b, m2 + w_b, condition.width)
             cases[case] = condition.is_met(num, den), num / den
         keep[at], probability[at] = cases[case]

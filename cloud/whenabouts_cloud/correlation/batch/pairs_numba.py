@@ -1,19 +1,20 @@
-"""The pairs of a slab, compiled with numba: from ordered middles straight to row numbers in a buffer.
+"""Pairs of a slab, compiled with numba: from ordered middles directly to row numbers in a buffer.
 
-A processor spends more on a branch that it guesses wrong than on ten sums, and at a few matches a row the number of
-candidates is chance. So little here depends on a guess that often fails. A first pass looks up the four places in B between
-which a row has candidates and sure matches: an index over time gives the first row of a bucket, a count of the next four the
-place. A second pass copies the sure matches WIDE at a time past their end, where what follows overwrites them, and writes
-every candidate and keeps it by adding its decision to the length.
+A mispredicted branch costs a processor more than ten additions, and at a few matches a row the number of candidates is
+unpredictable. The code therefore avoids branches that are often mispredicted. A first pass looks up the four places in B
+between which a row has candidates and certain matches: an index over time gives the first row of a bucket, and a count
+over the next four rows gives the place. A second pass copies the certain matches WIDE at a time beyond their end, where
+later output overwrites the surplus. It writes every candidate, and keeps it by adding its decision (0 or 1) to the
+length.
 
-That decision is made without division on areas: with N(s) = s^2 - (s - w_a)+^2 - (s - w_b)+^2, s from 0 to T = w_a + w_b,
+The decision compares areas, without a division: with N(s) = s^2 - (s - w_a)+^2 - (s - w_b)+^2, s from 0 to T = w_a + w_b,
 
     P >= ct   is   N(s_1) + N(s_2) - 2 w_a w_b (1 + ct) >= 0,      2 s = D + T -+ |M|
 
 In floating point the left side is off by less than T^2 2^-48 (six squares and a product, each within T^2 2^-51). Closer to 0
-than T^2 BAND, which is always so for points, `decide` decides. Source: correlation mathematics, section 7.
+than T^2 BAND, as always for points, `decide` decides. Source: correlation mathematics, section 7.
 
-Cost: some 30 ns a row of A, half a nanosecond a pair; 16 bytes a row of A and some four a row of B.
+Cost: some 30 ns a row of A and half a nanosecond a pair; 16 bytes a row of A and some four a row of B.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ MOST_ROWS = (1 << 31) - 1  # of B
 
 
 class Axis(NamedTuple):
-    """Rows of a side in order: places on the axis of keys and middles, lengths, row numbers."""
+    """Rows of a side in order: places on the joint axis of keys and middles, lengths, row numbers."""
 
     place: Array
     length: Array
@@ -41,7 +42,7 @@ class Axis(NamedTuple):
 
 
 class Filler:
-    """Goes through the rows of A of a slab, `row` is the next one; `of` says whether it can."""
+    """Finds the pairs of a slab by rows of A; `row` is the next row. Made by `of`."""
 
     def __init__(self, slab: Slab, terms: Terms, table: Reach, a_axis: Array, b_axis: Array) -> None:
         self.row = 0
@@ -56,13 +57,13 @@ class Filler:
         _fill_places(self._a, b_axis, index, lowest, shift, table, self._places)
 
     def fill(self, i: Array, j: Array) -> tuple[int, int]:
-        """Pairs written into i and j, and probabilities evaluated; up to the row whose candidates might not fit any more."""
+        """Write pairs into i and j up to the first row that might not fit; return (pairs, probabilities evaluated)."""
         self.row, filled, probes = _fill_pairs(self.row, self._a, self._b, self._places, self._criterion, i, j)
         return filled, probes
 
     @staticmethod
     def of(slab: Slab, terms: Terms) -> "Filler | None":
-        """None where B is too long, or keys and middles do not fit one number."""
+        """Return the filler, or None if B is too long or keys and middles do not fit one number."""
         a, b = slab.a, slab.b
         if len(b.row) > MOST_ROWS:
             return None
@@ -70,7 +71,7 @@ class Filler:
         a_axis = a.middle + terms.centre
         if a.code is None or b.code is None:
             return Filler(slab, terms, table, a_axis, b.middle)
-        # Keys so far apart that no row reaches from one to the next.
+        # Spacing of keys: so large that no row reaches from one key to the next.
         low, high = min(int(a_axis.min()), int(b.middle.min())), max(int(a_axis.max()), int(b.middle.max()))
         apart = high - low + int(table.far.max()) + 2
         first, last = min(int(a.code[0]), int(b.code[0])), max(int(a.code[-1]), int(b.code[-1]))
@@ -82,7 +83,7 @@ class Filler:
 
 @compiled
 def _fill_index(axis: Array, lowest: int, shift: int, index: Array) -> None:
-    """The first place of each bucket or, if it is empty, of those behind it; the last bucket is one behind all."""
+    """First place of each bucket or, if it is empty, of the next bucket that is not; the last entry is one past the end."""
     index[:] = len(axis)
     for place in range(len(axis) - 1, -1, -1):
         index[(axis[place] - lowest) >> shift] = place
@@ -94,8 +95,8 @@ def _fill_index(axis: Array, lowest: int, shift: int, index: Array) -> None:
 
 @inlined
 def _place(axis: Array, index: Array, lowest: int, shift: int, value: int) -> Any:
-    """The first place with axis[place] >= value."""
-    # Indices without a sign spare the test for counting from the end.
+    """First place with axis[place] >= value."""
+    # Unsigned indices avoid the test for negative ones.
     bucket = np.uintp(min(max((value - lowest) >> shift, 0), len(index) - 1))
     place = np.int64(index[bucket])
     if place + 4 <= len(axis):
@@ -106,7 +107,7 @@ def _place(axis: Array, index: Array, lowest: int, shift: int, value: int) -> An
         place += before
         if before < 4:
             return place
-    # All before `place` is below the value: step ahead while that stays so, then home in.
+    # All rows before `place` are below the value: advance in doubling steps while that holds, then halve the step.
     step = 1
     while place + step < len(axis) and axis[np.uintp(place + step)] < value:
         place += step
@@ -120,12 +121,12 @@ def _place(axis: Array, index: Array, lowest: int, shift: int, value: int) -> An
 
 @compiled
 def _fill_places(a: Axis, b_axis: Array, index: Array, lowest: int, shift: int, table: Reach, places: Array) -> None:
-    """For each row of A the places of its first candidate, its first sure match, and behind the last of both."""
+    """For each row of A the places of its first candidate, its first certain match, and the ends of both ranges."""
     a_axis, a_length, sure, far = a.place, a.length, table.sure, table.far
     for row in range(len(a_axis)):
         kind, target = np.uintp((a_length[row] - table.shortest) >> table.shift), a_axis[row]
         reached, certain = far[kind], sure[kind]
-        # Without sure matches the middle two are one place; without candidates all four are.
+        # Without certain matches the two middle places are equal; without candidates all four are.
         first = _place(b_axis, index, lowest, shift, target - max(reached, 0))
         last = _place(b_axis, index, lowest, shift, target + reached + 1)
         sure_first = _place(b_axis, index, lowest, shift, target - max(certain, 0))
@@ -145,8 +146,8 @@ def _area(s: int, w_a: float, w_b: float) -> float:
 def _fill_pairs(
     row: int, a: Axis, b: Axis, places: Array, criterion: Criterion, i: Array, j: Array
 ) -> tuple[Any, Any, Any]:
-    """Pairs of the rows of A from `row` on: the next row, pairs, probes."""
-    # Names for the arrays: taken out of their tuples in the loop they would be counted at each use.
+    """Write the pairs of the rows of A from `row` on; return next row, pairs, probes."""
+    # Local names for the arrays: numba would update a reference count at each access through the tuple.
     a_axis, a_length, a_row, b_axis, b_length, b_row = a.place, a.length, a.row, b.place, b.length, b.row
     filled: Any = 0  # places are numpy's integers for mypy and the machine's for numba
     first: Any

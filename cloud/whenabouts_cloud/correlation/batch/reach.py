@@ -1,4 +1,4 @@
-"""How far apart two middles may be before a pair of intervals surely fails, and up to where it surely holds.
+"""Limits on the distance of two middles: beyond one limit a pair certainly fails, within the other it certainly holds.
 
 With M, D and T of `condition`, C the distribution of U(0, w_a) + U(0, w_b), s* the least s with C(s) >= ct and
 Q(w_a, w_b, ct) = s* - T/2, the ct-quantile of the centred sum:
@@ -10,7 +10,7 @@ Q(w_a, w_b, ct) = s* - T/2, the ct-quantile of the centred sum:
 Q is monotone in each length: a longer interval is a less peaked symmetric unimodal summand, and the convolution with another
 symmetric unimodal one keeps that order (Birnbaum 1948). So Q grows with the lengths for ct >= 1/2 and falls for ct <= 1/2,
 and its extremes over a rectangle of lengths are at opposite corners. The table holds both limits for classes of lengths of A
-against all lengths of B; what lies between them is left to the exact test. Every entry is rounded outward by more than the
+against all lengths of B; pairs between the limits get the exact test. Every entry is rounded outward by more than the
 error of the floating point formula, so no rounding can change a result. Source: correlation mathematics, sections 3 to 6.
 
 Cost: some 50 us a table.
@@ -23,12 +23,12 @@ import numpy.typing as npt
 
 from whenabouts_cloud.arrays import Array
 
-CLASSES = 256  # of lengths of A in a table: at most 1/256 of the probes more, and 4 KiB that stay in the nearest cache
-ROUNDING = 2.0**-46  # of D + T: the formula is good to a few units in the 52nd place
+CLASSES = 256  # of lengths of A in a table: at most 1/256 more probes, and 4 KiB, which stay in the L1 cache
+ROUNDING = 2.0**-46  # relative to D + T: the formula is accurate to a few units in the 52nd place
 
 
 class Terms(NamedTuple):
-    """A condition in the plain numbers that the engines compute with; limits in ticks, confidence = p/q."""
+    """A condition as plain numbers for the engines; limits in ticks, confidence = p/q."""
 
     lo: int
     hi: int
@@ -52,9 +52,9 @@ class Terms(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """Limits on |M| for the lengths `shortest + (n << shift) ..` of A: candidates up to `far[n]`, sure up to `sure[n]`.
+    """Limits on |M| for the lengths `shortest + (n << shift) ..` of A: candidates up to `far[n]`, certain up to `sure[n]`.
 
-    A negative limit means that there are none.
+    A negative limit means that there are no such pairs.
     """
 
     shortest: int
@@ -82,12 +82,12 @@ def reach(a_length: Array, b_length: Array, terms: Terms) -> Reach:
 
 def quantile(w_a: Array, w_b: int, p: int, q: int) -> npt.NDArray[np.float64]:
     """Q: the p/q-quantile of U(-w_a/2, w_a/2) + U(-w_b/2, w_b/2)."""
-    # 1 - p/q of its own: the rounding of p/q would be the whole of it near 1, and the square root makes it large.
+    # 1 - p/q is computed separately: near 1 it would be just the rounding error of p/q, which the square root enlarges.
     confidence, rest = p / q, (q - p) / q
     low, high = np.minimum(w_a, w_b).astype(float), np.maximum(w_a, w_b).astype(float)
     edge = low / (2.0 * np.maximum(high, 1.0))
     total, area = low + high, low * high
     rising, falling = np.sqrt(2.0 * confidence * area), total - np.sqrt(2.0 * rest * area)
     least = np.where(confidence <= edge, rising, np.where(rest <= edge, falling, confidence * high + low / 2.0))
-    found: npt.NDArray[np.float64] = least - total / 2.0
-    return found
+    centred: npt.NDArray[np.float64] = least - total / 2.0
+    return centred

@@ -1,13 +1,13 @@
-"""Cuts two sides into slabs: stretches of A with all of B that can match them, each ordered by (key, doubled middle).
+"""Cuts two sides into slabs: ranges of A with all rows of B that can match them, each ordered by (key, doubled middle).
 
-Readings mostly come in the order of time, nearly. Then a slab is a stretch of consecutive rows, its part of B lies in a few
-neighbouring zones, and both are ordered while they fit into the cache: the cost per row does not grow with their number and
-no memory is needed beside one slab. Where the zones of B are asked for too often (rows in random order), both sides are
-first dealt out into buckets of time, one pass through each, which makes neighbours of rows that are near in time: their
-numbers alone, four bytes a row, as new memory costs more than to look up stamps where they are. Where that
-does not help (keys that keep apart what time does not), everything is ordered once, and slabs are stretches of that order.
+Readings mostly arrive nearly in the order of time. Then a slab is a range of consecutive rows, its part of B lies in a
+few neighbouring zones, and both are sorted within the cache: the cost per row does not grow with the number of rows, and
+only one slab is in memory. If slabs overlap in too many zones of B (rows in random order), both sides are first
+distributed to buckets of time, in one pass each, which brings together rows that are near in time. Only row numbers are
+stored, four bytes a row, as writing new memory costs more than looking up stamps in place. If that does not help (few
+pairs because of keys, not of time), everything is sorted once, and slabs are ranges of that order.
 
-Intervals longer than (hi - lo)/ct and rows without a key never match (`condition`) and are left out here.
+Intervals longer than (hi - lo)/ct and rows without a key never match (`condition`) and are omitted here.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from whenabouts_cloud.correlation.batch.input import ZONE, Side
 from whenabouts_cloud.correlation.batch.reach import Terms
 
 SLAB_ZONES = 8  # zones of A in a slab: 32768 rows, with their part of B some 2 MB
-REPEATS = 3  # orderings of a row of B in slabs that are still cheaper than one of everything
-BUCKET_ROWS = 2 * ZONE  # of a bucket on average
-MAX_BUCKETS = 2048  # more places to write to at once than a core keeps near
+REPEATS = 3  # times that slabs may sort a row of B and still be cheaper than one sort of everything
+BUCKET_ROWS = 2 * ZONE  # average of a bucket
+MAX_BUCKETS = 2048  # more write positions would not stay in a core's cache
 
 
 class Ordered(NamedTuple):
-    """Rows of one side ordered by (code, middle): doubled middles less twice a base, lengths, row numbers, key codes."""
+    """Rows of one side ordered by (code, middle): doubled middles minus twice a base, lengths, row numbers, key codes."""
 
     middle: Array
     length: Array
@@ -40,7 +40,7 @@ class Ordered(NamedTuple):
 
 
 class Slab(NamedTuple):
-    """A stretch of A with everything of B that it can match; `b_start` is the place of its first row in the order of B."""
+    """A range of A with all rows of B that it can match; `b_start` is the place of the first of them in the order of B."""
 
     a: Ordered
     b: Ordered
@@ -51,19 +51,19 @@ Dealt = tuple[Array, Array, Array]  # row numbers, `low` and `high` of `Side` fo
 
 
 class Engine(Protocol):
-    """What the cutter leaves to `matches_numpy` or `matches_numba`."""
+    """Functions of `matches_numpy` or `matches_numba` that the cutter uses."""
 
     def deal(self, t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
-        """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
+        """Return the row numbers ordered by (t_min - earliest) >> shift, and the `survey` of the rows in that order."""
 
     def order(
         self, t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
     ) -> Ordered:
-        """The rows not longer than `longest` by (code, middle), middles less twice the base, numbered by row + start."""
+        """Return the rows up to length `longest` by (code, middle), middles minus twice the base, numbered row + start."""
 
 
 class Cutter:
-    """The slabs of two sides that span little enough for int64 (`input.spans_too_much`), neither of them empty.
+    """Slabs of two sides whose span fits int64 (`input.spans_too_much`), neither of them empty.
 
     Rows are counted from `starts`.
     """
@@ -80,7 +80,7 @@ class Cutter:
         self.rows_follow = self._windows is not None
 
     def slabs(self) -> Iterator[Slab]:
-        """Slab after slab; where `rows_follow`, the row numbers of A in each are above those of the slab before."""
+        """Yield slab after slab; if `rows_follow`, the row numbers of A in each are above those of the slab before."""
         if self._windows is None:
             self._sides = self._dealt(self._sides[0]), self._dealt(self._sides[1])
             self._windows = self._find_windows()
@@ -95,7 +95,7 @@ class Cutter:
                 yield Slab(a, b, 0)
 
     def ordered_slabs(self, a: Ordered, b: Ordered) -> Iterator[Slab]:
-        """Slabs of two sides that are ordered already."""
+        """Yield the slabs of two sides that are already ordered."""
         for start in range(0, len(a.row), SLAB_ZONES * ZONE):
             part = a.cut(start, start + SLAB_ZONES * ZONE)
             first = _place(b, part, 0, int(part.middle[0]) + self._nearest, "left")
@@ -104,7 +104,7 @@ class Cutter:
                 yield Slab(part, b.cut(first, last), first)
 
     def order(self, which: int, start: int = 0, stop: int | None = None) -> Ordered:
-        """The useful ones of the rows start .. stop - 1 of A (0) or B (1), ordered by (code, middle)."""
+        """Return the useful rows among start .. stop - 1 of A (0) or B (1), ordered by (code, middle)."""
         side, row, number = self._sides[which], None, start + self._starts[which]
         part: Any = slice(start, stop)
         if side.row is not None:
@@ -114,14 +114,14 @@ class Cutter:
         return self._engine.order(side.t_min[part], side.t_max[part], code, row, number, self._base, self._longest)
 
     def _dealt(self, side: Side) -> Side:
-        """The rows of a side by buckets of time: their numbers alone, stamps stay where they are."""
+        """Distribute the rows of a side to buckets of time: only row numbers are stored, stamps stay in place."""
         buckets = min(MAX_BUCKETS, len(side.t_min) // BUCKET_ROWS + 1)
         shift = max(0, self._span.bit_length() - (buckets - 1).bit_length())
         row, low, high = self._engine.deal(side.t_min, side.t_max, self._base, shift, (self._span >> shift) + 1)
         return side._replace(low=low, high=high, row=row)
 
     def _find_windows(self) -> list[tuple[int, int]] | None:
-        """For each stretch of A the zones first .. last - 1 of B that its rows can match; None where they are too many."""
+        """For each range of A the zones first .. last - 1 of B that its rows can match; None if there are too many."""
         a, b = self._sides
         b_low, b_high = (b.low - self._base) * 2, (b.high - self._base) * 2
         windows, most = [], REPEATS * (len(b.low) + 1)
@@ -137,7 +137,7 @@ class Cutter:
 
 
 def _place(b: Ordered, a: Ordered, at: int, middle: int, edge: Any) -> int:
-    """Where (code of row `at` of A, middle) belongs in the order of B."""
+    """Place of (code of row `at` of A, middle) in the order of B."""
     start, stop = 0, len(b.row)
     if a.code is not None and b.code is not None:
         start, stop = (int(np.searchsorted(b.code, a.code[at], side)) for side in ("left", "right"))

@@ -1,7 +1,8 @@
-"""Brings rows into the order the kernels go through, compiled with numba: the same functions as in `matches_numpy`.
+"""Sorts rows into the order the kernels need, compiled with numba; same functions as in `matches_numpy`.
 
-Key, middle and row number are packed into one number each, numpy's vectorized sort orders those, and what the kernels need
-is unpacked again: each stamp is read twice and each result written once. Rows that are in order already are not sorted.
+Key, middle and row number are packed into one number, numpy's vectorized sort orders these numbers, and the kernels'
+columns are unpacked from them: each stamp is read twice and each result written once. Rows that are already in order are
+not sorted.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ INT64 = np.iinfo(np.int64)
 
 
 class Packing(NamedTuple):
-    """Where rows lie in packed numbers: key, middle less the lowest, row; middles are less twice the base."""
+    """Layout of packed numbers: key, middle minus the lowest, row; middles are minus twice the base."""
 
     base: int
     lowest: int
@@ -28,7 +29,7 @@ class Packing(NamedTuple):
 def order(
     t_min: Array, t_max: Array, code: Array | None, row: Array | None, start: int, base: int, longest: int
 ) -> Ordered:
-    """The rows not longer than `longest` by (code, middle), middles less twice the base, numbered by row + start."""
+    """Return the rows up to length `longest` by (code, middle), middles minus twice the base, numbered row + start."""
     stamps, codes, rows = (_plain(t_min), _plain(t_max)), _plain(code), _plain(row)
     useful, lowest, highest, most, ready = _survey(*stamps, codes, base, longest)
     row_bits, middle_bits = len(t_min).bit_length(), (highest - lowest).bit_length()
@@ -47,7 +48,7 @@ def order(
 
 
 def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) -> Dealt:
-    """The row numbers by (t_min - earliest) >> shift, and the survey of the rows in that order."""
+    """Return the row numbers ordered by (t_min - earliest) >> shift, and the `survey` of the rows in that order."""
     zone = input.ZONE
     zones = -(-len(t_min) // zone)
     row = np.empty(len(t_min), np.int32 if len(t_min) < 1 << 31 else np.int64)
@@ -58,7 +59,7 @@ def deal(t_min: Array, t_max: Array, earliest: int, shift: int, buckets: int) ->
 
 
 def _plain(given: Array | None) -> Array:
-    """A view of one kind, whatever was given, so that the functions are compiled once."""
+    """Contiguous read-only view of the input, so that the functions are compiled once."""
     view = np.ascontiguousarray(np.empty(0, np.int64) if given is None else given).view()
     view.flags.writeable = False
     return view
@@ -66,7 +67,7 @@ def _plain(given: Array | None) -> Array:
 
 @compiled
 def _survey(t_min: Array, t_max: Array, code: Array, base: int, longest: int) -> tuple[Any, ...]:
-    """Useful rows, their lowest and highest middle, their highest code, and whether they are in order."""
+    """Number of useful rows, their lowest and highest middle, their highest code, and True if they are in order."""
     useful, lowest, highest, most, ready, before = 0, np.int64(1) << 62, -(np.int64(1) << 62), 0, len(code) == 0, 0
     for row in range(len(t_min)):
         middle = (t_min[row] - base) + (t_max[row] - base)

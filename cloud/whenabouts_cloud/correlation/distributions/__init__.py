@@ -1,9 +1,10 @@
-"""Correlation when the instant is not spread evenly over its interval: triangular, truncated normal, histogram.
+"""Correlation when the true moment is not uniform in its interval: triangular, truncated normal, histogram.
 
-A *shape* is the distribution of u in [0, 1]; an interval [t_min, t_max] with it means t_min + (t_max - t_min) u. Each
-stream has one shape, any two kinds mix. `shapes` and `normal` are the kinds behind one interface (cdf, quantile, support),
-`probability` is that of a pair to a stated error, `bounds` what can never and what must match, `lookup` when a verdict may
-be used again, `join` all pairs of two sets. This is the future work of "Lazy Approaches ..." (2010), section 6.
+A *shape* is the distribution of u in [0, 1]; an interval [t_min, t_max] with that shape means the moment t_min + (t_max -
+t_min) u. Each stream has one shape; any two kinds can be combined. `shapes` and `normal` hold the kinds behind one
+interface (cdf, quantile, support), `probability` computes the probability of a pair to a stated error, `quantile_bounds`
+finds pairs that can never match or must match, `lookup` holds the conditions for reusing a verdict, and `shaped_join`
+finds all pairs of two sets. This is the future work of "Lazy Approaches ..." (2010), section 6.
 """
 
 from whenabouts_cloud.correlation.distributions.lookup import may_reuse, stochastically_below

@@ -1,16 +1,17 @@
-"""When the verdict on one pair may stand for another: the look-up rule of the 2010 paper for any shapes, and where it fails.
+"""Conditions for reusing the verdict on a pair: the look-up rule of the 2010 paper for any shapes, and where it fails.
 
 An interval [a, b] with shape U is a (1 - U) + b U, and U is in [0, 1]: moving either end up moves it up for every U. So
-with one shape, and with a shape that is stochastically above, moving both ends up moves X up in the stochastic order (take
-for both the quantile of one random number). Then P(Y - X >= lo) falls and P(Y - X <= hi) rises. Hence, for the same e = Y:
+with the same shape, or a shape that is stochastically above, moving both ends up moves X up in the stochastic order
+(compare both at the quantile of one random number). Then P(Y - X >= lo) falls and P(Y - X <= hi) rises. Hence, for the
+same e = Y:
 
 *left*   a pair (X, e) that satisfies Z >= lo stays satisfied for X' stochastically below X;
 *right*  a pair (X, e) that satisfies Z <= hi stays satisfied for X' stochastically above X.
 
-Two things break it. *Another shape*: an interval that lies lower may still hold its instant higher (uniform on [0, 10]
-against a mode at the end of [0, 9]); `stochastically_below` is asked. *The other limit* of a two-sided condition
-may cut what the move gained; the guard demands that it cannot cut anything: on the left e_max - X'_min <= hi, on the right
-e_min - X'_max >= lo.
+Two things break the rule. *Another shape*: an interval that lies lower may have a higher true moment (uniform on [0, 10]
+against a mode at the end of [0, 9]); `stochastically_below` checks this. *The other limit* of a two-sided condition may
+cut off the gain of the move; the guard requires that it cannot: on the left e_max - X'_min <= hi, on the right e_min -
+X'_max >= lo.
 Only "satisfied" carries over; a violated pair may be satisfied after the move.
 """
 
@@ -27,7 +28,7 @@ Stamp = tuple[int, int]
 
 
 def stochastically_below(low: Shape, high: Shape) -> bool:
-    """Whether P(low <= u) >= P(high <= u) for every u, as far as it can be shown; False means "not shown".
+    """Return True if P(low <= u) >= P(high <= u) for every u can be shown; False means "not shown".
 
     Equal shapes always; piecewise linear ones exactly; normals of one sigma by their means (the ratio of their densities is
     monotone on [0, 1]). A normal against another kind is not shown.
@@ -52,9 +53,9 @@ def may_reuse(
     new: tuple[Shape, Stamp],
     target: Stamp,
 ) -> bool:
-    """Whether "satisfied", found for the pair (known, target), also holds for (new, target).
+    """Return True if "satisfied" for the pair (known, target) implies "satisfied" for (new, target).
 
-    `known` and `new` are X (stream a), `target` is Y. Left: new lies lower; right: it lies higher.
+    `known` and `new` are X (stream a), `target` is Y. Left: new is lower; right: new is higher.
     """
     (known_shape, (known_min, known_max)), (new_shape, (new_min, new_max)) = known, new
     if side == "left":
@@ -65,7 +66,7 @@ def may_reuse(
 
 
 def _never_negative(low: PiecewiseLinear, high: PiecewiseLinear) -> bool:
-    """cdf(low) - cdf(high) is quadratic between the knots of both: look at their ends and at the turning point between."""
+    """True if cdf(low) >= cdf(high): the difference is quadratic between knots, so check knots and turning points."""
 
     def gain(u: Fraction) -> Fraction:
         return low.exact_cdf(u) - high.exact_cdf(u)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-SIGMA_MIN, SIGMA_MAX = 0.02, 10.0  # below, the interval is far too wide; above, it is uniform (density within 0.25 %)
-TAIL = 8.5  # standard deviations: 1e-17 lies beyond, which is taken as 0
-STEPS = 64  # of the table, a unit
+SIGMA_MIN, SIGMA_MAX = 0.02, 10.0  # below, the interval is far too wide; above, the density is uniform within 0.25 %
+TAIL = 8.5  # standard deviations: the 1e-17 beyond is taken as 0
+STEPS = 64  # of the table per unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def normal_cdf(x: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class TruncatedNormal:
-    """Normal with this mean and standard deviation, both as shares of the interval's length, given that it lies inside.
+    """Normal distribution with this mean and standard deviation, both as shares of the interval's length, given u in [0, 1].
 
     Raises:
         ValueError: the mean is not within [0, 1], or sigma not within [0.02, 10].
@@ -66,18 +66,18 @@ class TruncatedNormal:
 
     @property
     def grid(self) -> Floats:
-        """Panels of at most one standard deviation where there is anything, from 0 to 1."""
+        """Panel borders from 0 to 1, at most one standard deviation apart where the density is not negligible."""
         inside = self.mean + self.sigma * np.arange(-TAIL, TAIL + 0.5)
         return np.concatenate([[0.0], inside[(inside > 0) & (inside < 1)], [1.0]])
 
     @property
     def peak(self) -> float:
-        """The largest density: the mean is inside."""
+        """The largest density, at the mean, which is inside."""
         return 1 / (math.sqrt(2 * math.pi) * self.sigma * self._mass)
 
     @property
     def support(self) -> tuple[float, float]:
-        """All of the interval."""
+        """The whole interval."""
         return 0.0, 1.0
 
     def density(self, u: "Floats | float") -> Floats:
@@ -94,7 +94,7 @@ class TruncatedNormal:
         return np.clip(value, 0.0, 1.0)
 
     def quantile(self, p: float) -> float:
-        """The u with P(U <= u) = p, for p in [0, 1], by halving."""
+        """The u with P(U <= u) = p, for p in [0, 1], by bisection."""
         if p <= 0 or p >= 1:
             return float(p >= 1)
         low, high = 0.0, 1.0

@@ -52,11 +52,11 @@ Ints = npt.NDArray[np.int64]
 
 
 class Shape(Protocol):
-    """What every kind of distribution on [0, 1] offers."""
+    """Interface of every kind of distribution on [0, 1]."""
 
     @property
     def grid(self) -> Floats:
-        """From 0 to 1, where formulas change; dense enough for the error bound."""
+        """Points from 0 to 1 where formulas change; dense enough for the error bound."""
 
     @property
     def peak(self) -> float:
@@ -79,9 +79,9 @@ class Shape(Protocol):
 def probability(
     a_shape: Shape, a_min: Any, a_max: Any, b_shape: Shape, b_min: Any, b_max: Any, condition: Condition
 ) -> Floats:
-    """Probability, pair by pair, that the condition's lo <= Y - X <= hi holds; absolute error below PROBABILITY_ERROR.
+    """Return the probability of lo <= Y - X <= hi of the condition, pair by pair; absolute error below PROBABILITY_ERROR.
 
-    Stamps are int64 arrays of one length (or single integers). The condition's confidence plays no part.
+    Stamps are int64 arrays of one length (or single integers). The condition's confidence is not used.
 
     Raises:
         ValueError: an interval ends before it begins, or a stamp or limit is beyond 2^60.
@@ -106,10 +106,10 @@ def probability(
 
 
 def checked_stamps(stamps: Any) -> Ints:
-    """Stamps as an int64 array.
+    """Return the stamps as an int64 array.
 
     Raises:
-        ValueError: they are no integers, or beyond 2^60.
+        ValueError: they are not integers, or beyond 2^60.
     """
     array = np.atleast_1d(np.asarray(stamps))
     if not len(array):
@@ -147,7 +147,7 @@ def _probability(
 
 
 def _cdf_of_difference(a_shape: Shape, v: Floats, b_shape: Shape, w: Floats, shift: Ints) -> Floats:
-    """Integral of f_U(u) F_V((v u + shift) / w), one row of panels a pair."""
+    """Integral of f_U(u) F_V((v u + shift) / w), with one row of panels per pair."""
     exact = isinstance(a_shape, PiecewiseLinear) and isinstance(b_shape, PiecewiseLinear)
     nodes, weights = _NODES[2 if exact else 10]
     offset = shift.astype(float)[:, None]
@@ -166,7 +166,7 @@ def _cdf_of_difference(a_shape: Shape, v: Floats, b_shape: Shape, w: Floats, shi
 def exact_probability(
     a_shape: PiecewiseLinear, a: tuple[int, int], b_shape: PiecewiseLinear, b: tuple[int, int], condition: Condition
 ) -> Fraction:
-    """The same for one pair of intervals, without any error.
+    """Return the exact probability of lo <= Y - X <= hi for one pair of intervals with piecewise linear shapes.
 
     >>> from whenabouts_cloud.correlation.distributions.shapes import triangular, uniform
     >>> exact_probability(triangular(), (0, 2), uniform(), (0, 2), Condition("between", lo=0, hi=1, confidence=1))

@@ -1,4 +1,4 @@
-"""Which pairs can never match and which must, from quantiles alone; and the band of a pair's middles that follows.
+"""Bounds from quantiles: pairs that can never match, pairs that must match, and the resulting band of a pair's middles.
 
 X has the quantile function q_X, Y has q_Y, both independent, whatever their shapes; Z = Y - X, lo <= Z <= hi with P >= ct.
 
@@ -6,19 +6,19 @@ X has the quantile function q_X, Y has q_Y, both independent, whatever their sha
 X > q_X(1 - alpha), each of probability alpha at most. They are independent, so P <= 1 - (1 - alpha)^2 < ct. In the same way
 nothing matches if q_Y(1 - alpha) - q_X(alpha) < lo.
 
-*Sure.* Let beta = 1 - sqrt(c). If q_Y(1 - beta) - q_X(beta) <= hi, then Y <= q_Y(1 - beta) and X >= q_X(beta) bring
+*Sure.* Let beta = 1 - sqrt(c). If q_Y(1 - beta) - q_X(beta) <= hi, then Y <= q_Y(1 - beta) and X >= q_X(beta) imply
 Z <= hi, so P(Z <= hi) >= (1 - beta)^2 = c. In the same way q_Y(beta) - q_X(1 - beta) >= lo gives P(Z >= lo) >= c. With
-c = (1 + ct) / 2 both together give P >= 2 c - 1 = ct. With c = ct one is enough where the supports settle the other limit.
+c = (1 + ct) / 2 both together give P >= 2 c - 1 = ct. With c = ct one is enough if the supports guarantee the other limit.
 
 *Longest useful interval.* Whatever X is, Y must fall into a window of length hi - lo, which holds at most
 (hi - lo) peak / w of its probability. So P >= ct needs w <= (hi - lo) peak / ct, for either side; at hi = lo only points
 are left.
 
 *Middle.* A quantile is min + w q for the shape's own q on [0, 1]. With m = (b_min + b_max) - (a_min + a_max), the doubled
-distance of the middles, the first says: never if m > 2 hi + w_b (1 - 2 q_V(alpha)) + w_a (2 q_U(1 - alpha) - 1), and the
-second likewise. `middle_band` is what m must lie in for given longest lengths, so the order by middle still serves.
+distance of the middles, the first bound is: never if m > 2 hi + w_b (1 - 2 q_V(alpha)) + w_a (2 q_U(1 - alpha) - 1), and the
+second is analogous. `middle_band` is the interval of m for given longest lengths, so B can be ordered by middle.
 
-Each holds with a margin for rounding: alpha and beta are smaller by MARGIN, positions wider by SLACK. Pairs that neither
+Each bound has a margin for rounding: alpha and beta are smaller by MARGIN, positions wider by SLACK. Pairs that neither
 bound decides are evaluated.
 """
 
@@ -32,7 +32,7 @@ import numpy.typing as npt
 from whenabouts_cloud.correlation.distributions.probability import Shape
 from whenabouts_cloud.pattern.condition import Condition
 
-MARGIN = 1e-9  # of probability: far above PROBABILITY_ERROR and the quantiles' own rounding
+MARGIN = 1e-9  # of probability: far above PROBABILITY_ERROR and the rounding of quantiles
 SLACK_US, SLACK_SHARE = 2.0, 1e-12  # of a position: absolute, and for each unit of length
 
 Bools = npt.NDArray[np.bool_]
@@ -56,23 +56,23 @@ class Bounds:
 
     @property
     def alpha(self) -> float:
-        """What each side may leave out without a match being lost."""
+        """Probability that each side may leave out without losing a match."""
         return max(0.0, 1 - sqrt(1 - float(self.condition.ct)) - MARGIN)
 
     def longest_us(self, shape: Shape) -> float:
-        """No longer interval of this shape is part of a pair."""
+        """Length above which no interval of this shape is part of a pair."""
         width = self.condition.width
         return width * shape.peak / float(self.condition.ct) * (1 + 1e-9) + (SLACK_US if width else 0.5)
 
     def never(self, a_min: Any, a_length: Any, b_min: Any, b_length: Any) -> Bools:
-        """Pairs that cannot reach ct."""
+        """Mask of the pairs that cannot reach ct."""
         slack = _slack(a_length, b_length)
         least, most = self._difference(self.alpha, a_min, a_length, b_min, b_length)
         out: Bools = (least - slack > self.condition.hi_us) | (most + slack < self.condition.lo_us)
         return out
 
     def sure(self, a_min: Any, a_length: Any, b_min: Any, b_length: Any) -> Bools:
-        """Pairs that reach ct."""
+        """Mask of the pairs that certainly reach ct."""
         slack, ct = _slack(a_length, b_length), float(self.condition.ct)
         above, below = [], []
         for left_out in (_left_out((1 + ct) / 2), _left_out(ct), 0.0):
@@ -83,7 +83,7 @@ class Bounds:
         return inside
 
     def middle_band(self, a_longest: float, b_longest: float) -> tuple[float, float]:
-        """What the doubled distance of middles lies in for any pair of intervals up to these lengths that matches."""
+        """Range of the doubled distance of middles of all matching pairs with intervals up to these lengths."""
         a_low, a_high, b_low, b_high = self._quantiles(self.alpha)
         slack = 2 * _slack(a_longest, b_longest)
         high = 2 * self.condition.hi_us + max(0.0, b_longest * (1 - 2 * b_low)) + max(0.0, a_longest * (2 * a_high - 1))
@@ -102,7 +102,7 @@ class Bounds:
 
 
 def _left_out(c: float) -> float:
-    """What each side may leave out with probability c still sure; 0 where not even the margin is left."""
+    """Probability that each side may leave out while c is still certain; 0 if not even the margin is left."""
     return max(0.0, 1 - sqrt(c) - MARGIN)
 
 

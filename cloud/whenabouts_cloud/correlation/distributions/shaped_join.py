@@ -1,15 +1,16 @@
-"""All pairs of two sets of intervals that satisfy a condition, with a distribution for each side.
+"""All pairs of two sets of intervals that satisfy a condition, with a shape for each side.
 
-Intervals too long to match are left out; side B is ordered by (key, doubled middle) and each row of A has one stretch of it
-(`Bounds.middle_band`). What is surely out is dropped, what is surely in is taken, and only the rest is evaluated.
+Intervals too long to match are omitted. Side B is ordered by (key, doubled middle), and the candidates of a row of A are
+one range of it (`Bounds.middle_band`). Pairs that can never match are dropped, pairs that must match are taken, and only
+the others are evaluated.
 
-*Ties.* Two piecewise linear shapes: a probability within GUARD of ct is computed again on fractions, so the result is that
-of the definition, ties in. With a truncated normal there is no exact value: the pair is a result if its computed
-probability is at least ct - PROBABILITY_ERROR. So a pair whose true probability reaches ct is always in, and one that is in
-has a true probability of at least ct - 2 PROBABILITY_ERROR. The verdict depends on the pair alone, never on other rows.
+*Ties.* Two piecewise linear shapes: a probability within GUARD of ct is computed again on fractions, so the result is
+exact, including ties. With a truncated normal there is no exact value: the pair is a result if its computed
+probability is at least ct - PROBABILITY_ERROR. So a pair whose true probability reaches ct is always a result, and
+every result has a true probability of at least ct - 2 PROBABILITY_ERROR. The verdict depends only on the pair itself.
 
 Cost: measured on one core with 10^5 tuples a side and 0.9 million pairs at ct 0.8, without probabilities: 0.5 us a pair for
-triangles, 2 us for truncated normals; the bounds alone take 0.1 us a candidate. Memory of one chunk and the result.
+triangles, 2 us for truncated normals; the bounds take 0.1 us a candidate. Memory of one chunk and the result.
 """
 
 from fractions import Fraction
@@ -31,7 +32,7 @@ from whenabouts_cloud.correlation.distributions.shapes import PiecewiseLinear
 from whenabouts_cloud.pattern.condition import Condition
 
 CHUNK_CANDIDATES = 1 << 18  # candidate pairs held at once
-GUARD = 1e-9  # closer to ct than this is decided on fractions where that is possible
+GUARD = 1e-9  # probabilities closer to ct are decided on fractions where possible
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -63,7 +64,7 @@ def correlate_distributed(
     """Indices i into A, j into B, and the probability, of all pairs that satisfy the condition, ordered by (i, j).
 
     Stamps are integers up to 2^60 in magnitude, in any order. Keys are arrays of one comparable type; only equal keys pair
-    up. The probability is returned on request; without, pairs that the bounds decide are not evaluated.
+    up. The probability is returned on request; without it, pairs that the bounds decide are not evaluated.
 
     Raises:
         ValueError: a key column is missing, columns differ in length, or an interval ends before it begins.
@@ -83,14 +84,14 @@ def correlate_distributed(
     bounds = Bounds(condition, a_shape, b_shape)
     a_rows = np.flatnonzero(a_high - a_low <= bounds.longest_us(a_shape))
     b_rows = np.flatnonzero(b_high - b_low <= bounds.longest_us(b_shape))
-    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     if len(a_rows) and len(b_rows):
         sides = (a_low[a_rows], a_high[a_rows], b_low[b_rows], b_high[b_rows])
         first, count, order = _stretches(bounds, *sides, a_code[a_rows], b_code[b_rows])
         for row, place in _chunks(first, count):
             i, j, p = _decide(row, order[place], *sides, bounds, probability)
-            found.append((a_rows[i], b_rows[j], p))
-    i, j, p = (np.concatenate(column) for column in zip(*found, strict=True))
+            parts.append((a_rows[i], b_rows[j], p))
+    i, j, p = (np.concatenate(column) for column in zip(*parts, strict=True))
     by_index = np.lexsort((j, i))
     i, j, p = i[by_index], j[by_index], p[by_index]
     return (i, j, p) if probability else (i, j)
@@ -116,7 +117,7 @@ def _check(t_min: Ints, t_max: Ints, code: Ints) -> None:
 def _stretches(
     bounds: Bounds, a_min: Ints, a_max: Ints, b_min: Ints, b_max: Ints, a_code: Ints, b_code: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """For each row of A its stretch [first, first + count) in the order of B by (key, doubled middle)."""
+    """For each row of A its range [first, first + count) in the order of B by (key, doubled middle)."""
     low, high = bounds.middle_band(float((a_max - a_min).max()), float((b_max - b_min).max()))
     middles, b_rank = np.unique(b_min + b_max, return_inverse=True)
     ranks = len(middles) + 1
@@ -131,12 +132,12 @@ def _stretches(
 
 
 def _integer(band: float) -> int:
-    """Outwards to an integer; a band beyond 2^61 covers every doubled middle anyway and would overflow."""
+    """Round outwards to an integer; a band beyond 2^61 covers every doubled middle anyway and would overflow."""
     return int(min(max(np.floor(band) if band < 0 else np.ceil(band), -(2.0**62)), 2.0**62 - 1024))
 
 
 def _chunks(first: Ints, count: Ints) -> Any:
-    """The candidates as (row of A, place in B's order), at most CHUNK_CANDIDATES at a time; a long stretch is cut too."""
+    """The candidates as (row of A, place in B's order), at most CHUNK_CANDIDATES at a time; long ranges are split."""
     ends = np.cumsum(count)
     starts = ends - count
     for begin in range(0, int(ends[-1]), CHUNK_CANDIDATES):
@@ -148,7 +149,7 @@ def _chunks(first: Ints, count: Ints) -> Any:
 def _decide(
     i: Ints, j: Ints, a_min: Ints, a_max: Ints, b_min: Ints, b_max: Ints, bounds: Bounds, everywhere: bool
 ) -> tuple[Ints, Ints, Floats]:
-    """Those of the candidates that satisfy the condition; with their probability if it is wanted everywhere."""
+    """The candidates that satisfy the condition; all probabilities are evaluated if `everywhere`."""
     v, w = (a_max - a_min).astype(float), (b_max - b_min).astype(float)
     maybe = ~bounds.never(a_min[i], v[i], b_min[j], w[j])
     i, j = i[maybe], j[maybe]

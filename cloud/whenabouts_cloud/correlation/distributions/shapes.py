@@ -1,8 +1,8 @@
 """Uniform, triangular and histogram: distributions on [0, 1] whose density is linear between knots.
 
-One class serves all three: with linear pieces the distribution function is quadratic, its inverse a root, and everything
-that pairs need is a polynomial, so probabilities can be had exactly as fractions. `cdf`, `quantile` and `density` take
-floats or arrays and are vectorised; the `exact_` ones take and give fractions.
+One class serves all three: with linear pieces the distribution function is quadratic, its inverse is a root, and
+everything that pairs need is a polynomial, so exact probabilities are fractions. `cdf`, `quantile` and `density` take
+floats or arrays and are vectorised; the `exact_` functions take and return fractions.
 """
 
 from bisect import bisect_right
@@ -57,7 +57,7 @@ class PiecewiseLinear:
 
     @property
     def grid(self) -> Floats:
-        """Where the density changes its formula, from 0 to 1."""
+        """Points from 0 to 1 where the formula of the density changes."""
         return self._grid
 
     @property
@@ -94,11 +94,11 @@ class PiecewiseLinear:
         k = int(np.searchsorted(self._cdf, p, side="left")) - 1
         missing, start, slope = p - self._cdf[k], self._start[k], self._slope[k]
         root = max(start * start + 2 * slope * missing, 0.0) ** 0.5
-        # The form without cancellation; `missing` is positive, so start and root are not both 0.
+        # This form avoids cancellation; `missing` is positive, so start and root are not both 0.
         return float(min(self._grid[k] + 2 * missing / (start + root), self._grid[k + 1]))
 
     def exact_density(self, u: Fraction) -> Fraction:
-        """The density at a point that is no knot."""
+        """The density at a point that is not a knot."""
         k = self._exact_piece(u)
         left, right = self.heights[k]
         return left + (right - left) * (u - self.knots[k]) / (self.knots[k + 1] - self.knots[k])
@@ -124,7 +124,7 @@ class PiecewiseLinear:
 
 
 def uniform() -> PiecewiseLinear:
-    """Every instant of the interval alike: what a stamp means unless its stream says otherwise."""
+    """All moments of the interval are equally likely: the default of every stream."""
     return PiecewiseLinear((Fraction(0), Fraction(1)), ((Fraction(1), Fraction(1)),))
 
 
@@ -146,7 +146,7 @@ def triangular(mode: "Fraction | str | int" = Fraction(1, 2)) -> PiecewiseLinear
 
 
 def histogram(weights: Sequence[int]) -> PiecewiseLinear:
-    """Equal bins over the interval, each even inside, with these integer weights.
+    """Equal bins over the interval, each with uniform density, with these integer weights.
 
     Raises:
         ValueError: no bins, too many, a weight below 0 or above MAX_WEIGHT, or no weight at all.

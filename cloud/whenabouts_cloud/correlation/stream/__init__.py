@@ -1,1 +1,1 @@
-"""Pairs of readings that arrive bit by bit: one shard of a running rule, and its outer join."""
+"""Pairs of readings as they arrive: one shard of a running rule, and its outer join."""

@@ -1,35 +1,37 @@
-"""The correlation of readings that arrive bit by bit, in any order: every pair comes out once, when its later half arrives.
+"""Streaming join of readings that arrive in any order: every pair comes out once, when its second reading arrives.
 
-`feed` joins what is new against everything that is kept, `advance` forgets what the frontiers F_A and F_B allow to forget,
-`snapshot` and `restore` carry the state over. The rule for forgetting, for a reading x of A under lo <= Y - X <= hi (B is
+`feed` joins new readings with all kept readings, `advance` forgets readings as the frontiers F_A and F_B allow,
+`snapshot` and `restore` save and load the state. The rule for forgetting a reading x of A under lo <= Y - X <= hi (B is
 the mirror image, with -lo for hi):
 
-1. Nothing still to come needs x. A future y of B has y.t_max >= F_B and is at most pi_B long, so y.t_min >= F_B - pi_B.
-   Where y.t_min > x.t_max + hi the condition surely fails. So x can go if x.t_max + hi + pi_B < F_B. Here pi_B is the
-   smaller of the stream's LENGTH and (hi - lo)/ct, above which nothing matches at all (`condition`).
-2. A late x still finds what is left. A kept y that x can match has y.t_max <= x.t_max + hi + pi_B and is kept while
-   y.t_max - lo + pi_A >= F_A, so no such y is left once x.t_max + hi - lo + pi_A + pi_B < F_A.
+1. No future reading needs x. A future y of B has y.t_max >= F_B and is at most longest_B long, so
+   y.t_min >= F_B - longest_B. Where y.t_min > x.t_max + hi the condition certainly fails. So x can go if
+   x.t_max + hi + longest_B < F_B. Here longest_B is the smaller of the stream's LENGTH and (hi - lo)/ct, above which
+   nothing matches (`condition`).
+2. A late x can still join every kept reading. A kept y that x can match has y.t_max <= x.t_max + hi + longest_B and is
+   kept while y.t_max - lo + longest_A >= F_A, so no such y is left once
+   x.t_max + hi - lo + longest_A + longest_B < F_A.
 
-x is forgotten when both hold, that is when x.t_max < horizon_A = min(F_B - hi - pi_B, F_A - (hi - lo) - pi_A - pi_B).
-**The same horizon refuses arrivals**: whatever would be forgotten at once is not joined either. Since horizons never move
-back, a reading that was forgotten can never be let in again, however late its repeat arrives, and the identities that are
-kept are all that is needed to drop repeats: each pair comes out once, not by chance but by construction. A reading that
-keeps its promise (t_max >= F_A) is never refused, as horizon_A < F_A.
+x is forgotten when both hold, that is when
+x.t_max < horizon_A = min(F_B - hi - longest_B, F_A - (hi - lo) - longest_A - longest_B).
+**The same horizon refuses arrivals**: a reading that would be forgotten at once is not joined. Since horizons never move
+back, a forgotten reading is never admitted again, however late its repeat arrives, and the identities of the kept
+readings are enough to drop repeats: each pair comes out once by construction. A reading that respects its watermark
+(t_max >= F_A) is never refused, as horizon_A < F_A.
 
-A reading longer than its stream's LENGTH is joined with what is kept and counted as `beyond_length`: what rule 1 forgot
-with the promised length may be missing from its pairs. Late readings (t_max < F) are counted as `late`, refused ones as
-`expired` too.
+A reading longer than its stream's LENGTH is joined with the kept readings and counted as `beyond_length`: readings that
+rule 1 forgot because of the declared length may be missing from its pairs. Late readings (t_max < F) are counted as
+`late`, refused ones also as `expired`.
 
-What is told of a reading of a that is in no pair, or of its best pairs, and when: `outer_join`.
+`outer_join` emits unmatched readings of a and best pairs. All stamps are without offsets: offsets of streams have moved
+the condition instead (`pairs`).
 
-All of this speaks of stamps as they are: offsets of streams have moved the condition instead (`pairs`).
+Limit: at most `max_rows` readings a side are kept. Beyond, the horizon is raised past the oldest readings, which loses
+their pairs with future readings; they are counted as `overflow`. Unmatchable readings are kept only to recognise their
+repeats and are dropped first; a repeat of a dropped one would be emitted again. When a reading is dropped early, its best
+pairs so far are emitted, and it is never emitted as unmatched.
 
-Limit: at most `max_rows` readings a side are kept. Beyond, the horizon is moved up past the oldest, which loses their
-pairs with what is still to come; they are counted as `overflow`. Readings that can match nothing are only kept to know their
-repeats and go first; a repeat of one would be told again. Of a reading that goes before its time the best pairs so far are
-told, and it is never told as unmatched.
-
-Cost, measured on one core: what is kept is gone through at every call that brings readings, 0.24 us a row; snapshot and
+Cost, measured on one core: every call with new readings scans the kept ones, 0.24 us a row; snapshot and
 restore take 0.1 us a row each, and a packed row 16 bytes.
 """
 
@@ -60,18 +62,20 @@ SNAPSHOT_VERSION = 2
 METADATA_KEY = b"whenabouts"
 PACKED = ("site", "gateway", "stream", "key")  # text columns with few distinct values
 
-LATE = READING.append(pa.field("reason", pa.string()))  # "late a": joined what was left; "expired a": joined nothing
+LATE = READING.append(
+    pa.field("reason", pa.string())
+)  # "late a": joined the kept readings; "expired a": joined nothing
 
 
 class Step(NamedTuple):
-    """What one call brought forth: rows of `pairs.RESULT`, and readings to set aside (LATE)."""
+    """Output of one call: rows of `pairs.RESULT`, and late readings for the side output (LATE)."""
 
     rows: pa.Table
     late: pa.Table
 
 
 class OnlineCorrelation:
-    """State of one rule (or one key shard of it); tables are those of `pairs.READING`."""
+    """State of one rule (or of one of its key shards); tables are those of `pairs.READING`."""
 
     def __init__(self, rule: CorrelateRule, max_rows: int = MAX_ROWS) -> None:
         self.rule = rule
@@ -89,7 +93,7 @@ class OnlineCorrelation:
         return int(self._kept[0].num_rows + self._kept[1].num_rows)
 
     def feed(self, a: pa.Table, b: pa.Table) -> Step:
-        """Join these readings with what is kept and with each other; tells the pairs that are sure by that."""
+        """Join these readings with the kept ones and each other; return the rows to emit at once, and the late readings."""
         before = [t.num_rows for t in self._kept]
         arrived = [self._admitted(0, a), self._admitted(1, b)]
         emitted = self._emission.at_arrival(arrived[0][0])
@@ -103,7 +107,7 @@ class OnlineCorrelation:
         return Step(rows, pa.concat_tables([late for _, late in arrived]))
 
     def advance(self, a_frontier_us: int | None, b_frontier_us: int | None) -> pa.Table:
-        """Tell what became sure and forget what the frontiers of both streams (None: unknown) allow. They never fall."""
+        """Return the rows that are now final, and forget readings by the frontiers (None: unknown), which never fall."""
         for side, frontier in enumerate((a_frontier_us, b_frontier_us)):
             before = self._frontier[side]
             if frontier is not None:
@@ -124,7 +128,7 @@ class OnlineCorrelation:
         return rows
 
     def snapshot(self) -> tuple[bytes, bytes]:
-        """The whole state as two Arrow IPC streams: kept readings with the small values in the metadata, and best pairs."""
+        """Return the state as two Arrow IPC streams: kept readings (frontiers and horizons as metadata), and best pairs."""
         head = {"version": SNAPSHOT_VERSION, "frontier": self._frontier, "horizon": self._horizon}
         sides = [t.append_column("side", pa.array(np.full(t.num_rows, n, np.int8))) for n, t in enumerate(self._kept)]
         rows = pa.concat_tables(sides).combine_chunks()
@@ -133,7 +137,7 @@ class OnlineCorrelation:
         )
 
     def restore(self, snapshot: tuple[bytes, bytes]) -> None:
-        """Go on from a snapshot of the same rule.
+        """Continue from a snapshot of the same rule.
 
         Raises:
             ValueError: it was written by another version.
@@ -152,7 +156,7 @@ class OnlineCorrelation:
         self._emission.best = of_bytes(snapshot[1]).cast(RESULT)
 
     def _admitted(self, side: int, arrived: pa.Table) -> Step:
-        """The arrivals that take part, with their mark: no repeats, nothing older than the horizon. And the late ones."""
+        """Arrivals that are joined, with their mark (no repeats, none below the horizon), and the late arrivals."""
         arrived = arrived.select(READING.names).cast(READING)
         self.counts["readings"] += arrived.num_rows
         kept = self._kept[side]
@@ -177,7 +181,7 @@ class OnlineCorrelation:
         )
 
     def _join(self, a_from: int, a_to: int, b_from: int, b_to: int) -> list[pa.Table]:
-        """Match two stretches of the kept readings; what is told at once."""
+        """Match two ranges of the kept readings; return the rows to emit at once."""
         if a_from == a_to or b_from == b_to:
             return []
         a, b = self._kept[0].slice(a_from, a_to - a_from), self._kept[1].slice(b_from, b_to - b_from)
@@ -217,7 +221,7 @@ class OnlineCorrelation:
             self._kept[side] = self._kept[side].filter(pa.array(keep)).combine_chunks()
 
     def _bound(self) -> list[pa.Table]:
-        """Keep at most max_rows a side; the best pairs of readings that go."""
+        """Keep at most max_rows a side; return the best pairs of the dropped readings."""
         emitted = []
         for side in (0, 1):
             before = self._kept[side]

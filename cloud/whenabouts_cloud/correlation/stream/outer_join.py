@@ -1,16 +1,16 @@
-"""What is told of the readings of a beside pairs as they come: that one is in none, or which of its pairs are the best.
+"""Rows that must wait until they are final: unmatched readings of a ("left", "anti"), and their k best pairs ("top_k").
 
-**When a reading of a is told as unmatched** ("left", "anti"), or its k best pairs are ("top_k"): when rule 1 of `online`
-holds for it, so that nothing to come can change the answer, and never later than it is forgotten. It is told once. What
-comes too late for it, a b before its own frontier, is set aside and changes nothing that was told: it joins no reading that
-was told as unmatched and none whose k best were told. A late reading of a whose matches may have been forgotten already,
-those of b with y.t_max >= x.t_min + lo reaching below b's horizon, is not told as unmatched, because nobody is sure of it.
-Readings that can match nothing at all (too long, no key) are told when they come.
+**When such a row is emitted**: once, as soon as rule 1 of `online` holds for the reading of a, so that no future reading
+can change the answer, and at the latest when the reading is forgotten. A reading of b that is late, below its own
+frontier, goes to the side output and changes no emitted row: it joins no reading that was emitted as unmatched and none
+whose k best pairs were emitted. A late reading of a whose matches may already be forgotten (readings of b with y.t_max >=
+x.t_min + lo, if that reaches below b's horizon) is not emitted as unmatched, because this is not certain. Unmatchable
+readings (too long, no key) are emitted on arrival.
 
-Each kept reading of a has a mark, which says what is known of it. With top_k the k best of its pairs are held back here
-until they are told.
+Each kept reading of a has a mark with its state. With top_k the k best of its pairs are held back here until they are
+emitted.
 
-Cost: with top_k all pairs held back go through `nearest` at every call that finds more.
+Cost: with top_k all pairs held back go through `nearest` at every call that finds more pairs.
 """
 
 import numpy as np
@@ -32,23 +32,25 @@ from whenabouts_cloud.frontier.times import INT64_MAX, INT64_MIN
 from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
 
-# What is known of a kept reading of a; those of b stay OPEN.
-OPEN, MATCHED, UNSURE, CLOSED = range(4)  # in no pair yet; in one; maybe in one of a forgotten b; nothing more is told
+# Marks of kept readings of a; readings of b stay OPEN.
+OPEN, MATCHED, UNSURE, CLOSED = range(
+    4
+)  # in no pair yet; in one; maybe in one with a forgotten b; nothing more to emit
 KEPT = READING.append(pa.field("mark", pa.int8()))
 
 
 class Emission:
-    """Marks and best pairs for one rule. `best` is state: the best pairs so far of readings of a that are still open."""
+    """Marks and best pairs for one rule. `best` is state: the best pairs so far of the readings of a that are still open."""
 
     def __init__(self, rule: CorrelateRule, condition: Condition) -> None:
-        self.unmatched = rule.kind != "inner"  # readings in no pair are told
+        self.unmatched = rule.kind != "inner"  # readings in no pair are emitted
         self.best = RESULT.empty_table()
         self._rule = rule
         self._condition = condition
         self._marks = self.unmatched or rule.top_k is not None
 
     def first_mark(self, new: pa.Table, b_horizon: int | None) -> npt.NDArray[np.int8]:
-        """Of arriving readings of a: UNSURE where matches may be forgotten already, CLOSED where there can be none."""
+        """Marks of arriving readings of a: UNSURE if matches may already be forgotten, CLOSED if there can be none."""
         mark = np.zeros(new.num_rows, np.int8)
         if self.unmatched:
             if b_horizon is not None:
@@ -58,7 +60,7 @@ class Emission:
         return mark
 
     def at_arrival(self, new: pa.Table) -> list[pa.Table]:
-        """Arriving readings of a that can match nothing are told at once."""
+        """Rows for arriving readings of a that can match nothing; they are emitted at once."""
         return [unmatched_rows(self._rule, new.filter(pc.equal(new["mark"], CLOSED)))] if self.unmatched else []
 
     def found(
@@ -71,7 +73,7 @@ class Emission:
         j: npt.NDArray[np.int64],
         probability: npt.NDArray[np.float64],
     ) -> tuple[pa.Table, pa.Table]:
-        """Note pairs (i, j), `a` being those kept from `a_from` on: gives the kept ones anew, and what is told at once."""
+        """Note pairs (i, j), where `a` is `kept` from `a_from` on; return kept with new marks, and rows to emit at once."""
         if not self._marks:
             return kept, pair_rows(self._rule, a, b, i, j, probability)
         mark = kept["mark"].to_numpy().copy()
@@ -90,7 +92,7 @@ class Emission:
         return kept, RESULT.empty_table()
 
     def settle(self, kept: pa.Table, bound: int) -> tuple[pa.Table, pa.Table]:
-        """Of kept readings of a with t_max below the bound, what there is to tell at their end, after the kept ones anew."""
+        """Close kept readings of a with t_max below the bound; return kept with new marks, and the rows now final."""
         if not self._marks:
             return kept, RESULT.empty_table()
         mark = kept["mark"].to_numpy().copy()
@@ -109,7 +111,7 @@ class Emission:
         return _with_mark(kept, mark), pa.concat_tables(emitted)
 
     def take_best(self, a: pa.Table) -> pa.Table:
-        """The best pairs of these readings, which are no longer held back; none without top_k."""
+        """Remove and return the best pairs held back for these readings; none without top_k."""
         if self._rule.top_k is None:
             return RESULT.empty_table()
         identity = a.select(IDENTITY).rename_columns([f"a_{name}" for name in IDENTITY])

@@ -1,4 +1,4 @@
-"""The shard of a correlation (`shard.Shard`): tables "a" and "b" of readings (`pairs.READING`)."""
+"""Shard of a correlation (`shard.Shard`): input tables "a" and "b" of readings (`pairs.READING`)."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,16 +16,16 @@ from whenabouts_cloud.shard import StepOutput, late_rows
 
 
 class CorrelationShard:
-    """The readings, frontiers and horizons of one rule and key shard; sides are 0 for a and 1 for b."""
+    """Readings, frontiers and horizons of one rule and key shard; side 0 is a, side 1 is b."""
 
     def __init__(self, rule: CorrelateRule, max_rows: int = MAX_ROWS) -> None:
         self.online = OnlineCorrelation(rule, max_rows)
         self.frontiers = (StreamFrontier(rule.a.delay_us), StreamFrontier(rule.b.delay_us))
 
     def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
-        """The pairs that these readings complete, and what the watermarks of the step before make sure or let it forget."""
+        """Join these readings, then emit and forget by the watermarks of the step before."""
         readings = tables["a"], tables["b"]
-        found, late = self.online.feed(*readings)
+        rows, late = self.online.feed(*readings)
         for frontier, arrived, latest in zip(self.frontiers, readings, watermarks, strict=True):
             frontier.seen(gateways_of(arrived))
             frontier.take_effect()
@@ -33,10 +33,10 @@ class CorrelationShard:
                 frontier.note_watermark(gateway, frontier_us)
         settled = self.online.advance(*(frontier.value for frontier in self.frontiers))
         late = late_rows(self.online.rule.name, late)
-        return StepOutput(pa.concat_tables([found, settled]), self.state(), late)
+        return StepOutput(pa.concat_tables([rows, settled]), self.state(), late)
 
     def state(self) -> dict[str, Any]:
-        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        """Counters since the shard was made or restored, and its state, as JSON values."""
         return {
             **self.online.counts,
             "rows_kept": self.online.rows_kept,
@@ -47,12 +47,12 @@ class CorrelationShard:
         }
 
     def snapshot(self) -> bytes:
-        """The whole state: readings and best pairs as Arrow IPC, frontiers as JSON."""
+        """Return the whole state: readings and best pairs as Arrow IPC, frontiers as JSON."""
         frontiers = json.dumps([frontier.snapshot() for frontier in self.frontiers]).encode()
         return joined([*self.online.snapshot(), frontiers])
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same rule.
+        """Continue from a snapshot of the same rule.
 
         Raises:
             ValueError: it was written by another version.

@@ -1,1 +1,1 @@
-"""The methods that the event engine is compared with: K-slack, conservative, aggressive."""
+"""Baselines for the event engine: K-slack, conservative, aggressive."""
