@@ -54,7 +54,7 @@ def parts_of(paths: Iterable[str], stamps: tuple[str, str]) -> list[Part]:
     Raises:
         ValueError: a file lacks a column of `stamps` or its statistics.
     """
-    found = []
+    parts = []
     for path in paths:
         footer = pq.read_metadata(path)
         columns = (
@@ -74,8 +74,8 @@ def parts_of(paths: Iterable[str], stamps: tuple[str, str]) -> list[Part]:
                         f"{path}: found no statistics of column {name}, expected those every writer gives by default"
                     )
                 ends.append(getattr(statistics, end))
-            found.append(Part(path, group, about.num_rows, *ends))
-    return found
+            parts.append(Part(path, group, about.num_rows, *ends))
+    return parts
 
 
 def reach_of(condition: Condition) -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""The aggressive method (Wei, Liu, Li, Golovnya, Rundensteiner and Claypool, SIGMOD 2009): tell at once, correct afterwards.
+"""The aggressive method (Wei, Liu, Li, Golovnya, Rundensteiner and Claypool, SIGMOD 2009): emit at once, correct later.
 
-Stacks and construction are those of the conservative method; a match is told when it is complete and nothing that has come
-breaks it. A negated event that comes later takes back the told matches whose gaps it falls into. For that, told matches are
-kept, by key, until the frontier has sealed them. The changelog folds to the exact result of what has arrived.
+Stacks and construction are those of the conservative method. A match is emitted when it is complete and no event so far
+violates it. A negated event that arrives later retracts the emitted matches whose gaps it falls into. For this, emitted
+matches are kept by key until they are final. The changelog folds to the exact result of the events that have arrived.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -17,13 +17,13 @@ from whenabouts_cloud.research.baselines.sequence import SCRATCH, Chain, constru
 from whenabouts_cloud.research.baselines.stacks import Stacks, doubled, empty_stacks, insert, number_of, renewed
 from whenabouts_cloud.research.baselines.timer_heap import Guarantee
 
-BUCKETS = 16  # to begin with; as many as there is room for rows
+BUCKETS = 16  # initially; always as many as rows fit
 
 
 class Emitted(NamedTuple):
-    """Told matches that are not sealed: lists by hashed key, `head` (bucket,), `after` (row,), -1 at the end.
+    """Emitted matches that are not final: lists by hashed key, `head` (bucket,), `after` (row,), -1 at the end.
 
-    A row is key, sealing time, times, indices; `size` is the number of rows used, those that are sealed included.
+    A row is key, time of finality, times, indices; `size` is the number of rows used, including final matches.
     """
 
     head: Array
@@ -33,7 +33,7 @@ class Emitted(NamedTuple):
 
 
 class Aggressive(Compared):
-    """Told on arrival, with retractions; after each call matches less retractions are right for what has arrived."""
+    """Emits on arrival, with retractions; after each call matches minus retractions are right for all arrived events."""
 
     STATE: ClassVar[tuple[type, ...]] = (Stacks, Emitted, Guarantee)
 
@@ -89,7 +89,7 @@ def _run(chain: Chain, stacks: Stacks, emitted: Emitted, guarantee: Guarantee, e
 
 @compiled
 def _remembered(emitted: Emitted, key: int, due: int, match: Array, frontier: int) -> Emitted:
-    """With one more; where there is no room, sealed ones go first and then the room is doubled if half is still in use."""
+    """Add a match; if there is no room, remove final matches, then double the room if more than half is still in use."""
     if emitted.size[0] == len(emitted.rows):
         live = 0
         for row in range(emitted.size[0]):
@@ -120,7 +120,7 @@ def _link(emitted: Emitted, row: int) -> None:
 def _take_back(
     chain: Chain, emitted: Emitted, event_class: int, key: int, t: int, frontier: int, back: Array, count: int
 ) -> tuple[Array, int]:
-    """Append the told matches that the event breaks to `back`; they and those that are sealed leave their list."""
+    """Append the emitted matches that the event violates to `back`; remove these and final matches from their list."""
     forbidding = False
     for c in chain.negated:
         forbidding |= c == event_class

@@ -1,7 +1,8 @@
-"""What K-slack, conservative and aggressive have in common: columns in, the promise, late events out, snapshots.
+"""Common part of K-slack, conservative and aggressive: input columns, disorder bound, late events, snapshots.
 
-Each method adds one kernel, which is called once for a block. They do one sequence over points, with negations between
-neighbours or at the ends; a late event is left out, counted and told, and what it would have changed is not looked for.
+Each method adds one kernel, which is called once for a block. The methods support one sequence over points, with
+negations between neighbours or at the ends. A late event is ignored, counted and reported; its effect on emitted matches
+is not computed.
 """
 
 import io
@@ -20,13 +21,13 @@ from whenabouts_cloud.jit import Array
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.sequence import Chain, chain_of
 
-ADVANCED = -1  # as the type and the index of what is no event but a new frontier
+ADVANCED = -1  # type and index of a row that is only a new frontier
 VERSION = 2
 
 
 class Events(NamedTuple):
-    """The events of a call in the order of arrival: type (ADVANCED: none, only a new frontier), key, t, index; after each
-    the frontier, and whether a punctuation comes."""
+    """The events of a call in the order of arrival: type (ADVANCED: none, only a new frontier), key, t, index; the frontier
+    after each, and True if a punctuation follows."""
 
     code: Array
     key: Array
@@ -37,7 +38,7 @@ class Events(NamedTuple):
 
 
 class Compared(ABC):
-    """One method over one plan; `feed`, `advance` and `finish` give what is told, events are counted from 0."""
+    """One method over one plan; `feed`, `advance` and `finish` return the output; events are counted from 0."""
 
     STATE: ClassVar[tuple[type, ...]]  # the tuples of arrays that the kernel works on
 
@@ -52,10 +53,10 @@ class Compared(ABC):
         pog_every: int = 5,
     ) -> None:
         """
-        `pog_every`: events from one punctuation to the next, read by the conservative method alone.
+        `pog_every`: events from one punctuation to the next, used only by the conservative method.
 
         Raises:
-            ValueError: the plan is more than one sequence of points, or the promise is not complete.
+            ValueError: the plan is more than one sequence of points, or the disorder bound is incomplete.
         """
         if pog_every < 1:
             raise ValueError(f"pog_every: found {pog_every}, expected at least 1 event")
@@ -76,11 +77,11 @@ class Compared(ABC):
         t_max: Any = None,
         attributes: Any = None,
     ) -> Out:
-        """Take in events in the order of arrival, one number each in columns of equal length.
+        """Feed events in the order of arrival, one number each in columns of equal length.
 
         Raises:
-            ValueError: a column is of another length or kind, holds what it must not, or t_max is other than t. Nothing was
-                taken in then.
+            ValueError: a column has a wrong length or type, holds an invalid value, or t_max differs from t. Then no event
+                was taken in.
         """
         times = validate.times("t", t, None)
         count = len(times)
@@ -102,32 +103,32 @@ class Compared(ABC):
         return self._emitted(events, index[late])
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
-        """Nothing before the frontier will come any more, from anyone or from these sources.
+        """Declare that no event before the frontier will arrive, from any source or from these sources.
 
         Raises:
-            ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
+            ValueError: a frontier is not a whole number, or given by source in order `kbound`; nothing is changed.
         """
         if isinstance(frontier, Mapping) and self._disorder.k >= 0:
             raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
         return self._at(self._disorder.advance(frontier))
 
     def finish(self) -> Out:
-        """No event comes any more."""
+        """Declare that no event will arrive any more."""
         return self.advance(FOREVER)
 
     def snapshot(self) -> bytes:
-        """Everything, as an uncompressed file of named arrays."""
+        """Return the whole state, as an uncompressed file of named arrays."""
         arrays = self._disorder.arrays
         arrays["method"] = np.array([VERSION, self._per_key, self._pog_every, self._fed, self.late_count], np.int64)
         for n, part in enumerate((self._chain, *self._state)):
             arrays |= {f"{n}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
-        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # the stub mistakes the names for options
         return with_checksum([file.getvalue()])
 
     @classmethod
     def restore(cls, blob: bytes) -> Self:
-        """Go on from a snapshot of the same method.
+        """Continue from a snapshot of the same method.
 
         Raises:
             ValueError: it is damaged, or was written by another version.
@@ -149,7 +150,7 @@ class Compared(ABC):
 
     @property
     def state_bytes(self) -> int:
-        """What the state takes up, room for growth included."""
+        """Size of the state, room for growth included."""
         return sum(array.nbytes for part in self._state for array in part)
 
     @abstractmethod

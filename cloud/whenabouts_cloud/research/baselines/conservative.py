@@ -1,8 +1,9 @@
-"""The conservative method (Liu et al., ICDE 2009): construct at arrival, tell when punctuations allow it.
+"""The conservative method (Liu et al., ICDE 2009): construct at arrival, emit when punctuations allow it.
 
-Events are inserted into sorted stacks as they come, and sequences are constructed through each. A match without a negation
-is told at once; one with a negation is held until a punctuation (POG) says that nothing can fall into its gaps any more. A
-punctuation with the frontier comes with every pog_every-th event and with each advance; it also moves what is purged.
+Events are inserted into sorted stacks as they arrive, and sequences are constructed through each. A match without a
+negation is emitted at once. A match with a negation is held until a punctuation (POG) guarantees that no event can fall
+into its gaps any more. A punctuation with the frontier comes with every pog_every-th event and with each advance; it also
+moves the purge bound.
 """
 
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from whenabouts_cloud.research.baselines.timer_heap import Guarantee, Held, empt
 
 
 class Conservative(Compared):
-    """Every match once, never taken back, quantised by the punctuations."""
+    """Emits every match once, never retracts, quantised by the punctuations."""
 
     STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Guarantee)
 
@@ -40,7 +41,7 @@ def _run(chain: Chain, stacks: Stacks, pending: Held, guarantee: Guarantee, even
     emitted_at = np.empty(256, np.int64)
     work, match = np.empty((n, SCRATCH), np.int64), np.empty(2 * n + 1, np.int64)
     done, final = 0, guarantee.frontier[0]
-    bound = final - window  # no pending match and none to come needs anything older
+    bound = final - window  # no pending or future match needs an older event
     for e in range(len(code)):
         if code[e] >= 0:
             first, last = chain.first[code[e]], chain.first[code[e] + 1]

@@ -1,8 +1,8 @@
-"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until nothing earlier can come.
+"""K-slack (Babu, Srivastava and Widom, TODS 29(3) 2004): hold each event until no earlier one can arrive.
 
 A heap holds the events until f >= t. The in-order engine behind it only appends to its stacks and searches only when an
-event of the last place comes; a trailing negation waits until the clock has left its window. Exact as long as no event is
-late; every match waits for the whole slack. Events that can play no part are not held.
+event of the last place comes; a match with a trailing negation waits until the clock has left the window. Exact as long
+as no event is late; every match waits for the whole slack. Events of types that the pattern does not use are not held.
 """
 
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from whenabouts_cloud.research.baselines.timer_heap import Held, empty_held, hol
 
 
 class KSlack(Compared):
-    """Matches in time order, each as late as K-slack has them: when the frontier reaches the last event."""
+    """Emits matches in time order, each when the frontier reaches its last event."""
 
     STATE: ClassVar[tuple[type, ...]] = (Stacks, Held, Held)
 
@@ -80,7 +80,7 @@ def _run(chain: Chain, stacks: Stacks, buffer: Held, pending: Held, events: Even
 
 @compiled
 def _settled(chain: Chain, stacks: Stacks, pending: Held, rows: Array, count: int) -> tuple[Array, int]:
-    """Take the match that is due from those pending; told unless a trailing negation has been broken meanwhile."""
+    """Take the pending match that is due; emit it unless a trailing negation has been violated meanwhile."""
     match = pending.rows[take(pending)]
     if not any_violated(chain, stacks, match[0], match[1:]):
         if count + 1 == len(rows):

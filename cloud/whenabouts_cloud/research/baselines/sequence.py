@@ -1,8 +1,8 @@
-"""A sequence of event classes as arrays, and its construction from the stacks through an event that has come.
+"""A sequence of event classes as arrays, and its construction from the stacks through a new event.
 
 Places before the event are chosen backward from it, then those after it forward. Construction starts only if every other
-place has an event on the right side of its neighbour; a negation is looked at as soon as both of its neighbours are chosen.
-Cost: proportional to the partial sequences that exist, a binary search each.
+place has an event on the right side of its neighbour; a negation is checked as soon as both of its neighbours are chosen.
+Cost: proportional to the number of partial sequences, a binary search each.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from whenabouts_cloud.jit import Array, compiled
 from whenabouts_cloud.pattern.plan import Plan
 from whenabouts_cloud.research.baselines.stacks import Stacks, at_or_after, doubled, number_of
 
-CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # of a place while sequences are constructed
+CURSOR, FIRST, LAST, TIME, INDEX, END = range(6)  # columns of a place while sequences are constructed
 
 SCRATCH = 6
 
@@ -22,9 +22,10 @@ SCRATCH = 6
 class Chain(NamedTuple):
     """A sequence as arrays: the class of each place, and for each negation its class and the place to its left.
 
-    A negation before the first place has -1, one after the last the last. `when[place, negation]` is the step at which all
-    places that the negation needs are chosen, beginning from `place`. `limits` are (window, number of classes); a strict
-    window of w is an inclusive one of w - 1, since time is whole. The classes of type c are `of[first[c]:first[c + 1]]`.
+    A negation before the first place has -1 there, one after the last place has the last. `when[place, negation]` is the
+    step at which all places that the negation needs are chosen, starting from `place`. `limits` are (window, number of
+    classes); a strict window of w is an inclusive one of w - 1, since time is whole. The classes of type c are
+    `of[first[c]:first[c + 1]]`.
     """
 
     place: Array
@@ -37,10 +38,10 @@ class Chain(NamedTuple):
 
 
 def chain_of(plan: Plan, type_count: int) -> Chain:
-    """The arrays of a plan that is one sequence of points.
+    """Return the arrays of a plan that is one sequence of points.
 
     Raises:
-        ValueError: the plan is more than these methods can do; the text says what.
+        ValueError: the plan needs more than these methods support; the text names it.
     """
     if len(plan.alternatives) != 1 or not plan.alternatives[0].is_chain:
         raise _refused("found alternatives, repetition or parts without an order", "one SEQ of events")
@@ -53,7 +54,7 @@ def chain_of(plan: Plan, type_count: int) -> Chain:
         or any(c.condition for c in plan.classes)
         or any(x.condition for x in alternative.negations)
     ):
-        raise _refused("found a condition (WHERE)", "types alone")
+        raise _refused("found a condition (WHERE)", "event types only")
     if plan.mode != "certain" or plan.skip != "none":
         raise _refused(f"found mode {plan.mode}, skip {plan.skip}", "mode certain without a skip")
     used = sorted({*alternative.classes, *(x.event_class for x in alternative.negations)})
@@ -78,7 +79,7 @@ def chain_of(plan: Plan, type_count: int) -> Chain:
 
 
 def _steps(left: list[int], n: int) -> Array:
-    """From `place` down to 0, then up to the last; a negation at an end needs both the first and the last place."""
+    """Steps from `place` down to 0, then up to the last; a negation at an end needs both the first and the last place."""
     table = np.zeros((n, len(left)), np.int64)
     for place in range(n):
         for m, after in enumerate(left):
@@ -87,13 +88,15 @@ def _steps(left: list[int], n: int) -> Array:
     return table
 
 
-def _refused(found: str, expected: str) -> ValueError:
-    return ValueError(f"pattern: {found}, expected {expected} for a compared method; use method infa_hts for the rest")
+def _refused(problem: str, expected: str) -> ValueError:
+    return ValueError(
+        f"pattern: {problem}, expected {expected} for a compared method; use method infa_hts for the rest"
+    )
 
 
 @compiled
 def _limits(left: int, last: int, window: int, t_first: int, t_last: int, t_left: int, t_right: int) -> tuple[int, int]:
-    """[low, high) of a negation after place `left`, of which t_left and t_right are its neighbours' times."""
+    """[low, high) of a negation after place `left`, where t_left and t_right are its neighbours' times."""
     if left < 0:
         return t_last - window, t_first
     if left == last:
@@ -110,7 +113,7 @@ def gap(chain: Chain, negation: int, t: Array) -> tuple[int, int]:
 
 @compiled
 def finality_time(chain: Chain, t: Array) -> int:
-    """The least frontier at which no event that may still come can violate the match, NEVER without a negation."""
+    """The least frontier at which no future event can violate the match, NEVER without a negation."""
     when = NEVER
     for n in range(len(chain.left)):
         when = max(when, gap(chain, n, t)[1])
@@ -119,14 +122,14 @@ def finality_time(chain: Chain, t: Array) -> int:
 
 @compiled
 def _within(pool: Array, first: int, last: int, low: int, high: int) -> bool:
-    """Whether pool[first:last] has a time in [low, high)."""
+    """True if pool[first:last] has a time in [low, high)."""
     at = at_or_after(pool, first, last, low)
     return bool(at < last and pool[at, 0] < high)
 
 
 @compiled
 def any_violated(chain: Chain, stacks: Stacks, key: int, t: Array) -> bool:
-    """Whether any negation is broken by what is in the stacks of the key."""
+    """True if an event in the stacks of the key violates any negation."""
     number = number_of(stacks, key)
     if number >= 0:
         for n in range(len(chain.left)):
@@ -139,9 +142,8 @@ def any_violated(chain: Chain, stacks: Stacks, key: int, t: Array) -> bool:
 
 @compiled
 def _reachable(pool: Array, work: Array, place: int, t: int, window: int) -> bool:
-    """Whether every place can be filled within the window, negations aside. Sets END: no event beyond it leads anywhere.
-
-    For a place before the event that is the least time with room for all before it, for one after it the greatest.
+    """True if every place can be filled within the window, ignoring negations. Sets END: events beyond it lead to no match.
+    For a place before the event, END is the least time with room for all before it; after the event, the greatest.
     """
     near = t - window - 1
     for q in range(place):
@@ -171,7 +173,7 @@ def construct(
     """Append to `rows` every sequence with this event (t, index) in this place that no stored event violates.
 
     A row holds the times of all places, then the indices; `work` is scratch space (places, SCRATCH). Returns the rows, which
-    may have moved, and their count. Everything that the loop reads is in locals or in `work`: taking parts of arrays costs
+    may have moved, and their count. Everything that the loop reads is in locals or in `work`: slicing arrays costs
     more than the search itself.
     """
     t, index = event

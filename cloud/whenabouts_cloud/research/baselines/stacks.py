@@ -1,11 +1,11 @@
-"""Sorted stacks of events for each key and class, which the compared methods share.
+"""Sorted stacks of events for each key and class, shared by the baselines.
 
 After Li, Liu, Ding, Rundensteiner and Mani (ICDCS 2007) and Liu, Li, Golovnya, Rundensteiner and Claypool (ICDE 2009): an
-event is inserted into its stack at its place in time. Outdated events leave when their stack is touched, not by a walk over
-all keys, which would cost more than everything else.
+event is inserted into its stack in the order of time. Outdated events are removed when their stack is touched, not by a scan
+of all keys, which would cost more than everything else.
 
-All stacks lie in one pool of (time, index). A stack that is full moves to the end of the pool with twice the room; when the
-pool or the table of keys is full, both are built anew from what is still needed, so state is bounded by the live events.
+All stacks are in one pool of (time, index). A full stack moves to the end of the pool with twice the room; when the pool
+or the table of keys is full, both are rebuilt from the live events, so these bound the state.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 from whenabouts_cloud.cep.kernel.hts import home
 from whenabouts_cloud.jit import Array, compiled
 
-ROOM = 4  # entries a stack begins with
+ROOM = 4  # initial entries of a stack
 
 
 class Stacks(NamedTuple):
@@ -32,7 +32,7 @@ class Stacks(NamedTuple):
 
 
 def empty_stacks(classes: int) -> Stacks:
-    """No keys, no events."""
+    """Stacks without keys and events."""
     return Stacks(
         np.full(8, -1, np.int64),
         np.zeros(4, np.int64),
@@ -44,7 +44,7 @@ def empty_stacks(classes: int) -> Stacks:
 
 @compiled
 def number_of(stacks: Stacks, key: int) -> Any:
-    """The number of the key, -1 if it has none."""
+    """Number of the key, -1 if it has none."""
     place = home(key, len(stacks.table))
     while stacks.table[place] >= 0:
         if stacks.keys[stacks.table[place]] == key:
@@ -63,16 +63,16 @@ def _enter(table: Array, key: int, number: int) -> None:
 
 @compiled
 def renewed(stacks: Stacks, classes: int, bound: int) -> Stacks:
-    """The same with room for as much again, without events before the bound and without keys that have none left."""
+    """Rebuild with room for as much again, without events before the bound and keys that have none left."""
     live, alive = 0, 0
     for number in range(stacks.used[0]):
-        found = 0
+        remaining = 0
         for c in range(number * classes, (number + 1) * classes):
             first = at_or_after(stacks.pool, stacks.bounds[c, 1], stacks.bounds[c, 2], bound)
             stacks.bounds[c, 1] = first
-            found += max(stacks.bounds[c, 2] - first, 0)
-        live += found
-        alive += found > 0
+            remaining += max(stacks.bounds[c, 2] - first, 0)
+        live += remaining
+        alive += remaining > 0
     room = 4
     while room < 2 * alive + 2:
         room *= 2
@@ -99,7 +99,7 @@ def renewed(stacks: Stacks, classes: int, bound: int) -> Stacks:
 
 @compiled
 def at_or_after(pool: Array, first: int, last: int, t: int) -> int:
-    """The first place in [first, last) whose time is at least t, `last` if none is."""
+    """First place in [first, last) whose time is at least t, `last` if there is none."""
     if first >= last or pool[last - 1, 0] < t:
         return last
     while first < last:
@@ -113,9 +113,8 @@ def at_or_after(pool: Array, first: int, last: int, t: int) -> int:
 
 @compiled
 def insert(stacks: Stacks, classes: int, key: int, event_class: int, t: int, index: int, bound: int) -> int:
-    """Put the event at its place in time; the number of its key, -1 if there is no room (then renew).
-
-    Events of the stack before the bound go.
+    """Insert the event in the order of time; return the number of its key, -1 if there is no room (then call `renewed`).
+    Events of the stack before the bound are removed.
     """
     number: int = number_of(stacks, key)
     if number < 0:
@@ -145,7 +144,7 @@ def insert(stacks: Stacks, classes: int, key: int, event_class: int, t: int, ind
 
 @compiled
 def _with_room(bounds: Array, row: int, pool: Array, used: Array) -> bool:
-    """Move a full stack down into the space of what has left it, or to the end of the pool."""
+    """Move a full stack down into the space of its removed events, or to the end of the pool; False if that is full."""
     begin, first, count = bounds[row, 0], bounds[row, 1], bounds[row, 2] - bounds[row, 1]
     if 2 * count > bounds[row, 3] - begin or bounds[row, 3] == begin:
         begin, room = used[1], max(ROOM, 2 * count)
@@ -161,7 +160,7 @@ def _with_room(bounds: Array, row: int, pool: Array, used: Array) -> bool:
 
 @compiled
 def doubled(rows: Array) -> Array:
-    """The rows with room for as many again."""
+    """Return the rows with room for as many again."""
     more = np.empty((2 * len(rows), rows.shape[1]), np.int64)
     more[: len(rows)] = rows
     return more

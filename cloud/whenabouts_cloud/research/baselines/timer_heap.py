@@ -17,20 +17,20 @@ class Held(NamedTuple):
 
 
 class Guarantee(NamedTuple):
-    """The frontier that a kernel goes by when a block begins, (1,)."""
+    """Frontier in force when a block begins, (1,)."""
 
     frontier: Array
 
 
 def empty_held(width: int) -> Held:
-    """Nothing held; rows of `width` numbers."""
+    """Empty heap for rows of `width` numbers."""
     order = np.stack([np.zeros(8, np.int64), np.arange(8, dtype=np.int64)], axis=1)
     return Held(order, np.zeros((8, width), np.int64), np.zeros(1, np.int64))
 
 
 @compiled
 def hold(held: Held, time: int, row: Array) -> Held:
-    """With the row, due at the time; grown where there was no room."""
+    """Add the row, due at the time; grow if there is no room."""
     if held.size[0] == len(held.order):
         order = doubled(held.order)
         for n in range(len(held.order), len(order)):
@@ -50,7 +50,7 @@ def hold(held: Held, time: int, row: Array) -> Held:
 
 @compiled
 def take(held: Held) -> Any:
-    """Remove the row that is due first; its place, where it can be read until the next `hold`."""
+    """Remove the row that is due first; return its place, where it can be read until the next `hold`."""
     order = held.order
     held.size[0] -= 1
     last = held.size[0]

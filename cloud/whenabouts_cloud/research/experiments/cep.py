@@ -1,8 +1,8 @@
-"""Figures 4-8 of the INFA-HTS paper (KSII TIIS 10(9), 2016) measured again, and the workloads on which negation matters.
+"""Figures 4-8 of the INFA-HTS paper (KSII TIIS 10(9), 2016) measured again, and workloads in which negation matters.
 
-The workload is the paper's Table 1 with the units and keys of `cep_workload`, 10^5 events. The paper's figures were
-never printed in what is left of it, so what is compared is the order of its curves as its text has it. Remarks hold
-measured numbers only; claims about order are checked before they are made.
+The workload is the paper's Table 1 with the units and keys of `cep_workload`, 10^5 events. The values of the paper's
+figures are not available, so the order of its curves is compared, as its text gives it. Remarks hold measured numbers
+only; claims about order are checked before they are made.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ from whenabouts_cloud.research.experiments.cep_workload import (
 from whenabouts_cloud.research.experiments.figures import Figure, Series
 
 PAPER = ("infa_hts", "conservative", "aggressive", "kslack")  # least to greatest at 50 %: time, memory and latency
-SHORT_K_UNITS = 5  # half the true delay, for what a promise that does not hold costs
+SHORT_K_UNITS = 5  # half the true delay, to measure the cost of a K-bound that does not hold
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Extent of the experiments."""
 
     shares: tuple[int, ...] = (0, 10, 20, 30, 40, 50)  # percent of late events
     events: int = 100_000
@@ -49,7 +49,7 @@ QUICK = Size((0, 20, 50), 4000, (1, 16), 16, 4000, 4000, 600, (20,), 1)
 
 
 def figures(size: Size, seed: int, say: Say) -> list[Figure]:
-    """All of them."""
+    """Return all figures."""
     say("loading the kernels")
     small = table_1(200, 1, 0.2, seed=seed)
     for method in METHODS:
@@ -63,15 +63,15 @@ def figures(size: Size, seed: int, say: Say) -> list[Figure]:
 
 
 def _lines(values: list[list[float]]) -> Series:
-    """A line a method from a row a point."""
+    """One line per method, from one row per point."""
     return {method: [row[n] for row in values] for n, method in enumerate(METHODS)}
 
 
 def _ordered(row: list[float], paper: tuple[str, ...]) -> str:
-    """The methods from the least value to the greatest, and whether the paper has them so."""
-    found = [method for _, method in sorted(zip(row, METHODS, strict=True))]
-    said = "as in the paper" if tuple(found) == paper else f"the paper has {' < '.join(paper)}"
-    return f"{' < '.join(found)} ({said})"
+    """The methods from the least value to the greatest, compared with the paper's order."""
+    order = [method for _, method in sorted(zip(row, METHODS, strict=True))]
+    said = "as in the paper" if tuple(order) == paper else f"the paper has {' < '.join(paper)}"
+    return f"{' < '.join(order)} ({said})"
 
 
 def _costs(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figure]:
@@ -106,7 +106,7 @@ def _costs(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figure]
         size.shares, rates,
         f"infa_hts does {rates['infa_hts'][-1] / rates['kslack'][-1]:.1f} times what K-slack does at "
         f"{size.shares[-1]} %, {rates['infa_hts'][-1] / rates['conservative'][-1]:.1f} times conservative and "
-        f"{rates['infa_hts'][-1] / rates['aggressive'][-1]:.1f} times aggressive; every result is found and written "
+        f"{rates['infa_hts'][-1] / rates['aggressive'][-1]:.1f} times aggressive; every result is computed and written "
         f"out, {matches / len(streams[-1].t):.2f} matches an event. The paper counts results a second without a "
         "number of them; with equal results that is the same order. It has K-slack last, "
         "which is the order of waiting, not of work.",
@@ -127,12 +127,12 @@ def _memory(size: Size, seed: int, say: Say) -> Figure:
         "percent late", "kB, room for growth included", size.shares, _lines(held),
         f"Order at {size.shares[-1]} %: {_ordered(last, PAPER)}. "
         f"Conservative holds {last[2] / last[0]:.1f} times what infa_hts does, K-slack {last[1] / last[0]:.1f} "
-        f"times, aggressive {last[3] / last[0]:.1f} times. What has to be held is the window and the slack, by "
+        f"times, aggressive {last[3] / last[0]:.1f} times. The window and the slack have to be held, by "
         "definition the same for all, and disorder moves it little (the most over the least: "
         f"{', '.join(f'{m} {x:.2f}' for m, x in span.items())}); the rest is how tightly the chains are packed. The "
-        "paper has aggressive above conservative for the matches that it has to remember; here both remember those "
-        f"that are not sealed, with this pattern few, and aggressive holds {last[3] / last[2]:.2f} of what "
-        "conservative does. Measured with many keys, since with one most of it is arrays at their least size.",
+        "paper has aggressive above conservative for the matches that it has to keep; here both keep the matches "
+        f"that are not final, with this pattern few, and aggressive holds {last[3] / last[2]:.2f} of what "
+        "conservative does. Measured with many keys, since with one key most of the state is arrays of minimal size.",
     )  # fmt: skip
 
 
@@ -158,9 +158,9 @@ def _emission(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figu
         lines["duplicates of all four"].append(float(repeats))
         uncorrected = _accuracy(set(rows_of(runs["aggressive"].emitted)), truth)
         lines["aggressive, uncorrected: precision"].append(uncorrected["precision"])
-        found = _accuracy(set(rows_of(run(TABLE_1, "kslack", stream, k=SHORT_K_UNITS * UNIT).emitted)), truth)
-        lines[f"kslack, K {SHORT_K_UNITS}: recall"].append(found["recall"])
-        lines[f"kslack, K {SHORT_K_UNITS}: precision"].append(found["precision"])
+        short = _accuracy(set(rows_of(run(TABLE_1, "kslack", stream, k=SHORT_K_UNITS * UNIT).emitted)), truth)
+        lines[f"kslack, K {SHORT_K_UNITS}: recall"].append(short["recall"])
+        lines[f"kslack, K {SHORT_K_UNITS}: precision"].append(short["precision"])
     last, must = waits[-1], {m: float(one.must_wait.mean()) for m, one in runs.items()}
     latency = Figure(
         "cep-fig6", "2016, Figure 6", "mean wait of a match, 1 key",
@@ -168,10 +168,10 @@ def _emission(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figu
         f"Order at {size.shares[-1]} %: {_ordered(last, PAPER)}. The "
         "paper divides by the number of event types and lets the aggressive method wait for its corrections; here a "
         "wait is that of one match in the stream's own time, from the arrival of its last event, and corrections do "
-        "not delay anything. infa_hts tells each match at the first moment at which no late C can undo it: "
+        "not delay anything. infa_hts emits each match at the first moment at which no late C can violate it: "
         f"{must['infa_hts']:.1%} have to wait at all. K-slack lets {must['kslack']:.0%} wait, "
-        f"{last[1] / last[0] if last[0] else 0:.0f} times as long on average, for disorder that could not have "
-        f"changed them. Conservative is quantised by its punctuations, one to {100 // 20} events.",
+        f"{last[1] / last[0] if last[0] else 0:.0f} times as long on average, for disorder that could not "
+        f"change them. Conservative is quantised by its punctuations, one to {100 // 20} events.",
     )  # fmt: skip
     exact = not any(lines["duplicates of all four"]) and all(
         value == 1 for name, values in lines.items() if name.split(":")[0] in METHODS for value in values
@@ -186,9 +186,9 @@ def _emission(size: Size, streams: list[Stream], say: Say) -> tuple[Figure, Figu
         "match twice. The paper has aggressive worst; that holds before its corrections only, and is small on this "
         f"pattern (precision {lines['aggressive, uncorrected: precision'][-1]:.5f} at {size.shares[-1]} %), as four "
         "events have to follow the forbidden one. The paper's rate is a quotient of two counts and would not see a "
-        "wrong match beside a missing one. What does cost accuracy is a promise that does not hold: K-slack with "
+        "wrong match beside a missing one. What does cost accuracy is a K-bound that does not hold: K-slack with "
         f"half the true delay finds {short_recall:.3f} of the matches at {size.shares[-1]} %, and "
-        f"{1 - short_precision:.1%} of what it tells is wrong, as a dropped C lets matches through.",
+        f"{1 - short_precision:.1%} of its emitted matches are wrong, as a dropped C lets matches through.",
     )  # fmt: skip
     return latency, accuracy
 
@@ -202,7 +202,7 @@ def _accuracy(final: set[tuple[int, ...]], truth: set[tuple[int, ...]]) -> dict[
 
 
 def _by_keys(size: Size, seed: int, say: Say) -> list[Figure]:
-    """Not in the paper, which varies the hash by 1 to 10 bits and shows no result of it."""
+    """Time by number of keys. Not in the paper, which varies the hash from 1 to 10 bits without showing a result."""
     ns: list[list[float]] = []
     for keys in size.keys:
         say(f"time, {keys} keys")
@@ -220,7 +220,7 @@ def _by_keys(size: Size, seed: int, say: Say) -> list[Figure]:
 
 
 def _hard(size: Size, seed: int, say: Say) -> list[Figure]:
-    """Where the negation stands just before the last event, and where events are late by as much as the window."""
+    """Figures for a negation just before the last event, and for events late by up to the window."""
     cases = [(TABLE_1, K_UNITS_LONG), (HARD_SHORT, K_UNITS), (HARD_LONG, K_UNITS), (TABLE_1, K_UNITS)]
     x, waits = [], {"infa_hts": [], "kslack": []}  # type: tuple[list[str], Series]
     shares: Series = {"taken back, eager": [], "must wait, infa_hts": []}
@@ -231,7 +231,7 @@ def _hard(size: Size, seed: int, say: Say) -> list[Figure]:
             eager = run(text, "infa_hts", stream, k=stream.k, emit="arrival")
             sure, slack = (run(text, method, stream, k=stream.k) for method in ("infa_hts", "kslack"))
             if not set(rows_of(eager.emitted)) - set(rows_of(eager.retracted)) == set(rows_of(sure.emitted)):
-                raise AssertionError(f"{text}: eager folds to other matches than are sure")
+                raise AssertionError(f"{text}: on arrival folds to other matches than final ones")
             x.append(f"{text.partition(' WITHIN')[0][4:-1].replace(', ', '')} K{k_units} {late}%")
             shares["taken back, eager"].append(100 * len(eager.retracted) / max(1, len(eager.emitted)))
             shares["must wait, infa_hts"].append(100 * float(sure.must_wait.mean()) if len(sure.emitted) else 0.0)
@@ -240,26 +240,26 @@ def _hard(size: Size, seed: int, say: Say) -> list[Figure]:
     back = shares["taken back, eager"]
     saved = waits["kslack"][0] / waits["infa_hts"][0] if waits["infa_hts"][0] else 0.0
     early = Figure(
-        "cep-hard-early", "not in the paper", "told too early and taken back; not sure at once", "pattern, K, late",
+        "cep-hard-early", "not in the paper", "emitted too early and retracted; not final at once", "pattern, K, late",
         "percent of matches", x, shares,
-        f"Table 1 hardly tests negation: with K = {K_UNITS} an engine that tells at once takes back {back[-2]:.2f} % "
+        f"Table 1 hardly tests negation: with K = {K_UNITS} an engine that emits at once retracts {back[-2]:.2f} % "
         f"and {back[-1]:.2f} %. With the forbidden event just before the last one it is {back[2]:.1f} % and "
-        f"{back[3]:.1f} %: each is an alarm that was false. Told when sure, nothing is ever taken back, and those "
-        "matches wait that another event might still undo.",
+        f"{back[3]:.1f} %: each is a false alarm. With emission of final matches, nothing is retracted, and only "
+        "matches wait that another event might still violate.",
     )  # fmt: skip
     wait = Figure(
-        "cep-hard-wait", "not in the paper", "mean wait when sure, with a K-bound", "pattern, K, late", "units", x, waits,
+        "cep-hard-wait", "not in the paper", "mean wait of final matches, K-bound", "pattern, K, late", "units", x, waits,
         f"On Table 1 with events late by up to {K_UNITS_LONG} units waiting only where it matters takes "
         f"{waits['infa_hts'][0]:.1f} units instead of {waits['kslack'][0]:.1f}, {saved:.1f} times less. Where the "
         f"negation ends at the last event both wait the same ({waits['infa_hts'][2]:.1f} and "
-        f"{waits['kslack'][2]:.1f}): with nothing but a K-bound nobody can know earlier that no forbidden event is "
-        "on its way. A better promise is the way out: the next figure.",
+        f"{waits['kslack'][2]:.1f}): with only a K-bound it cannot be known earlier that no forbidden event is "
+        "on its way. A better watermark shortens the wait: see the next figure.",
     )  # fmt: skip
     return [early, wait]
 
 
 def _sources(size: Size, seed: int, say: Say) -> Figure:
-    """Sources that each deliver in order, with heartbeats: what gateways really give."""
+    """Figure for sources that each deliver in order, with heartbeats, as gateways do."""
     x, lines = [], {"by source": [], "K-bound": [], "kslack": []}  # type: tuple[list[str], Series]
     for text in (TABLE_1, HARD_SHORT, HARD_LONG, TRAILING):
         for outage in size.outages:
@@ -268,7 +268,7 @@ def _sources(size: Size, seed: int, say: Say) -> Figure:
             runs = [run(text, "infa_hts", stream), run(text, "infa_hts", stream, k=stream.k),
                     run(text, "kslack", stream, k=stream.k)]  # fmt: skip
             if len({frozenset(rows_of(one.emitted)) for one in runs}) != 1 or any(one.late for one in runs):
-                raise AssertionError(f"{text}: the promises give different matches, or events that broke them")
+                raise AssertionError(f"{text}: the watermarks give different matches, or late events")
             x.append(f"{text.partition(' WITHIN')[0][4:-1].replace(', ', '')} {outage}%")
             for line, one in zip(lines.values(), runs, strict=True):
                 line.append(one.mean_wait_units)
@@ -276,10 +276,10 @@ def _sources(size: Size, seed: int, say: Say) -> Figure:
     return Figure(
         "cep-sources", "not in the paper", "mean wait by watermark, four sources with heartbeats each unit",
         "pattern, share of time off line", "units", x, lines,
-        f"The same matches under each promise. On {HARD_SHORT.partition(' WITHIN')[0]} the order of each source lets "
-        f"a match be told after {lines['by source'][short]:.2f} units instead of {lines['kslack'][short]:.2f} with "
+        f"All watermarks give the same matches. On {HARD_SHORT.partition(' WITHIN')[0]} the order of each source lets "
+        f"a match be emitted after {lines['by source'][short]:.2f} units instead of {lines['kslack'][short]:.2f} with "
         f"sources off line {size.outages[0]} % of the time, {lines['by source'][2 * short - 1]:.2f} instead of "
-        f"{lines['kslack'][2 * short - 1]:.2f} at {size.outages[-1]} %: a wait ends when every source has said that "
-        "it is past the gap, not after the longest delay there ever was. A negation at the end has to see its whole "
-        "window pass, whatever is promised.",
+        f"{lines['kslack'][2 * short - 1]:.2f} at {size.outages[-1]} %: a wait ends when every source has reported that "
+        "it is past the gap, not after the longest possible delay. A negation at the end has to wait for its whole "
+        "window, with any watermark.",
     )  # fmt: skip

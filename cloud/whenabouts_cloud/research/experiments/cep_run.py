@@ -1,8 +1,8 @@
-"""One method over one stream of events: what it tells and when, what it holds, what it costs.
+"""One method over one stream of events: emitted matches and their times, state, cost.
 
-Waits are in the stream's own time: a match is told when that event or heartbeat comes on which the method tells it,
-so they do not depend on the machine. Cost is CPU over the whole stream. Memory is the state as it is looked at again
-and again, in a run that nobody times.
+Waits are in the stream's own time: a match is emitted with the event or heartbeat on which the method emits
+it, so waits do not depend on the machine. Cost is CPU over the whole stream. Memory is the state, sampled regularly in a
+separate run that is not timed.
 """
 
 import time
@@ -17,7 +17,7 @@ from whenabouts_cloud.cep import Pattern, engine
 from whenabouts_cloud.research.experiments.cep_workload import TYPES, UNIT, Stream
 
 METHODS = ("infa_hts", "kslack", "conservative", "aggressive")
-LOOKS = 40  # at the state, over a run
+LOOKS = 40  # samples of the state in a run
 POG_EVERY = 5  # events a punctuation: 20 %, Table 1
 
 Rows = npt.NDArray[np.int64]
@@ -27,9 +27,8 @@ Order = Literal["kbound", "source"]
 
 @dataclass(frozen=True)
 class Run:
-    """Matches in the order in which they were told, with the wait of each in units: from the arrival of its last event.
-
-    The wait of what only the end of the stream told is nan. `must_wait` says which were not told at that arrival.
+    """Matches in the order of emission, with the wait of each in units: from the arrival of its last event.
+    The wait is nan if only the end of the stream emits the match. `must_wait`: matches not emitted at that arrival.
     """
 
     emitted: Rows
@@ -40,12 +39,12 @@ class Run:
 
     @property
     def mean_wait_units(self) -> float:
-        """Over the matches that the stream itself told; 0 without any."""
+        """Mean over the matches emitted before the end of the stream; 0 without any."""
         return float(np.nanmean(self.wait_units)) if np.isfinite(self.wait_units).any() else 0.0
 
 
 def begin(text: str, method: str, *, k: int | None = None, emit: Emit = "sure", order: Order = "kbound") -> Any:
-    """A method over the pattern, whose windows count units, for the types A .. J."""
+    """Make a method for the pattern, whose windows are in units, with the types A .. J."""
     pattern = Pattern.parse(text, unit_us=UNIT)
     return engine(pattern, list(TYPES), emit, method, k=k, order=order, pog_every=POG_EVERY)
 
@@ -56,7 +55,7 @@ def columns(stream: Stream, first: int, last: int) -> tuple[Any, Any, Any, Any]:
 
 
 def run(text: str, method: str, stream: Stream, *, k: int | None = None, emit: Emit = "sure") -> Run:
-    """With a K-bound of k, or, if k is None, with the order of each source and its heartbeats."""
+    """Run with a K-bound of k, or, if k is None, with the order of each source and its heartbeats."""
     one = begin(text, method, k=k, emit=emit, order="kbound" if k is not None else "source")
     outs, clocks = [], []
     now, first = 0, 0
@@ -84,7 +83,7 @@ def run(text: str, method: str, stream: Stream, *, k: int | None = None, emit: E
 
 
 def cpu_s(text: str, methods: tuple[str, ...], stream: Stream, repeats: int) -> list[float]:
-    """CPU seconds of each method for all events and the end: the fastest of several rounds, in which they take turns."""
+    """CPU seconds of each method for all events and the end: the fastest of several rounds in turn."""
     best = [float("inf")] * len(methods)
     for _ in range(repeats):
         for n, method in enumerate(methods):
@@ -97,7 +96,7 @@ def cpu_s(text: str, methods: tuple[str, ...], stream: Stream, repeats: int) -> 
 
 
 def held_bytes(text: str, method: str, stream: Stream) -> float:
-    """The mean size of the state over the run, room for growth included."""
+    """Mean size of the state over the run, room for growth included."""
     one = begin(text, method, k=stream.k)
     step = max(1, len(stream.t) // LOOKS)
     sizes = []
@@ -108,7 +107,7 @@ def held_bytes(text: str, method: str, stream: Stream) -> float:
 
 
 def in_order(text: str, stream: Stream) -> set[tuple[int, ...]]:
-    """The matches that an engine finds that gets all events in the order of time: what is true, as indices of arrival."""
+    """The true matches, as indices of arrival: those of an engine that gets all events in the order of time."""
     order = np.argsort(stream.t, kind="stable")
     one = begin(text, "kslack", k=0)
     out = one.feed(stream.type_code[order], stream.key[order], stream.t[order])
@@ -116,5 +115,5 @@ def in_order(text: str, stream: Stream) -> set[tuple[int, ...]]:
 
 
 def rows_of(rows: Rows) -> list[tuple[int, ...]]:
-    """As values that sets can hold."""
+    """The rows as tuples, which sets can hold."""
     return [tuple(row) for row in rows.tolist()]

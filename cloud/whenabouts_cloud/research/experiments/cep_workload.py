@@ -1,12 +1,13 @@
 """The event streams of the comparison of complex event engines, as arrays from a seed.
 
-Table 1 of the INFA-HTS paper (KSII TIIS 10(9), 2016) names SEQ(A, B, !C, D, E, F, G), a window of 40, ten event types, 10^5
-events, up to half of them late by at most 10 units, and leaves open what a unit is and how many keys there are. Here a unit
+Table 1 of the INFA-HTS paper (KSII TIIS 10(9), 2016) names SEQ(A, B, !C, D, E, F, G), a window of 40, ten event types,
+10^5 events, up to half of them late by at most 10 units, and does not define the unit and the number of keys. Here a unit
 is 1000 ticks and each key has one event in each unit, so that a window holds 40 events of a key for any number of keys:
-about 0.4 matches an event. With one event a unit over all keys matches would fall with the fifth power of their number.
+about 0.4 matches an event. With one event a unit over all keys, the matches would fall with the fifth power of the number
+of keys.
 
 Table 1 hardly tests negation, since four events have to follow the forbidden one. The harder patterns put it just before the
-last; `by_source` adds what gateways really promise: each delivers in its own order, with heartbeats, with outages.
+last; `by_source` adds real gateways: each delivers in its own order, with heartbeats and outages.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ KEYS = (1, 4, 16, 64, 256, 1024)
 class Stream:
     """Events in the order of arrival; times in ticks. `arrival` is when each came, never before its time t.
 
-    `heartbeats` (n, 3) are (events that came before it, source, time): nothing of that source before the time will come.
+    `heartbeats` (n, 3) are (events that came before it, source, time): no later event of the source is before the time.
     `k` is the largest delay, so that a K-bound of k holds.
     """
 
@@ -50,7 +51,7 @@ class Stream:
 
 
 def table_1(events: int, keys: int = 1, late: float = 0.0, *, seed: int, k_units: int = K_UNITS) -> Stream:
-    """The paper's stream: a share `late` comes 1 to `k_units` units after its time, any tick alike; all others at once.
+    """The paper's stream: a share `late` comes 1 to `k_units` units after its time, uniformly by tick; all others at once.
 
     Types are uniform over the ten A .. J, of which the pattern has seven; keys take turns, evenly spread over the unit.
     """
@@ -65,8 +66,8 @@ def table_1(events: int, keys: int = 1, late: float = 0.0, *, seed: int, k_units
 def by_source(events: int, sources: int, outage: float, keys: int = 1, *, seed: int, k_units: int = K_UNITS) -> Stream:
     """Events of several sources, each in its own order, each with a heartbeat at the end of every unit.
 
-    A source is off line for a share `outage` of the time, in stretches of 1 to `k_units` units; what it would have sent
-    comes in order when it is back, so no delay exceeds k_units.
+    A source is off line for a share `outage` of the time, in stretches of 1 to `k_units` units; its events
+    arrive in order when it is back, so no delay exceeds k_units.
     """
     rng = np.random.default_rng([seed, events, keys, sources])
     type_code, key, t = _readings(rng, events, keys)
@@ -81,7 +82,7 @@ def by_source(events: int, sources: int, outage: float, keys: int = 1, *, seed: 
     )
     in_time = np.lexsort((heartbeat_t, heartbeat_arrival))
     arrived = np.sort(arrival)
-    # A heartbeat at the end of a unit comes after the events of that unit that come by then, of its source at least.
+    # A heartbeat at the end of a unit comes after all events that have arrived by then, including those of its source.
     before = np.searchsorted(arrived, heartbeat_arrival[in_time], side="right")
     heartbeats = np.column_stack([before, heartbeat_source[in_time], heartbeat_t[in_time]]).astype(np.int64)
     return _arrived(type_code, key, t, source, arrival, heartbeats, k_units * UNIT)
@@ -108,7 +109,7 @@ def _back_on_line(rng: np.random.Generator, units: int, outage: float, k_units: 
 def _arrived(
     type_code: Array, key: Array, t: Array, source: Array, arrival: Array, heartbeats: Array, k: int
 ) -> Stream:
-    """In the order of arrival, equal ones in that of time."""
+    """The stream in the order of arrival, equal arrivals in the order of time."""
     order = np.lexsort((t, arrival))
     whole = [np.ascontiguousarray(c[order], np.int64) for c in (type_code, key, t, source, arrival)]
     return Stream(whole[0], whole[1], whole[2], whole[3], whole[4], heartbeats, k)

@@ -1,8 +1,9 @@
-"""Figures 4-6 of the 2009 paper and 3-9 of the 2010 paper, measured again, each with what differs here and why.
+"""Figures 4-6 of the 2009 paper and 3-9 of the 2010 paper, measured again, each with a remark on the differences.
 
-Scaled down: a few thousand tuples a file instead of the papers' (unknown) numbers, so that all takes under two minutes; the
-rates are theirs, so the buffers are as full. 2009 has pi 300 ms, 2010 pi 200 ms; rho 20 ms, d 1 s and ct 0.8 where the
-papers do not say otherwise. Remarks hold measured numbers only; claims about order are checked before they are made.
+Scaled down: a few thousand tuples a file instead of the papers' (unknown) numbers, so that a run takes under two minutes;
+the rates are the papers', so the buffers are as full. 2009 has pi 300 ms, 2010 pi 200 ms; rho 20 ms, d 1 s and ct 0.8
+where the papers give no other values. Remarks hold measured numbers only; claims about order are checked before they are
+made.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Extent of the experiments."""
 
     rates: tuple[int, ...] = (12, 25, 50, 100, 200, 400, 800, 1600)
     tuples: int = 4000  # a file of the rate experiments
@@ -44,12 +45,12 @@ def within(d_ms: int, ct: str) -> Condition:
 
 
 def figures(size: Size, seed: int, say: Say) -> list[Figure]:
-    """All of them."""
+    """Return all figures."""
     say("compiling the block kernels")
     warm_up(within(1000, "0.8"), arrivals(100, 200, pi_us=PI_2009_US, seed=seed))
-    found = [*_rates_2009(size, seed, say), _thresholds_2009(size, seed, say)]
-    found += [*_rates_2010(size, seed, say), *_blocks_2010(size, seed, say), _thresholds_2010(size, seed, say)]
-    return [*found, _regions_2010()]
+    all_figures = [*_rates_2009(size, seed, say), _thresholds_2009(size, seed, say)]
+    all_figures += [*_rates_2010(size, seed, say), *_blocks_2010(size, seed, say), _thresholds_2010(size, seed, say)]
+    return [*all_figures, _regions_2010()]
 
 
 def _rate_runs(names: tuple[str, ...], pi_us: int, size: Size, seed: int, say: Say) -> dict[str, list[Run]]:
@@ -72,7 +73,7 @@ def _execution_ms(run: Run) -> float:
 
 
 def _order(runs: dict[str, list[Run]], names: tuple[str, ...]) -> str:
-    """The order of the execution times at the highest rate, as found."""
+    """The measured order of the execution times at the highest rate, compared with the paper's."""
     last = {name: runs[name][-1].execution_us for name in names}
     ordered = sorted(names, key=lambda name: -last[name])
     said = "as in the paper" if ordered == list(names) else f"unlike the paper's {' > '.join(names)}"
@@ -88,8 +89,8 @@ def _rates_2009(size: Size, seed: int, say: Say) -> list[Figure]:
         size.rates, _series(runs, _execution_ms),
         f"Order at {size.rates[-1]} tuples/s: {_order(runs, NAMES_2009)}. The eager operator needs "
         f"{simple.execution_us / eager.execution_us:.0f} times less than the simple one, and evaluates "
-        f"{simple.counters.evaluations / max(eager.counters.evaluations, 1):.0f} times fewer probabilities, which no "
-        "machine changes. Simple sort gains less than in the paper: with delays of at most 100 ms arrivals are nearly in "
+        f"{simple.counters.evaluations / max(eager.counters.evaluations, 1):.0f} times fewer probabilities, on any "
+        "machine. Simple sort gains less than in the paper: with delays of at most 100 ms arrivals are nearly in "
         "order and obsolete tuples stand together anyway; it compares "
         f"{top['simple_sort'].counters.evaluations / max(simple.counters.evaluations, 1):.2f} of the pairs of simple. All "
         "figures are for a fixed number of tuples, so the time grows with the matches a tuple, not with the span.",
@@ -101,7 +102,7 @@ def _rates_2009(size: Size, seed: int, say: Say) -> list[Figure]:
         "Completion minus the later arrival of the two. The sharp rise comes when the service time exceeds the time between "
         f"arrivals: at {size.rates[-1]} tuples/s a stream a tuple comes every {500 / size.rates[-1]:.2f} ms, and takes "
         f"{simple.execution_us / simple.tuples / 1000:.3f} ms (simple) or {eager.execution_us / eager.tuples / 1000:.3f} ms "
-        "(eager). The rise is cut short here, as a queue grows with the length of a run and ours are short; the paper's "
+        "(eager). The rise is smaller here, as a queue grows with the length of a run and ours are short; the paper's "
         "Java of 2009 reached it at lower rates.",
         log_y=True,
     )  # fmt: skip
@@ -166,7 +167,7 @@ def _rates_2010(size: Size, seed: int, say: Say) -> list[Figure]:
         "2010-fig4", "2010, Figure 4", "mean response time by arrival rate", "tuples/s a stream", "ms",
         size.rates, _series(runs, lambda run: run.response_2010_us / 1000),
         f"Completion minus the later maximum, so the way to the operator ({DELAY_MS} ms at most, 50 on average for one "
-        "tuple, more for the later of two) is in it, unlike in the 2009 paper's. Lazy operators wait for "
+        "tuple, more for the later of two) is included, unlike in the 2009 paper. Lazy operators wait for "
         f"{size.block} tuples of a stream: {runs['lazy'][0].response_2010_us / 1e6:.1f} s at {size.rates[0]} tuples/s, "
         f"{lazy.response_2010_us / 1e6:.2f} s at {size.rates[-1]}. In the paper the simple ones become slower than the lazy "
         f"ones above 400 tuples/s; here simple has {top['simple'].response_2010_us / 1e6:.2f} s at {size.rates[-1]}: the "
@@ -178,8 +179,8 @@ def _rates_2010(size: Size, seed: int, say: Say) -> list[Figure]:
         size.rates, _series(runs, lambda run: run.buffer_mean),
         f"Lazy minus eager is {runs['lazy'][0].buffer_mean - runs['eager'][0].buffer_mean:.0f} tuples at {size.rates[0]} "
         "tuples/s (less at the highest rates, where a run ends before eager's buffers are full) for blocks of "
-        f"{size.block} a stream (the paper: roughly a block): on average half a block waits in each stream, and what the "
-        "waiting ones can still match is kept as well, which the printed algorithm drops and so loses pairs. "
+        f"{size.block} a stream (the paper: roughly a block): on average half a block waits in each stream, and tuples that "
+        "waiting ones can still match are kept as well; the printed algorithm drops them and so loses pairs. "
         f"Simple holds {top['simple'].buffer_mean:.0f}, simple sort {top['simple_sort'].buffer_mean:.0f}, eager "
         f"{eager.buffer_mean:.0f}: arrivals are nearly in order, so sorting saves little. Short runs: at high rates the "
         "buffers have not reached their full length for the whole run.",
@@ -254,7 +255,7 @@ def _thresholds_2010(size: Size, seed: int, say: Say) -> Figure:
 
 
 def _regions_2010() -> Figure:
-    """Mean widths over base lengths, from the limits themselves."""
+    """Figure of mean widths over base lengths, computed from the limits."""
     thresholds = ("1.0", "0.9", "0.8", "0.7", "0.6", "0.5", "0.4", "0.3", "0.2", "0.1", "0.05")
     lengths = Lengths(RHO_US, PI_2010_US)
     series: Series = {"left, by maxima": [], "right, by maxima": [], "both, by middles": []}

@@ -1,4 +1,4 @@
-"""Figures as markdown, JSON and PNG. A point that a series does not have is nan: "-" in tables, null in JSON."""
+"""Figures as markdown, JSON and PNG. A missing point of a series is nan: "-" in tables, null in JSON."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Series = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a paper, measured again: a line a series over `x`, and what differs."""
+    """One figure of a paper, measured again: one line per series over `x`, and a remark on the differences."""
 
     key: str  # file name
     source: str
@@ -25,13 +25,13 @@ class Figure:
 
 
 def as_json(figure: Figure) -> dict[str, Any]:
-    """As plain values."""
+    """Return the figure as plain values."""
     series = {name: [None if math.isnan(y) else y for y in values] for name, values in figure.series.items()}
     return asdict(figure) | {"x": list(figure.x), "series": series}
 
 
 def markdown(figures: list[Figure], preface: str, title: str = "The papers' experiments, run here") -> str:
-    """All tables with their remarks."""
+    """Return all tables with their remarks."""
     parts = [f"# {title}", preface]
     for figure in figures:
         names = list(figure.series)
@@ -59,7 +59,7 @@ def plot(figure: Figure, folder: Path) -> Path:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    from matplotlib import figure as drawings  # not pyplot, which looks for screens and keeps what it has drawn
+    from matplotlib import figure as drawings  # not pyplot, which looks for screens and keeps its figures
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawing = drawings.Figure(figsize=(6.4, 4.2), dpi=110)
@@ -83,7 +83,7 @@ def plot(figure: Figure, folder: Path) -> Path:
 
 
 def grouped(value: float) -> str:
-    """A whole number with its thousands apart."""
+    """A whole number with its thousands separated by spaces."""
     return f"{value:,.0f}".replace(",", " ")
 
 

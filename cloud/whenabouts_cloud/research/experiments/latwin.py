@@ -1,8 +1,8 @@
-"""Table II and Figures 4-7 of the Lat-Win paper (Yang et al. 2011, section 6) measured again; bounded clocks beside.
+"""Table II and Figures 4-7 of the Lat-Win paper (Yang et al. 2011, section 6) measured again, also with bounded clocks.
 
-The workload is `office`, the readings of the paper's counts are in `latwin_truth`. The curves of the figures were never
-printed as numbers; beside ours stand those that the text has. "Hybrid" is not in the paper: receipts are told by
-clock-only reports and begin no state, and stamps order events beside clocks.
+The workload is `office`, the interpretations of the paper's counts are in `latwin_truth`. The paper does not print the
+curves of its figures as numbers; ours are compared with the numbers in its text. "Hybrid" is not in the paper: receipts
+are reported by clock heartbeats and begin no state, and stamps order events in addition to clocks.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from whenabouts_cloud.research.experiments.latwin_run import Verdicts, verdicts,
 from whenabouts_cloud.research.experiments.latwin_truth import held_in_window
 from whenabouts_cloud.research.experiments.office import HOUR, LOG2, SECOND, Office, Workload, simulate
 
-WINDOW = 4  # the paper's, where it varies something else
-LONG = 64  # a window in which nothing of the first stretch is forgotten before it is told
+WINDOW = 4  # the paper's window where it varies another parameter
+LONG = 64  # a window in which no state of the first stretch is forgotten before it is emitted
 PAPER_SIZES = {2: 9, 3: 25, 4: 78, 5: 221, 6: 768, 7: 2691, 8: 9799, 9: 34408}  # Table II
 PAPER_MS = {2: 0.5, 3: 0.6, 4: 2.0, 5: 7.5, 6: 36, 7: 184, 8: 1616, 9: 14766}
 NAN = float("nan")
@@ -33,10 +33,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """Extent of the experiments."""
 
     hours: int = 100
-    runs: int = 3  # of Table II, each of so many hours
+    runs: int = 3  # runs of Table II, each of `hours`
     processes: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9)
     windows: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10)
     delays_s: tuple[float, ...] = (0, 0.5, 1, 2, 3, 4, 5, 120)
@@ -51,7 +51,7 @@ QUICK = Size(5, 2, (2, 3), (1, 4), (0, 0.5), (3,), 5, (3,), 6)
 
 
 def figures(size: Size, seed: int, say: Say) -> list[Figure]:
-    """All of them."""
+    """Return all figures."""
     say("loading the kernels")
     small = simulate(Workload(2, 2 * HOUR), seed)
     windows(small, 2)
@@ -66,7 +66,7 @@ def figures(size: Size, seed: int, say: Say) -> list[Figure]:
 
 
 def hybrid(workload: Workload) -> Workload:
-    """The same office with clock-only reports for receipts; stamps are as wrong as they were."""
+    """The workload with clock heartbeats for receipts; the errors of stamps stay."""
     return replace(workload, receipt="report")
 
 
@@ -87,14 +87,14 @@ def _by_processes(size: Size, seed: int, say: Say) -> list[Figure]:
             means = []
             for run in range(size.runs):
                 office = simulate(replace(workload, processes=n, duration_us=size.hours * HOUR), seed + run)
-                found = windows(office, WINDOW)
-                means.append(float(found.sizes.mean()))
+                lattice = windows(office, WINDOW)
+                means.append(float(lattice.sizes.mean()))
                 if name == "scattered samples" and run == 0:
                     emitted = verdicts(office, WINDOW)
-                    if (emitted.in_window != found.definitely).any():
+                    if (emitted.in_window != lattice.definitely).any():
                         raise AssertionError(f"{n} processes: Def of the detector is not that of the lattice")
                     judged.append(_judge(office, WINDOW, emitted))
-                    cost["lattice and Def"].append(found.us_each / 1000)
+                    cost["lattice and Def"].append(lattice.us_each / 1000)
                     cost["detector"].append(emitted.us_each / 1000)
             sizes[name].append(float(np.mean(means)))
         office = simulate(hybrid(Workload(n, size.hours * HOUR)), seed)
@@ -103,8 +103,8 @@ def _by_processes(size: Size, seed: int, say: Say) -> list[Figure]:
 
 
 class _Judged(NamedTuple):
-    """Shares of windows in percent. Of those since Def over LAT holds: Def over Lat-Win is `said`, the sound Def is `sound`.
-    Of those said: `as_paper`, `truly` held. Of those in which all truly held: `kept` by the sound Def."""
+    """Shares of windows in percent. Of those since Def over LAT holds: `said` by Def over Lat-Win, `sound` by the sound Def.
+    Of the windows in `said`: held `as_paper`, held `truly`. Of those in which all truly held: `kept` by the sound Def."""
 
     said: float
     sound: float
@@ -129,7 +129,7 @@ def _judge(office: Office, window: int, emitted: Verdicts) -> _Judged:
 
 
 def _base_2(w: Workload) -> Workload:
-    """All means as the authors' generator makes them."""
+    """The workload with all means as the authors' generator makes them."""
     return replace(
         w,
         on_us=LOG2 * w.on_us,
@@ -139,8 +139,8 @@ def _base_2(w: Workload) -> Workload:
     )
 
 
-def _off(found: list[float], paper: list[float]) -> list[float]:
-    return [100 * (a / b - 1) for a, b in zip(found, paper, strict=True)]
+def _off(ours: list[float], paper: list[float]) -> list[float]:
+    return [100 * (a / b - 1) for a, b in zip(ours, paper, strict=True)]
 
 
 def _table_2(size: Size, sizes: Series) -> Figure:
@@ -151,9 +151,9 @@ def _table_2(size: Size, sizes: Series) -> Figure:
     return Figure(
         "latwin-table2", "2011, Table II", f"mean |Lat-Win|, W = {WINDOW}", "processes", "consistent global states",
         size.processes, sizes,
-        f"Off the paper by: {spans}. They come out only if each receipt of a control message begins a reported state, "
-        "so the size is not one of asynchrony, as the paper has it (a W to the n): a message to n - 1 others makes "
-        f"n - 1 states that are concurrent with each other. Told by clock-only reports and ordered by stamps besides, "
+        f"Off the paper by: {spans}. They are reproduced only if each receipt of a control message begins a reported "
+        "state, so asynchrony does not determine the size, as the paper assumes (a W to the n): a message to n - 1 others makes "
+        f"n - 1 states that are concurrent with each other. With receipts as clock heartbeats, ordered also by stamps, "
         f"{size.processes[-1]} processes have {sizes['hybrid, 100 ms'][-1]:.1f} instead of "
         f"{grouped(sizes['scattered samples'][-1])}.",
         log_y=True,
@@ -165,7 +165,7 @@ def _cost(size: Size, cost: Series) -> Figure:
     return Figure(
         "latwin-time", "2011, Table II", f"time of a state, W = {WINDOW}", "processes", "ms (ours: CPU)",
         size.processes, cost,
-        f"The paper's is of a machine of 2011 and its Java; the lattice here takes {ratio[0]:.0f} times less at "
+        f"The paper's time is for a machine and Java of 2011; the lattice here takes {ratio[0]:.0f} times less at "
         f"{size.processes[0]} processes and {grouped(ratio[-1])} times less at {size.processes[-1]}, called state by "
         "state from Python. The detector of conjunctions builds no lattice; it is called the same way.",
         log_y=True,
@@ -182,9 +182,9 @@ def _figure_7(size: Size, judged: list[_Judged]) -> list[Figure]:
             "as the paper counts": [one.as_paper for one in judged],
             "by true time": [one.truly for one in judged],
         },
-        f"From {first.as_paper:.1f} to {last.as_paper:.1f} %; the paper says down by about 20 %. It counts windows in "
-        "which the property truly held over windows in which Def is told, and a run that is still on up to the begin "
-        f"of its last state only. By true time {last.truly:.1f} % of the verdicts are right at {n} processes.",
+        f"From {first.as_paper:.1f} to {last.as_paper:.1f} %; the paper reports a fall of about 20 %. It divides windows in "
+        "which the property truly held by windows in which Def is emitted, and counts an open run only up to the begin "
+        f"of its last state. By true time {last.truly:.1f} % of the verdicts are right at {n} processes.",
     )  # fmt: skip
     sound = Figure(
         "latwin-sound", "not in the paper", f"verdicts of Def by true time, W = {WINDOW}", "processes", "percent of windows",
@@ -193,11 +193,11 @@ def _figure_7(size: Size, judged: list[_Judged]) -> list[Figure]:
             "paper's Def: wrong, of those told": [100 - one.truly for one in judged],
             "sound Def: told, of those that held": [one.kept for one in judged],
         },
-        "An execution need not pass the window's lattice, so the paper's Def tells what never happened: up to "
-        f"{max(100 - one.truly for one in judged):.1f} % of its verdicts. The sound Def remembers where runs began and "
-        "tells nothing of the kind. Of the windows in which all truly held at some instant it tells "
-        f"{first.kept:.1f} % at {size.processes[0]} and {last.kept:.1f} % at {n} processes. Over occurrences, "
-        "of which each is in many windows, it misses hardly any: see the last figures.",
+        "An execution need not pass the window's lattice, so the paper's Def emits false verdicts: up to "
+        f"{max(100 - one.truly for one in judged):.1f} % of its verdicts. The sound Def keeps the begin of runs and "
+        "emits none. Of the windows in which all truly held at some instant it emits "
+        f"{first.kept:.1f} % at {size.processes[0]} and {last.kept:.1f} % at {n} processes. Each occurrence is in many "
+        "windows, and the sound Def misses hardly any of them: see the last figures.",
     )  # fmt: skip
     return [precision, sound]
 
@@ -215,7 +215,7 @@ def _by_window(size: Size, seed: int, say: Say) -> list[Figure]:
     share = [100 * one / whole for one in sizes]
     x = size.windows
     detected = Figure(
-        "latwin-fig4", "2011, Figure 4", "windows in which Def is told, over those in which LAT tells it, 3 processes",
+        "latwin-fig4", "2011, Figure 4", "windows in which Def is emitted, over those in which LAT emits it, 3 processes",
         "W", "percent", x,
         {
             "paper": [PAPER_DETECTED_AT_4 if w == WINDOW else NAN for w in x],
@@ -223,8 +223,8 @@ def _by_window(size: Size, seed: int, say: Say) -> list[Figure]:
             "sound Def": [one.sound for one in judged],
         },
         f"{', '.join(f'{one.said:.1f} %' for one in judged)}; the paper has 97.11 % at 4 and a slow rise towards 100 %. "
-        "Over the whole lattice Def stays once it holds, so the quotient is the share of windows that show it; that the "
-        "sound Def has less in small windows is due to windows that no longer, or do not yet, know enough.",
+        "Over the whole lattice Def stays once it holds, so the quotient is the share of windows that show it. The "
+        "sound Def has fewer in small windows, because some no longer, or do not yet, contain the states it needs.",
     )  # fmt: skip
     space = Figure(
         "latwin-fig4-space", "2011, Figure 4", f"mean |Lat-Win| over |LAT| = {grouped(whole)}, 3 processes",
@@ -239,14 +239,14 @@ def _by_window(size: Size, seed: int, say: Say) -> list[Figure]:
             "as the paper counts": [one.as_paper for one in judged],
             "by true time": [one.truly for one in judged],
         },
-        "The paper tunes W from 2 to 5 and rises quickly to 99 %. The rise is that of its way to count: by true time "
+        "The paper tunes W from 2 to 5 and rises quickly to 99 %. The rise comes from its way of counting: by true time "
         f"no window size is below {min(one.truly for one in judged):.1f} %.",
     )  # fmt: skip
     return [detected, space, precision]
 
 
 def _whole(office: Office) -> int:
-    """|LAT|: the window that holds all."""
+    """|LAT|: number of elements for the window that holds all states."""
     n = office.workload.processes
     return count(frame([0] * n, [office.clock[office.states(p)].tolist() for p in range(n)]))
 
@@ -267,9 +267,9 @@ def _by_delay(size: Size, seed: int, say: Say) -> list[Figure]:
         "latwin-fig5", "2011, Figure 5", f"probability of detection, 3 processes, W = {WINDOW}",
         "mean delay of messages and reports, s", "percent", x,
         {"as the paper counts": [one.as_paper for one in judged], "by true time": [one.truly for one in judged]},
-        "The paper falls slowly from 0 to 5 s and stays above 85 %. Not so here at the delays that it states: seconds "
-        f"are nothing beside stays of minutes. At {x[-1]} s it is {judged[-1].as_paper:.1f} %. The authors' "
-        "middleware ran 300 times faster than time on timers of a millisecond, which may have added delays.",
+        "The paper falls slowly from 0 to 5 s and stays above 85 %. Here its stated delays have no such effect: seconds "
+        f"are short compared with stays of minutes. At {x[-1]} s it is {judged[-1].as_paper:.1f} %. The authors' "
+        "middleware ran 300 times faster than real time on timers of a millisecond, which may have added delays.",
     )  # fmt: skip
     space = Figure(
         "latwin-fig5-space", "2011, Figure 5", f"mean |Lat-Win|, 3 processes, W = {WINDOW}",

@@ -1,7 +1,7 @@
-"""What bounded clocks and clock-only reports add to the Lat-Win paper's office: sizes, and what is told how soon.
+"""The Lat-Win paper's office with bounded clocks and clock heartbeats: sizes, emitted verdicts and their waits.
 
 Not in the paper, which leaves "partial asynchrony" to its future work. Sizes are taken as states arrive; a group that waits
-until nothing before a state can still come has the same within a few percent.
+until no earlier state can arrive has the same sizes within a few percent.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from whenabouts_cloud.research.experiments.latwin_run import Order, emitted, win
 from whenabouts_cloud.research.experiments.office import HOUR, SECOND, Office, Workload, simulate
 
 WINDOW = 4
-NAN = float("nan")  # of nothing
+NAN = float("nan")  # for missing values
 ERRORS_US = {"1 ms": 1000, "10 ms": 10_000, "100 ms": 100_000, "1 s": SECOND, "10 s": 10 * SECOND}
 
-# How receipts are told, the error of the clocks in microseconds (None: only clocks count), the heartbeats.
+# How receipts are reported, the error of the clocks, the period of heartbeats.
 WAYS: dict[str, Workload] = {
     "states": Workload(receipt="state"),
     "silent": Workload(receipt="silent"),
@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 
 
 def hybrid_sizes(processes: tuple[int, ...], hours: int, seed: int, say: Say) -> Figure:
-    """Mean size by number of processes and by how well clocks are known."""
+    """Figure of the mean size by number of processes and error of clocks."""
     lines: Series = {"clocks alone": []}
     for n in processes:
         say(f"sizes with bounded clocks, {n} processes")
@@ -51,8 +51,8 @@ def hybrid_sizes(processes: tuple[int, ...], hours: int, seed: int, say: Say) ->
     return Figure(
         "latwin-hybrid", "not in the paper", f"mean |Lat-Win| when stamps order states too, W = {WINDOW}",
         "processes", "consistent global states", processes, lines,
-        f"At {n} processes the lattice becomes smaller by a factor of {factors}. Where receipts are told by clock-only "
-        f"reports instead of states it has {lines['reports, clocks alone'][-1]:.0f} elements by clocks alone and "
+        f"At {n} processes the lattice becomes smaller by a factor of {factors}. With receipts as clock heartbeats "
+        f"instead of states it has {lines['reports, clocks alone'][-1]:.0f} elements by vector clocks only and "
         f"{lines['reports, 100 ms'][-1]:.0f} with clocks known to 100 ms.",
         log_y=True,
     )  # fmt: skip
@@ -63,13 +63,13 @@ def _mean_size(office: Office, order: Order = "hybrid") -> float:
 
 
 def emitted_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say) -> list[Figure]:
-    """Of the true stretches, how many the sound Def tells and how soon, by what the processes report."""
-    found: Series = {}
+    """Figures of the share of true stretches that the sound Def emits, and of its waits, by the processes' reports."""
+    recalls: Series = {}
     waits: Series = {}
     wrong = stretches = 0
     for n in processes:
         for name, way in WAYS.items():
-            say(f"told, {n} processes, {name}")
+            say(f"verdicts, {n} processes, {name}")
             office = simulate(replace(way, processes=n, duration_us=hours * HOUR), seed)
             truth, runs = office.together(office.true_us)
             begin_of = dict(zip(map(tuple, runs.tolist()), truth[:, 0].tolist(), strict=True))
@@ -77,7 +77,7 @@ def emitted_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say)
             wrong += len(set(says) - set(begin_of))
             stretches += len(begin_of)
             late = [(at - begin_of[run]) / SECOND for run, at in says.items() if run in begin_of]
-            found.setdefault(f"{n} processes", []).append(100 * len(late) / len(begin_of) if begin_of else NAN)
+            recalls.setdefault(f"{n} processes", []).append(100 * len(late) / len(begin_of) if begin_of else NAN)
             for what, share in (("median", 50), ("99 %", 99)):
                 waits.setdefault(f"{n} processes, {what}", []).append(
                     float(np.percentile(late, share)) if late else NAN
@@ -87,19 +87,19 @@ def emitted_figures(processes: tuple[int, ...], hours: int, seed: int, say: Say)
     reports, best = x.index("reports"), x.index("reports, 100 ms, 1 s")
     last = f"{processes[-1]} processes"
     recall = Figure(
-        "latwin-told", "not in the paper", f"true stretches that the sound Def tells, W = {WINDOW}", label, "percent", x,
-        found,
-        f"{wrong} of all verdicts are contradicted by true time, over {stretches} stretches. Heartbeats and clock-only "
-        "reports begin no state; they tell that a state still lasts. A stretch shorter than the clocks can tell is not "
-        "told; with silent receipts the runs have to end first, and many have left the window by then.",
+        "latwin-told", "not in the paper", f"true stretches that the sound Def emits, W = {WINDOW}", label, "percent", x,
+        recalls,
+        f"{wrong} of all verdicts are contradicted by true time, over {stretches} stretches. Heartbeats, also those "
+        "with only a clock, begin no state; they report that a state still lasts. A stretch too short for the clocks is not "
+        "emitted; with silent receipts the runs have to end first, and many have left the window by then.",
     )  # fmt: skip
     wait = Figure(
         "latwin-told-wait", "not in the paper", f"from the begin of a stretch to its verdict, W = {WINDOW}", label, "s", x,
         waits,
-        f"With clock-only reports the median is {waits[f'{last}, median'][reports]:.1f} s at {last}, as fast as with "
-        f"receipts as states ({waits[f'{last}, median'][0]:.1f} s); silent receipts leave it to the next change "
-        f"({waits[f'{last}, median'][1] / 60:.0f} min). Without any message between processes, heartbeats alone do: "
-        f"the clocks' error and the heartbeat's period are what is waited for. Both together: "
+        f"With clock heartbeats the median is {waits[f'{last}, median'][reports]:.1f} s at {last}, as fast as with "
+        f"receipts as states ({waits[f'{last}, median'][0]:.1f} s); silent receipts delay it to the next change "
+        f"({waits[f'{last}, median'][1] / 60:.0f} min). Without any message between processes, heartbeats are enough: "
+        f"the wait is the clocks' error and the heartbeat's period. Both together: "
         f"{waits[f'{last}, median'][best]:.1f} s.",
         log_y=True,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The rows of an office through the windows and the detector: sizes, verdicts, costs, and what was told when."""
+"""Runs the rows of an office through the lattice and the detector: sizes, verdicts, costs, and times of emission."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ Order = Literal["causal", "hybrid"]
 
 
 class Windows(NamedTuple):
-    """After each state that was let in: number of consistent global states, and Def over them. CPU microseconds a state."""
+    """After each admitted state: number of consistent global states, and Def over them. CPU microseconds a state."""
 
     sizes: Array
     definitely: Array
@@ -22,7 +22,7 @@ class Windows(NamedTuple):
 
 
 def windows(office: Office, window: int, order: Order = "causal") -> Windows:
-    """The lattice kept and asked as the paper does it: after each state, whether the conjunction held definitely."""
+    """Update the lattice as in the paper, and test after each state if the conjunction held definitely."""
     n = office.workload.processes
     lattice = LatWin(n, window, order)
     conjunction = All(*(Local(p, np.flatnonzero(office.begins(p)[1])) for p in range(n)))
@@ -41,7 +41,7 @@ def windows(office: Office, window: int, order: Order = "causal") -> Windows:
 
 
 class Verdicts(NamedTuple):
-    """After each state that arrived. CPU microseconds a state, of one call from Python each."""
+    """Verdicts after each arrived state. CPU microseconds a state, including one call from Python."""
 
     possibly: Array
     definitely: Array
@@ -50,37 +50,37 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(office: Office, window: int, order: Order = "causal") -> Verdicts:
-    """Those of the detector, which builds no lattice."""
+    """Verdicts of the detector, which builds no lattice."""
     detector = ConjunctionDetector(office.workload.processes, window, order)
-    found = []
+    outcomes = []
     rows = _rows(office)
     began = time.process_time()
     for kind, p, number, clock, holds, lo, hi in rows:
         if kind == STATE:
-            found.append(detector.push(p, number, clock, holds, lo, hi))
+            outcomes.append(detector.push(p, number, clock, holds, lo, hi))
         else:
             detector.evidence(p, clock, lo)
     took = time.process_time() - began
-    possibly, definitely, in_window, _ = np.array(found, bool).T
-    return Verdicts(possibly, definitely, in_window, 1e6 * took / len(found))
+    possibly, definitely, in_window, _ = np.array(outcomes, bool).T
+    return Verdicts(possibly, definitely, in_window, 1e6 * took / len(outcomes))
 
 
 def emitted(office: Office, window: int, order: Order = "causal") -> dict[tuple[int, ...], int]:
-    """What the detector told to hold definitely, by the runs of true states (their first numbers), and when it told it."""
+    """Time of the detector's first definite verdict for each overlap of true runs (given by their first state numbers)."""
     detector = ConjunctionDetector(office.workload.processes, window, order)
-    found: dict[tuple[int, ...], int] = {}
+    emitted_at: dict[tuple[int, ...], int] = {}
     for (kind, p, number, clock, holds, lo, hi), at in zip(_rows(office), office.arrival_us.tolist(), strict=True):
         if kind == STATE:
             detector.push(p, number, clock, holds, lo, hi)
         else:
             detector.evidence(p, clock, lo)
         for runs in detector.overlaps:
-            found.setdefault(runs, at)
-    return found
+            emitted_at.setdefault(runs, at)
+    return emitted_at
 
 
 def _rows(office: Office) -> Iterator[tuple[int, int, int, Any, bool, int, int]]:
-    """Kind, process, state, clock, truth, lo and hi of each, one at a time: heartbeats are many."""
+    """Yield kind, process, state, clock, truth, lo and hi of each row, one at a time, as heartbeats are many."""
     kind, process, state, holds, lo, hi = (
         column.tolist() for column in (office.kind, office.process, office.state, office.holds, office.lo, office.hi)
     )

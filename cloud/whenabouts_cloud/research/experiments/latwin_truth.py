@@ -1,9 +1,9 @@
-"""Whether the conjunction of an office really held within a window, by true time.
+"""Truth of the conjunction of an office within a window, by true time.
 
-The paper's probability of detection (2011, section 6.2) is a quotient of two counts of windows, those in which the property
-holds "when global time is available" and those in which it is detected. Its figures come out only if a run of true
-states that is still on counts up to the begin of its last state in the window, and if touching is overlapping. That
-reading is `as_paper`; `truly` is what happened: the last state lasts until the next one begins.
+The paper's probability of detection (2011, section 6.2) is a quotient of two counts of windows, windows in which the
+property holds "when global time is available" and windows in which it is detected. Its figures are reproduced only if an
+open run of true states counts up to the begin of its last state in the window, and if touching counts as overlapping.
+That interpretation is `as_paper`. In `truly`, the last state lasts until the next one begins.
 """
 
 from typing import NamedTuple
@@ -17,14 +17,14 @@ Stretch = tuple[int, int]
 
 
 class Held(NamedTuple):
-    """Per state that arrived, in the order of arrival: whether all held at one instant within the window after it."""
+    """For each arrived state, in the order of arrival: True if all held at one instant within the window after it."""
 
     as_paper: Array
     truly: Array
 
 
 def held_in_window(office: Office, window: int) -> Held:
-    """Both readings after each arrival, for the latest `window` states of each process. About 20 us an arrival."""
+    """Return both interpretations after each arrival, for the latest `window` states of a process. 20 us an arrival."""
     n = office.workload.processes
     processes = [_Process.of(office, p) for p in range(n)]
     cut: list[list[Stretch]] = [[] for _ in range(n)]
@@ -51,8 +51,8 @@ class _Process(NamedTuple):
         return cls(begins.tolist(), holds.tolist(), office.workload.duration_us)
 
     def stretches(self, first: int, last: int, cut: bool) -> list[Stretch]:
-        """When the states first .. last were true, from the begin of a run to its end."""
-        found = []
+        """Times in which the states first .. last were true, from the begin of a run to its end."""
+        spans = []
         number = first
         while number <= last:
             begin = self.begins[number]
@@ -60,16 +60,16 @@ class _Process(NamedTuple):
             while number < last and self.holds[number + 1] == holds:
                 number += 1
             if holds:
-                found.append((begin, self.begins[number] if cut and number == last else self._end(number)))
+                spans.append((begin, self.begins[number] if cut and number == last else self._end(number)))
             number += 1
-        return found
+        return spans
 
     def _end(self, number: int) -> int:
         return self.begins[number + 1] if number + 1 < len(self.begins) else self.end_us
 
 
 def _meet(of_process: list[list[Stretch]], touching: bool) -> bool:
-    """Whether one instant lies in a stretch of each; if not `touching`, more than an instant."""
+    """True if one instant lies in a stretch of each; without `touching`, more than an instant."""
     common = of_process[0]
     for stretches in of_process[1:]:
         both = ((max(a, c), min(b, d)) for a, b in common for c, d in stretches)

@@ -1,15 +1,17 @@
 """The smart office of the Lat-Win paper (Yang et al. 2011, section 6) in virtual time, as arrays from a seed.
 
 Each process watches one thing that is on for 25 and off for 5 minutes on average (a phone in the meeting room, a speaker
-before the RFID reader, a running projector) and samples it once a minute. A sample that differs from the one before begins
-a local state. When the predicate becomes true the process sends a control message with its clock to all others; when it
-becomes false it sends none. The paper does not say what a receipt does; its window sizes come out only if each receipt
-begins a reported state with an unchanged predicate, so that is a choice here (`Receipt`), beside those that keep windows
-small. Everything reported reaches the checker after a delay of its own.
+before the RFID reader, a running projector) and samples it once a minute. A sample that differs from the one before
+begins a local state. When the predicate becomes true the process sends a control message with its clock to all others;
+when it becomes false it sends none. The paper does not define the effect of a receipt; its window sizes are reproduced
+only if each receipt begins a reported state with an unchanged predicate, so this is one option here (`Receipt`), beside
+others that keep windows small. Each report reaches the checker after a random delay.
 
-Clocks are dense: the own entry is the number of the current reported state. Stamps [lo, hi] hold the true time: a clock is
-wrong by what wanders between plus and minus the claimed error, and the stamp is the shown time give or take that error.
-Pure; cost O(m n) for m rows of n processes, about 0.2 s for nine processes and 100 hours.
+Clocks are dense: the own entry is the number of the current reported state. Stamps [lo, hi] hold the true time: the error
+of a clock wanders between plus and minus the claimed error, and the stamp is the shown time plus or minus the claimed
+error.
+
+No side effects; cost O(m n) for m rows of n processes, about 0.2 s for nine processes and 100 hours.
 """
 
 from dataclasses import dataclass
@@ -32,12 +34,12 @@ Receipt = Literal["state", "silent", "report", "no messages"]
 
 @dataclass(frozen=True)
 class Workload:
-    """What is simulated. Delays are means of exponential distributions; 0 is none.
+    """Parameters of the simulation. Delays are means of exponential distributions; 0 is none.
 
-    `receipt`: a control message that arrives begins a state, or is only merged into the clock, or is also told by a
-    clock-only report; or there are no control messages. `aligned`: all sample at the same moments, else each at its own.
-    `heartbeat_us`: how often each process reports that it lasts; 0 is never. `in_order`: what a process reports arrives
-    in the order in which it was sent (the checker, or the connection, has seen to that).
+    `receipt`: a control message that arrives begins a state, or is only merged into the clock, or is also reported by a
+    clock heartbeat; or there are no control messages. `aligned`: all sample at the same moments, else each at separate
+    moments. `heartbeat_us`: period of each process's heartbeats; 0 is never. `in_order`: reports of a process arrive in
+    the order in which they were sent (ensured by the checker or the connection).
     """
 
     processes: int = 3
@@ -55,10 +57,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Office:
-    """All that reaches the checker, in the order of arrival, and what is true.
+    """All rows that reach the checker, in the order of arrival, with the true times.
 
-    One entry a row: `kind` STATE, REPORT (clock-only) or HEARTBEAT; `process`; `state`, the number of the state begun, or
-    of the one that lasts; `clock` (rows, processes); `holds`, the local predicate; `lo`, `hi` around `true_us`, the
+    One entry a row: `kind` STATE, REPORT (clock only) or HEARTBEAT; `process`; `state`, the number of the state begun, or
+    of the state that lasts; `clock` (rows, processes); `holds`, the local predicate; `lo`, `hi` around `true_us`, the
     begin of the state or the moment of the report; `arrival_us`. State 0 of each process begins and arrives at time 0.
     """
 
@@ -74,7 +76,7 @@ class Office:
     arrival_us: Array
 
     def begins(self, process: int) -> tuple[Array, Array]:
-        """True begin of each state of a process, by its number, and whether the predicate held in it."""
+        """True begin of each state of a process, by its number, and True if the predicate held in it."""
         rows = self.states(process)
         return self.true_us[rows], self.holds[rows]
 
@@ -88,10 +90,9 @@ class Office:
         return self.together(self.true_us)[0]
 
     def together(self, at_us: Array) -> tuple[Array, Array]:
-        """The stretches in which every predicate held if each row's state began at `at_us`, and what held then.
-
-        What held is told by the number of the first state of the run of true states of each process: (stretches,
-        processes). It names a stretch, since a process is on only once in it. Times of a process must not fall.
+        """The stretches in which every predicate held if each row's state began at `at_us`, and the runs that held.
+        A run of true states of a process is given by the number of its first state: (stretches, processes). The runs
+        identify a stretch, since each process has only one run in it. Times of a process must not fall.
         """
         n = self.workload.processes
         states = [self.states(p) for p in range(n)]
@@ -110,13 +111,13 @@ class Office:
 
 
 def run_first(holds: Array) -> Array:
-    """For each state the number of the first one of its run of equal truth."""
+    """For each state, the number of the first state of its run of equal truth."""
     numbers = np.arange(len(holds))
     return np.maximum.accumulate(np.where(np.diff(holds, prepend=~holds[:1]), numbers, 0))
 
 
 def simulate(workload: Workload, seed: int) -> Office:
-    """The rows of one run.
+    """Return the rows of one run.
 
     Raises:
         ValueError: fewer than two processes, or no time.
@@ -148,14 +149,14 @@ def _changes(w: Workload, rng: np.random.Generator) -> Array:
     phase = 0 if w.aligned else int(rng.integers(SAMPLE))
     samples = np.ceil((toggles - phase) / SAMPLE).astype(np.int64) * SAMPLE + phase
     moments, times = np.unique(samples, return_counts=True)
-    # What is on and off again between two samples is not seen.
+    # A change that is reversed between two samples is not seen.
     seen: Array = moments[(times % 2 == 1) & (moments < w.duration_us)]
     return seen
 
 
 def _events(w: Workload, rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
-    """Of each event, by time and the initial states first: time, process, number of the control message that it sends to
-    all others, number of the one that it receives; -1 for none."""
+    """For each event, by time and the initial states first: time, process, number of the control message that it sends to
+    all others, number of the message that it receives; -1 for none."""
     n = w.processes
     changes = [_changes(w, rng) for _ in range(n)]
     at: Array = np.concatenate([np.zeros(n, np.int64), *changes])
@@ -174,7 +175,7 @@ def _events(w: Workload, rng: np.random.Generator) -> tuple[Array, Array, Array,
         who = np.concatenate([who, receiver[within]])
         receipt = np.concatenate([receipt, message[send[within]]])
         message = np.concatenate([message, np.full(int(within.sum()), -1)])
-    order = np.lexsort((receipt >= 0, at))  # a message that takes no time is received after what was sent then
+    order = np.lexsort((receipt >= 0, at))  # a message without delay is received after all messages sent at that time
     return at[order], who[order], message[order], receipt[order]
 
 
@@ -206,7 +207,7 @@ def _run(w: Workload, who: list[int], sent: list[int], received: list[int]) -> t
 def _heartbeats(
     w: Workload, rng: np.random.Generator, at: Array, who: Array, state: Array, clock: Array, holds: Array
 ) -> list[Array]:
-    """Kind, process, state, clock, truth and time of each."""
+    """Kind, process, state, clock, truth and time of each heartbeat."""
     parts = []
     for p in range(w.processes):
         own = np.flatnonzero(who == p)
@@ -217,7 +218,7 @@ def _heartbeats(
 
 
 def _arrived(w: Workload, rng: np.random.Generator, columns: list[Array]) -> Office:
-    """Stamped, delayed, and in the order of arrival."""
+    """The rows stamped, delayed, and in the order of arrival."""
     sent = np.lexsort((columns[0] == HEARTBEAT, columns[5]))
     kind, process, state, clock, holds, at = (column[sent] for column in columns)
     shown = at + np.round(_clock_errors(w, rng, process, at)).astype(np.int64)
@@ -236,7 +237,7 @@ def _delays(rng: np.random.Generator, mean_us: float, count: int) -> Array:
 
 
 def _clock_errors(w: Workload, rng: np.random.Generator, process: Array, at: Array) -> Array:
-    """Each clock has a new error every hour, anything that it may claim, and wanders from the one to the next."""
+    """Clock errors: each clock has a new error within its claim every hour, and moves linearly from one to the next."""
     hours = np.arange(0, w.duration_us + 2 * HOUR, HOUR)
     errors = np.zeros(len(at))
     for p in range(w.processes):

@@ -1,8 +1,9 @@
 """One operator over one workload, in simulated time with the real cost of each call.
 
-A tuple is handed over when it has arrived and the operator is free; what the call takes is its service time. So an operator
-that cannot keep up falls behind, as on the papers' machine, without anybody waiting for it. The execution time is the sum of
-the service times, multiplied by the share of the processor that this thread had: other programs hardly show in it.
+A tuple is passed on when it has arrived and the operator is free; the duration of the call is its service time. So an
+operator that cannot keep up falls behind, as on the papers' machine, without real waiting. The execution time is the sum
+of the service times, multiplied by the share of the processor that this thread had, which removes most of the effect of
+other programs.
 """
 
 import gc
@@ -14,12 +15,12 @@ from whenabouts_cloud.research.experiments.workload import RHO_US, Workload
 from whenabouts_cloud.research.operators import Counters, operator
 from whenabouts_cloud.research.operators.block_operator import BlockOperator
 
-SAMPLE_EVERY = 16  # pushes between two looks at the buffers
+SAMPLE_EVERY = 16  # pushes between two samples of the buffers
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one operator did with one workload; times in microseconds, `execution_us` is CPU."""
+    """Result of one operator on one workload; times in microseconds, `execution_us` is CPU."""
 
     operator: str
     workload: str
@@ -34,14 +35,14 @@ class Run:
 def simulate(name: str, condition: Condition, workload: Workload, *, block: int | None = None) -> Run:
     """Run an operator over all events and flush it.
 
-    Response times are means over the pairs, as the 2009 and the 2010 paper define them (`operators.counters`), the time
-    spent inside the operator and in the queue before it included.
+    Response times are means over the pairs, as the 2009 and the 2010 paper define them (`operators.counters`), including
+    the time inside the operator and in the queue before it.
     """
     delay, pi = workload.delay_us, workload.pi_us
     op = operator(
         name, condition, delay_a=delay, delay_b=delay, pi_a=pi, pi_b=pi, rho_a=RHO_US, rho_b=RHO_US, block=block
     )  # fmt: skip
-    # Each operator gives what it has without a detour: those in Python lists of pairs, the block operators arrays.
+    # Results in each operator's own form, without conversion: arrays from block operators, else lists of pairs.
     in_blocks = isinstance(op, BlockOperator)
     push = op.push_arrays if in_blocks else op.push
     held: list[int] = []
@@ -67,13 +68,13 @@ def simulate(name: str, condition: Condition, workload: Workload, *, block: int 
     pairs_found = max(counts.pairs, 1)
     return Run(
         name, workload.name, len(workload.events), (busy + service) * share,
-        # The operator's own sums end at the arrival it was told; what came after is the queue and the calls.
+        # The operator's sums end at the arrival time passed to it; `waited` adds the queue and the calls.
         (counts.response_2009_sum + waited) / pairs_found, (counts.response_2010_sum + waited) / pairs_found,
         sum(held) / len(held), counts,
     )  # fmt: skip
 
 
 def warm_up(condition: Condition, workload: Workload) -> None:
-    """Compile the kernels (numba, some seconds once) outside of what is measured."""
+    """Compile the kernels (numba, some seconds once) before measurements."""
     for name in ("lazy", "lookup", "banded"):
         simulate(name, condition, workload, block=8 if name != "banded" else None)

@@ -1,8 +1,8 @@
-"""The papers' data files made again: r12 ... r1600 (tuples a second and stream) and seq, in microseconds, from a seed.
+"""The papers' data files, generated: r12 ... r1600 (tuples a second and stream) and seq, in microseconds, from a seed.
 
 The papers give rates, pi and rho, not the distributions. Here starts are uniform over the span and lengths uniform in
 [rho, pi] (the tables of the 2010 paper's analysis fit that); a tuple arrives up to `delay` after its maximum. In `seq` all
-tuples are in the order of their maxima, which both papers say of it.
+tuples are in the order of their maxima, as both papers state.
 """
 
 import random
@@ -28,7 +28,7 @@ class Workload:
 
 
 def arrivals(rate: int, tuples: int, *, pi_us: int, seed: int, in_order: bool = False) -> Workload:
-    """`tuples` in all, half a stream, at `rate` tuples a second and stream."""
+    """Generate `tuples` in all, half per stream, at `rate` tuples a second and stream."""
     rng = random.Random(f"{seed} {rate} {pi_us} {in_order}")
     span_us = tuples * 500_000 // rate
     delay_us = 0 if in_order else DELAY_US

@@ -99,10 +99,10 @@ class Operator(ABC):
         rows = list(zip(*columns, [nows] * len(columns[0]) if isinstance(nows, int) else nows, strict=True))
         for _, low, high, _ in rows:
             check_interval(low, high)
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for row in rows:
-            found += self._push_one(n, *row)
-        return found
+            pairs += self._push_one(n, *row)
+        return pairs
 
     def push_arrays(self, side: Side, index: Any, t_min: Any, t_max: Any, now: Any) -> Arrays:
         """As `push`, with the pairs as two int64 arrays (index_a, index_b)."""

@@ -94,9 +94,9 @@ class BlockOperator(Operator):
     def advance(self, now: int) -> list[Pair]:
         """A heartbeat; blocks whose time has come are evaluated."""
         self._tick(now)
-        found = _as_list(self._due(None))
+        pairs = _as_list(self._due(None))
         self._drop_obsolete()
-        return found
+        return pairs
 
     def flush(self) -> list[Pair]:
         """Evaluate everything that waits."""
@@ -208,14 +208,14 @@ class BlockOperator(Operator):
         waiting.clear()
         self._count_waiting[n], self._least_waiting[n] = 0, -NO_TIME
         self._counts.blocks += 1
-        found = self._match(n, base, self._kept[1 - n].rows)
+        matched = self._match(n, base, self._kept[1 - n].rows)
         self._kept[n].merge(base)
         surplus = len(self._kept[n]) - self.max_buffer
         if surplus > 0:
             self._kept[n].drop_first(surplus)
             self._counts.overflow += surplus
         self._drop_obsolete()
-        return found
+        return matched
 
     def _match(self, n: int, base: Ints, target: Ints) -> list[Found]:
         if not target.shape[1]:
@@ -270,24 +270,24 @@ class BlockOperator(Operator):
 
 
 def _whole(values: Any) -> Ints:
-    found = np.asarray(values)
-    if found.size and found.dtype.kind not in "iu":
-        raise ValueError(f"columns: found {found.dtype} values, expected whole numbers")
-    return found.astype(np.int64, copy=False)
+    column = np.asarray(values)
+    if column.size and column.dtype.kind not in "iu":
+        raise ValueError(f"columns: found {column.dtype} values, expected whole numbers")
+    return column.astype(np.int64, copy=False)
 
 
-def _as_arrays(found: list[Found]) -> Arrays:
-    if len(found) == 1:
-        a, i, b, j = found[0]
+def _as_arrays(matched: list[Found]) -> Arrays:
+    if len(matched) == 1:
+        a, i, b, j = matched[0]
         return a[i], b[j]
-    return np.concatenate([NO_PAIRS[0], *(a[i] for a, i, _, _ in found)]), np.concatenate(
-        [NO_PAIRS[1], *(b[j] for _, _, b, j in found)]
+    return np.concatenate([NO_PAIRS[0], *(a[i] for a, i, _, _ in matched)]), np.concatenate(
+        [NO_PAIRS[1], *(b[j] for _, _, b, j in matched)]
     )
 
 
-def _as_list(found: list[Found]) -> list[Pair]:
+def _as_list(matched: list[Found]) -> list[Pair]:
     pairs: list[Pair] = []
-    for a, i, b, j in found:
+    for a, i, b, j in matched:
         part = list(zip(_numbers(a, i), _numbers(b, j), strict=True))
         pairs = pairs + part if pairs else part
     return pairs

@@ -103,11 +103,11 @@ class Eager(Operator):
         """As `Operator.push`; one tuple of plain integers takes the short way."""
         if type(index) is int:
             if side == "a":
-                found = self._partners(self._a, self._b, index, t_min, t_max, now)
-                return list(zip(repeat(index), found)) if found else []
+                partners = self._partners(self._a, self._b, index, t_min, t_max, now)
+                return list(zip(repeat(index), partners)) if partners else []
             if side == "b":
-                found = self._partners(self._b, self._a, index, t_min, t_max, now)
-                return list(zip(found, repeat(index))) if found else []
+                partners = self._partners(self._b, self._a, index, t_min, t_max, now)
+                return list(zip(partners, repeat(index))) if partners else []
         return super().push(side, index, t_min, t_max, now)
 
     def partners(self, side: Side, index: int, t_min: int, t_max: int, now: int) -> list[int]:
@@ -116,8 +116,8 @@ class Eager(Operator):
         return self._partners(base, target, index, t_min, t_max, now)
 
     def _push_one(self, n: int, index: int, t_min: int, t_max: int, now: int) -> list[Pair]:
-        found = self.partners("b" if n else "a", index, t_min, t_max, now)
-        return [(j, index) for j in found] if n else [(index, j) for j in found]
+        partners = self.partners("b" if n else "a", index, t_min, t_max, now)
+        return [(j, index) for j in partners] if n else [(index, j) for j in partners]
 
     def _partners(self, base: _Stream, target: _Stream, index: int, t_min: int, t_max: int, now: int) -> list[int]:
         length, waited = t_max - t_min, now - t_max  # small numbers are compared faster than times
@@ -132,10 +132,10 @@ class Eager(Operator):
         maxima = target.t_max
         newest = maxima[-1] - t_min if maxima else first - 1
         if newest < first:
-            found = []
+            partners = []
         elif sure_first > sure_last:
             low = bisect_left(maxima, t_min + first, target.front)
-            found = self._probe(base, target, low, bisect_right(maxima, t_min + last, low), t_min, t_max)
+            partners = self._probe(base, target, low, bisect_right(maxima, t_min + last, low), t_min, t_max)
         else:
             sure_low = bisect_left(maxima, t_min + sure_first, target.front)
             low = bisect_left(maxima, t_min + first, target.front, sure_low)
@@ -143,26 +143,26 @@ class Eager(Operator):
             if newest > sure_last:
                 sure_high = bisect_right(maxima, t_min + sure_last, sure_low)
                 high = bisect_right(maxima, t_min + last, sure_high)
-            found = target.index[sure_low:sure_high]
+            partners = target.index[sure_low:sure_high]
             base.sure += sure_high - sure_low
             if newest > length and sure_low < sure_high and maxima[sure_high - 1] > t_max:
                 later = maxima[bisect_right(maxima, t_max, sure_low, sure_high) : sure_high]
                 base.waited += len(later) * t_max - sum(later)
             if low < sure_low:
                 if sure_first > length:  # some may end after the base
-                    found += self._probe(base, target, low, sure_low, t_min, t_max)
+                    partners += self._probe(base, target, low, sure_low, t_min, t_max)
                 else:
                     base.evaluations += sure_low - low
                     centre = t_min + t_max + base.centre
                     for middle, c, partner, w in target.tuples[low:sure_low]:
                         distance = centre - middle
                         if distance <= sure[c] or (distance <= reach[c] and self._holds(distance, length, w)):
-                            found.append(partner)
+                            partners.append(partner)
             if sure_high < high:
-                found += self._probe(base, target, sure_high, high, t_min, t_max)
-        if found:
-            base.pairs += len(found)
-            base.waited += waited * len(found)
+                partners += self._probe(base, target, sure_high, high, t_min, t_max)
+        if partners:
+            base.pairs += len(partners)
+            base.waited += waited * len(partners)
         maxima = base.t_max
         if not maxima or t_max >= maxima[-1]:
             maxima.append(t_max)
@@ -172,23 +172,23 @@ class Eager(Operator):
             base.insert(index, t_min, t_max, of_class)
         if len(maxima) >= base.look_at:
             base.drop_below(now + base.drop_at)
-        return found
+        return partners
 
     def _probe(self, base: _Stream, target: _Stream, low: int, high: int, t_min: int, t_max: int) -> list[int]:
         """The indices of those targets from low to high that match; `waited` still lacks now - t_max for each."""
         length, centre, holds = t_max - t_min, t_min + t_max + base.centre, self._holds
         _, _, _, _, sure, reach, _ = base.rows[(length - base.rho) // base.step]
-        found: list[int] = []
+        partners: list[int] = []
         above = 0
         for middle, c, partner, w in target.tuples[low:high]:
             distance = abs(middle - centre)
             if distance <= sure[c] or (distance <= reach[c] and holds(distance, length, w)):
-                found.append(partner)
+                partners.append(partner)
                 if middle + w > t_max + t_max:
                     above += (middle + w >> 1) - t_max
         base.evaluations += high - low
         base.waited -= above
-        return found
+        return partners
 
     def _drop_obsolete(self) -> None:
         for stream in (self._a, self._b):

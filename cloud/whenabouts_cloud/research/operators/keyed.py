@@ -36,11 +36,11 @@ class Keyed:
         """
         if isinstance(index, int | np.integer):
             return self._push_one(side, int(index), int(t_min), int(t_max), int(now), key)
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         nows = [now] * len(index) if np.ndim(now) == 0 else now
         for row in zip(index, t_min, t_max, nows, key, strict=True):
-            found += self._push_one(side, int(row[0]), int(row[1]), int(row[2]), int(row[3]), row[4])
-        return found
+            pairs += self._push_one(side, int(row[0]), int(row[1]), int(row[2]), int(row[3]), row[4])
+        return pairs
 
     def advance(self, now: int) -> list[Pair]:
         """A heartbeat for every key."""
@@ -75,23 +75,23 @@ class Keyed:
         one = self._of_key.get(key)
         if one is None:
             one = self._of_key[key] = self._make()
-        found = one.push(side, index, t_min, t_max, self._now)
+        pairs = one.push(side, index, t_min, t_max, self._now)
         self._pushes += 1
         if self._pushes >= max(SWEEP_AT_LEAST, len(self._of_key)):
-            found = found + self._sweep()
-        return found
+            pairs = pairs + self._sweep()
+        return pairs
 
     def _sweep(self) -> list[Pair]:
         self._pushes = 0
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for key, one in list(self._of_key.items()):
-            found += one.advance(self._now)
+            pairs += one.advance(self._now)
             counts = one.counters
             if counts.buffer_a == counts.buffer_b == 0:
                 _add(self._gone, counts)
                 self._late += one.take_late()
                 del self._of_key[key]
-        return found
+        return pairs
 
 
 def _add(total: Counters, more: Counters) -> None:

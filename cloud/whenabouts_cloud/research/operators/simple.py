@@ -43,12 +43,12 @@ class Simple(Operator):
         holds, front = self._holds, target.front
         centre = middle - self.condition.doubled_centre if n else middle + self.condition.doubled_centre
         self._counts.evaluations += len(target)
-        found = [
+        places = [
             at
             for at, (other, w) in enumerate(zip(target.middle[front:], target.length[front:], strict=True), front)
             if holds(other - centre, length, w)
         ]
-        return [target.index[at] for at in found], [target.t_max[at] for at in found]
+        return [target.index[at] for at in places], [target.t_max[at] for at in places]
 
     def _count_pairs(self, t_max: int, maxima: list[int]) -> None:
         self._counts.pairs += len(maxima)
