@@ -1,7 +1,7 @@
 """Joins in time for any Spark program: probabilities as column expressions, and two ways to join large frames.
 
-`sorted_files` and `slabs` read time-ordered Parquet without a shuffle, `native` joins any two frames. Importing this package
-starts nothing and does not import pyspark; the names below come from `expressions` when they are first used.
+`sorted_files` and `file_slabs` read time-ordered Parquet without a shuffle, `native` joins any two frames. Importing this
+package starts nothing and does not import pyspark; the names below are loaded from `probability_columns` at first use.
 
     from whenabouts_cloud.spark import within_probability
     near = pairs.where(within_probability("a_min", "a_max", "b_min", "b_max", 1_000_000) >= 0.8)
@@ -35,7 +35,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """A name of `__all__`, loaded with its module."""
+        """Load a name of `__all__` with its module."""
         from whenabouts_protocol.lazy import load
 
         return load(__name__, name, (("probability_columns", " ".join(__all__)),))

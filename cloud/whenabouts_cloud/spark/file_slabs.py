@@ -1,12 +1,12 @@
-"""How time-ordered Parquet is cut into slabs that a task reads for itself: no shuffle, no listing by Spark.
+"""Cuts time-ordered Parquet into slabs that each task reads directly: no shuffle, no listing by Spark.
 
-A part is one row group of one file; the footers say how many rows it has and between which stamps they lie. Time is cut at
-quantiles of the parts into slabs of about equally many rows. A slab owns the rows of a whose middle lies in it, and reads
-every part of b that holds something its rows can match, so a pair is found in one slab only. A part that straddles a border
-is read by both neighbours: `rows_read` says what that costs, and files in no order at all make it grow with the number of
-slabs, which is how a caller knows that this way does not pay.
+A part is one row group of one file; the footers give its number of rows and the range of their stamps. Time is cut at
+quantiles of the parts into slabs of about equally many rows. A slab owns the rows of a whose middle is in it, and reads
+every part of b with rows that its rows can match, so each pair comes from one slab only. A part that crosses a border is
+read by both neighbours; `rows_read` counts this. With unordered files it grows with the number of slabs, which shows a
+caller that this method does not pay.
 
-Middles are floor((t_min + t_max) / 2), taken without overflow.
+Middles are floor((t_min + t_max) / 2), computed without overflow.
 """
 
 import itertools
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Slab:
-    """Middles of a within [low, high), and the parts of both sides to read for them."""
+    """Range [low, high) of middles of a, and the parts of both sides to read for it."""
 
     low: int
     high: int
@@ -49,7 +49,7 @@ class Slab:
 
 
 def parts_of(paths: Iterable[str], stamps: tuple[str, str]) -> list[Part]:
-    """The row groups of Parquet files with their statistics; a group without rows is left out.
+    """Return the row groups of Parquet files with their statistics, without empty groups.
 
     Raises:
         ValueError: a file lacks a column of `stamps` or its statistics.
@@ -79,13 +79,13 @@ def parts_of(paths: Iterable[str], stamps: tuple[str, str]) -> list[Part]:
 
 
 def reach_of(condition: Condition) -> tuple[int, int]:
-    """How far b's middle less a's can lie below and above in a pair, with room for the rounding of both."""
+    """Return the range of b's middle minus a's in a pair, with a margin for the rounding of both."""
     band, centre = condition.band(2 * condition.longest_us), condition.doubled_centre
     return (centre - band) // 2 - 2, (centre + band) // 2 + 2
 
 
 def plan(a: Sequence[Part], b: Sequence[Part], condition: Condition, slabs: int) -> list[Slab]:
-    """At most so many slabs, with about equally many rows of a, that cover all of time; none without rows on both sides."""
+    """Return at most `slabs` slabs with about equally many rows of a that cover all of time; none if a side has no rows."""
     if not a or not b:
         return []
     lowest, highest = reach_of(condition)
@@ -101,7 +101,7 @@ def plan(a: Sequence[Part], b: Sequence[Part], condition: Condition, slabs: int)
 
 
 def read_parts(parts: Sequence[Part], columns: Sequence[str]) -> pa.Table:
-    """These columns of the parts, in their order."""
+    """Read these columns of the parts, in order."""
     files: dict[str, list[int]] = {}
     for part in parts:
         files.setdefault(part.path, []).append(part.row_group)
@@ -118,7 +118,7 @@ def middles(t_min: npt.NDArray[np.int64], t_max: npt.NDArray[np.int64]) -> npt.N
 
 
 def _borders(parts: Sequence[Part], slabs: int) -> list[int]:
-    """Ascending cuts: each part counts with its rows, spread evenly over its span."""
+    """Ascending cuts; the rows of each part count as spread evenly over its span."""
     edges = np.unique([x for part in parts for x in (part.low, part.high)])
     filled = np.zeros(len(edges))
     for part in parts:

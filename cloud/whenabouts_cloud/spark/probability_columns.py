@@ -1,4 +1,4 @@
-"""The probabilities as native Spark columns: no UDF, so they run inside generated code and combine with everything else.
+"""Probabilities as native Spark columns: no UDF, so they run in generated code and combine with other expressions.
 
     within_probability("a_min", "a_max", "b_min", "b_max", 1_000_000)            double
     within_at_least("a_min", "a_max", "b_min", "b_max", 1_000_000, "0.8")        boolean, ties decided exactly
@@ -6,18 +6,17 @@
 Stamps are integer columns or their names (microseconds, or any one tick; not timestamps), limits are numbers or columns.
 A row gives null where a stamp or limit is null or an interval ends before it begins.
 
-`*_probability` is the trapezoid's distribution (correlation mathematics, section 2), on differences of stamps that are
-rounded once, whatever their size: within 1e-12 of `whenabouts_protocol`, nothing is raised and nothing wraps, with ANSI mode
-or without.
+`*_probability` is the trapezoid's distribution (correlation mathematics, section 2), on differences of stamps of any
+size that are rounded once: within 1e-12 of `whenabouts_protocol`, without errors or overflow, with or without ANSI mode.
 
-`*_at_least` compares that with the confidence as the decimal written. Rows closer to it than GUARD are decided in
+`*_at_least` compares the probability with the confidence as the exact decimal. Rows closer to it than GUARD are decided in
 DECIMAL(38, 0), which is exact as long as 2 w_a w_b q < 10^38 for lengths w and a confidence p/q: with two decimals, lengths
-to 20 000 years; with twelve, to 80 days. Longer ones that close count as reaching it.
+to 20 000 years; with twelve, to 80 days. Longer intervals so close to the confidence count as reaching it.
 
 Size matters: Spark repeats a subexpression wherever it occurs in a filter or join, and Java stops compiling a method of more
-than 8000 bytecodes and interprets it from then on. So what is used more than once is bound to the variable of a lambda
-(`let`), differences are summed as doubles, which Spark adds without overflow checks, and null is decided once. The decision
-of near ties is kept out of generated code; the operator it is in is therefore not fused with its neighbours.
+than 8000 bytecodes and then interprets it. So values that are used more than once are bound to the variable of a lambda
+(`let`), differences are summed as doubles, which Spark adds without overflow checks, and null is decided once. The
+decision of near ties is kept out of generated code; its operator is therefore not fused with its neighbours.
 """
 
 import functools
@@ -85,7 +84,7 @@ def within_at_least(
     d: "Limit",
     confidence: "Confidence",
 ) -> "Column":
-    """Whether P(|Y - X| <= d) >= confidence, exactly."""
+    """True if P(|Y - X| <= d) >= confidence, exactly."""
     return between_at_least(a_min, a_max, b_min, b_max, -_limit(d), _limit(d), confidence)
 
 
@@ -98,7 +97,7 @@ def between_at_least(
     hi: "Limit",
     confidence: "Confidence",
 ) -> "Column":
-    """Whether P(lo <= Y - X <= hi) >= confidence, exactly."""
+    """True if P(lo <= Y - X <= hi) >= confidence, exactly."""
     low, high = _limit(lo), _limit(hi)
     stamps = _stamps(a_min, a_max, b_min, b_max, low, high)
     sides = [_below_exact(stamps, high), _above_exact(stamps, low)]
@@ -114,7 +113,7 @@ def deadline_at_least(
     d: "Limit",
     confidence: "Confidence",
 ) -> "Column":
-    """Whether P(Y - X <= d) >= confidence, exactly."""
+    """True if P(Y - X <= d) >= confidence, exactly."""
     limit = _limit(d)
     stamps = _stamps(a_min, a_max, b_min, b_max, limit)
     exact = _reaches(stamps, [_below_exact(stamps, limit)], exact_confidence(confidence))
@@ -129,7 +128,7 @@ def delay_at_least(
     d: "Limit",
     confidence: "Confidence",
 ) -> "Column":
-    """Whether P(Y - X >= d) >= confidence, exactly."""
+    """True if P(Y - X >= d) >= confidence, exactly."""
     limit = _limit(d)
     stamps = _stamps(a_min, a_max, b_min, b_max, limit)
     exact = _reaches(stamps, [_above_exact(stamps, limit)], exact_confidence(confidence))
@@ -139,12 +138,12 @@ def delay_at_least(
 def holds(
     condition: Condition, a_min: "ColumnOrName", a_max: "ColumnOrName", b_min: "ColumnOrName", b_max: "ColumnOrName"
 ) -> "Column":
-    """Whether a `Condition` holds, exactly."""
+    """True if a `Condition` holds, exactly."""
     return between_at_least(a_min, a_max, b_min, b_max, condition.lo_us, condition.hi_us, condition.ct)
 
 
 class _Stamps(NamedTuple):
-    """Ends as BIGINT columns, and whether they are stamps and the limits are there."""
+    """Ends as BIGINT columns; `valid` is True if both are intervals and no limit is null."""
 
     a_min: "Column"
     a_max: "Column"
@@ -154,12 +153,12 @@ class _Stamps(NamedTuple):
 
     @property
     def lengths(self) -> "tuple[Column, Column]":
-        """Of a and b, as doubles."""
+        """Lengths of a and b, as doubles."""
         return _total(self.a_max, minus=(self.a_min,)), _total(self.b_max, minus=(self.b_min,))
 
 
 Side = tuple["Column", "Column"]
-"""Where one limit cuts the trapezoid: the part inside and the rest, as doubles; their sum is its whole width."""
+"""Cut of the trapezoid by one limit: the part inside and the rest, as doubles; their sum is the whole width."""
 
 
 def _stamps(
@@ -183,19 +182,19 @@ def _limit(limit: "Limit") -> "Column":
 
 
 def let(values: "dict[str, Column]", body: "Callable[[dict[str, Column]], Column]") -> "Column":
-    """`body` of the values, each computed once: the variable of a lambda over an array of one row."""
+    """Return `body` of the values, each computed once: they are the variable of a lambda over an array of one row."""
     row = F.struct(*(value.alias(name) for name, value in values.items()))
     return F.transform(F.array(row), lambda bound: body({name: bound.getField(name) for name in values})).getItem(0)
 
 
 def _rarely(value: "Column") -> "Column":
-    """The value, evaluated outside generated code, as Spark does with the lambda of a function that it cannot generate."""
+    """The value, evaluated outside generated code: Spark does not generate the lambda of `zip_with`."""
     one = F.array(F.lit(0))
     return F.zip_with(one, one, lambda _, __: value).getItem(0)
 
 
 def _total(*plus: "Column", minus: "tuple[Column, ...]") -> "Column":
-    """The sum of `plus` less those of `minus`, at most three in all, as a double that was rounded once; nulls count as 0."""
+    """Sum of `plus` minus the sum of `minus`, at most three columns in all, as a double rounded once; nulls count as 0."""
 
     def summed(half: "Callable[[Column], Column]") -> "Column":
         total = F.lit(0.0)
@@ -211,12 +210,12 @@ def _total(*plus: "Column", minus: "tuple[Column, ...]") -> "Column":
 
 
 def _below(stamps: _Stamps, limit: "Column") -> Side:
-    """limit + a_max - b_min, and what is left of the width."""
+    """limit + a_max - b_min, and the rest of the width."""
     return _total(limit, stamps.a_max, minus=(stamps.b_min,)), _total(stamps.b_max, minus=(stamps.a_min, limit))
 
 
 def _above(stamps: _Stamps, limit: "Column") -> Side:
-    """b_max - a_min - limit, and what is left of the width."""
+    """b_max - a_min - limit, and the rest of the width."""
     part, rest = _below(stamps, limit)
     return rest, part
 
@@ -232,11 +231,11 @@ def _probability(stamps: _Stamps, sides: "list[Side]") -> "Column":
 
 
 def share(w_a: "Column", w_b: "Column", sides: "list[Side]") -> "Column":
-    """The sum of the distributions of U(0, w_a) + U(0, w_b) at the sides, less one for each but the first; all doubles.
+    """Sum of the distributions of U(0, w_a) + U(0, w_b) at the sides, minus one for each but the first; all doubles.
 
     With lo, hi the shorter and the longer length and 0 <= s <= lo + hi = s + r the distribution is
-    (min(s, lo)^2 - min(r, lo)^2) / 2 lo hi + (min(max(s, lo), hi) - lo/2) / hi. Where s or r is negative it is 0 or 1;
-    that is tested first, so that points and ties come out exactly, and with two points nothing else is left.
+    (min(s, lo)^2 - min(r, lo)^2) / 2 lo hi + (min(max(s, lo), hi) - lo/2) / hi. Where s or r is 0 or less it is 0 or 1;
+    that is tested first, so that points and ties are exact; for two points no other case occurs.
     """
     count = len(sides)
     values = {"low": F.least(w_a, w_b), "high": F.greatest(w_a, w_b)}
@@ -256,14 +255,14 @@ def share(w_a: "Column", w_b: "Column", sides: "list[Side]") -> "Column":
         value = corners / area + (middles - low * (count / 2)) / height - (count - 1.0)
         all_of_it = functools.reduce(operator.and_, (rest <= 0 for _, rest in pairs))
         none_of_it = functools.reduce(operator.or_, (part <= 0 for part, _ in pairs))
-        # Rounding can leave less than 0.
+        # Rounding can give less than 0.
         return F.when(all_of_it, F.lit(1.0)).when(none_of_it, F.lit(0.0)).otherwise(F.greatest(value, F.lit(0.0)))
 
     return let(values, distribution)
 
 
 def _square(x: "Column") -> "Column":
-    """x * x, naming x once; Java's power with exponent 2 is that product."""
+    """x * x with only one occurrence of x; Java's power with exponent 2 is that product."""
     return F.pow(x, F.lit(2.0))
 
 
@@ -294,10 +293,10 @@ def _above_exact(stamps: _Stamps, limit: "Column") -> "Column":
 
 
 def _reaches(stamps: _Stamps, sides: "list[Column]", ct: Fraction) -> "Column":
-    """Whether the sum of the distributions at `sides`, less one for each but the first, is p/q or more.
+    """True if the sum of the distributions at `sides`, minus one for each but the first, is p/q or more.
 
-    With s clamped to [0, T] and N(s) = s^2 - (s - w_a)+^2 - (s - w_b)+^2 the distribution is N(s) / 2 w_a w_b, s / T where
-    one of the two is a point, and s >= 0 where both are (correlation mathematics, sections 2 and 7).
+    With s clamped to [0, T] and N(s) = s^2 - (s - w_a)+^2 - (s - w_b)+^2 the distribution is N(s) / 2 w_a w_b, s / T if
+    one of the two is a point, and s >= 0 if both are (correlation mathematics, sections 2 and 7).
     """
     values = {"w_a": _decimal(stamps.a_max) - _decimal(stamps.a_min)}
     values |= {"w_b": _decimal(stamps.b_max) - _decimal(stamps.b_min)}

@@ -1,13 +1,13 @@
-"""Pairs of two sets of time-ordered Parquet files: each task reads its own slab of both and runs the kernel, no shuffle.
+"""Pairs of two sets of time-ordered Parquet files: each task reads one slab of both and joins it, without a shuffle.
 
     correlate_files(spark, a_files, b_files, condition, carry=("id",))                  a_id, b_id, probability
-    correlate_files(spark, a_files, b_files, condition, fold=count, schema="n long")    what `fold` makes of a slab's pairs
+    correlate_files(spark, a_files, b_files, condition, fold=count, schema="n long")    result of `fold` on a slab's pairs
 
-In Spark the shuffle is the cost, not the test. This way pays where files are roughly in the order of time, and most where a
-task aggregates or writes its pairs itself: rows that go back to the JVM cost more than the join. Files in disorder are
-refused rather than read many times over.
+In Spark the shuffle is the cost, not the test. This method pays if files are roughly in the order of time, and most if
+a task aggregates or writes its pairs itself: rows that return to the JVM cost more than the join. Unordered files are
+refused instead of being read many times.
 
-All machines must reach the files under the paths given. A slab and its pairs are held in memory by one task.
+All machines must reach the files under the paths given. Each task holds a slab and its pairs in memory.
 """
 
 import functools
@@ -28,18 +28,16 @@ from whenabouts_cloud.spark.file_slabs import Part, Slab, middles, parts_of, pla
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SLAB_ROWS = (
-    250_000  # of a; few enough for the cache and memory of a task, many enough to spread its fixed cost of 20 ms
-)
-MOST_READ = 3.0  # times the rows there are; beyond, a shuffle is cheaper
+SLAB_ROWS = 250_000  # of a; small enough for the cache and memory of a task, large enough for its fixed cost of 20 ms
+MOST_READ = 3.0  # times the rows of the files; beyond, a shuffle is cheaper
 
 Index = npt.NDArray[np.int64]
 Fold = Callable[[pa.Table, pa.Table, Iterator[tuple[Index, Index]]], pa.Table]
-"""From the columns of both sides and the pairs (i, j), in chunks whose arrays are used again, to a table to hand on."""
+"""Function from the columns of both sides and the pairs (i, j), in chunks with reused arrays, to a table to return."""
 
 
 class DisorderError(ValueError):
-    """The files are not ordered by time; the text says how much would be read."""
+    """The files are not ordered by time; the text gives the rows that would be read."""
 
 
 def correlate_files(
@@ -55,10 +53,10 @@ def correlate_files(
     schema: str | None = None,
     slab_rows: int = SLAB_ROWS,
 ) -> "DataFrame":
-    """The pairs of the rows of a and of b, each once: columns `carry` of both with a_ and b_, and the probability.
+    """Return the pairs of rows of a and b, each once: columns `carry` of both as a_ and b_, and the probability.
 
-    Stamps are integer columns; `key` is a column that must be equal, null equals nothing. With `fold` a task hands on what
-    that makes of its slab, in a frame of `schema`.
+    Stamps are integer columns; `key` is a column that must be equal; null equals nothing. With `fold` a task
+    returns the result of `fold` on its slab, in a frame of `schema`.
 
     Raises:
         DisorderError: the rows of the slabs would be read more than MOST_READ times.
@@ -81,7 +79,7 @@ def correlate_files(
 
 
 def _engine(rows: int) -> api.Engine:
-    """Compiled where there is enough to do for all slabs together: a worker process loads the kernel once."""
+    """Engine by the rows of all slabs together, as a worker process loads the kernel once."""
     return "numba" if rows >= NUMBA_ROWS and find_spec("numba") is not None else "numpy"
 
 
@@ -123,7 +121,7 @@ def _slab(
 
 
 def _codes(a: pa.ChunkedArray, b: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Numbers for equal keys; nulls get numbers of their own on each side, so they equal nothing."""
+    """Numbers for equal keys; nulls get a different number on each side, so they equal nothing."""
     both = pa.chunked_array([*a.chunks, *b.chunks]).combine_chunks().dictionary_encode()
     codes = pc.fill_null(both.indices.cast(pa.int64()), -1).to_numpy().copy()
     none = np.flatnonzero(codes < 0)

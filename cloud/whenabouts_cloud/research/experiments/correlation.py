@@ -91,7 +91,7 @@ def _rates_2009(size: Size, seed: int, say: Say) -> list[Figure]:
         f"{simple.execution_us / eager.execution_us:.0f} times less than the simple one, and evaluates "
         f"{simple.counters.evaluations / max(eager.counters.evaluations, 1):.0f} times fewer probabilities, on any "
         "machine. Simple sort gains less than in the paper: with delays of at most 100 ms arrivals are nearly in "
-        "order and obsolete tuples stand together anyway; it compares "
+        "order and obsolete tuples are adjacent anyway; it compares "
         f"{top['simple_sort'].counters.evaluations / max(simple.counters.evaluations, 1):.2f} of the pairs of simple. All "
         "figures are for a fixed number of tuples, so the time grows with the matches a tuple, not with the span.",
         log_y=True,

@@ -152,9 +152,9 @@ def _table_2(size: Size, sizes: Series) -> Figure:
         "latwin-table2", "2011, Table II", f"mean |Lat-Win|, W = {WINDOW}", "processes", "consistent global states",
         size.processes, sizes,
         f"Off the paper by: {spans}. They are reproduced only if each receipt of a control message begins a reported "
-        "state, so asynchrony does not determine the size, as the paper assumes (a W to the n): a message to n - 1 others makes "
-        f"n - 1 states that are concurrent with each other. With receipts as clock heartbeats, ordered also by stamps, "
-        f"{size.processes[-1]} processes have {sizes['hybrid, 100 ms'][-1]:.1f} instead of "
+        "state, so asynchrony does not determine the size, as the paper assumes (a W to the n): a message to n - 1 others "
+        f"makes n - 1 states that are concurrent with each other. With receipts as clock heartbeats, ordered also by "
+        f"stamps, {size.processes[-1]} processes have {sizes['hybrid, 100 ms'][-1]:.1f} instead of "
         f"{grouped(sizes['scattered samples'][-1])}.",
         log_y=True,
     )  # fmt: skip
@@ -196,8 +196,8 @@ def _figure_7(size: Size, judged: list[_Judged]) -> list[Figure]:
         "An execution need not pass the window's lattice, so the paper's Def emits false verdicts: up to "
         f"{max(100 - one.truly for one in judged):.1f} % of its verdicts. The sound Def keeps the begin of runs and "
         "emits none. Of the windows in which all truly held at some instant it emits "
-        f"{first.kept:.1f} % at {size.processes[0]} and {last.kept:.1f} % at {n} processes. Each occurrence is in many "
-        "windows, and the sound Def misses hardly any of them: see the last figures.",
+        f"{first.kept:.1f} % at {size.processes[0]} and {last.kept:.1f} % at {n} processes. Each occurrence is in "
+        "many windows, and the sound Def misses hardly any of them: see the last figures.",
     )  # fmt: skip
     return [precision, sound]
 

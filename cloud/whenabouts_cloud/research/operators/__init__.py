@@ -1,4 +1,4 @@
-"""The papers' correlation algorithms as streaming operators with one interface, and the one to use: `banded`.
+"""The papers' correlation algorithms as streaming operators with one interface. Recommended: `banded`.
 
     operator       after                                      matches            limits by     in
     simple         Algorithm 1 (2010)                         each arrival       none          plain Python
@@ -9,8 +9,8 @@
     banded         correlation mathematics, middle order      each push          middles       numba
 
 "2009" is "Online Timing Correlation of Streaming Data with Uncertain Timestamps", "2010" is "Lazy Approaches for Interval
-Timing Correlation of Sensor Data Streams". All give the same pairs, each once, for every order of arrival that keeps the
-streams' delays. Where the printed algorithms lose or repeat pairs they are corrected; each module names its corrections.
+Timing Correlation of Sensor Data Streams". All give the same pairs, each once, for every order of arrival within the
+streams' delays. Printed algorithms that lose or repeat pairs are corrected; each module names its corrections.
 """
 
 from typing import Any
@@ -47,12 +47,12 @@ def operator(
     key: bool = False,
     max_buffer: int = MAX_BUFFER,
 ) -> Any:
-    """A streaming operator by its name; times are in the unit of the condition and of the stamps, microseconds by custom.
+    """Make a streaming operator by name; times are in the unit of the condition and the stamps, usually microseconds.
 
-    delay: longest time from a tuple's maximum to its arrival; pi, rho: longest and shortest interval of the stream (pi None:
-    the longest that can match at all). block, every: for `lazy` and `lookup`, evaluate when so many tuples of a stream wait,
-    or when so much of `now` has gone by (neither: blocks of 1000). key: `push` takes a key, only equal ones pair up.
-    max_buffer: tuples held a side; beyond, the oldest are dropped and counted.
+    delay: longest time from a tuple's maximum to its arrival; pi, rho: longest and shortest interval of the stream (pi
+    None: the longest that can match). block, every: for `lazy` and `lookup`, evaluate when `block` tuples of a stream
+    wait, or when `now` has advanced by `every` (neither: blocks of 1000). key: `push` takes a key, and only equal keys
+    pair up. max_buffer: tuples held a side; beyond, the oldest are dropped and counted.
 
     Raises:
         ValueError: the name is unknown, or an argument contradicts it or another.

@@ -1,16 +1,17 @@
-"""What all operators share: streams with their promises, the clock, admission of a tuple, counters, the side output.
+"""Common part of all operators: bounds of streams, the clock, admission of a tuple, counters, the side output.
 
-An operator is told `now`, the low-water clock of arrivals: wall clock on a gateway, event-time watermark in the cloud. Every
-stream promises arrival - t_max <= delay, so whatever is still to come of it has t_max >= now - delay; on that rests what may
-be forgotten. A silent stream moves by `advance(now)`. Nothing here looks at a clock, so a replay gives the same pairs.
+An operator gets `now`, the low-water clock of arrivals: wall clock on a gateway, event-time watermark in the cloud. Every
+stream is declared to satisfy arrival - t_max <= delay, so every future tuple has t_max >= now - delay; this determines
+which tuples may be forgotten. A silent stream advances by `advance(now)`. No operator reads a clock, so a replay gives
+the same pairs.
 
-Invalidation, corrected (the printed Algorithms 5 and 6 use only tuples to come, and lose what waiting tuples of the other
-stream still need): a processed tuple t of T is dropped when its maximum is below L_H of [x - pi, x] with x the smaller of
-now - delay and the least maximum that still waits in the other stream. Tuples that wait are never dropped.
+Invalidation, corrected (the printed Algorithms 5 and 6 use only future tuples, and lose tuples that waiting tuples of the
+other stream still need): a processed tuple t of T is dropped when its maximum is below L_H of [x - pi, x] with x the
+smaller of now - delay and the least maximum that still waits in the other stream. Waiting tuples are never dropped.
 
-A late tuple joins what is left and is kept like any other; it is counted and offered in `take_late`. Only pairs with a late
-tuple can be missing. A tuple outside its stream's lengths is joined and counted, and widens them from then on. A tuple
-longer than (hi - lo)/ct can match nothing and is not held.
+A late tuple is joined with the tuples still held and is kept like any other; it is counted and returned by `take_late`.
+Only pairs with a late tuple can be missing. A tuple outside its stream's lengths is joined and counted, and widens them
+for later tuples. A tuple longer than (hi - lo)/ct can match nothing and is not held.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +28,7 @@ from whenabouts_cloud.research.operators.counters import Counters
 from whenabouts_cloud.research.operators.target_bounds import Lengths, Limits, Order, limits, obsolete_below
 
 MAX_BUFFER = 1_000_000  # tuples held a side; beyond, the oldest are dropped and counted as overflow
-NO_TIME = -(1 << 100)  # `now` before the first tuple: nothing is late by it and nothing obsolete
+NO_TIME = -(1 << 100)  # `now` before the first tuple: no tuple is late or obsolete
 MAX_LATE = 10_000  # late tuples kept for the side output; beyond, the oldest are dropped and counted as late_unemitted
 
 Side = Literal["a", "b"]
@@ -39,7 +40,7 @@ Arrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class StreamBounds:
-    """What a stream promises: arrival - t_max <= delay, and rho <= t_max - t_min <= pi."""
+    """Declared bounds of a stream: arrival - t_max <= delay, and rho <= t_max - t_min <= pi."""
 
     delay: int
     pi: int
@@ -52,7 +53,7 @@ class StreamBounds:
 
 @dataclass(frozen=True)
 class LateTuple:
-    """A tuple that came longer after its maximum than its stream promised."""
+    """A tuple that arrived later after its maximum than its stream's delay."""
 
     side: Side
     index: int
@@ -71,7 +72,7 @@ class Operator(ABC):
         self.condition = condition
         self.max_buffer = max_buffer
         self._delay = [a.delay, b.delay]
-        # Longer than this matches nothing, so the promise need not be believed beyond it.
+        # Longer intervals match nothing, so declared lengths are cut to this.
         longest = condition.longest_us
         self._lengths = [Lengths(min(s.rho, longest), min(s.pi, longest)) for s in (a, b)]
         self._now = NO_TIME
@@ -82,12 +83,12 @@ class Operator(ABC):
         self._measure()
 
     def push(self, side: Side, index: Whole | Column, t_min: Any, t_max: Any, now: Any) -> list[Pair]:
-        """The pairs (index_a, index_b) that the tuple, or the tuples in their order, complete now.
+        """Return the pairs (index_a, index_b) that the tuple, or the tuples in their order, complete now.
 
         Scalars, or equally long sequences (`now` may stay a scalar). Times are integers in any one unit, intervals closed.
 
         Raises:
-            ValueError: an interval ends before it begins, or a value is out of range. Nothing has changed then.
+            ValueError: an interval ends before it begins, or a value is out of range. Then nothing has changed.
         """
         n = number(side)
         if isinstance(index, int):
@@ -109,13 +110,13 @@ class Operator(ABC):
         return as_arrays(self.push(side, index, t_min, t_max, now))
 
     def advance(self, now: int) -> list[Pair]:
-        """A heartbeat: no tuple, but time has gone on. What nothing to come can need is dropped."""
+        """Heartbeat: advance the clock without a tuple. Drop tuples that no future tuple needs."""
         self._tick(now)
         self._drop_obsolete()
         return []
 
     def flush(self) -> list[Pair]:
-        """The pairs of everything that still waits. The operator can be used further."""
+        """Return the pairs of all waiting tuples. The operator can be used further."""
         return []
 
     def flush_arrays(self) -> Arrays:
@@ -123,14 +124,14 @@ class Operator(ABC):
         return as_arrays(self.flush())
 
     def take_late(self) -> list[LateTuple]:
-        """The late tuples since the last call; they have been joined with what was left."""
+        """Return the late tuples since the last call; they have been joined with the tuples still held."""
         taken = list(self._late)
         self._late.clear()
         return taken
 
     @property
     def counters(self) -> Counters:
-        """A copy of the counters as they stand now."""
+        """A copy of the current counters."""
         self._tally()
         counts = self._counts
         counts.buffer_a, counts.buffer_b = self._held(0), self._held(1)
@@ -142,14 +143,14 @@ class Operator(ABC):
 
     @abstractmethod
     def _drop_obsolete(self) -> None:
-        """Drop what nothing to come and nothing that waits can match."""
+        """Drop tuples that no future and no waiting tuple can match."""
 
     @abstractmethod
     def _held(self, n: int) -> int:
         """Tuples of stream n that are held, unprocessed ones included."""
 
     def _admit(self, n: int, index: int, t_min: int, t_max: int, now: int) -> bool:
-        """Count the tuple, move the clock; whether it can be part of a pair."""
+        """Count the tuple, advance the clock; return True if the tuple can be part of a pair."""
         length = t_max - t_min
         if length < 0:
             check_interval(t_min, t_max)
@@ -182,12 +183,12 @@ class Operator(ABC):
             self._now = now
 
     def _measure(self) -> None:
-        """Limits and purge offsets from the lengths: those of bases of stream n against targets of the other."""
+        """Compute limits and purge offsets from the lengths, for bases of stream n against targets of the other."""
         self._limits = [
             limits(self.condition, self.order, base_in_a=n == 0, base=self._lengths[n], target=self._lengths[1 - n])
             for n in (0, 1)
         ]
-        # What drops targets of stream n: bases to come of the other one.
+        # Targets of stream n are dropped by future bases of the other.
         self._drop_offset = [
             obsolete_below(
                 self.condition, self.order, base_in_a=n == 1, base=self._lengths[1 - n], target=self._lengths[n]
@@ -196,7 +197,7 @@ class Operator(ABC):
         ]  # fmt: skip
 
     def _tally(self) -> None:
-        """Bring up to date what is not counted as it happens."""
+        """Update the counters that are not counted as events happen."""
         self._count_held()
 
     def _count_held(self) -> None:

@@ -21,11 +21,11 @@ class Columns:
 
     @property
     def rows(self) -> Ints:
-        """A view of what is held."""
+        """A view of the held rows."""
         return self._data[:, self._front : self._end]
 
     def merge(self, block: Ints) -> None:
-        """Put in a block that is ordered by key; only the part of the buffer behind its first key moves."""
+        """Insert a block that is ordered by key; only the part of the buffer after its first key moves."""
         count = block.shape[1]
         if not count:
             return
@@ -40,7 +40,7 @@ class Columns:
         self._end += count
 
     def drop_below(self, bound: int) -> int:
-        """Drop what has a smaller key; how many."""
+        """Drop rows with a smaller key; return their number."""
         if not len(self) or self._data[KEY, self._front] >= bound:
             return 0
         count = int(self.rows[KEY].searchsorted(bound))
@@ -48,7 +48,7 @@ class Columns:
         return count
 
     def drop_first(self, count: int) -> None:
-        """Drop so many at the front."""
+        """Drop `count` rows at the front."""
         self._front += count
 
     def _make_room(self, count: int) -> None:

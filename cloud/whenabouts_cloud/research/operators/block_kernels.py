@@ -1,10 +1,10 @@
-"""The compiled loops of the operators that take blocks: sure ranges filled, probe regions evaluated or looked up.
+"""Compiled loops of the block operators: sure ranges are filled, probe regions are evaluated or looked up.
 
-Plain functions, compiled by numba at first use (3 s, kept in numba's cache where that can be written). All arrays are
+Plain functions, compiled by numba at first use (3 s, kept in numba's cache if that is writable). All arrays are
 int64. Bases are in the order of their maxima (or middles), targets too. Limits of `target_bounds` are taken by the class of
 the base's length, relative to its `anchor`. A probability is
 evaluated in the branch form of the trapezoid, within 1e-15; closer to ct than GUARD the pair is put in `near` and decided
-by the caller in integers. Lengths and distances stay below 2^61 (`block_operator` sees to it), so every sum fits.
+by the caller in integers. Lengths and distances stay below 2^61 (ensured by `block_operator`), so every sum fits.
 """
 
 from functools import cache
@@ -28,7 +28,7 @@ class Bases(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """What is held of the other stream; `key` is what it is ordered by: the maximum, or the doubled middle."""
+    """Held tuples of the other stream, ordered by `key`: the maximum, or the doubled middle."""
 
     key: Ints
     middle: Ints
@@ -44,7 +44,7 @@ class Bands(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Of intervals: when they came, doubled middles, lengths."""
+    """Arrival times, doubled middles and lengths of intervals."""
 
     arrived: Ints
     middle: Ints
@@ -68,11 +68,11 @@ def _reached(s: int, w1: int, w2: int) -> float:
 
 
 def _probability(distance: int, w1: int, w2: int, width: int) -> float:
-    """Of a pair whose middles are `distance`/2 from the condition's centre; `width` is hi - lo."""
+    """Probability of a pair whose middles are `distance`/2 from the condition's centre; `width` is hi - lo."""
     distance = abs(distance)
     total = w1 + w2
     first = _reached(width + total - distance, w1, w2)
-    if width >= total:  # the other tail is not cut
+    if width >= total:  # the other tail is not cut off
         return first
     return first + _reached(width + total + distance, w1, w2) - 1.0
 
@@ -96,7 +96,7 @@ def _ranges(bases: Bases, keys: Ints, bands: Bands) -> Ints:
 def match_block(
     bases: Bases, targets: Targets, bands: Bands, width: int, ct: float
 ) -> tuple[Ints, Ints, Ints, Ints, int, int]:
-    """Places (base, target) that match, places that are too near to tell, evaluations, sure pairs."""
+    """Return places (base, target) that match, places too near to ct to decide, evaluations, sure pairs."""
     centre, lengths, target_middle, target_length = bases.centre, bases.length, targets.middle, targets.length
     ranges = _ranges(bases, targets.key, bands)
     room = int(np.sum(ranges[:, 3] - ranges[:, 0]))
@@ -143,7 +143,7 @@ def match_block_lookup(
     stored_end = np.empty(len(target_middle), np.int64)
     for right in range(2):
         # Left regions from the largest base to the smallest, right ones from the smallest to the largest. Each walk has a
-        # table of its own range, from the first to the last target that a base of this block may probe on that side.
+        # table for its range, from the first to the last target that a base of this block may probe on that side.
         state = np.zeros(len(target_middle), np.int8)
         for walk in range(count_of_bases):
             i = walk if right else count_of_bases - 1 - walk
@@ -166,7 +166,7 @@ def match_block_lookup(
                 p = _probability(target_middle[j] - centre[i], lengths[i], target_length[j], width)
                 stored_end[j] = begin
                 state[j] = VIOLATED
-                if abs(p - ct) < GUARD:  # decided later; not reused, which costs an evaluation and is right either way
+                if abs(p - ct) < GUARD:  # decided later; not reused, which costs an evaluation but is always correct
                     near_i[near], near_j[near] = i, j
                     near += 1
                 elif p >= ct:
@@ -177,7 +177,7 @@ def match_block_lookup(
 
 
 def extent(rows: Ints) -> tuple[int, int, int, int, int]:
-    """Of intervals (`rows[0]` to `rows[1]`): shortest, longest, least minimum, least and greatest maximum."""
+    """Shortest, longest, least minimum, least and greatest maximum of intervals (`rows[0]` to `rows[1]`)."""
     shortest = longest = rows[1, 0] - rows[0, 0]
     first, least, last = rows[0, 0], rows[1, 0], rows[1, 0]
     for at in range(1, rows.shape[1]):
@@ -188,7 +188,7 @@ def extent(rows: Ints) -> tuple[int, int, int, int, int]:
 
 
 def waits(now: int, base: Arrivals, target: Arrivals, places: Ints, target_places: Ints) -> tuple[int, int]:
-    """Sums over the pairs of places: `now` less the later arrival, and less the later maximum."""
+    """Sums over the pairs of places: `now` minus the later arrival, and minus the later maximum."""
     arrived, middle, lengths = base
     target_arrived, target_middle, target_length = target
     by_arrival = by_maximum = 0
@@ -201,7 +201,7 @@ def waits(now: int, base: Arrivals, target: Arrivals, places: Ints, target_place
 
 @cache
 def compiled(name: str) -> Any:
-    """The function of this module by that name, compiled.
+    """Return the function of this module with that name, compiled.
 
     Raises:
         ImportError: numba is not installed.
@@ -217,5 +217,5 @@ def compiled(name: str) -> Any:
     function = here[name]
     try:
         return numba.njit(cache=True)(function)
-    except RuntimeError:  # no place for the cache, as in a read-only installation without a home
+    except RuntimeError:  # the cache is not writable, as in a read-only installation without a home
         return numba.njit(function)

@@ -1,17 +1,17 @@
-"""What the block operators share: tuples wait, and a block of them is matched at once by a compiled kernel.
+"""Common part of the block operators: tuples wait, and a block of them is matched at once by a compiled kernel.
 
 After Algorithms 4 and 5 (LazyTimingCorrelation, BlockTimingCorrelation) of "Lazy Approaches ..." (2010), Section 4.2. A
-stream's block is evaluated when it is large enough (`block` tuples wait in it), when `every` has gone by since the last
-evaluation (then both streams'), or both, whichever comes first.
+stream's block is evaluated when it is large enough (`block` tuples wait in it), when `every` has passed since the last
+evaluation (then both streams' blocks), or, with both, whichever comes first.
 
 Corrections: a block is matched against *processed* targets only, so that of two tuples the later processed emits the pair,
 once (the printed algorithms match waiting tuples with waiting tuples twice); the block itself is sorted, not only the
-target; waiting and processed tuples stand apart, so sorting moves no pointer; after a block, tuples are dropped by what is
-to come *and* by what still waits in the other stream, and waiting tuples never (see `base`).
+target; waiting and processed tuples are separate, so sorting moves no pointer; after a block, tuples are dropped by the
+future *and* the waiting tuples of the other stream, and waiting tuples never (see `base`).
 
 Times are kept relative to the first tuple, as int64: stamps may lie within 2^58 of it (9 000 years in microseconds, 9 in
-nanoseconds), limits within 2^58; `eager` has no such bound. Cost: 25 us a block beside the work a tuple, so blocks of 100
-and more pay; tuple by tuple the standard library of `eager` is faster.
+nanoseconds), limits within 2^58; `eager` has no such bound. Cost: 25 us a block besides the work per tuple, so blocks of 100
+and more pay; tuple by tuple, `eager` with the standard library is faster.
 """
 
 from typing import Any, ClassVar
@@ -36,9 +36,9 @@ from whenabouts_cloud.research.operators.block_buffer import ARRIVAL, INDEX, KEY
 from whenabouts_cloud.research.operators.block_kernels import Arrivals, Bands, Bases, Targets, compiled
 from whenabouts_cloud.research.operators.probe import Probe
 
-REACH = 1 << 58  # distance from the first stamp, and size of the limits: 2^58 + 2 * 2^60 and every sum stay under 2^62
+REACH = 1 << 58  # distance from the first stamp, and size of the limits: 2^58 + 2 * 2^60 and every sum stay below 2^62
 NO_PAIRS: Arrays = (np.empty(0, np.int64), np.empty(0, np.int64))
-Found = tuple[Ints, Ints, Ints, Ints]  # indices of a, places in them, indices of b, places in them: a pair a place
+Found = tuple[Ints, Ints, Ints, Ints]  # indices of a, places in them, indices of b, places in them; one place per pair
 
 
 class BlockOperator(Operator):
@@ -77,29 +77,29 @@ class BlockOperator(Operator):
         self._waiting: tuple[list[Ints], list[Ints]] = ([], [])  # blocks of (t_min, t_max, index, arrival), relative
         self._singles: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
         self._count_waiting = [0, 0]
-        self._least_waiting = [-NO_TIME, -NO_TIME]  # least maximum that waits, absolute
+        self._least_waiting = [-NO_TIME, -NO_TIME]  # least maximum of waiting tuples, absolute
         self._holds = Probe(condition).holds
         self._ct = float(condition.ct)
 
     def push(self, side: Side, index: Whole | Column, t_min: Any, t_max: Any, now: Any) -> list[Pair]:
-        """As `Operator.push`; arrays are taken whole."""
+        """As `Operator.push`; arrays are processed as a whole."""
         if isinstance(index, int | np.integer):
             return super().push(side, index, t_min, t_max, now)
         return _as_list(self._take(number(side), index, t_min, t_max, now))
 
     def push_arrays(self, side: Side, index: Any, t_min: Any, t_max: Any, now: Any) -> Arrays:
-        """As `push`, with the pairs as two int64 arrays (index_a, index_b), without a Python object a pair."""
+        """As `push`, with the pairs as two int64 arrays (index_a, index_b), without a Python object per pair."""
         return _as_arrays(self._take(number(side), index, t_min, t_max, now))
 
     def advance(self, now: int) -> list[Pair]:
-        """A heartbeat; blocks whose time has come are evaluated."""
+        """Heartbeat; evaluate blocks that are due."""
         self._tick(now)
         pairs = _as_list(self._due(None))
         self._drop_obsolete()
         return pairs
 
     def flush(self) -> list[Pair]:
-        """Evaluate everything that waits."""
+        """Evaluate all waiting tuples."""
         return _as_list(self._evaluate(0) + self._evaluate(1))
 
     def flush_arrays(self) -> Arrays:
@@ -162,10 +162,10 @@ class BlockOperator(Operator):
         self._least_waiting[n] = min(self._least_waiting[n], least)
 
     def _set_origin(self, *stamps: int) -> None:
-        """Times are relative to the first stamp.
+        """Set the origin of relative times to the first stamp.
 
         Raises:
-            ValueError: a stamp is too far from it.
+            ValueError: a stamp is too far from the origin.
         """
         origin = stamps[0] if self._origin is None else self._origin
         for stamp in stamps:
@@ -177,13 +177,13 @@ class BlockOperator(Operator):
         self._origin = origin
 
     def _gather(self, n: int) -> None:
-        """Turn tuples that came one by one into a block."""
+        """Turn tuples that arrived one by one into a block."""
         if self._singles[n]:
             self._waiting[n].append(np.array(self._singles[n], np.int64).T)
             self._singles[n].clear()
 
     def _due(self, n: int | None) -> list[Found]:
-        """Evaluate what has to be: stream n by count, both by time."""
+        """Evaluate the blocks that are due: stream n by count, both by time."""
         if self._evaluated == NO_TIME:
             self._evaluated = self._now
         if self._every is not None and self._now - self._evaluated >= self._every:
@@ -194,7 +194,7 @@ class BlockOperator(Operator):
         return []
 
     def _evaluate(self, n: int) -> list[Found]:
-        """Match what waits in stream n with the processed tuples of the other, and make it processed."""
+        """Match the waiting tuples of stream n with the processed tuples of the other, and mark them processed."""
         self._gather(n)
         if not self._count_waiting[n]:
             return []
@@ -239,7 +239,7 @@ class BlockOperator(Operator):
             kept = np.fromiter((self._holds(*one) for one in lengths), bool, len(near_i))
             i, j = np.concatenate([i, near_i[kept]]), np.concatenate([j, near_j[kept]])
         self._count_pairs(base, target, i, j)
-        indices = target[INDEX].copy()  # what is held moves with the next block
+        indices = target[INDEX].copy()  # the held rows move with the next block
         return [(indices, j, base[INDEX], i) if n else (base[INDEX], i, indices, j)]
 
     def _count_pairs(self, base: Ints, target: Ints, i: Ints, j: Ints) -> None:
@@ -294,6 +294,6 @@ def _as_list(matched: list[Found]) -> list[Pair]:
 
 
 def _numbers(indices: Ints, places: Ints) -> list[int]:
-    """The indices at these places; where they repeat, one Python number for each instead of one a pair."""
+    """The indices at these places; where they repeat, one Python number per index instead of one per pair."""
     numbers: list[int] = (indices if len(places) < len(indices) else indices.astype(object))[places].tolist()
     return numbers

@@ -1,13 +1,13 @@
-"""What an operator counts: the work it did, what it holds, and how long results had to wait.
+"""Counters of an operator: work done, tuples held, and waits of results.
 
-Evaluations are the machine-independent measure of the algorithms: pairs whose own two lengths were looked at. The two
+Evaluations are the machine-independent measure of the algorithms: pairs whose two lengths were examined. The two
 papers define the response time of a result differently, so both are kept (sums over all pairs, in ticks of `now`):
 
-    2009   completion - max(arrival of a, arrival of b)      what the operator itself adds
-    2010   completion - max(max(@a), max(@b))                with the way to the operator
+    2009   completion - max(arrival of a, arrival of b)      the delay of the operator
+    2010   completion - max(max(@a), max(@b))                including the way to the operator
 
-Completion is the `now` of the call that returned the pair: the time spent inside a call is not in it, as nothing here
-looks at a clock. A driver that measures it adds it (the experiments do).
+Completion is the `now` of the call that returned the pair: it excludes the time spent inside a call, as no operator
+reads a clock. A driver that measures that time adds it (as the experiments do).
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 @dataclass
 class Counters:
-    """Sums since the start; `buffer_*` are tuples held now, `buffer_*_max` the most at any time, waiting ones included."""
+    """Sums since the start; `buffer_*` are tuples held now, `buffer_*_max` their maximum; both include waiting tuples."""
 
     tuples: int = 0
     pairs: int = 0
     evaluations: int = 0  # probability evaluations
     sure: int = 0  # pairs from satisfaction regions, without an evaluation
-    lookups: int = 0  # targets in probe regions for which the look-up table was asked
-    hits: int = 0  # of them answered by it
+    lookups: int = 0  # targets in probe regions looked up in the table
+    hits: int = 0  # look-ups that the table answered
     blocks: int = 0  # evaluations of a block, lazy operators
     late: int = 0  # arrived longer after their maximum than the stream's delay
-    late_unemitted: int = 0  # late tuples pushed out of the side output before they were taken
+    late_unemitted: int = 0  # late tuples dropped from the side output before they were taken
     beyond_length: int = 0  # shorter than rho or longer than pi: joined, but a partner may have been purged
     unmatchable: int = 0  # longer than (hi - lo)/ct: never part of a pair, so not held
     purged_a: int = 0

@@ -1,15 +1,16 @@
 """`eager`: Algorithms 2 and 3, EagerTimingCorrelation and Probe, of "Lazy Approaches ..." (2010), Section 4.2.
 
-Every tuple that arrives is matched at once: targets with a maximum in [L_L, R_L] are results unseen, those in [L_H, L_L)
-and (R_L, R_H] are probed. Standard library only: sorted lists and `bisect`, integers, no float decides. A probe is decided
-by the classes of the two lengths (`target_bounds.grid`), one in a hundred by the exact test; each counts as an evaluation.
+Every tuple that arrives is matched at once: targets with a maximum in [L_L, R_L] are results without a probe, those in
+[L_H, L_L) and (R_L, R_H] are probed. Standard library only: sorted lists, `bisect` and integers; floats decide nothing. A
+probe is decided by the classes of the two lengths (`target_bounds.grid`), one in a hundred by the exact test; each counts
+as an evaluation.
 
-Corrections: the limits of `target_bounds` (closed form, outward rounding, each stream's own pi and rho); where 2d is
-smaller than the lengths together, Corollary 1 fails and with it the sure range, so all candidates are probed; where L_L >
+Corrections: the limits of `target_bounds` (closed form, outward rounding, pi and rho for each stream); where 2d is
+smaller than the sum of the lengths, Corollary 1 and the sure range do not hold, so all candidates are probed; where L_L >
 R_L they are probed once, not once a side; tuples are dropped by the base stream's delay and its longest interval.
 
-Left of a sure range that is not empty only the left tail can fail, since the target lies below R_L for every length; right
-of it only the right one. So a probe there compares the distance without its sign; the whole range is probed by its size.
+Left of a non-empty sure range only the left tail can fail, since the target is below R_L for every length; right of it only
+the right tail. So a probe left of it can compare the signed distance; other probes compare its absolute value.
 
 Cost: tests/bench/bench_operators.py measures it. The one long function is the hot path: a call costs as much as its work.
 The order by middles (`whenabouts_protocol.streaming_join`, for gateways) probes a third as much at ct 0.8.
@@ -33,8 +34,8 @@ from whenabouts_cloud.research.operators.base import (
 from whenabouts_cloud.research.operators.probe import Probe
 from whenabouts_cloud.research.operators.target_bounds import grid
 
-GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little a tuple
-LOOK_EVERY = 8  # own tuples between two looks for obsolete ones; `advance` and `counters` leave none
+GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little per tuple
+LOOK_EVERY = 8  # own tuples between two searches for obsolete ones; `advance` and `counters` remove all of them
 
 Row = tuple[int, int, int, int, list[int], list[int], int]  # limits; sure and reach by the target's class; own class
 Target = tuple[int, int, int, int]  # doubled middle, class of the length, index, length
@@ -54,26 +55,28 @@ class _Stream:
         self.index: list[int] = []
         self.tuples: list[Target] = []
         self.front = 0  # everything before is dropped
-        self.cut = self.overflow = self.most = 0  # dropped and no longer in the lists; dropped for room; most held
+        self.cut = self.overflow = self.most = (
+            0  # dropped and removed from the lists; dropped for lack of room; most held
+        )
         self.delay = delay
         self.centre = centre  # of the condition, doubled, seen from this stream's bases
         self.room = room
-        self.look_at = min(LOOK_EVERY, room + 1)  # length of the lists at which obsolete tuples are looked for
+        self.look_at = min(LOOK_EVERY, room + 1)  # length of the lists at which obsolete tuples are searched
         self.rows: list[Row] = []
         self.rho = self.pi = self.drop_at = 0
         self.step = 1
-        # As a base: all pairs, those from sure ranges, evaluations, sum of now - the later maximum over all pairs.
+        # As a base: all pairs, pairs from sure ranges, evaluations, sum of now - the later maximum over all pairs.
         self.pairs = self.sure = self.evaluations = self.waited = 0
 
     def insert(self, index: int, t_min: int, t_max: int, of_class: int) -> None:
-        """In the order of the maxima; arrivals are nearly in order, so the move is short."""
+        """Insert in the order of the maxima; arrivals are nearly in order, so the move is short."""
         at = bisect_right(self.t_max, t_max, self.front)
         self.t_max.insert(at, t_max)
         self.index.insert(at, index)
         self.tuples.insert(at, (t_min + t_max, of_class, index, t_max - t_min))
 
     def drop_below(self, bound: int) -> None:
-        """Advance the front to the first maximum that is not below the bound, and as far as the room asks."""
+        """Advance the front to the first maximum that is not below the bound, and further if the room is exceeded."""
         held = len(self.t_max) - self.front
         self.front = bisect_left(self.t_max, bound, self.front)
         surplus = len(self.t_max) - self.front - self.room
@@ -100,7 +103,7 @@ class Eager(Operator):
         super().__init__(condition, a, b, max_buffer=max_buffer)
 
     def push(self, side: Side, index: Whole | Column, t_min: Any, t_max: Any, now: Any) -> list[Pair]:
-        """As `Operator.push`; one tuple of plain integers takes the short way."""
+        """As `Operator.push`; one tuple of plain integers takes a faster path."""
         if type(index) is int:
             if side == "a":
                 partners = self._partners(self._a, self._b, index, t_min, t_max, now)
@@ -111,7 +114,7 @@ class Eager(Operator):
         return super().push(side, index, t_min, t_max, now)
 
     def partners(self, side: Side, index: int, t_min: int, t_max: int, now: int) -> list[int]:
-        """As `push` for one tuple, giving only the indices of the other stream: cheaper where matches are many."""
+        """As `push` for one tuple, returning only the indices of the other stream: cheaper with many matches."""
         base, target = (self._b, self._a) if number(side) else (self._a, self._b)
         return self._partners(base, target, index, t_min, t_max, now)
 
@@ -175,7 +178,7 @@ class Eager(Operator):
         return partners
 
     def _probe(self, base: _Stream, target: _Stream, low: int, high: int, t_min: int, t_max: int) -> list[int]:
-        """The indices of those targets from low to high that match; `waited` still lacks now - t_max for each."""
+        """Return the indices of the matching targets from low to high; the caller adds now - t_max for each to `waited`."""
         length, centre, holds = t_max - t_min, t_min + t_max + base.centre, self._holds
         _, _, _, _, sure, reach, _ = base.rows[(length - base.rho) // base.step]
         partners: list[int] = []

@@ -1,7 +1,7 @@
-"""Equality on a key beside the timing condition: one operator for each key that holds anything.
+"""Equality on a key besides the timing condition: one operator for each key that holds tuples.
 
-The clock is common: keys are swept by it now and then, and those that hold nothing are forgotten, so the number of keys is
-bounded by what is held. `block` counts the tuples of a key; with many rare keys give `every` as well.
+The clock is common: keys are swept by it regularly, and keys without tuples are forgotten, so the number of keys is
+bounded by the tuples held. `block` counts the tuples of a key; with many rare keys give `every` as well.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -13,11 +13,11 @@ import numpy as np
 from whenabouts_cloud.research.operators.base import NO_TIME, LateTuple, Operator, Pair, Side, Whole
 from whenabouts_cloud.research.operators.counters import Counters
 
-SWEEP_AT_LEAST = 256  # pushes between two sweeps; as many as there are keys, so that a sweep costs little a push
+SWEEP_AT_LEAST = 256  # pushes between two sweeps; the number of keys if larger, so that a sweep costs little per push
 
 
 class Keyed:
-    """As an operator, with `key` in `push`: only tuples of equal keys pair up."""
+    """An operator with `key` in `push`: only tuples of equal keys pair up."""
 
     def __init__(self, make: Callable[[], Operator]) -> None:
         self._make = make
@@ -29,7 +29,7 @@ class Keyed:
         self._pushes = 0
 
     def push(self, side: Side, index: Whole | Sequence[int], t_min: Any, t_max: Any, now: Any, key: Any) -> list[Pair]:
-        """The pairs completed now; with sequences `key` is one as well.
+        """Return the pairs completed now; with sequences, `key` is a sequence as well.
 
         Raises:
             ValueError: as the operator of one key; for sequences, those before the faulty tuple have been taken.
@@ -48,11 +48,11 @@ class Keyed:
         return self._sweep()
 
     def flush(self) -> list[Pair]:
-        """The pairs of everything that still waits."""
+        """Return the pairs of all waiting tuples."""
         return [pair for one in self._of_key.values() for pair in one.flush()]
 
     def take_late(self) -> list[LateTuple]:
-        """The late tuples of all keys since the last call."""
+        """Return the late tuples of all keys since the last call."""
         taken = self._late + [late for one in self._of_key.values() for late in one.take_late()]
         self._late = []
         return taken
@@ -64,7 +64,7 @@ class Keyed:
 
     @property
     def counters(self) -> Counters:
-        """Sums over all keys; `buffer_*_max` sums the maxima of the keys, at any time each."""
+        """Sums over all keys; `buffer_*_max` sums the maxima of the keys, even if reached at different times."""
         total = Counters(**vars(self._gone))
         for one in self._of_key.values():
             _add(total, one.counters)

@@ -1,4 +1,4 @@
-"""Probe (Algorithm 3 of "Lazy Approaches ...", 2010): whether one pair reaches the confidence, decided in integers.
+"""Probe (Algorithm 3 of "Lazy Approaches ...", 2010): decision in integers if one pair reaches the confidence.
 
 The probability depends on the doubled distance M of the middles from the condition's centre, on the two lengths and on the
 width D = hi - lo. With T = w1 + w2 and S = D + T - |M| it is, for D >= T (one tail is cut at most),
@@ -26,7 +26,7 @@ class Probe:
         self._rest = self._q - self._p
 
     def holds(self, distance: int, w1: int, w2: int) -> bool:
-        """Whether a pair is a result; `distance` is M: (b_min + b_max) - (a_min + a_max) - (lo + hi), or its negative."""
+        """True if a pair is a result; `distance` is M: (b_min + b_max) - (a_min + a_max) - (lo + hi), or its negative."""
         total = w1 + w2
         if self._width < total:
             return self._both_tails(distance, w1, w2)

@@ -1,8 +1,8 @@
 """`simple`: Algorithm 1, SimpleTimingCorrelation, of "Lazy Approaches ..." (2010), Section 4.2; also 2009, Section 5.
 
 Every tuple that arrives is compared with every tuple of the other buffer by its probability. Buffers stay in the order of
-arrival; obsolete tuples leave when they have come to the front. Correction: obsolete means by the stream's own longest
-interval and the other's shortest, under any lo <= Y - X <= hi (`target_bounds`), not the one pi of the papers.
+arrival; obsolete tuples are dropped when they reach the front. Correction: tuples become obsolete by the stream's own
+longest interval and the other's shortest, under any lo <= Y - X <= hi (`target_bounds`), not by the papers' single pi.
 Cost: one evaluation for every tuple held, 0.3 us each.
 """
 
@@ -13,7 +13,7 @@ from whenabouts_cloud.research.operators.tuple_buffer import Held
 
 
 class Simple(Operator):
-    """Compare with everything; the reference that the others save work against."""
+    """Compares with every held tuple; the reference for the savings of the others."""
 
     name = "simple"
     _sorted = False
@@ -39,7 +39,7 @@ class Simple(Operator):
         return [(j, index) for j in partners] if n else [(index, j) for j in partners]
 
     def _matched(self, target: Held, n: int, middle: int, length: int) -> tuple[list[int], list[int]]:
-        """Index and maximum of the targets that match."""
+        """Return index and maximum of the targets that match."""
         holds, front = self._holds, target.front
         centre = middle - self.condition.doubled_centre if n else middle + self.condition.doubled_centre
         self._counts.evaluations += len(target)

@@ -1,4 +1,4 @@
-"""L_H, L_L, R_L, R_H: which targets surely match a base interval, which never, and which must be probed.
+"""L_H, L_L, R_L, R_H: limits between the targets that certainly match a base interval, never match, and must be probed.
 
 After Section 4 of "Online Timing Correlation of Streaming Data with Uncertain Timestamps" (2009), Figures 1 and 2, which
 leave it at "rearrange the formulae". Closed form: let C be the distribution of U(0, w1) + U(0, w2) and s*(w1, w2) the least
@@ -10,16 +10,15 @@ s with C(s) >= ct. For a base [a1, b1] and targets of length rho..pi under |Y - 
 Below L_H and above R_H nothing matches, for every d >= 0; between L_L and R_L everything does if 2d >= w1 + pi (the papers
 ask d >= pi). Ordered by middle instead: never if the doubled distance of the middles exceeds max K(w1, w2) over the target
 lengths w2, sure up to min K, with K = 2d + w1 + w2 - 2 s*(w1, w2). s* - (w1 + w2)/2 is monotone in either length (up for
-ct >= 1/2, down for ct <= 1/2), so both extremes stand in the corners. Any lo <= Y - X <= hi is this with 2d = hi - lo and
-the target moved by (lo + hi)/2; all here is computed doubled, to stay in integers.
+ct >= 1/2, down for ct <= 1/2), so both extremes are at the corners. Any lo <= Y - X <= hi is this case with 2d = hi - lo and
+the target moved by (lo + hi)/2; all values are computed doubled, to stay in integers.
 
 Rounding: a limit is moved outward (candidates) or inward (sure) by two ticks plus 2^-40 of the lengths, far above the
-rounding of the square root; what lies between goes to the exact test. So no float decides.
+rounding of the square root; targets between the limits go to the exact test. So no float decides.
 
-Cost: the limits depend on the base's length alone, so they are tabulated: the range of lengths is cut into at most STEPS
-classes, each with limits good for all its lengths (s* and w - s* grow with w). At 1024 classes a probe region is at most
-0.4 % wider than that of the length itself. A table takes 5 ms, and is
-made once for equal lengths.
+Cost: the limits depend only on the base's length, so they are tabulated: the range of lengths is cut into at most STEPS
+classes, each with limits valid for all its lengths (s* and w - s* grow with w). At 1024 classes a probe region is at most
+0.4 % wider than that of the length itself. A table takes 5 ms, and is made once for equal lengths.
 """
 
 import math
@@ -30,7 +29,7 @@ from typing import Literal
 from whenabouts_cloud.pattern.condition import Condition
 
 STEPS = 1024  # classes of base lengths in a table
-TABLES_KEPT = 16  # tables of either kind that are remembered: equal streams, and all keys of a rule, share theirs
+TABLES_KEPT = 16  # tables of each kind in the cache: equal streams, and all keys of a rule, share tables
 Order = Literal["max", "middle"]
 Row = tuple[int, int, int, int]  # from, sure from, sure to, to: inclusive, relative to the base
 
@@ -68,9 +67,9 @@ class Lengths:
 class Limits:
     """Limits on targets for every length of a base; `rows[(length - rho) // step]` belongs to a base.
 
-    In max order a row is relative to the base's minimum and speaks of the target's maximum; in middle order it is relative
-    to the base's doubled middle and speaks of the target's. A sure range that is empty has its start above its end.
-    one_tail: for no length can both tails be cut, the condition under which the papers' corollaries hold.
+    In max order a row is relative to the base's minimum and limits the target's maximum; in middle order it is relative
+    to the base's doubled middle and limits the target's. An empty sure range has its start above its end.
+    one_tail: no length allows both tails to be cut, the condition under which the papers' corollaries hold.
     """
 
     rho: int
@@ -79,13 +78,13 @@ class Limits:
     one_tail: bool
 
     def row(self, length: int) -> Row:
-        """The limits of a base of this length."""
+        """Return the limits of a base of this length."""
         return self.rows[(length - self.rho) // self.step]
 
 
 @lru_cache(TABLES_KEPT)
 def limits(condition: Condition, order: Order, *, base_in_a: bool, base: Lengths, target: Lengths) -> Limits:
-    """The table for bases of one stream against targets of the other."""
+    """Return the table for bases of one stream against targets of the other."""
     step = _step(base)
     one = _max_row if order == "max" else _middle_row
     shift = condition.doubled_centre if base_in_a else -condition.doubled_centre
@@ -96,9 +95,8 @@ def limits(condition: Condition, order: Order, *, base_in_a: bool, base: Lengths
 
 
 def obsolete_below(condition: Condition, order: Order, *, base_in_a: bool, base: Lengths, target: Lengths) -> int:
-    """What to add to the least maximum of all bases to come: targets with a smaller position match none of them.
-
-    In max order added to x itself and compared with the target's maximum, in middle order to 2x and its doubled middle.
+    """Return the offset from x, the least maximum of all future bases, below which targets match none of them.
+    In max order it is added to x and compared with the target's maximum, in middle order to 2x and its doubled middle.
     The worst base is the longest one that ends at x: L_H grows with the maximum and falls with the length.
     """
     shift = condition.doubled_centre if base_in_a else -condition.doubled_centre
@@ -139,12 +137,12 @@ def _margin(length_sum: int) -> int:
     return 4 + (length_sum >> 40)
 
 
-GRID_STEPS = 64  # classes a side in a grid: about one probe in a hundred is left to the exact test
+GRID_STEPS = 64  # classes a side in a grid: about one probe in a hundred goes to the exact test
 
 
 @dataclass(frozen=True)
 class Grid:
-    """|M| up to `sure[i][j]` matches surely, beyond `reach[i][j]` never, for a base of class i and a target of class j.
+    """|M| up to `sure[i][j]` certainly matches, beyond `reach[i][j]` never, for a base of class i and a target of class j.
 
     M is the doubled distance of the middles from the condition's centre. A class is (length - rho) // step of its stream,
     the step a multiple of that of its limits, so that a class of limits lies in one class of the grid.
@@ -160,7 +158,7 @@ class Grid:
 
 @lru_cache(TABLES_KEPT)
 def grid(condition: Condition, *, base: Lengths, target: Lengths) -> Grid:
-    """Cheap decisions for probes, by the classes of both lengths; what lies between goes to the exact test."""
+    """Return cheap decisions for probes, by the classes of both lengths; values between go to the exact test."""
     base_step, target_step = _grid_step(base), _grid_step(target)
     classes = [
         Lengths(v, min(v + target_step - 1, target.pi)) for v in range(target.rho, target.pi + 1, target_step)

@@ -1,12 +1,12 @@
-"""The stream buffer of the operators that take tuples one by one: parallel lists and a moving front, standard library only.
+"""Stream buffer of the tuple-by-tuple operators: parallel lists and a moving front, standard library only.
 
-The papers' circular array with Front and Rear: dropping advances the front; the room before it is given back when it is
+The papers' circular array with Front and Rear: dropping advances the front; the room before it is freed when it is
 half of the list. `list.insert` near the end is a short move, and arrivals are nearly in order.
 """
 
 from bisect import bisect_right
 
-GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little a tuple
+GIVE_BACK = 512  # dropped tuples before the lists are cut, so that cutting costs little per tuple
 
 
 class Held:
@@ -25,14 +25,14 @@ class Held:
         return len(self.t_max) - self.front
 
     def append(self, index: int, t_min: int, t_max: int) -> None:
-        """At the end, whatever its time."""
+        """Append at the end, ignoring its time."""
         self.t_max.append(t_max)
         self.middle.append(t_min + t_max)
         self.length.append(t_max - t_min)
         self.index.append(index)
 
     def insert(self, index: int, t_min: int, t_max: int) -> None:
-        """In the order of the maxima, equal ones in the order of arrival."""
+        """Insert in the order of the maxima, equal ones in the order of arrival."""
         maxima = self.t_max
         if not maxima or t_max >= maxima[-1]:
             self.append(index, t_min, t_max)
@@ -44,7 +44,7 @@ class Held:
         self.index.insert(at, index)
 
     def drop_below(self, bound: int) -> int:
-        """Advance the front over tuples with a maximum below the bound, up to the first that is not; how many."""
+        """Advance the front over tuples with a maximum below the bound, up to the first that is not; return their number."""
         maxima, front, end = self.t_max, self.front, len(self.t_max)
         while front < end and maxima[front] < bound:
             front += 1
