@@ -62,9 +62,7 @@ SNAPSHOT_VERSION = 2
 METADATA_KEY = b"whenabouts"
 PACKED = ("site", "gateway", "stream", "key")  # text columns with few distinct values
 
-LATE = READING.append(
-    pa.field("reason", pa.string())
-)  # "late a": joined the kept readings; "expired a": joined nothing
+LATE = READING.append(pa.field("reason", pa.string()))  # "late a": joined kept readings; "expired a": joined none
 
 
 class Step(NamedTuple):

@@ -33,9 +33,7 @@ from whenabouts_cloud.pattern.condition import Condition
 from whenabouts_cloud.rules.model import CorrelateRule
 
 # Marks of kept readings of a; readings of b stay OPEN.
-OPEN, MATCHED, UNSURE, CLOSED = range(
-    4
-)  # in no pair yet; in one; maybe in one with a forgotten b; nothing more to emit
+OPEN, MATCHED, UNSURE, CLOSED = range(4)  # in no pair yet; in one; maybe with a forgotten b; nothing more to emit
 KEPT = READING.append(pa.field("mark", pa.int8()))
 
 

@@ -55,9 +55,7 @@ class _Stream:
         self.index: list[int] = []
         self.tuples: list[Target] = []
         self.front = 0  # everything before is dropped
-        self.cut = self.overflow = self.most = (
-            0  # dropped and removed from the lists; dropped for lack of room; most held
-        )
+        self.cut = self.overflow = self.most = 0  # dropped and not in the lists; dropped for lack of room; most held
         self.delay = delay
         self.centre = centre  # of the condition, doubled, seen from this stream's bases
         self.room = room
