@@ -1,4 +1,4 @@
-"""The type of numpy's arrays, whatever they hold. Loads no numba, unlike `jit`, which gives it out too."""
+"""The type of numpy arrays of any content. Does not load numba, unlike `jit`, which re-exports it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tables as bytes, and several byte strings as one: for snapshots, and for rows that travel between processes."""
+"""Serialises tables, and packs several byte strings into one: for snapshots, and for rows sent between processes."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def joined(parts: Sequence[bytes]) -> bytes:
-    """A line of JSON with their lengths, then the parts.
+    """Pack byte strings into one: a line of JSON with their lengths, then the parts.
 
     >>> parted(joined([b"ab", b"", b"c"]))
     [b'ab', b'', b'c']
@@ -16,7 +16,7 @@ def joined(parts: Sequence[bytes]) -> bytes:
 
 
 def parted(blob: bytes) -> list[bytes]:
-    """The parts of a string made by `joined`."""
+    """Unpack a byte string made by `joined`."""
     head, _, rest = blob.partition(b"\n")
     parts, at = [], 0
     for length in json.loads(head):
@@ -26,7 +26,7 @@ def parted(blob: bytes) -> list[bytes]:
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as one Arrow IPC stream."""
+    """Return a table as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
@@ -35,5 +35,5 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def of_bytes(blob: bytes) -> pa.Table:
-    """The table of such a stream."""
+    """Return the table of an Arrow IPC stream."""
     return pa.ipc.open_stream(blob).read_all().combine_chunks()

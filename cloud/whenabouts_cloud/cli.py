@@ -1,4 +1,4 @@
-"""`whenabouts-cloud`: land what gateways publish, and find what belongs together."""
+"""`whenabouts-cloud`: land what gateways publish, and match readings that belong together in time."""
 
 import click
 
@@ -14,7 +14,7 @@ try:
     from whenabouts_cloud.commands.publish import publish
     from whenabouts_cloud.commands.run import run_all
     from whenabouts_cloud.commands.why_not import why_not_command
-except ModuleNotFoundError as error:  # the edge extra brings this command along, but not what it needs
+except ModuleNotFoundError as error:  # the edge extra installs this command without its dependencies
     raise SystemExit(
         f"whenabouts-cloud: package {error.name} is missing; install the extra: pip install 'whenabouts[cloud]'"
     ) from None
@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:  # the edge extra brings this command along
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="whenabouts")
 def main() -> None:
-    """The cloud side: land the readings of all gateways, and find what belongs together in time.
+    """The cloud side: land the readings of all gateways, and match those that belong together in time.
 
     \b
     Start with:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing

@@ -1,7 +1,7 @@
-"""Files that appear whole and durable, or not at all, through kill -9 and loss of power.
+"""Files that are either complete and durable or absent, even after kill -9 and loss of power.
 
-A file is written under a hidden name beside its own, synced, renamed, and its folder synced: on a POSIX file system the
-rename is atomic, and the sync of the folder makes the new name durable.
+A file is written under a hidden name in the same folder, synced, renamed, and the folder is synced: on a POSIX file
+system the rename is atomic, and the sync of the folder makes the new name durable.
 """
 
 import contextlib
@@ -12,10 +12,10 @@ from typing import IO
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Write a file, or put it in the place of an earlier one.
+    """Write a file, replacing an earlier one.
 
     Raises:
-        OSError: nothing has changed.
+        OSError: the file was not written; nothing has changed.
     """
     with appearing(path) as file:
         file.write(data)
@@ -23,7 +23,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def appearing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that appears under its name when the block ends well; else nothing is left to fill the disk."""
+    """Open a file that appears under its name when the block succeeds; otherwise it is removed and fills no disk."""
     temporary = path.with_name(f".{path.name}")
     try:
         with open(temporary, "wb") as file:

@@ -1,8 +1,9 @@
-"""Functions as machine code, by numba; the code is kept in `__pycache__` or, failing that, in the user's cache folder.
+"""Compiles functions to machine code with numba and caches the code in `__pycache__` or, failing that, in the user's
+cache folder.
 
-Importing this loads numba (half a second). Where the code cannot be kept, each process compiles anew, which takes half a
-minute. numba takes kept code for valid as long as the function's own file has not changed. Here functions call others of
-other files, so the code lies in a folder named by a hash of the file and of all that it imports from this package.
+Importing this loads numba (half a second). Without a writable cache, each process compiles again, which takes half a
+minute. numba considers cached code valid while the function's own file is unchanged. Here functions call functions of
+other files, so the cache folder is named by a hash of the file and of all files that it imports from this package.
 """
 
 import functools
@@ -20,7 +21,7 @@ from whenabouts_cloud.arrays import Array as Array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Row = TypeVar("Row", bound=NamedTuple)
-KEPT = 4  # states of a file whose code is kept: other versions may run on this machine
+KEPT = 4  # cache folders kept for a file: other versions may run on this machine
 _IMPORT = re.compile(r"^from (whenabouts_cloud[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 _NAME = re.compile(r"\w+")
 
@@ -28,76 +29,78 @@ _numba = importlib.import_module("numba")
 
 
 def columns(row: type[Row]) -> Row:
-    """The place of each column of a table whose rows are of this type: `table[i, columns(Row).name]`.
+    """The column indices of a table whose rows have this type: `table[i, columns(Row).name]`.
 
-    Machine code takes it for a constant.
+    Machine code treats them as constants.
     """
     return row._make(range(len(row._fields)))
 
 
 def compiled(function: Function) -> Function:
-    """The function compiled; it lets other threads run meanwhile."""
+    """Compile the function; it releases the GIL while it runs."""
     return _kept(function, {})
 
 
 def bare(function: Function) -> Function:
-    """As `compiled`, for functions that get all their arrays handed in and make none: references to arrays are not counted.
+    """Compile like `compiled`, for functions that receive all their arrays and create none: array references are not
+    counted.
 
-    The counting costs thirty times the rest in small functions on many arrays.
+    Counting costs thirty times the rest in small functions with many arrays.
     """
     return _kept(function, {"_nrt": False, "forceinline": False})
 
 
 def woven(function: Function) -> Function:
-    """As `bare`, put into the code of each function that calls it, for small functions that are called for every event.
+    """Compile like `bare` and inline the code into each caller, for small functions that are called for every event.
 
-    A call hands over seven to nine numbers for each array, one by one: many more than the arrays' shapes need here.
+    A call passes seven to nine numbers for each array, one by one: many more than the arrays' shapes need here.
     """
     return _kept(function, {"_nrt": False, "forceinline": True})
 
 
 def inlined(function: Function) -> Function:
-    """A part of the functions that call it, with no machine code of its own.
+    """Make the function a part of its callers, without machine code for itself.
 
-    For functions that make arrays, whose references every call would count, and for those with one caller that call much:
-    as `woven` they would be compiled once by themselves and once more in the caller, each time with all that they call.
+    For functions that create arrays, whose references every call would count, and for functions with one caller that
+    call many others: as `woven` they would be compiled once by themselves and once more in the caller, each time with
+    all that they call.
     """
-    found: Function = _numba.njit(inline="always")(function)
-    return found
+    inline: Function = _numba.njit(inline="always")(function)
+    return inline
 
 
 def entry(function: Callable[..., Any], *like: Any) -> Callable[..., Any]:
-    """A compiled function for arguments of the very types of these, called without looking at them again.
+    """Return a compiled function for arguments of exactly these types; calls do not check the types again.
 
-    numba's own call takes 0.2 us longer for each array. Arrays of another type or layout would be misread, so this is for
-    arrays of one's own; whole numbers that do not fit are refused, fractions are cut off.
+    numba's own call takes 0.2 us longer for each array. Arrays of another type or layout would be misread, so use this
+    only for arrays that the caller made; integers that do not fit are refused, fractions are truncated.
     """
     dispatcher: Any = function
     signature = tuple(_numba.typeof(one) for one in like)
     dispatcher.compile(signature)
-    found: Callable[..., Any] = dispatcher.overloads[signature].entry_point
-    return found
+    call: Callable[..., Any] = dispatcher.overloads[signature].entry_point
+    return call
 
 
 def _kept(function: Function, options: dict[str, bool]) -> Function:
     before = _numba.config.CACHE_DIR
     try:
         _numba.config.CACHE_DIR = str(_folder(Path(function.__code__.co_filename), before))
-        found: Any = _numba.njit(cache=True, nogil=True, **options)(function)
-    except (RuntimeError, OSError):  # no folder that can be written to, or no files to read: the package is in a zip
-        found = _numba.njit(nogil=True, **options)(function)
+        dispatcher: Any = _numba.njit(cache=True, nogil=True, **options)(function)
+    except (RuntimeError, OSError):  # no writable folder, or no sources to read: the package is in a zip
+        dispatcher = _numba.njit(nogil=True, **options)(function)
     finally:
         _numba.config.CACHE_DIR = before
-    typed: Function = found
+    typed: Function = dispatcher
     return typed
 
 
 @functools.cache
 def _folder(file: Path, given: str) -> Path:
-    """The folder for the code of a file's functions; of the file's earlier states only the newest are left beside it.
+    """Return the folder for the machine code of a file; of the file's folders only the newest KEPT are left.
 
     Raises:
-        OSError: none can be written to, or a source cannot be read.
+        OSError: no folder is writable, or a source cannot be read.
     """
     key = hashlib.blake2b(b"".join(_digest(one) for one in sorted(_sources(file))), digest_size=12).hexdigest()
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "whenabouts"
@@ -111,18 +114,18 @@ def _folder(file: Path, given: str) -> Path:
                     shutil.rmtree(old, ignore_errors=True)
             if os.access(folder, os.W_OK):
                 return folder
-    raise OSError(f"found no folder that can be written to, for the machine code of {file.name}")
+    raise OSError(f"found no writable folder for the machine code of {file.name}")
 
 
 def _sources(file: Path) -> set[Path]:
-    """The file, this one, and all files of this package that they import, directly or through others."""
-    found, waiting = set(), [file, Path(__file__)]
+    """Return the file, this one, and all files of this package that they import, directly or indirectly."""
+    files, waiting = set(), [file, Path(__file__)]
     while waiting:
         one = waiting.pop()
-        if one not in found:
-            found.add(one)
+        if one not in files:
+            files.add(one)
             waiting += _imported(one)
-    return found
+    return files
 
 
 @functools.cache
@@ -132,14 +135,15 @@ def _digest(file: Path) -> bytes:
 
 @functools.cache
 def _imported(file: Path) -> list[Path]:
-    """Modules that a file imports. Read as text: syntax trees would take longer to make than the code to load.
+    """Return the modules that a file imports. It is read as text: parsing it would take longer than loading the code.
 
-    What a package gives out of its modules is not followed: compiled functions are imported from where they are.
+    Names that a package re-exports from its modules are not followed: compiled functions are imported from their own
+    modules.
     """
     home = Path(__file__).parent
-    found = []
+    files = []
     for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
         place = home.joinpath(*module.split(".")[1:])
         inner = [place / f"{name}.py" for name in _NAME.findall(names)]
-        found += [one for one in (place.with_suffix(".py"), *inner) if one.is_file()]
-    return found
+        files += [one for one in (place.with_suffix(".py"), *inner) if one.is_file()]
+    return files

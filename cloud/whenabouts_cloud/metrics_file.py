@@ -1,6 +1,7 @@
-"""A file of metrics in Prometheus' text format, for the node exporter's folder of text files.
+"""A file of metrics in Prometheus' text format, for the node exporter's textfile collector.
 
-Base units, names with the program's prefix, counters end with _total and begin anew with each start of the program.
+Base units; names have the program's prefix; counters end with _total and restart from zero with each start of the
+program.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,8 @@ Labels = tuple[str, ...]
 
 
 class MetricsFile:
-    """Replaced whole, so that a reader sees an old or a new one. A disk that is full ends nothing: it is logged once."""
+    """Replaced as a whole, so that a reader sees the old or the new file. A failed write is logged once and raises
+    nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -32,7 +34,7 @@ class MetricsFile:
             write_to_textfile(str(self._path), registry)
         except OSError as error:
             if not self._failed:
-                text = "see that its folder is there, writable and has space"
+                text = "check that its folder exists, is writable and has space"
                 log.error("metrics.unwritable", text, file=self._path, error=error)
             self._failed = True
         else:
@@ -45,7 +47,7 @@ def counter(name: str, about: str, values: dict[Labels, float] | float, labels: 
 
 
 def gauge(name: str, about: str, values: dict[Labels, float] | float, labels: Labels = ()) -> Metric:
-    """A number as it stands now: one value, or one for each tuple of label values."""
+    """A current value: one value, or one for each tuple of label values."""
     return _filled(GaugeMetricFamily(name, about, labels=labels), values)
 
 

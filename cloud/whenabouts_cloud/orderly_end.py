@@ -1,8 +1,8 @@
-"""How a process ends that was asked to: in order, and within a given time whatever hangs.
+"""Orderly end of a process that is asked to end, within a given time even if something hangs.
 
-A thread waits for SIGTERM and Ctrl-C. Python runs its own signal handlers in the main thread, between two of its steps: not
-at all while it waits for a disk or for the answer of a name server, and perhaps inside of `Event.wait`, where `Event.set`
-then waits for ever for a lock that the same thread holds.
+A thread waits for SIGTERM and Ctrl-C. Python runs its own signal handlers in the main thread, between two bytecode
+instructions: never while that thread waits for a disk or a name server, and possibly inside `Event.wait`, where
+`Event.set` then waits forever for a lock that the same thread holds.
 """
 
 import contextlib
@@ -17,15 +17,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 EXIT_HUNG = 70  # EX_SOFTWARE of sysexits.h
-REPORT_S = 2.0  # for the report itself: it waits, too, when stderr is a pipe that nobody reads
+REPORT_S = 2.0  # for writing the report: it blocks, too, if stderr is a pipe that nobody reads
 
 
 @contextlib.contextmanager
 def orderly_end(ask: Callable[[], None], within_s: float) -> Iterator[None]:
-    """SIGTERM and Ctrl-C call `ask`, in another thread. A process that is still there within_s later says on stderr where
-    each of its threads stands and exits with EXIT_HUNG; when it cannot even say that, SIGALRM ends it REPORT_S later.
+    """On SIGTERM and Ctrl-C, call `ask` in another thread; the process must then end within within_s.
 
-    To be entered in the main thread. Who was asked stays bound after the block, until the process is gone.
+    A process that still runs within_s later writes the stacks of its threads to stderr and exits with EXIT_HUNG. If
+    that write blocks, SIGALRM ends the process REPORT_S later. Enter the block in the main thread. Once `ask` has been
+    called, the deadline stays in force after the block.
     """
     heard, ring = socket.socketpair()
     ring.setblocking(False)
@@ -44,7 +45,7 @@ def orderly_end(ask: Callable[[], None], within_s: float) -> Iterator[None]:
 
 
 def hear() -> dict[signal.Signals, Any]:
-    """Give the signals to that thread; what handled them before. To be called again after a library has taken them."""
+    """Direct the signals to that thread; return the previous handlers. Call it again after a library has replaced them."""
     return {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
 
 
@@ -56,7 +57,7 @@ def _watch(heard: socket.socket, asked: threading.Event, ask: Callable[[], None]
         signal.alarm(math.ceil(within_s + REPORT_S))
         ask()
         time.sleep(within_s)
-        os.write(2, f"asked to end, and not gone {within_s:g} s later; here is where it stands, please report it. "
-                    "Nothing that was acknowledged is lost, the rest is done by the next start.\n".encode())  # fmt: skip
+        os.write(2, f"found the process running {within_s:g} s after it was asked to end; please report the stacks below. "
+                    "No acknowledged message is lost, the next start does the rest.\n".encode())  # fmt: skip
         faulthandler.dump_traceback(2)
         os._exit(EXIT_HUNG)

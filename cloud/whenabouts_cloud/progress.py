@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a bar with rate and remaining time on a terminal, a line now and then without one."""
+"""Progress of long work on stderr: on a terminal a bar with rate and remaining time, otherwise a line every EVERY_S."""
 
 import contextlib
 import sys
@@ -11,14 +11,14 @@ import click
 EVERY_S = 10.0  # between two lines where there is no terminal
 
 Advance = Callable[[int], None]
-"""Called with how much was done since the call before."""
+"""Called with the amount done since the previous call."""
 
 
 @contextlib.contextmanager
 def progress(
     label: str, total: int, unit: str, clock: Callable[[], float] = time.monotonic, stream: Any = None
 ) -> Iterator[Advance]:
-    """Around work of `total` units, such as readings; `stream` is stderr when not given."""
+    """Report the progress of work of `total` units, such as readings; `stream` is stderr if not given."""
     out = sys.stderr if stream is None else stream
     if not out.isatty():
         with progress_lines(label, total, unit, lambda text: click.echo(text, file=out), clock) as advance:
@@ -41,7 +41,7 @@ def progress(
 def progress_lines(
     label: str, total: int, unit: str, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Advance]:
-    """As `progress` without a terminal, each line through `say`."""
+    """Like `progress` without a terminal; each line goes to `say`."""
     pace = _Pace(label, total, unit, clock)
 
     def report(count: int) -> None:
@@ -53,7 +53,7 @@ def progress_lines(
 
 
 class _Pace:
-    """How much is done, how fast, and how long the rest takes at that rate."""
+    """Amount done, rate, and remaining time at that rate."""
 
     def __init__(self, label: str, total: int, unit: str, clock: Callable[[], float]) -> None:
         self._label, self._total, self._unit, self._clock = label, total, unit, clock
@@ -64,7 +64,7 @@ class _Pace:
         self._done += count
 
     def due(self) -> bool:
-        """Whether the last line is long ago; work that is done needs none, as its result follows."""
+        """True if the last line is EVERY_S old. Finished work needs no line, as its result follows."""
         now_s = self._clock()
         if self._done >= self._total or now_s - self._reported_s < EVERY_S:
             return False

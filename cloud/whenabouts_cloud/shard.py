@@ -1,10 +1,11 @@
-"""The shard of a running rule: what a streaming job keeps between two steps, the same for all engines.
+"""The shard of a running rule: the state that a streaming job keeps between two steps, with one interface for all
+engines.
 
-A shard takes tables of readings, as its engine wants them, and the watermarks of gateways; it gives results. What it holds
-is a value: `snapshot` gives it as bytes, and a shard of the same rule goes on from them. Shards know nothing of what drives
-them.
+A shard takes tables of readings, in the form of its engine, and the watermarks of gateways; it returns results. Its
+state is a value: `snapshot` returns it as bytes, and a shard of the same rule continues from them. Shards do not depend
+on their driver.
 
-Watermarks that one step is given count from the next one on, as `frontier` says.
+Watermarks passed to one step take effect in the next one, see `frontier`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,9 +34,9 @@ LATE = pa.schema(
 class StepOutput(NamedTuple):
     """The output of one step.
 
-    `results` are rows of the engine's result. `counts` are JSON values: what was counted since the shard was made or
-    restored, and how it stands. `late` (LATE) is the side output, the readings that results are without, and `effects` the
-    results that they would have added or removed, where the engine knows.
+    `results` are rows of the engine's result. `counts` are JSON values: counters since the shard was made or restored,
+    and its current state. `late` (LATE) is the side output: the readings missing from the results. `effects` are the
+    results that those readings would have added or removed, where the engine knows.
     """
 
     results: pa.Table
@@ -48,20 +49,21 @@ class Shard(Protocol):
     """Part of one rule's readings, by key or by group."""
 
     def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
-        """Take readings in, then let the watermarks of the step before count.
+        """Take readings in, then let the watermarks of the previous step take effect.
 
         Args:
             tables: by the names that the engine gives them.
-            watermarks: for each stream of the rule (`latwin`: one list) gateways and the times that they are complete up to.
+            watermarks: for each stream of the rule (`latwin`: one list) gateways and the times up to which they are
+                complete.
         """
         ...
 
     def snapshot(self) -> bytes:
-        """The whole state."""
+        """Return the whole state."""
         ...
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same rule.
+        """Continue from a snapshot of the same rule.
 
         Raises:
             ValueError: another version wrote it.
@@ -70,6 +72,6 @@ class Shard(Protocol):
 
 
 def late_rows(rule: str, rows: pa.Table) -> pa.Table:
-    """Rows of LATE for rows that have its columns but the first, texts also as dictionaries."""
+    """Rows of LATE from rows with all its columns but the first; texts may be dictionary-encoded."""
     named = rows.select(LATE.names[1:]).add_column(0, "rule", pa.repeat(pa.scalar(rule), rows.num_rows))
     return named.cast(LATE)

@@ -1,9 +1,9 @@
-"""A page of an SVG picture: title, texts, boxes, lines in the colours of numbered things, a size that holds them."""
+"""A page of an SVG picture: title, texts, boxes and numbered coloured lines; the page grows with its content."""
 
 from xml.etree import ElementTree as ET
 
 LETTER, LINE, MARGIN = 8, 18, 24  # px: width of a letter and height of a line of text at 13 px, border of the page
-# Okabe and Ito, Color Universal Design (2008), without black and yellow; repeated for more things, with dashes.
+# Okabe and Ito, Color Universal Design (2008), without black and yellow; higher numbers repeat them with dashes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 DASHES = ("", "7 4", "2 3")
 STYLE = "text{font:13px monospace;fill:#222}.title{font-weight:bold}"
@@ -13,7 +13,7 @@ Box = tuple[int, int, int, int]
 
 
 class Page:
-    """`bottom` is where the last line of text stands; `width` px of the page grow with what is written."""
+    """`bottom` is the y of the last line of text; the page grows to the right with its content."""
 
     def __init__(self, title: str, style: str) -> None:
         self._root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
@@ -24,30 +24,30 @@ class Page:
         self.line(title, "title")
 
     def group(self, title: str = "") -> ET.Element:
-        """A new group; its title appears on pointing at it."""
+        """Add a group; its title is shown as a tooltip."""
         group = ET.SubElement(self._root, "g")
         if title:
             ET.SubElement(group, "title").text = title
         return group
 
     def box(self, group: ET.Element, box: Box, kind: str, radius: int = 0) -> None:
-        """A rectangle of a class of the style."""
+        """Add a rectangle with a class of the style."""
         sizes = dict(zip(("x", "y", "width", "height"), map(str, box), strict=True))
         ET.SubElement(group, "rect", sizes | ({"rx": str(radius)} if radius else {}) | {"class": kind})
 
     def text(self, x: int, y: int, text: str, kind: str = "", group: ET.Element | None = None) -> None:
-        """A text that begins at x; the page becomes wide enough for it."""
+        """Add a text that begins at x; the page becomes wide enough for it."""
         place = {"x": str(x), "y": str(y)} | ({"class": kind} if kind else {})
         ET.SubElement(self._root if group is None else group, "text", place).text = text
         self.reach(x + len(text) * LETTER)
 
     def line(self, text: str, kind: str = "", indent: int = 0) -> None:
-        """A line of text below all lines before it."""
+        """Add a line of text below all earlier lines."""
         self.bottom += LINE
         self.text(MARGIN + indent, self.bottom, text, kind)
 
     def path(self, kind: str, drawn: str, colour: str, number: int = 0, title: str = "") -> None:
-        """A path; with as many colours used up as `number` says it is dashed."""
+        """Add a path; it is dashed if `number` is higher than the number of colours."""
         line = {"class": kind, "stroke": colour, "d": drawn}
         if dashes := DASHES[number // len(COLOURS) % len(DASHES)]:
             line["stroke-dasharray"] = dashes
@@ -56,24 +56,24 @@ class Page:
             ET.SubElement(path, "title").text = title
 
     def numbered(self, kind: str, drawn: str, number: int, title: str = "") -> None:
-        """A path in the colour and dashes of a numbered thing."""
+        """Add a path in the colour and dashes of a number."""
         self.path(kind, drawn, COLOURS[number % len(COLOURS)], number, title)
 
     def arrow(self, x: int, y: int, colour: str) -> None:
-        """The head of an arrow that points to the right, its tip at (x, y)."""
+        """Add an arrowhead that points to the right, its tip at (x, y)."""
         ET.SubElement(self._root, "path", {"fill": colour, "d": f"M{x} {y}l-9 -4v8z"})
 
     def legend(self, kind: str, number: int, text: str) -> None:
-        """A line of text behind a piece of the path of a numbered thing."""
+        """Add a line of text behind a sample of a numbered path."""
         self.numbered(kind, f"M{MARGIN} {self.bottom + LINE - 4}h28", number)
         self.line(text, indent=36)
 
     def reach(self, right: int) -> None:
-        """Make the page at least this wide, its border not counted."""
+        """Make the page at least this wide, not counting its border."""
         self._right = max(self._right, right)
 
     def finish(self) -> str:
-        """The text of the SVG file."""
+        """Return the text of the SVG file."""
         width, height = self._right + MARGIN, self.bottom + MARGIN
         for name, value in (("viewBox", f"0 0 {width} {height}"), ("width", str(width)), ("height", str(height))):
             self._root.set(name, value)
@@ -82,5 +82,5 @@ class Page:
 
 
 def short(name: str, most: int) -> str:
-    """At most so many letters of a name."""
+    """The name, cut to at most `most` letters."""
     return name if len(name) <= most else f"{name[: most - 1]}…"

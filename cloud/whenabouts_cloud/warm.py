@@ -1,8 +1,9 @@
-"""Prepares quick starts: `python -m whenabouts_cloud.warm`, which takes two minutes once.
+"""Prepares fast starts: `python -m whenabouts_cloud.warm`, which takes two minutes once.
 
-The engines are compiled ahead of their first use; the machine code is kept beside the sources or in the user's cache folder,
-and without it the first job compiles what it needs. Meanwhile Java writes its archive of classes (`shared_classes`).
-Each is made alone by `warm engines` and `warm classes`; `warm imports` has Python compile what jobs import, if pip did not.
+The engines are compiled before their first use; the machine code is cached beside the sources or in the user's cache
+folder. Without it the first job compiles what it needs. Meanwhile Java writes its class archive (`shared_classes`).
+`warm engines` and `warm classes` do one of the two; `warm imports` has Python compile the modules that jobs import, if
+pip did not.
 """
 
 import importlib
@@ -35,7 +36,7 @@ PATTERNS = (
     "SEQ(A, C) WITHIN 9 PER key SKIP PAST LAST",
 )
 ONLY_SURE = ("OVER", "POSSIBLE", "SKIP")
-MANY_KEYS = 5000  # more than an engine has room for at first
+MANY_KEYS = 5000  # more than an engine's initial capacity
 
 
 def warm() -> None:
@@ -81,10 +82,10 @@ def _count(kinds: Ints, keys: Ints, t: Ints) -> None:
 
 
 def warm_rules(rules: RuleFile) -> None:
-    """Compiles what streaming jobs of these rules run and no more.
+    """Compile only the code that streaming jobs of these rules run.
 
-    Each rule about events takes in some readings of its own; rules over windows of states are compiled for all at once. A
-    correlation compiles nothing: for as few pairs as there are between two triggers numpy is faster than numba is loaded.
+    Each rule about events processes sample readings; rules over windows of states are compiled all at once. A
+    correlation compiles nothing: for the few pairs between two triggers numpy is done before numba is loaded.
     """
     for rule in rules.cep_rules:
         _events(rule)
@@ -93,7 +94,7 @@ def warm_rules(rules: RuleFile) -> None:
 
 
 def _events(rule: CepRule) -> None:
-    """A shard of the rule: events, more keys than there is room for, a frontier that passes them all, a restart."""
+    """Run a shard of the rule: events, more keys than its initial capacity, a frontier after all of them, a restart."""
     shard, again = [CountShard(rule) if rule.count else CepShard(rule) for _ in range(2)]
     kinds = np.concatenate([np.arange(len(rule.streams)), np.zeros(MANY_KEYS, np.int64)])
     keys = np.concatenate([np.zeros(len(rule.streams), np.int64), np.arange(MANY_KEYS)])
@@ -104,7 +105,7 @@ def _events(rule: CepRule) -> None:
 
 
 def _readings(rule: CepRule, kinds: Ints, keys: Ints) -> pa.Table:
-    """Events of these types and keys, one every microsecond, each a microsecond long; all numbers are 0."""
+    """Events of these types and keys, one every microsecond, each one microsecond long; all numbers are 0."""
     count = len(kinds)
     at = np.arange(count)
     known = {
@@ -122,7 +123,7 @@ def _readings(rule: CepRule, kinds: Ints, keys: Ints) -> pa.Table:
 
 
 def _windows() -> None:
-    """Windows of two processes, and the detector of conjunctions."""
+    """Run windows of two processes, and the conjunction detector."""
     both = All(Local(0, {0}), Local(1, {0}))
     for order in ("causal", "hybrid"):
         window, detector = LatWin(2, 2, order), ConjunctionDetector(2, 2, order)
@@ -143,11 +144,11 @@ def _windows() -> None:
 
 
 def imports() -> None:
-    """Imports what Spark jobs and the workers of Spark import."""
+    """Import the modules that Spark jobs and Spark's workers import."""
     packages = [importlib.import_module(f"whenabouts_cloud.{name}") for name in ("spark", "jobs")]
     jobs = [module.name for one in packages for module in pkgutil.walk_packages(one.__path__, f"{one.__name__}.")]
     for name in (*jobs, "whenabouts_cloud.cli", "pandas", "pyspark.daemon", "pyspark.worker"):
-        if name not in (TRAINED, __name__):  # which runs a job when it is imported
+        if name not in (TRAINED, __name__):  # TRAINED runs a job when it is imported
             importlib.import_module(name)
 
 

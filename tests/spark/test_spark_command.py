@@ -108,7 +108,7 @@ def misspelt(folder):
     """A rule whose stream has another name than what has landed; what is told of it."""
     (folder / "rule.wa").write_text(RULE.replace("dock/tags", "dok/tags"), encoding="utf-8")
     land(folder / "landing", random_readings(seed=23, count=20), 0)
-    return 'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, '
+    return 'Stream dock: no reading matches "dok/tags"; the landing has dock/tags, '
 
 
 def test_a_stream_that_no_reading_belongs_to_is_named(run_once, folder):

@@ -1,10 +1,12 @@
-"""Up to which time everything has landed: of a gateway, of a stream, of a rule. Every engine decides by it.
+"""Frontiers: the time before which everything of a gateway, a stream or a rule has landed. Every engine decides by
+them.
 
-A gateway's watermark says "everything of mine with t_max before this has landed" (`gateways`). The frontier of a stream
-follows from the watermarks of the gateways that feed it (`stream`), that of a rule from its streams (`rule`). A frontier
-never falls, and what lands before it is late.
+A gateway's watermark says "all my readings with t_max before this have landed" (`gateways`). The frontier of a stream
+follows from the watermarks of its gateways (`stream`), that of a rule from its streams (`rule`). A frontier never
+falls. A reading that lands below it is late.
 
-When a watermark counts. A driver lists readings and watermarks one after the other. So a watermark of step n may cover a
-reading that became visible between the two listings and comes only in step n + 1. It cannot come later: it was visible
-before the watermark. Therefore watermarks that one step is given take effect in the next, after the readings of that step.
+When a watermark takes effect: a driver lists readings and watermarks one after the other. So a watermark of step n may
+cover a reading that became visible between the two listings and arrives only in step n + 1. It cannot arrive later,
+because it was visible before the watermark. Therefore watermarks passed to one step take effect in the next, after the
+readings of that step.
 """

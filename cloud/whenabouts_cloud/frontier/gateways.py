@@ -1,4 +1,4 @@
-"""The latest watermark of each gateway, noted in one step and in effect from the next on."""
+"""The latest watermark of each gateway, noted in one step and in effect from the next one on."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,34 +11,34 @@ Watermark = tuple[str, int]
 
 
 class Watermarks:
-    """Watermarks by gateway; one never falls, in whatever order messages come."""
+    """Watermarks by gateway; a watermark never falls, whatever the order of messages."""
 
     def __init__(self) -> None:
         self.in_effect: dict[str, int] = {}
         self._noted: dict[str, int] = {}
 
     def note(self, watermarks: Iterable[Watermark]) -> None:
-        """Watermarks of this step: they count from the next `take_effect` on."""
+        """Note watermarks of this step; the next `take_effect` makes them effective."""
         for gateway, us in watermarks:
             self._noted[gateway] = max(us, self._noted.get(gateway, us))
 
     def take_effect(self) -> None:
-        """Let the noted ones count."""
+        """Make the noted watermarks effective."""
         for gateway, us in self._noted.items():
             self.in_effect[gateway] = max(us, self.in_effect.get(gateway, us))
         self._noted = {}
 
     def snapshot(self) -> list[dict[str, int]]:
-        """All of it as JSON values."""
+        """Return the state as JSON values."""
         return [self.in_effect, self._noted]
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.in_effect, self._noted = (dict(part) for part in snapshot)
 
 
 def gateways_of(rows: pa.Table) -> list[str]:
-    """The gateways of rows with columns site and gateway, as "site/gateway", each once."""
+    """Return the distinct gateways of rows with columns site and gateway, as "site/gateway"."""
     plain = pa.table({name: rows[name].cast(pa.string()) for name in ("site", "gateway")})
     distinct = plain.group_by(["site", "gateway"]).aggregate([])
     names: list[str] = pc.binary_join_element_wise(distinct["site"], distinct["gateway"], "/").to_pylist()

@@ -1,4 +1,4 @@
-"""The frontier of a rule: the least of its streams', each moved by its stream's OFFSET."""
+"""The frontier of a rule: the least frontier of its streams, each shifted by its stream's OFFSET."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -14,13 +14,13 @@ from whenabouts_cloud.rules.model import CepRule, Stream
 
 
 def frontiers_by_name(streams: Sequence[Stream], frontiers_us: Sequence[int | None]) -> dict[str, int]:
-    """The known ones of these frontiers by the names of their streams."""
+    """Return the known frontiers by the names of their streams."""
     pairs = zip(streams, frontiers_us, strict=True)
     return {stream.name: frontier_us for stream, frontier_us in pairs if frontier_us is not None}
 
 
 class RuleFrontier:
-    """The frontiers of a rule's streams, and what follows for the rule."""
+    """The frontiers of a rule's streams, and the frontier of the rule."""
 
     def __init__(self, rule: CepRule) -> None:
         self._streams = rule.streams
@@ -28,7 +28,7 @@ class RuleFrontier:
 
     @property
     def value_us(self) -> int | None:
-        """The time before which everything of the rule's streams has come, as moved by OFFSET; None: not known yet."""
+        """The time before which everything of the rule's streams has landed, shifted by OFFSET; None: not yet known."""
         ends = [
             None if one.value is None else one.value + stream.offset_us
             for one, stream in zip(self._frontiers, self._streams, strict=True)
@@ -37,9 +37,9 @@ class RuleFrontier:
         return max(min(*known, FURTHEST_US), -FURTHEST_US) if len(known) == len(ends) else None
 
     def note_watermarks(self, events: pa.Table, watermarks: Sequence[Iterable[Watermark]]) -> None:
-        """A step's events, of which those of `type` n belong to stream n, and its watermarks by stream.
+        """Take a step's events, where `type` n is stream n, and its watermarks by stream.
 
-        Watermarks of the step before take effect, those of this one are noted.
+        Watermarks of the previous step take effect, those of this one are noted.
         """
         for number, (frontier, some) in enumerate(zip(self._frontiers, watermarks, strict=True)):
             frontier.seen(gateways_of(events.filter(pc.equal(events["type"], number))))
@@ -48,7 +48,7 @@ class RuleFrontier:
                 frontier.note_watermark(gateway, frontier_us)
 
     def state(self) -> dict[str, Any]:
-        """How it stands, as JSON values."""
+        """Return the current state as JSON values."""
         return {
             "frontier_us": self.value_us,
             "streams_us": frontiers_by_name(self._streams, [one.value for one in self._frontiers]),
@@ -57,10 +57,10 @@ class RuleFrontier:
         }
 
     def snapshot(self) -> bytes:
-        """As JSON."""
+        """Return the state as JSON."""
         return json.dumps([frontier.snapshot() for frontier in self._frontiers]).encode()
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same rule."""
+        """Continue from a snapshot of the same rule."""
         for frontier, state in zip(self._frontiers, json.loads(snapshot), strict=True):
             frontier.restore(state)

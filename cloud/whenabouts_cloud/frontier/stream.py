@@ -4,9 +4,9 @@ With f the watermarks of the gateways that feed the stream
 
     F = max( min over its gateways of f,  max over its gateways of f  -  DELAY )
 
-so the slowest gateway decides, but one that falls silent holds the stream back by DELAY at most and is then named in
-`silent`. A gateway that has sent readings and no watermark yet counts as one whose watermark is minus infinity. F never
-falls. Cost of a step: its gateways.
+The slowest gateway decides, but a gateway that falls silent holds the stream back by at most DELAY and is then listed
+in `silent`. A gateway that has sent readings but no watermark counts as if its watermark were minus infinity. F never
+falls. Cost of a step: linear in the gateways.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from whenabouts_cloud.frontier.gateways import Watermarks
 class StreamFrontier:
     """F of one stream; gateways are named "site/gateway", times are microseconds since 1970 UTC.
 
-    `value` is F, None as long as nothing is known of the stream.
+    `value` is F, or None while no watermark of the stream is known.
     """
 
     def __init__(self, delay_us: int) -> None:
@@ -28,15 +28,15 @@ class StreamFrontier:
         self._watermarks = Watermarks()
 
     def seen(self, gateways: Iterable[str]) -> None:
-        """Readings of these gateways have come: the stream waits for their watermarks too."""
+        """Note that readings of these gateways have landed: the stream waits for their watermarks too."""
         self._feeding.update(gateways)
 
     def note_watermark(self, gateway: str, frontier_us: int) -> None:
-        """Note a watermark; it counts from the next `take_effect` on. One below an earlier one changes nothing."""
+        """Note a watermark, effective from the next `take_effect` on. One below an earlier one changes nothing."""
         self._watermarks.note([(gateway, frontier_us)])
 
     def take_effect(self) -> None:
-        """Let the noted watermarks count."""
+        """Make the noted watermarks effective."""
         self._watermarks.take_effect()
         known = self._watermarks.in_effect
         self._feeding.update(known)
@@ -48,18 +48,18 @@ class StreamFrontier:
 
     @property
     def silent(self) -> list[str]:
-        """Gateways that are no longer waited for: their watermark lies more than DELAY behind the latest of all.
+        """Gateways that are no longer waited for: their watermark lies more than DELAY behind the latest one.
 
-        One that has given none yet is starting, not silent.
+        A gateway without a watermark is starting, not silent.
         """
         value = self.value
         return [] if value is None else sorted(name for name, us in self._watermarks.in_effect.items() if us < value)
 
     def snapshot(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return the state as JSON values."""
         return {"value": self.value, "feeding": sorted(self._feeding), "watermarks": self._watermarks.snapshot()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self.value, self._feeding = state["value"], set(state["feeding"])
         self._watermarks.restore(state["watermarks"])

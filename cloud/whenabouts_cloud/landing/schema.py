@@ -1,6 +1,6 @@
-"""The columns of the landing, in the order of its files; readers take of them what they need.
+"""The columns of the landing, in the order of its files; readers select those that they need.
 
-`value` and `attrs` are JSON, times are microseconds since 1970 UTC. A line of `_frontier` has the fields of FRONTIER.
+`value` and `attrs` are JSON, times are microseconds since 1970 UTC. Rows of `_frontier` have the fields of FRONTIER.
 """
 
 import pyarrow as pa
@@ -36,5 +36,5 @@ FRONTIER = pa.schema(
 
 
 def of(*names: str) -> pa.Schema:
-    """These columns of the landing, in this order."""
+    """Return these columns of the landing, in this order."""
     return pa.schema([SCHEMA.field(name) for name in names])

@@ -1,7 +1,7 @@
-"""Streams of rules that no reading in a landing belongs to: a misspelt name finds nothing, and would say nothing.
+"""Streams of rules that match no reading in a landing: a misspelt name yields no results and no error.
 
-Each file is read once, its columns of names alone, newest file first, and none any more when every stream was found. So a
-rule without mistakes costs some milliseconds; a stream that has no readings costs some milliseconds a file.
+Each file is read once, newest first, only its columns of names, and none after every stream has been matched. So a rule
+without mistakes costs some milliseconds; a stream without readings costs some milliseconds per file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from whenabouts_cloud.rules import CorrelateRule, Rule, Stream
 
 NAMES = ["site", "stream"]
-SHOWN = 8  # names of the landing that are told with a stream that was not found
+SHOWN = 8  # names of the landing that are listed with an unmatched stream
 
 
 class Landed:
-    """The names of what has landed in a folder, as far as was looked for yet."""
+    """The names in a landing folder, as far as they have been read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,7 +25,7 @@ class Landed:
         self._names: set[tuple[str, str]] = set()
 
     def unmatched(self, rules: Iterable[Rule]) -> dict[str, str]:
-        """For each stream of these rules to which no reading belongs, by name, a text; none while nothing has landed."""
+        """Return a text for each stream of these rules that no reading matches, by name; none while nothing has landed."""
         missing = self._missing(dict.fromkeys(stream for rule in rules for stream in _streams(rule)))
         for file in self._new_files():
             if not missing:
@@ -39,7 +39,7 @@ class Landed:
         return [stream for stream in streams if not any(stream.matches(*name) for name in self._names)]
 
     def _new_files(self) -> Iterator[Path]:
-        """Newest first; hidden files and folders are not of the landing."""
+        """Yield unread files, newest first; hidden files and folders are not part of the landing."""
         for file in sorted(self._folder.rglob("*.parquet"), reverse=True):
             hidden = any(part[0] in "._" for part in file.relative_to(self._folder).parts)
             if not hidden and file not in self._read:
@@ -49,7 +49,7 @@ class Landed:
         known = sorted(name if stream.site in (None, site) else f"{name} at {site}" for site, name in self._names)
         shown = ", ".join(dict.fromkeys(known[:SHOWN])) + (", ..." if len(known) > SHOWN else "")
         at_site = f" at site {stream.site}" if stream.site else ""
-        return f'Stream {stream.name}: no reading is of "{stream.pattern}"{at_site}; the landing has {shown}'
+        return f'Stream {stream.name}: no reading matches "{stream.pattern}"{at_site}; the landing has {shown}'
 
 
 def _streams(rule: Rule) -> Sequence[Stream]:
@@ -59,6 +59,6 @@ def _streams(rule: Rule) -> Sequence[Stream]:
 def _names_in(file: Path) -> set[tuple[str, str]]:
     try:
         names = pq.ParquetFile(file, read_dictionary=NAMES).read(columns=NAMES).group_by(NAMES).aggregate([])
-    except (OSError, pa.ArrowInvalid):  # Spark says what is wrong with it
+    except (OSError, pa.ArrowInvalid):  # Spark reports the error
         return set()
     return {(row["site"], row["stream"]) for row in names.to_pylist() if None not in row.values()}

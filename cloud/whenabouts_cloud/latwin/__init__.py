@@ -1,7 +1,7 @@
 """Sliding windows over the states of a group of processes without a common clock: which global states were possible.
 
-After Yang, Huang, Cao, Ma, Lu, "Design of a Sliding Window over Asynchronous Event Streams" (arXiv 1111.3022, 2011). What an
-engine needs is loaded when one is asked for: commands that only read rules do without numba.
+After Yang, Huang, Cao, Ma, Lu, "Design of a Sliding Window over Asynchronous Event Streams" (arXiv 1111.3022, 2011).
+Engines are loaded on first use: commands that only read rules do not load numba.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """A name of `__all__`, loaded with its module."""
+        """Return a name of `__all__`, loading its module."""
         from whenabouts_protocol.lazy import load
 
         homes = (

@@ -33,12 +33,12 @@ def test_each_stream_without_a_reading_is_told_once_with_what_there_is(tmp_path,
     land(landing, [reading("g", 0, "dock/tags", "k", 1, 2), reading("g", 1, "door/1", "k", 1, 2, site="shop")], 0)
     texts = Landed(landing).unmatched(rules)
     assert list(texts.values()) == [
-        'Stream dock: no reading is of "dok/tags"; the landing has dock/tags, door/1',
-        'Stream till: no reading is of "till/tags"; the landing has dock/tags, door/1',
+        'Stream dock: no reading matches "dok/tags"; the landing has dock/tags, door/1',
+        'Stream till: no reading matches "till/tags"; the landing has dock/tags, door/1',
     ]
     land(landing, [reading("g", 0, "door/1", "k", 1, 2)], 0)
     assert (
-        'Stream door: no reading is of "door/+" at site shop; the landing has door/1 at hall'
+        'Stream door: no reading matches "door/+" at site shop; the landing has door/1 at hall'
         in Landed(landing).unmatched(rules).values()
     )
 
@@ -82,4 +82,4 @@ def test_what_is_no_parquet_or_hidden_is_passed_over(tmp_path):
     (landing / "zz.parquet").write_bytes(b"no parquet")
     rule = type("Rule", (), {"streams": (Stream("x", "y", 0),)})()
     assert hidden.exists()
-    assert Landed(landing).unmatched([rule]) == {"x": 'Stream x: no reading is of "y"; the landing has seen'}
+    assert Landed(landing).unmatched([rule]) == {"x": 'Stream x: no reading matches "y"; the landing has seen'}

@@ -1,1 +1,1 @@
-"""Whether all local predicates of a conjunction held together, without a lattice."""
+"""Detection of a conjunction of local predicates, without a lattice."""

@@ -1,1 +1,1 @@
-"""What the windows are made of: predicates, the layout of states, groups, global states."""
+"""The parts that windows are made of: predicates, the layout of states, groups, global states."""

@@ -1,11 +1,12 @@
-"""A predicate for all cells of a lattice at once: word algebra on a stack of sets of cells.
+"""Evaluates a predicate for all cells of a lattice at once: word algebra on a stack of sets of cells.
 
-A leaf depends on few processes. What it says of the packed ones is a word for each choice of places of its leading ones; it
-is laid out over the box. The box is worked off in pieces that stay in the cache; what lies outside of a piece is constant
-in it. A count of true parts is kept as bits of numbers, one set of cells for each binary digit.
+A leaf depends on few processes. Its values for the packed processes are one word for each choice of places of its
+leading ones; these words are laid out over the box. The box is processed in pieces that fit the cache; the place of a
+process whose stride exceeds a piece is constant in it. A count of true parts is stored in binary, one set of cells for
+each digit.
 
     leaves  (leaves, LEAF + 3 p)  where its words begin; how many leading processes; of each stride, width, stride in words
-    steps   (steps, 2)            what to do, with what
+    steps   (steps, 2)            operation, operand
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ PUSH, AND_LEAF, OR_LEAF, AND, OR, NOT, COUNT, ADD, AT_LEAST, NOTHING, EVERYTHING
 
 
 class Code(NamedTuple):
-    """A predicate as steps for a stack: leaves, steps, words of all leaves, and the stack."""
+    """A predicate as operations on a stack: leaves, steps, words of all leaves, and the stack."""
 
     leaves: Array
     steps: Array
@@ -28,7 +29,7 @@ class Code(NamedTuple):
 
 @bare
 def leaf_word(code: Code, leaf: int, index: int) -> Any:
-    """The word of a leaf where the word `index` of the box is."""
+    """The word of a leaf at the word `index` of the box."""
     leaves = code.leaves
     place = leaves[leaf, 0]
     for i in range(leaves[leaf, 1]):
@@ -39,7 +40,7 @@ def leaf_word(code: Code, leaf: int, index: int) -> Any:
 
 @bare
 def lay(code: Code, leaf: int, how: int, begin: int, count: int, top: int) -> None:
-    """Lays a leaf out over a piece: in place of a level of the stack, or met or joined with it."""
+    """Lays a leaf out over a piece: replaces a level of the stack, or is ANDed or ORed with it."""
     run, row = count, code.stack[top]
     for i in range(code.leaves[leaf, 1]):
         run = min(run, code.leaves[leaf, LEAF + 3 * i])
@@ -61,7 +62,7 @@ def lay(code: Code, leaf: int, how: int, begin: int, count: int, top: int) -> No
 
 @bare
 def combine(code: Code, step: int, top: int, count: int) -> Any:
-    """A step that needs no leaf, on a piece; the new top of the stack."""
+    """Performs a step that needs no leaf on a piece; returns the new top of the stack."""
     stack = code.stack
     kind, many = code.steps[step, 0], code.steps[step, 1]
     if kind == NOT:
@@ -95,7 +96,8 @@ def combine(code: Code, step: int, top: int, count: int) -> Any:
 
 @bare
 def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
-    """Where a count of so many digits is at least a number; in place of its digits."""
+    """Replaces the digits of a count by the set of cells where it is at least `least`; returns the new top of the
+    stack."""
     stack = code.stack
     for i in range(count):
         equal, more = -1, 0
@@ -112,9 +114,9 @@ def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
 
 @bare
 def evaluate(code: Code, axes: Array, words: Array, true: Array) -> bool:
-    """Sets the bits of `true` where the predicate holds; whether in a CGS of the lattice. Bits outside mean nothing.
+    """Sets the bits of `true` where the predicate holds; returns True if it holds in a CGS of the lattice.
 
-    axes, words: of the box.
+    Bits of `true` outside of the lattice are meaningless. axes, words: of the box.
     """
     total, common = len(words), 0
     piece = total

@@ -1,8 +1,8 @@
-"""What is held of a group at one moment: per process the last states without a gap, with their clocks.
+"""The states of a group held at one moment: per process the last states without a gap, with their clocks.
 
-The walks, the picture and the probability take this value, whoever keeps it. A clock is dense: entry i is the number of the
-latest state of process i that had begun when this one began, so a global state G is consistent (a CGS) iff
-clock of G[j] at i <= G[i] for all i != j (Yang et al. 2011, Section III, with the receiver's clock alone deciding).
+The walks, the picture and the probability take this value, whatever stores the states. A clock is dense: entry i is the
+number of the latest state of process i that had begun when this one began, so a global state G is consistent (a CGS)
+iff clock of G[j] at i <= G[i] for all i != j (Yang et al. 2011, Section III, decided by the receiver's clock only).
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Frame(NamedTuple):
-    """State `first[j] + k` of process j, k < count[j], has the clock clocks[j, k]; what lies beyond is not looked at.
+    """State `first[j] + k` of process j, k < count[j], has the clock clocks[j, k]; entries beyond are ignored.
 
-    Clocks never fall from one state of a process to its next. The own entry of a clock is not looked at.
+    Clocks never fall from one state of a process to its next. The own entry of a clock is ignored.
     """
 
     first: Ints  # (n,)
@@ -28,7 +28,8 @@ class Frame(NamedTuple):
 
 
 def frame(first: Sequence[int], clocks: Sequence[Sequence[Sequence[int]]]) -> Frame:
-    """A frame from the clocks of each process, in the order of its states; knowledge of a state is kept by its successors.
+    """A frame from the clocks of each process, in the order of its states; each state keeps its predecessors'
+    knowledge.
 
     Raises:
         ValueError: fewer than two processes, or a clock of another length than there are processes.
@@ -36,7 +37,7 @@ def frame(first: Sequence[int], clocks: Sequence[Sequence[Sequence[int]]]) -> Fr
     n = len(first)
     if n < 2 or len(clocks) != n:
         raise ValueError(
-            f"frame: found {n} first states and clocks of {len(clocks)} processes, expected as many, 2 or more"
+            f"frame: found {n} first states and clocks of {len(clocks)} processes, expected the same number, 2 or more"
         )
     held = np.zeros((n, max(1, *map(len, clocks)), n), np.int64)
     for j, own in enumerate(clocks):
@@ -68,14 +69,14 @@ def _numbers(window: Frame, at: Ints) -> tuple[int, ...]:
 def climb(first: Array, count: Array, clocks: Array, at: Array) -> bool:
     """Raises the places `at` to the least CGS above them; False if there is none.
 
-    What the clock of a state demands of another process is demanded of every greater global state too.
+    Every greater global state, too, must satisfy what the clock of a state demands of another process.
     """
     n = len(first)
     for i in range(n):
         if at[i] >= count[i]:
             return False
     settled, j = 0, 0
-    while settled < n:  # the clock of each process has been looked at since the last change
+    while settled < n:  # the clock of each process has been checked since the last change
         moved = False
         for i in range(n):
             needed = clocks[j, at[j], i] - first[i]

@@ -1,4 +1,4 @@
-"""What every watcher of a group does alike: checks of what is pushed, evidence, renewals, snapshots, counters."""
+"""Common base of the engines that watch a group: checks of inputs, evidence, renewals, snapshots, counters."""
 
 import json
 import operator
@@ -19,14 +19,14 @@ Clock = Sequence[int] | npt.NDArray[np.int64]
 
 
 class Group(ABC):
-    """The reports of one group of processes in, windows kept in `ring`.
+    """Takes the reports of one group of processes and keeps their windows in `ring`.
 
     Args:
         processes: how many there are.
         window: how many states of each process are held, or a number for each.
-        order: "causal" compares by clocks alone, "hybrid" also by times.
-        patient: hybrid only: lets a state in when nothing that comes before it can still come (`effective`).
-        room: states of a process that may wait for a predecessor, or to be let in; see `ring` for what happens beyond.
+        order: "causal" orders states by clocks only, "hybrid" also by times.
+        patient: hybrid only: a state is admitted when nothing that comes before it can still arrive (`effective`).
+        room: states of a process that may wait for a predecessor, or to be admitted; see `ring` for the effect of more.
     """
 
     def __init__(
@@ -41,25 +41,26 @@ class Group(ABC):
 
     @abstractmethod
     def _noted(self, process: int, number: int, lo: int) -> int:
-        """`ring.note` with the clock in `self._row`, and the releases that follow."""
+        """Calls `ring.note` with the clock in `self._row`, then performs the releases."""
 
     @abstractmethod
     def _renewed(self, process: int, number: int) -> int:
-        """`ring.renew`, and the releases that follow."""
+        """Calls `ring.renew`, then performs the releases."""
 
     @abstractmethod
     def _rebuilt(self) -> None:
-        """Follows a restore: what is built on the ring is built anew."""
+        """Rebuilds what is derived from the ring, after a restore."""
 
     def evidence(self, process: int, clock: Clock | None = None, t: int | None = None) -> None:
-        """A process was still in state `clock[process]` when it knew this clock, and at time t or later.
+        """Takes a clock heartbeat: `process` was still in state `clock[process]` when it knew this clock, and at time t
+        or later.
 
-        Without a clock the state is the newest that has come. No state begins; only more is known of the end of the newest
-        and of how far the time of the process has come. Evidence of a state that is over, or about which nothing is said,
-        changes nothing and is counted.
+        Without a clock the state is the newest that has arrived. No state begins; the heartbeat only raises what is
+        known of the end of the newest state and of the time that the process has reached. Evidence of a state that is
+        over, or that is neither held nor awaited, changes nothing and is counted.
 
         Raises:
-            ValueError: there is no such process, or the clock is none of this group.
+            ValueError: there is no such process, or the clock does not belong to this group.
         """
         number = -1 if clock is None else self._clock(process, None, clock)
         if clock is not None and number < 0:
@@ -69,10 +70,11 @@ class Group(ABC):
             raise self._error(status, process, number, clock, t, t)
 
     def renew(self, process: int, state: int) -> None:
-        """Begins a process anew at `state`, as after a gap that will not be filled: its window is empty until that has come.
+        """Restarts a process at `state`, as after a gap that will not be filled: its window is empty until that state
+        arrives.
 
         Raises:
-            ValueError: there is no such process, or the state is older than one that was let in.
+            ValueError: there is no such process, or the state is older than one that was admitted.
         """
         whole = isinstance(process, SupportsIndex) and isinstance(state, SupportsIndex)
         if not whole or self._renewed(operator.index(process), operator.index(state)) < 0:
@@ -83,33 +85,34 @@ class Group(ABC):
             )
 
     def snapshot(self) -> bytes:
-        """The ring as bytes; all else is made of it. Within 2 KB for 9 processes and windows of 4 while little waits."""
+        """Returns the ring as bytes; all else follows from it. Within 2 KB for 9 processes and windows of 4 while
+        little waits."""
         ring = self.ring
         waiting = np.argwhere(ring.room[:, :, layout.NUMBER] >= 0)
         parts = [ring.meta, ring.heads, ring.window, ring.evidence, waiting, ring.room[tuple(waiting.T)]]
         depth = [ring.window.shape[1], ring.room.shape[1], len(waiting)]
         head = json.dumps({"version": VERSION, "processes": len(ring.heads), "depth": depth}).encode()
         body = b"".join(np.ascontiguousarray(part, "<i8").tobytes() for part in parts)
-        planes = np.frombuffer(body, np.uint8).reshape(-1, 8).T.tobytes()  # high bytes are alike, so they pack well
+        planes = np.frombuffer(body, np.uint8).reshape(-1, 8).T.tobytes()  # high bytes are alike, so they compress well
         return head + b"\n" + zlib.compress(planes, 9)
 
     def restore(self, blob: bytes) -> None:
-        """Goes on from a snapshot of a group with the same arguments.
+        """Continues from a snapshot of a group with the same arguments.
 
         Raises:
-            ValueError: it is no snapshot, of another version, or of a group made otherwise.
+            ValueError: it is no snapshot, or one of another version or of a group with other arguments.
         """
         self.ring = _read(blob, self.ring)
         self._rebuilt()
 
     @property
     def counters(self) -> dict[str, int]:
-        """What has been counted since the beginning, and how many states wait."""
+        """The counters since the beginning, and the number of waiting states."""
         counts = {name: int(self.ring.meta[place]) for name, place in layout.COUNTER_NAMES.items()}
         return {**counts, "waiting": int((self.ring.room[:, :, layout.NUMBER] >= 0).sum())}
 
     def _clock(self, process: int, state: int | None, clock: Clock) -> int:
-        """Puts a clock into `self._row`; the number of the state it says to be of."""
+        """Copies a clock into `self._row`; returns `state`, or the clock's own entry if it is None."""
         if isinstance(clock, np.ndarray) and clock.dtype == np.int64 and clock.shape == self._row.shape:
             self._row[:] = clock
         else:
@@ -120,7 +123,7 @@ class Group(ABC):
                 if isinstance(clock, Sized) and len(clock) != n:
                     raise ValueError(f"clock: found {len(clock)} entries, expected {n}, one for each process") from None
                 raise self._error(layout.BAD_ENTRY, process, state, clock, None, None) from None
-        try:  # to ask for the protocol first would take longer than all the rest
+        try:  # checking for the protocol first would take longer than all the rest
             known = operator.index(process) in self._processes
         except TypeError:
             known = False
@@ -129,7 +132,7 @@ class Group(ABC):
         return int(self._row[process]) if state is None else state
 
     def _state(self, state: int) -> int:
-        """The number as one that machine code takes."""
+        """The checked state number, as an integer for machine code."""
         try:
             number = operator.index(state)
         except TypeError:
@@ -139,7 +142,7 @@ class Group(ABC):
         return number
 
     def _times(self, t_min: int | None, t_max: int | None) -> tuple[int, int]:
-        """The bounds as machine code takes them, the widest where there are none."""
+        """The checked bounds, as integers for machine code; the widest where they are None."""
         try:
             lo = layout.NEVER if t_min is None else operator.index(t_min)
             hi = layout.FOREVER if t_max is None else operator.index(t_max)
@@ -150,7 +153,7 @@ class Group(ABC):
         return lo, hi
 
     def _error(self, status: int, process: Any, state: Any, clock: Any, t_min: Any, t_max: Any) -> ValueError:
-        """The error for what a wrong report was answered with."""
+        """The error for the status that a wrong report caused."""
         n = len(self._row)
         number = f"from 0 to {layout.NUMBER_LIMIT - 1}"
         texts = {
@@ -164,7 +167,7 @@ class Group(ABC):
 
 
 def _read(blob: bytes, like: Ring) -> Ring:
-    """The ring of a snapshot.
+    """The ring of a snapshot, of the shape of `like`.
 
     Raises:
         ValueError: as `Group.restore`.
@@ -193,7 +196,7 @@ def _read(blob: bytes, like: Ring) -> Ring:
     if (heads[:, layout.WIDTH] != like.heads[:, layout.WIDTH]).any() or (
         meta[: layout.PATIENT + 1] != like.meta[: layout.PATIENT + 1]
     ).any():
-        raise ValueError("snapshot: found one of another order or other windows, expected that of a group made alike")
+        raise ValueError("snapshot: found another order or other windows, expected those of this group")
     waits = np.zeros_like(like.room)
     waits[:, :, layout.NUMBER] = -1
     waits[tuple(where.T)] = rows

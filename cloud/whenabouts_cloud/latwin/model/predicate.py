@@ -1,9 +1,9 @@
-"""Predicates of global states: trees whose leaves look at the states of one process, or of some.
+"""Predicates of global states: trees whose leaves depend on the states of one process, or of some.
 
     All(Local(0, {3, 4}), AtLeast(2, [Local(p, warm[p].__contains__) for p in range(1, 4)]))
 
-A plain function of a tuple of state numbers is a predicate too. A tree is asked only about single states, once each, and
-is then evaluated for all global states of a lattice at once.
+A plain function of a tuple of state numbers is a predicate too. The leaves of a tree are called only once for each
+state or combination of states; the tree is then evaluated for all global states of a lattice at once.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +14,7 @@ Function = Callable[[Numbers], bool]
 
 
 class Predicate(ABC):
-    """A node of a tree. Its value in a global state, a tuple of state numbers, is that of calling it."""
+    """A node of a tree. Called with a global state, a tuple of state numbers, it returns its value there."""
 
     @abstractmethod
     def __call__(self, numbers: Numbers) -> bool: ...
@@ -29,14 +29,15 @@ class Predicate(ABC):
         return Not(self)
 
     def parts(self) -> Iterator["Predicate"]:
-        """The nodes directly below."""
+        """Yields the nodes directly below."""
         return iter(())
 
 
 class Related(Predicate):
-    """A function of the numbers of the states of some processes, as comparing their values: `f(i, j)` for processes (0, 2).
+    """A function of the state numbers of some processes, such as a comparison of values: `f(i, j)` for processes (0,
+    2).
 
-    Asked once of each combination in the windows.
+    It is called once for each combination in the windows.
     """
 
     def __init__(self, processes: Sequence[int], function: Callable[..., object]) -> None:
@@ -49,7 +50,7 @@ class Related(Predicate):
 
 
 class Local(Related):
-    """What is true of the states of one process: a function of the number, or the collection of the true numbers."""
+    """A predicate of one process: a function of the state number, or the collection of the numbers where it is true."""
 
     def __init__(self, process: int, truth: Callable[[int], object] | Collection[int]) -> None:
         holds = truth if callable(truth) else frozenset(int(number) for number in truth).__contains__
@@ -70,21 +71,21 @@ class _Several(Predicate):
 
 
 class All(_Several):
-    """True where all parts are; everywhere without parts."""
+    """True where all parts are true; without parts true everywhere."""
 
     def __call__(self, numbers: Numbers) -> bool:
         return all(part(numbers) for part in self._parts)
 
 
 class Any(_Several):
-    """True where a part is; nowhere without parts."""
+    """True where some part is true; without parts false everywhere."""
 
     def __call__(self, numbers: Numbers) -> bool:
         return any(part(numbers) for part in self._parts)
 
 
 class Not(_Several):
-    """True where the part is not."""
+    """True where the part is false."""
 
     def __init__(self, part: Predicate) -> None:
         super().__init__(part)
@@ -94,7 +95,7 @@ class Not(_Several):
 
 
 class AtLeast(_Several):
-    """True where at least so many parts are."""
+    """True where at least `least` parts are true."""
 
     def __init__(self, least: int, parts: Iterable[Predicate]) -> None:
         super().__init__(*parts)

@@ -1,1 +1,1 @@
-"""How probable a verdict is, when stamps bound the order of states."""
+"""The probability of a verdict, when stamps bound the order of states."""

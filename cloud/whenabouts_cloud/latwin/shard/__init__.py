@@ -1,1 +1,1 @@
-"""A rule about states over reports of a group: one shard of it that runs."""
+"""A running shard of a rule about the states of a group."""
