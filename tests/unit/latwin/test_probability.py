@@ -125,7 +125,7 @@ def test_contradictions_and_missing_bounds_are_told():
     """With the state and what to do."""
     with pytest.raises(ValueError, match="state 0 of process 0 to begin before 3 and after 5"):
         held(TWO, *when([(5, 5), (1, 3)], [(0, 0), (1, 2)]), is_state(1, 0), seed=0)
-    with pytest.raises(ValueError, match="as bounds of the begin of state 1 of process 1, expected both"):
+    with pytest.raises(ValueError, match="as bounds of the start of state 1 of process 1, expected both"):
         held(TWO, *when([(0, 0), (1, 3)], [(0, 0), (1, order_probability.AFTER)]), is_state(1, 0), seed=0)
     with pytest.raises(ValueError, match="expected \\(2, 2\\)"):
         held(TWO, np.zeros((2, 1)), np.zeros((2, 1)), is_state(1, 0), seed=0)

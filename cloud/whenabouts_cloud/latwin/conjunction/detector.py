@@ -1,4 +1,4 @@
-"""Detects a conjunction of local predicates over a group: possibly and definitely, with no lattice (see the kernel)."""
+"""Detects a conjunction of local predicates over a group: possibly and definitely, without a lattice (see `queues`)."""
 
 import struct
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from whenabouts_cloud.latwin.model.group import Clock, Group
 
 
 class Verdict(NamedTuple):
-    """What is said of all windows that the last report made.
+    """Verdict over all windows that the last report produced.
 
     Attributes:
-        possibly: a consistent global state of the windows has all predicates true. It may be withdrawn (order "hybrid",
-            eager) when a state comes that truly was before it.
-        definitely: runs of true states, each with a state in the window, surely overlapped in time. Never withdrawn.
-        definitely_in_window: the verdict of Yang et al. (2011): all ways through the windows' consistent global states meet
-            one with all true. Something of which it is said may never have happened, as what happened may pass by the
-            windows.
-        withdrawn: what the verdict before called possible is refuted by this report. Of one that filled a gap, and so made
-            several windows, what states gave that have left since is not followed up.
+        possibly: a consistent global state of the windows satisfies all predicates. It may be retracted (order
+            "hybrid", eager) when a state arrives that in truth came before it.
+        definitely: runs of true states, each with a state in the window, certainly overlapped in time. Never retracted.
+        definitely_in_window: the verdict of Yang et al. (2011): all paths through the windows' consistent global states
+            meet one that satisfies all predicates. They may never have held together, since the actual execution may
+            bypass the windows.
+        retracted: this report refutes the `possibly` of the previous verdict. After a report that filled a gap, and so
+            produced several windows, global states with states that have left the windows since are not tracked.
     """
 
     possibly: bool
@@ -41,7 +41,8 @@ _VERDICTS = tuple(Verdict(*(bool(code & bit) for bit in _BITS)) for code in rang
 
 
 class Verdicts(NamedTuple):
-    """Columns of `Verdict`, one row per report fed; all `overlaps` (.., n) that became sure, and by which row each."""
+    """Columns of `Verdict`, one row per report fed; all `overlaps` (.., n) that became certain, and the row that
+    decided each."""
 
     possibly: Bools
     definitely: Bools
@@ -52,16 +53,16 @@ class Verdicts(NamedTuple):
 
 
 class ConjunctionDetector(Group):
-    """Tells after every report whether all local predicates of a group possibly and definitely held together.
+    """Decides after every report whether all local predicates of a group possibly and definitely held together.
 
-    Arguments as `Group`. Nothing is said as long as nothing has come of a process. `evidence` and `renew` are reports too:
-    what they make of it is in `verdict` and `overlaps`. About a microsecond a report, in any order of arrival.
+    Arguments as `Group`. All verdicts are false until a state of every process has arrived. `evidence` and `renew` are
+    reports too: their results are in `verdict` and `overlaps`. About a microsecond per report, in any order of arrival.
 
     >>> detector = ConjunctionDetector(processes=2, window=4)
     >>> detector.push(0, 0, (0, 0), True).possibly
     False
     >>> detector.push(1, 0, (0, 0), True)
-    Verdict(possibly=True, definitely=True, definitely_in_window=True, withdrawn=False)
+    Verdict(possibly=True, definitely=True, definitely_in_window=True, retracted=False)
     >>> detector.overlaps  # the runs, by their first states
     [(0, 0)]
     >>> detector.push(1, 1, (0, 1), False).definitely
@@ -81,7 +82,7 @@ class ConjunctionDetector(Group):
         super().__init__(processes, window, order, patient, room)
         self._hybrid = order == "hybrid"
         self._work = np.zeros((runs.WORK, processes), np.int64)
-        # One report closes a gap at most, and each state that enters adds one run: no more can become sure by it.
+        # One report closes at most one gap, and each state that enters adds one run: this bounds its overlaps.
         most = int((self.ring.heads[:, layout.WIDTH] // 2 + 1).sum()) + self.ring.room.shape[1]
         self._emitted = np.zeros((most, processes), np.int64)
         self.ring.heads[:, [runs.NEWEST_RUN, runs.RUN]] = -1
@@ -93,13 +94,15 @@ class ConjunctionDetector(Group):
     def push(
         self, process: int, state: int, clock: Clock, holds: bool, t_min: int | None = None, t_max: int | None = None
     ) -> Verdict:
-        """A process began a state between t_min and t_max, with a dense clock; whether its predicate holds in it.
+        """Takes a report: `process` began `state` between t_min and t_max, with a dense clock; `holds`: its predicate
+        holds in it.
 
-        Several windows may come of one report, when it fills a gap: the verdict is what is true of any. A repeated report
-        changes nothing.
+        A report that fills a gap may produce several windows: the verdict is then true if it is for any of them. A
+        repeated report changes nothing.
 
         Raises:
-            ValueError: there is no such process, state or clock, or the times are in the wrong order; nothing has changed.
+            ValueError: there is no such process, state or clock, or the times are in the wrong order; nothing has
+                changed.
         """
         given = self._hybrid
         lo = t_min if given and t_min is not None else layout.NEVER
@@ -127,11 +130,11 @@ class ConjunctionDetector(Group):
         t_min: npt.ArrayLike | None = None,
         t_max: npt.ArrayLike | None = None,
     ) -> Verdicts:
-        """Reports as columns, `clock` (rows, n); the same verdicts as `push` one by one.
+        """Takes reports as columns, `clock` (rows, n); the verdicts equal those of `push` row by row.
 
         Raises:
-            ValueError: columns of different lengths or not of whole numbers, or a row is wrong as in `push`; no row has been
-                taken in then.
+            ValueError: columns of different lengths or not of integers, or a row is wrong as in `push`; then no row has
+                been taken in.
         """
         given = {"process": process, "state": state, "clock": clock, "holds": holds}
         columns = [_whole(name, column) for name, column in given.items()]
@@ -165,21 +168,22 @@ class ConjunctionDetector(Group):
 
     @property
     def verdict(self) -> Verdict:
-        """What the last report made of it, be it one of a state, evidence or a renewal."""
+        """The verdict of the last report, whether of a state, evidence or a renewal."""
         return _VERDICTS[int(self.ring.meta[layout.CALLER])]
 
     @property
     def overlaps(self) -> list[tuple[int, ...]]:
-        """What has become sure by the last report: the first state of each run that overlapped, the earliest overlap first.
+        """Overlaps that the last report made certain: the first state of each run that overlapped, the earliest overlap
+        first.
 
-        Each is told once. (By times that came late an overlap may become sure after a later one: it is not told then.)
+        Each is emitted once. (Late times may make an overlap certain after a later one: then it is not emitted.)
         """
         count = int(self._work[runs.COUNT, 0])
         return [tuple(row) for row in self._emitted[:count].tolist()]
 
     @property
     def witness(self) -> tuple[int, ...] | None:
-        """What `verdict.possibly` speaks of: the least consistent global state with all true, of the latest such window."""
+        """The witness of `verdict.possibly`: the least consistent global state with all true, of the latest such window."""
         if not self.verdict.possibly:
             return None
         return tuple(self.ring.heads[:, runs.WITNESS].tolist())
@@ -191,12 +195,12 @@ class ConjunctionDetector(Group):
         return int(kernel.push_renewal(self._detection, process, number))
 
     def _rebuilt(self) -> None:
-        """The ring is all there is."""
+        """Takes over the restored ring; nothing else is kept."""
         self._detection = self._detection._replace(ring=self.ring)
 
 
 def _whole(name: str, column: npt.ArrayLike | None) -> npt.NDArray[np.int64]:
-    """A column as machine code takes it; fractions are refused, not cut off."""
+    """A column as int64 for machine code; fractions are refused, not truncated."""
     numbers = np.asarray(column)
     if numbers.size and numbers.dtype.kind not in "iub":
         raise ValueError(f"{name}: found a column of {numbers.dtype}, expected whole numbers")

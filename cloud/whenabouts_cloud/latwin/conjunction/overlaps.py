@@ -1,17 +1,18 @@
-"""Which runs of true states surely overlapped, one of each process: the sound Def of a conjunction.
+"""Runs of true states, one of each process, that certainly overlapped: the sound Def of a conjunction.
 
-A run is a maximal block of states in which the local predicate holds; each state remembers the first of its run, which may
-have left the window long ago. Runs overlapped for certain if each is known to have begun before every other ended: by the
-clock of the end, or by time, hi(begin of i) < lo(end of j). Of a run that is still on the end is known to come after all
-that its process is known to have known. After Garg, Waldecker (1996), over the whole computation, not over the windows.
+A run is a maximal block of states in which the local predicate holds; each state stores the first state of its run,
+which may have left the window long ago. Runs certainly overlapped if each is known to have begun before every other
+ended: by the clock of the end, or by time, hi(begin of i) < lo(end of j). The end of a run that still goes on is known
+to come after everything that its process is known to have known. After Garg, Waldecker (1996), over the whole
+computation, not over the windows.
 
-An entry of 0 in a clock says nothing of whether the process was there already. So the begin of a first state is known by an
-entry of 1 or by time. It is taken as given only where it began with the group: it knew nothing of others, and no time says
-when.
+An entry of 0 in a clock does not prove that the process had begun. So the start of a first state is known by an entry
+of 1 or by time. Without proof it is assumed only for a process that began with the group: its clock has no entries of
+others, and its start has no time.
 
-Choices of runs that overlap are closed under the earlier and the later run of each process (the end of a later run knows
-more). What overlapped at two moments is even a chain, since no process turns back. So there is an earliest and a latest,
-and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for each overlap that is told.
+Choices of overlapping runs are closed under the earlier and the later run of each process (the end of a later run knows
+more). Overlaps at two moments even form a chain, since no process goes backwards. So there is an earliest and a latest
+overlap, and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for each emitted overlap.
 """
 
 from typing import Any
@@ -20,20 +21,20 @@ from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.latwin.model import layout
 from whenabouts_cloud.latwin.model.layout import Ring
 
-# heads, the detector's part
-NEWEST, NEWEST_RUN, NEWEST_RUN_HI = layout.MINE, layout.MINE + 1, layout.MINE + 2  # of the state that entered last
-JOINED = layout.MINE + 3  # the least entry that tells of the begin of the first state: 0 for all, or 1
-WITNESS = layout.MINE + 4  # the least CGS of the last verdict in which all held
-RUN = layout.MINE + 5  # first states of the latest overlap that was told
+# columns of heads that the detector uses
+NEWEST, NEWEST_RUN, NEWEST_RUN_HI = layout.MINE, layout.MINE + 1, layout.MINE + 2  # of the newest state in the window
+JOINED = layout.MINE + 3  # the least clock entry that proves the start of the first state: 0 (any), or 1
+WITNESS = layout.MINE + 4  # the least CGS of the last verdict in which all predicates held
+RUN = layout.MINE + 5  # first states of the latest emitted overlap
 
-# work: choices of states or runs, a row each; COUNT: how many overlaps have been told since the last report
+# rows of work: choices of states or runs; COUNT: number of overlaps emitted since the last report
 LEAST, CHOICE, GREATEST, FROM, TO, BEGIN, BEGIN_HI, ABOVE, BEST, COUNT, WORK = range(11)
-OPEN = 1 << 61  # the last state of a run that is still on
+OPEN = 1 << 61  # the last state of a run that still goes on
 
 
 @bare
 def entered(ring: Ring, k: int) -> None:
-    """Notes which run the newest state of process k belongs to."""
+    """Records which run the newest state of process k belongs to."""
     head = ring.heads[k]
     number = head[layout.NEXT] - 1
     row = ring.window[k, number % head[layout.WIDTH]]
@@ -64,7 +65,8 @@ def next_true(ring: Ring, p: int, number: int) -> Any:
 
 @bare
 def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
-    """Whether runs with a state in the window surely overlapped, in windows with a true state each. New ones are told."""
+    """True if runs with a state in the window certainly overlapped; each window must have a true state. Emits new
+    overlaps."""
     heads = ring.heads
     for p in range(len(heads)):
         whole_run(ring, work, p, heads[p, layout.FIRST])
@@ -82,7 +84,7 @@ def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
 
 @bare
 def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
-    """The first run of process p from a state on, as it is known; False if there is none."""
+    """Loads the first run of process p from a state on, as far as it is known; False if there is none."""
     number = next_true(ring, p, number)
     if number < 0:
         return False
@@ -98,9 +100,9 @@ def whole_run(ring: Ring, work: Array, p: int, number: int) -> Any:
 
 @bare
 def settle_runs(ring: Ring, work: Array) -> Any:
-    """Moves each process on to its next run until every run began before every other ended; False if runs give out.
+    """Moves each process on to its next run until every run began before every other ended; False if no run is left.
 
-    A run that ended before another began can be in no choice with it, nor with a later one.
+    A run that ended before another began cannot overlap that run or a later one of its process.
     """
     moved = True
     while moved:
@@ -116,7 +118,7 @@ def settle_runs(ring: Ring, work: Array) -> Any:
 
 @bare
 def outlasts(ring: Ring, work: Array, j: int) -> Any:
-    """Whether all other runs are known to have begun before that of process j ended."""
+    """True if all other runs are known to have begun before the run of process j ended."""
     end = work[TO, j]
     if end == OPEN:
         row = ring.evidence[j, 0]
@@ -134,7 +136,7 @@ def outlasts(ring: Ring, work: Array, j: int) -> Any:
 
 @bare
 def begins_before_end(ring: Ring, work: Array, i: int, j: int) -> Any:
-    """Whether the run of process i is known to have begun before that of j ended."""
+    """True if the run of process i is known to have begun before the run of j ended."""
     end = work[TO, j]
     row = ring.evidence[j, 0] if end == OPEN else ring.window[j, (end + 1) % ring.heads[j, layout.WIDTH]]
     return row[layout.ROW + i] >= work[BEGIN, i] or work[BEGIN_HI, i] < row[layout.LO]
@@ -153,7 +155,7 @@ def previous_true(ring: Ring, p: int, number: int) -> Any:
 
 @bare
 def choose(ring: Ring, work: Array, p: int, number: int) -> None:
-    """Chooses the run that a true state belongs to."""
+    """Selects the run that a true state belongs to."""
     head = ring.heads[p]
     while number > head[layout.FIRST] and ring.window[p, (number - 1) % head[layout.WIDTH], layout.FLAG]:
         number -= 1
@@ -162,13 +164,14 @@ def choose(ring: Ring, work: Array, p: int, number: int) -> None:
 
 @bare
 def first_of(ring: Ring, work: Array, p: int) -> Any:
-    """The number of the first state of the run chosen of a process."""
+    """The number of the first state of the selected run of a process."""
     return ring.window[p, work[FROM, p] % ring.heads[p, layout.WIDTH], layout.RUN]
 
 
 @bare
 def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
-    """Moves a process back to the run before; False if the window has none, or `new` and it is older than the one told."""
+    """Moves a process back to the previous run; False if the window has none, or if `new` and it is older than the
+    emitted one."""
     number = previous_true(ring, p, work[FROM, p] - 1)
     if number < 0:
         return False
@@ -178,9 +181,9 @@ def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
 
 @bare
 def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
-    """Moves a choice of runs down to the latest overlap that is not later; False if there is none, or with `new` no new one.
+    """Moves a choice of runs down to the latest overlap not later than it; False if there is none, or with `new` no new one.
 
-    A run that began after another ended can be in no choice with it, nor with an earlier one.
+    A run that began after another ended cannot overlap that run or an earlier one of its process.
     """
     n = len(ring.heads)
     moved = True
@@ -200,7 +203,7 @@ def descend_runs(ring: Ring, work: Array, new: bool) -> Any:
 
 @bare
 def emit(ring: Ring, work: Array, emitted: Array) -> None:
-    """Appends all overlaps later than the one told last, the earliest first, down from the latest, which is chosen."""
+    """Appends all overlaps later than the last emitted one, the earliest first, down from the latest, which is selected."""
     n = len(ring.heads)
     begin = end = work[COUNT, 0]
     while end < len(emitted):
@@ -221,7 +224,7 @@ def emit(ring: Ring, work: Array, emitted: Array) -> None:
 
 @bare
 def step_down(ring: Ring, work: Array) -> Any:
-    """From the overlap chosen to the next earlier one that has not been told; False if there is none."""
+    """Moves from the selected overlap to the next earlier one that has not been emitted; False if there is none."""
     heads = ring.heads
     n = len(heads)
     best = -1

@@ -1,13 +1,14 @@
-"""Whether a conjunction of local predicates possibly or definitely held, from the windows alone: no lattice is built.
+"""Decides whether a conjunction of local predicates possibly or definitely held, from the windows only: no lattice is built.
 
-Of a ring (`layout`) per process the states held, with their effective clocks and whether the local predicate holds in them.
+Of a ring (`layout`) it uses, per process, the states held, their effective clocks and the values of the local
+predicate.
 
-possibly            some CGS of the windows has all predicates true. The least such choice is found by moving on each process
-                    that another is known to have left (Garg, Waldecker 1994).
-definitely          some run of true states per process, each with a state in the window, so that all surely overlapped
-                    (`overlaps`). Every observer then sees a moment at which all hold, and it truly was.
-in the window       Yang et al. (2011): every way from the least to the greatest CGS of the windows meets one with all true.
-                    Runs are cut at the two. Not sound: what really happened need not pass through the windows' CGSs.
+possibly            some CGS of the windows satisfies all predicates. The least such choice is found by advancing each
+                    process whose state another process knows to be over (Garg, Waldecker 1994).
+definitely          some run of true states per process, each with a state in the window, such that all certainly overlapped
+                    (`overlaps`). Every observer then sees a moment at which all hold, and there was such a moment.
+in the window       Yang et al. (2011): every path from the least to the greatest CGS of the windows meets one with all true.
+                    Runs are cut at the two. Not sound: the actual execution need not pass through the windows' CGSs.
 
 Cost O(n^2 w) per state, in practice three to five passes over n^2 numbers.
 """
@@ -37,7 +38,7 @@ from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew, w
 
 
 class Detection(NamedTuple):
-    """The arrays of a detector: its ring, room to work in, and the overlaps that the last report made sure."""
+    """The arrays of a detector: its ring, working memory, and the overlaps that the last report made certain."""
 
     ring: Ring
     work: Array
@@ -56,20 +57,21 @@ class Reports(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """A verdict for each report; overlaps, and the row of the report that made each sure."""
+    """A verdict for each report; overlaps, and the row of the report that made each certain."""
 
     codes: Array
     overlaps: Array
     rows: Array
 
 
-# a verdict
+# bits of a verdict
 POSSIBLY, DEFINITELY, IN_WINDOW, RETRACTED = 1, 2, 4, 8
 
 
 @bare
 def push(detection: Detection, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
-    """One report of a state: the verdict over all windows since the last call, or a negative number as `ring.accept`."""
+    """Processes the report of a state: the verdict over all windows since the last call, or a negative status of
+    `ring.accept`."""
     ring, work, emitted = detection
     verdict, judged = 0, False
     while True:
@@ -96,21 +98,21 @@ def push(detection: Detection, process: int, number: int, clock: Array, lo: int,
 
 @bare
 def push_evidence(detection: Detection, process: int, number: int, clock: Array, lo: int) -> Any:
-    """One report without a state: as `push`, errors as `ring.note`."""
+    """Processes a clock heartbeat: result as `push`, errors as `ring.note`."""
     status = note(detection.ring, process, number, clock, lo)
     return status if status < 0 else settle(detection)
 
 
 @bare
 def push_renewal(detection: Detection, process: int, number: int) -> Any:
-    """A process begins anew: as `push`, errors as `ring.renew`."""
+    """Restarts a process: result as `push`, errors as `ring.renew`."""
     status = renew(detection.ring, process, number)
     return status if status < 0 else settle(detection)
 
 
 @bare
 def settle(detection: Detection) -> Any:
-    """The verdict over the windows as they are now, and all that releases make of them."""
+    """The verdict over the current windows and over all windows that the releases produce."""
     ring, work, emitted = detection
     work[COUNT, 0] = 0
     verdict = judge(ring, work, emitted)
@@ -127,7 +129,7 @@ def settle(detection: Detection) -> Any:
 
 @bare
 def first_wrong(reports: Reports) -> Any:
-    """The first row that is no report of a group, and what is wrong with it; or the number of rows and 0."""
+    """The first row that is not a report of a group, and its status; or the number of rows and 0."""
     for i in range(len(reports.process)):
         status = wrong(reports.clock.shape[1], reports.process[i], reports.number[i], reports.clock[i])
         if status == 0 and reports.lo[i] > reports.hi[i]:
@@ -139,10 +141,10 @@ def first_wrong(reports: Reports) -> Any:
 
 @bare
 def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, filled: int) -> Any:
-    """Many reports from row `begin` on, none of them wrong: verdicts, and overlaps from row `filled` on.
+    """Processes many reports from row `begin` on, all of them valid: writes verdicts, and overlaps from row `filled` on.
 
-    Returns how many rows are done, less than all if there may be too little room for what the next one tells, and how many
-    overlaps are told.
+    Returns the number of rows done, less than all if there may be too little room for the overlaps of the next one, and
+    the number of overlaps written.
     """
     emitted = detection.emitted
     process, number, clock, lo, hi, holds = reports
@@ -160,10 +162,10 @@ def feed(detection: Detection, reports: Reports, begin: int, answers: Answers, f
 
 @bare
 def retracted(ring: Ring, k: int) -> Any:
-    """WITHDRAWN if a release of process k refutes all that the last verdict called possible.
+    """RETRACTED if a release of process k refutes all CGSs that the last verdict called possible.
 
-    New order is from states of k to others: it takes away the CGSs with k before it and another process behind. If that
-    meets the least one with all true, it meets all that lie above.
+    New order leads from states of k to states of others: it removes the CGSs with k before the first and another
+    process not before the second. If it removes the least CGS with all true, it removes all that lie above.
     """
     if ring.meta[layout.RAISED] == 0 or not ring.meta[layout.CALLER] & POSSIBLY:
         return 0
@@ -177,7 +179,7 @@ def retracted(ring: Ring, k: int) -> Any:
 
 @bare
 def judge(ring: Ring, work: Array, emitted: Array) -> Any:
-    """The verdict over the windows as they are."""
+    """The verdict over the current windows."""
     heads = ring.heads
     for p in range(len(heads)):
         work[CHOICE, p] = next_true(ring, p, heads[p, layout.FIRST])
@@ -197,7 +199,7 @@ def judge(ring: Ring, work: Array, emitted: Array) -> Any:
 
 @bare
 def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
-    """Moves a choice of states up to the least CGS above it, of true states if asked; False if there is none."""
+    """Moves a choice of states up to the least CGS above it, of true states if `true`; False if there is none."""
     heads, window = ring.heads, ring.window
     n = len(heads)
     moved = True
@@ -221,7 +223,7 @@ def climb(ring: Ring, work: Array, line: int, true: bool) -> Any:
 
 @bare
 def descend(ring: Ring, work: Array, line: int) -> None:
-    """Moves a choice of states down to the greatest CGS below it, which there must be."""
+    """Moves a choice of states down to the greatest CGS below it, which must exist."""
     heads, window = ring.heads, ring.window
     n = len(heads)
     moved = True
@@ -242,7 +244,7 @@ def descend(ring: Ring, work: Array, line: int) -> None:
 
 @bare
 def every_way(ring: Ring, work: Array) -> Any:
-    """The paper's Def, of windows that hold a CGS: runs cut at the least and the greatest, as `settle_runs` does it."""
+    """The paper's Def, for windows that hold a CGS: runs are cut at the least and the greatest one, as in `settle_runs`."""
     heads = ring.heads
     for p in range(len(heads)):
         work[LEAST, p], work[GREATEST, p] = heads[p, layout.FIRST], heads[p, layout.NEXT] - 1
@@ -264,7 +266,7 @@ def every_way(ring: Ring, work: Array) -> Any:
 
 @bare
 def cut_run(ring: Ring, work: Array, p: int, number: int) -> Any:
-    """The first run of process p from a state on, between the least and the greatest CGS; False if there is none."""
+    """Loads the first run of process p from a state on, between the least and the greatest CGS; False if there is none."""
     number = next_true(ring, p, number)
     if number < 0 or number > work[GREATEST, p]:
         return False

@@ -1,8 +1,9 @@
 """The Hasse diagram of a window as a value: its consistent global states (CGSs) in levels, and the steps between them.
 
-The CGSs of a window are a convex part of a distributive lattice (Yang et al. 2011, Theorem 1), so every step is that of one
-process by one state, and goes from one level to the next. The nodes of a level are put in an order in which few steps
-cross: each to the middle of its neighbours, up and down a few times, the best order seen is kept (Sugiyama et al. 1981).
+The CGSs of a window are a convex part of a distributive lattice (Yang et al. 2011, Theorem 1), so every step advances
+one process by one state, and leads from one level to the next. The nodes of a level are ordered so that few steps
+cross: each moves to the middle of its neighbours, in several sweeps up and down, and the best order seen is kept
+(Sugiyama et al. 1981).
 """
 
 from itertools import combinations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from whenabouts_cloud.latwin.model.frame import Frame, Ints
 from whenabouts_cloud.latwin.windows.walk import Truth, count, states
 
-NODES_MAX = 60  # what can still be followed by eye
+NODES_MAX = 60  # more cannot be followed by eye
 SWEEPS = 8
 
 
@@ -24,7 +25,7 @@ class Hasse(NamedTuple):
     states: Ints  # (size, n) numbers of the states, in lexical order
     holds: npt.NDArray[np.bool_]  # (size,)
     levels: list[list[int]]  # nodes from C_min upwards, each level from left to right
-    steps: list[tuple[int, int, int]]  # node, node above, and the process that goes on
+    steps: list[tuple[int, int, int]]  # node, node above, and the process that advances
 
 
 def hasse(window: Frame, truth: Truth) -> Hasse:
@@ -52,7 +53,7 @@ def hasse(window: Frame, truth: Truth) -> Hasse:
 
 
 def crossings(levels: list[list[int]], steps: list[tuple[int, int, int]]) -> int:
-    """Number of pairs of steps that cross when each level is a row."""
+    """Number of pairs of steps that cross when each level is drawn as a row."""
     place = {node: (height, x) for height, level in enumerate(levels) for x, node in enumerate(level)}
     rows: dict[int, list[tuple[int, int]]] = {}
     for low, high, _ in steps:
@@ -74,8 +75,8 @@ def _uncrossed(levels: list[list[int]], steps: list[tuple[int, int, int]]) -> li
         for level in reversed(order) if sweep % 2 else order:
             level.sort(key=lambda node: _middle([x[other] for other in neighbours[node]], x[node]))
             x.update((node, place - len(level) / 2) for place, node in enumerate(level))
-        if (found := crossings(order, steps)) < fewest:
-            best, fewest = [list(level) for level in order], found
+        if (crossed := crossings(order, steps)) < fewest:
+            best, fewest = [list(level) for level in order], crossed
     return best
 
 

@@ -1,7 +1,8 @@
-"""The lattice of a window as a picture: consistent global states (CGSs) from C_min at the foot to C_max at the top.
+"""Draws the lattice of a window: consistent global states (CGSs) from C_min at the bottom to C_max at the top.
 
-Up to NODES_MAX of them each is a box with the numbers of its states, and each step a line in the colour of the process that
-goes on; those that hold are filled. Of more, one bar for each level says how many there are and how many of them hold.
+Up to NODES_MAX CGSs, each is a box with the numbers of its states, and each step a line in the colour of the process
+that advances; boxes of CGSs in which the predicate holds are filled. Beyond, one bar per level shows how many CGSs
+there are and in how many of them it holds.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from whenabouts_cloud.svg import LETTER, LINE, MARGIN, Box, Page, short
 
 PAD = 9  # space inside a box, px
 GAP_X, GAP_Y = 26, 44
-SLOPE = 7  # more height between wide levels, a node: lines stay apart
-MAX_LABEL = 18  # letters of a box; if the numbers need more, boxes count from C_min
+SLOPE = 7  # extra height between levels per node of the widest one: lines stay apart
+MAX_LABEL = 18  # letters in a box; if the state numbers need more, boxes count from C_min
 MAX_NAME = 40  # letters of a process's name in the legend
-MAX_ROWS = 60  # bars; of more levels, neighbouring ones share one
+MAX_ROWS = 60  # bars; if there are more levels, neighbouring ones share a bar
 BAR = 420  # px of the longest bar
 STYLE = (
     ".state{fill:#fff;stroke:#444}.holds{fill:#bfe3c6;stroke:#1b6b34;stroke-width:2}"
@@ -25,7 +26,7 @@ STYLE = (
 
 
 def svg(window: Frame, truth: Truth, title: str, names: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """The picture as the text of an SVG file; `names` are those of the processes, `notes` lines below it."""
+    """The picture as the text of an SVG file; `names` are those of the processes, `notes` are lines below it."""
     picture = _Picture(title, names or [f"P{j}" for j in range(len(window.first))])
     if count(window) <= NODES_MAX:
         picture.draw_nodes(hasse(window, truth))
@@ -41,7 +42,7 @@ class _Picture:
         self._page = Page(title, STYLE)
 
     def draw_nodes(self, diagram: Hasse) -> None:
-        """A box for each CGS."""
+        """Draws a box for each CGS."""
         page = self._page
         if not diagram.levels:
             page.line("no consistent global state in this window")
@@ -51,19 +52,19 @@ class _Picture:
         for low, high, process in diagram.steps:
             (x1, y1, width, height), (x2, y2, _, _) = boxes[low], boxes[high]
             drawn = f"M{x1 + width // 2} {y1}L{x2 + width // 2} {y2 + height}"
-            page.numbered("step", drawn, process, f"{self._names[process]} goes on")
+            page.numbered("step", drawn, process, f"{self._names[process]} advances")
         for node, box in boxes.items():
             self._box(diagram, node, box, labels[node])
             page.reach(box[0] + box[2])
         page.bottom = max(y + height for _, y, _, height in boxes.values()) + LINE
         for process, name in enumerate(self._names):
-            page.legend("step", process, f"{short(name, MAX_NAME)} goes on")
+            page.legend("step", process, f"{short(name, MAX_NAME)} advances")
         page.line("filled: the predicate holds" if diagram.holds.any() else "the predicate holds in none of them")
 
     def draw_levels(
         self, sizes: Ints, holding: Ints, low: tuple[int, ...] | None, high: tuple[int, ...] | None
     ) -> None:
-        """A bar for each level, or for some neighbouring ones."""
+        """Draws a bar for each level, or for several neighbouring ones."""
         page = self._page
         page.line(
             f"{sizes.sum()} consistent global states, {holding.sum()} of them hold; by number of steps from C_min"
@@ -86,7 +87,7 @@ class _Picture:
         page.line(f"processes: {self._all_names()}")
 
     def finish(self, notes: Sequence[str]) -> str:
-        """Notes and size."""
+        """Adds the notes and returns the text of the file."""
         for note in (*notes, *self._notes):
             self._page.line(note)
         return self._page.finish()
@@ -117,7 +118,7 @@ class _Picture:
 
 
 def _places(diagram: Hasse, top: int, width: int) -> dict[int, Box]:
-    """The box of each node: levels above each other, each in the middle."""
+    """The box of each node: levels above each other, each centred."""
     height, widest = LINE + PAD, max(map(len, diagram.levels))
     rise = height + GAP_Y + SLOPE * widest
     span = widest * (width + GAP_X) - GAP_X

@@ -1,7 +1,7 @@
-"""The windows of a rule at one moment as a picture: the lattice of their consistent global states, and which satisfy it.
+"""Draws the windows of a rule at one moment: the lattice of their consistent global states, and those that satisfy the rule.
 
-The moment is when a verdict's last state began, or else the end. The states are those that a checker holds then which gets
-them in the order of `release`, so the picture does not depend on how they came.
+The moment is when a verdict's last state began, or else the end. The states are those that a checker then holds if it
+processes them in the order of `release`, so the picture does not depend on their arrival.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,12 @@ from whenabouts_cloud.rules.state_predicate import Scalar, Value
 
 
 class NothingToDrawError(ValueError):
-    """There are no windows to draw; the text says why."""
+    """There are no windows to draw; the text gives the reason."""
 
 
 def picture(rule: LatwinRule, readings: pa.Table, verdict: dict[str, Any] | None) -> str:
-    """The text of an SVG file, from the landed readings (`report.COLUMNS`) and a row of `results.RESULT` or None.
+    """The text of an SVG file, from the landed readings (`report.COLUMNS`) and a verdict, a row of `results.RESULT`, or
+    None.
 
     Raises:
         NothingToDrawError: not every process of the rule has sent a state, or the rule is about one process.
@@ -66,7 +67,7 @@ def _view(plan: Plan, readings: pa.Table, verdict: dict[str, Any] | None) -> tup
 
 
 def _windows(rule: LatwinRule, queues: list[list[Report]], waited: set[tuple[str, int]]) -> tuple[Any, Any]:
-    """The states held, by number, and their frame: after the last of those waited for, or of all."""
+    """The states held, by number, and their frame: after the last of the `waited` ones has entered, or at the end."""
     n = len(rule.streams)
     checker = ConjunctionDetector(n, list(rule.windows), "causal" if rule.causal else "hybrid")
     held: list[dict[int, Report]] = [{} for _ in range(n)]

@@ -1,18 +1,18 @@
-"""How probable it is that a predicate held, or that a global state was passed, when begins are known as intervals.
+"""Probability that a predicate held, or that a global state was passed, when starts of states are known as intervals.
 
-Model: each state held began at a moment of its own, uniform in its [lo, hi], independent of the others, given that a begin
-is not before those that its clock names and not before that of its predecessor. The true global state at t is the choice of
-the newest state of each process begun by t. The last state held lasts for ever, unless some state held knows of its
-successor: that one's begin is uniform between the last begin and the first that knows of it, and with it the window is
-left. `held`: the probability that at some moment all processes were in their windows and the predicate held. `passed`: for
-each global state, that it was the true one at some moment. Begins that are points may coincide; what would lie between
-them lasts no time, and was never true.
+Model: each state held began at a moment of its own, uniform in its [lo, hi], independent of the others, given that a
+start is not before those that its clock names and not before that of its predecessor. The true global state at t
+consists of the newest state of each process begun by t. The last state held lasts forever, unless some state held knows
+of its successor: the start of that successor is uniform between the last start and the first that knows of it, and the
+execution then leaves the window. `held`: the probability that at some moment all processes were in their windows and
+the predicate held. `passed`: for each global state, the probability that it was the true one at some moment. Starts
+that are points may coincide; a global state between them lasts no time, and was never true.
 
-Exact: h_S(t) is the measure of all orders in which exactly the begins of a downset S have happened by t (the downsets are
-walked like a lattice, of which CGSs are those with every process in its window); between neighbouring ends of intervals it
-is a polynomial (`spread`). Cost: ends x downsets x n x begins that may happen at once. Beyond EXACT_WORK begins
-are sampled in a causal order with importance weights (Rubinstein & Kroese 2016, 5.7): the error told is one standard error,
-and never less than 1 / effective number of samples. The caller gives the seed.
+Exact: h_S(t) is the measure of all orders in which exactly the starts of an order ideal S have happened by t (the order
+ideals are walked like a lattice; those with every process in its window are the CGSs); between neighbouring ends of
+intervals it is a polynomial (`spread`). Cost: ends x order ideals x n x starts that may happen at once. Beyond
+EXACT_WORK, starts are sampled in a causal order with importance weights (Rubinstein & Kroese 2016, 5.7): the reported
+error is one standard error, and never less than 1 / effective number of samples. The caller gives the seed.
 """
 
 from collections.abc import Iterator
@@ -29,14 +29,14 @@ EXACT_WORK = 1 << 27  # multiplications: some tenths of a second
 ORDER_IDEALS = 1 << 16
 SAMPLES = 100_000
 BLOCK = 2048  # samples at once
-BEFORE = -(1 << 62)  # lo and hi of what began before everything: an initial state
+BEFORE = -(1 << 62)  # lo and hi of an initial state, which began before everything
 AFTER = 1 << 62
 
 Floats = npt.NDArray[np.float64]
 
 
 class Held(NamedTuple):
-    """`error` is 0 if exact. `samples` is the effective number: that of equally weighted ones with the same variance."""
+    """`error` is 0 if exact. `samples` is the effective number: of equally weighted samples with the same variance."""
 
     probability: float
     exact: bool
@@ -45,7 +45,7 @@ class Held(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """Global states with their probabilities and errors; where sampled, those that were never met are missing."""
+    """Global states with their probabilities and errors; when sampled, states that no sample met are missing."""
 
     states: Ints  # (m, n) numbers, in lexical order
     probability: Floats  # (m,)
@@ -55,19 +55,19 @@ class Passed(NamedTuple):
 
 
 class _Model(NamedTuple):
-    lo: Ints  # (n, e) of begins, narrowed by those before and after
+    lo: Ints  # (n, e) of starts, narrowed by those before and after
     hi: Ints
-    need: Ints  # (n, e, n) how many begins of each process come before this one
-    count: Any  # (n,) begins
+    need: Ints  # (n, e, n) number of starts of each process that come before this one
+    count: Any  # (n,) starts
     inside: Ints  # (n,) of them in the window
-    order: list[tuple[int, int]]  # the begins, each after those before it
+    order: list[tuple[int, int]]  # the starts, each after its predecessors
 
 
 def held(window: Frame, lo: Ints, hi: Ints, truth: Truth, seed: int, samples: int = SAMPLES) -> Held:
-    """The probability that `truth` held at some moment; lo and hi (n, w) are the bounds of the begins, in microseconds.
+    """The probability that `truth` held at some moment; lo and hi (n, w) are the bounds of the starts, in microseconds.
 
     Raises:
-        ValueError: bounds contradict the order, or a begin has none.
+        ValueError: bounds contradict the order, or a start has none.
     """
     if (window.count == 0).any():
         return Held(0.0, True, 0.0, 0.0)
@@ -87,10 +87,10 @@ def held(window: Frame, lo: Ints, hi: Ints, truth: Truth, seed: int, samples: in
 
 
 def passed(window: Frame, lo: Ints, hi: Ints, seed: int, samples: int = SAMPLES) -> Passed:
-    """The probability of each global state of the window to have been passed, in lexical order; bounds as in `held`.
+    """The probability that each global state of the window was passed, in lexical order; bounds as in `held`.
 
     Raises:
-        ValueError: bounds contradict the order, or a begin has none.
+        ValueError: bounds contradict the order, or a start has none.
     """
     n = len(window.first)
     if (window.count == 0).any():
@@ -127,7 +127,7 @@ def _model(window: Frame, lo: Ints, hi: Ints) -> _Model:
     for j, size in enumerate(window.count.tolist()):
         low[j, :size], high[j, :size] = np.asarray(lo)[j, :size], np.asarray(hi)[j, :size]
         clocks = window.clocks[j, :size]
-        known = np.where(clocks > 0, clocks - window.first + 1, 0)  # 0 is also what says that nothing is known
+        known = np.where(clocks > 0, clocks - window.first + 1, 0)  # 0 may also mean that nothing is known
         known[:, j] = 0
         beyond |= known.max(axis=0) > window.count
         need[j, :size] = np.clip(known, 0, window.count + 1)
@@ -148,7 +148,7 @@ def _model(window: Frame, lo: Ints, hi: Ints) -> _Model:
             )
         if low[j, k] < high[j, k] and (low[j, k] <= BEFORE or high[j, k] >= AFTER):
             raise ValueError(
-                f"probability: found [{low[j, k]}, {high[j, k]}] as bounds of the begin of state {window.first[j] + k} of "
+                f"probability: found [{low[j, k]}, {high[j, k]}] as bounds of the start of state {window.first[j] + k} of "
                 f"process {j}, expected both, or BEFORE twice for an initial state"
             )
     return model
@@ -168,7 +168,7 @@ def _extension(need: Ints, begins: Ints) -> list[tuple[int, int]]:
 
 
 def _before(model: _Model, j: int, k: int) -> list[tuple[int, int]]:
-    """The latest begins of each process that come before a begin."""
+    """The latest starts of each process that come before a start."""
     return [(i, m - 1) for i, m in enumerate(model.need[j, k].tolist()) if m > 0]
 
 
@@ -178,7 +178,7 @@ def _inside(rows: npt.NDArray[Any], model: _Model) -> npt.NDArray[np.bool_]:
 
 
 class _Exact:
-    """The downsets of the begins, and measures over them carried from stretch to stretch."""
+    """The order ideals of the starts, and measures over them carried from stretch to stretch."""
 
     def __init__(self, model: _Model, rows: Ints, stretches: list[Stretch], degrees: int) -> None:
         self._rows, self._stretches, self._degrees, self._model = rows, stretches, degrees, model
@@ -188,7 +188,7 @@ class _Exact:
 
     @classmethod
     def of(cls, model: _Model) -> "_Exact | None":
-        """None where it would be too much work."""
+        """Returns None if it would be too much work."""
         ideals = _order(model)
         if np.prod((model.count + 1).astype(float)) >= 2.0**62 or (size := count(ideals)) > ORDER_IDEALS:
             return None
@@ -199,7 +199,7 @@ class _Exact:
         return cls(model, states(ideals), stretches, degrees)
 
     def held(self, truth: Truth) -> float:
-        """Share of the orders that enter a good downset."""
+        """Share of the orders that enter an order ideal in which the predicate holds."""
         good = np.zeros(len(self._rows), np.bool_)
         where = _inside(self._rows, self._model)
         good[where] = truth((self._rows[where] - 1).astype(np.uint16))
@@ -215,14 +215,14 @@ class _Exact:
         return float(h[-1, 1] / h[-1].sum())
 
     def passed(self) -> tuple[Ints, Floats]:
-        """Downsets inside the window and the share of the orders that enter each."""
+        """Order ideals inside the window and the share of the orders that enter each."""
         size = len(self._rows)
         none = np.zeros(size, np.bool_)
         fewer, more = self._neighbours(-1), self._neighbours(1)
         forward, backward = np.empty((size, 2, self._degrees)), np.empty((size, 2, self._degrees))
         b = np.zeros((size, 2))
         b[-1, 0] = 1.0
-        ends = [b]  # measures of what follows, at the end of each stretch
+        ends = [b]  # measures of what follows the end of each stretch
         for one in reversed(self._stretches):
             b = b.copy()
             if one.at.any():
@@ -246,14 +246,14 @@ class _Exact:
         return self._rows[where], np.minimum(into[where] / total, 1.0)
 
     def _neighbours(self, step: int) -> Ints:
-        """Places (D, n) of the downsets with one begin of each process more or less, or -1."""
+        """Places (D, n) of the order ideals with one start of each process more or less, or -1."""
         places = [
             self._places(np.eye(self._rows.shape[1], dtype=np.int64)[j] * step) for j in range(self._rows.shape[1])
         ]
         return np.column_stack(places)
 
     def _places(self, change: Ints) -> Ints:
-        """Places of the downsets with `change` added, or -1."""
+        """Places of the order ideals with `change` added, or -1."""
         after = self._rows + change
         code = after @ self._radix
         place = np.minimum(np.searchsorted(self._codes, code), len(code) - 1)
@@ -274,7 +274,7 @@ class _Exact:
 
 
 def _order(model: _Model) -> Frame:
-    """The order of the begins as a frame: state k of a process is "k of its begins have happened"."""
+    """The order of the starts as a frame: state k of a process means "k of its starts have happened"."""
     n, size = len(model.count), int(model.count.max())
     clocks = np.zeros((n, size + 1, n), np.int64)
     for j in range(n):
@@ -307,13 +307,13 @@ def _stretches(model: _Model) -> list[Stretch]:
 def _samples(
     model: _Model, seed: int, samples: int
 ) -> Iterator[tuple[Floats, npt.NDArray[Any], npt.NDArray[np.bool_]]]:
-    """Weights (s,), downsets passed (s, E + 1, n) and whether each lasts (s, E + 1), block by block."""
+    """Yields block by block: weights (s,), order ideals passed (s, E + 1, n) and flags whether each lasts (s, E + 1)."""
     random, n, events = np.random.default_rng(seed), len(model.count), len(model.order)
     after = np.zeros(model.lo.shape)
     place = {event: at for at, event in enumerate(model.order)}
     for j, k in reversed(model.order):
         before = [event for event in _before(model, j, k) if model.hi[event] == model.hi[j, k]]
-        if before:  # each counts for the latest of those before it alone, so weights are bounded
+        if before:  # each counts only for its latest predecessor, so weights are bounded
             after[max(before, key=place.__getitem__)] += 1 + after[j, k]
     real = np.arange(model.lo.shape[1]) < model.count[:, None]
     origin = min((int(x) for x in model.lo[real] if x > BEFORE), default=0)

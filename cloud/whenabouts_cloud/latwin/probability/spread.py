@@ -1,8 +1,8 @@
-"""The compiled part of the probability: one stretch of time for all downsets, and sampled orders of begins.
+"""Compiled part of the probability: one stretch of time for all order ideals, and sampled orders of starts.
 
-Within a stretch in which the same begins may happen, h of a downset S is a polynomial in x of [0, 1]. Begin e happens at a
-constant rate r, so the coefficients are c[S, k + 1] = sum over the last begins e of S of r c[S - e, k] / (k + 1): nothing
-is ever subtracted, and small probabilities are as exact as large ones.
+Within a stretch in which the same starts may happen, h of an order ideal S is a polynomial in x of [0, 1]. Start e
+happens at a constant rate r, so the coefficients are c[S, k + 1] = sum over the last starts e of S of r c[S - e, k] /
+(k + 1): nothing is ever subtracted, and small probabilities are as exact as large ones.
 """
 
 from typing import NamedTuple
@@ -13,16 +13,16 @@ from whenabouts_cloud.jit import Array, compiled
 
 
 class Stretch(NamedTuple):
-    """An open stretch of time, with the rates of the begins, or a point at which `at` of them happen at once."""
+    """An open stretch of time, with the rates of the starts, or a point at which `at` of them happen at once."""
 
     rate: Array  # (n, e)
     at: Array  # (n,)
-    must: Array  # (n,) begins that have happened when it is over (point) or from its beginning on (stretch)
-    can: Array  # (n,) begins that may have
+    must: Array  # (n,) starts that have happened at its end (point) or at its beginning (stretch)
+    can: Array  # (n,) starts that may have happened
 
 
 class Draws(NamedTuple):
-    """Sampled orders: weights (s,), rows (s, E + 1, n) of counts of begins, and whether each lasts (s, E + 1)."""
+    """Sampled orders: weights (s,), rows (s, E + 1, n) of counts of starts, and flags whether each lasts (s, E + 1)."""
 
     weights: Array
     rows: Array
@@ -33,9 +33,10 @@ class Draws(NamedTuple):
 def spread(
     h: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, stretch: Stretch, good: Array
 ) -> None:
-    """Takes h (D, 2) through a stretch; coefficients (D, 2, K) of it. Second column: a good downset has been entered.
+    """Carries h (D, 2) through a stretch; writes its coefficients (D, 2, K). Second column: a good order ideal has been
+    entered.
 
-    Forwards neighbours are the downsets with one begin less, backwards with one more, and x counts from the end.
+    Forwards neighbours are the order ideals with one start less, backwards with one more, and x counts from the end.
     """
     rate, must, can = stretch.rate, stretch.must, stretch.can
     size, n, degrees = len(rows), rows.shape[1], coefficients.shape[2]
@@ -62,9 +63,10 @@ def spread(
 
 @compiled
 def entered(forward: Array, backward: Array, into: Array) -> None:
-    """Adds to `into` (D,) the measure of orders that enter each downset within a stretch.
+    """Adds to `into` (D,) the measure of orders that enter each order ideal within a stretch.
 
-    The flow into it at x times what follows from there: integral of k x^(k - 1) (1 - x)^l = k! l! / (k + l)!.
+    It is the flow into the ideal at x times the measure of what follows: integral of k x^(k - 1) (1 - x)^l = k! l! / (k
+    + l)!.
     """
     size, degrees = forward.shape
     shares = np.ones((degrees, degrees))
@@ -80,10 +82,10 @@ def entered(forward: Array, backward: Array, into: Array) -> None:
 
 @compiled
 def sample(order: Array, lo: Array, hi: Array, need: Array, after: Array, chance: Array, draws: Draws) -> None:
-    """Draws begins that keep the order.
+    """Draws starts that respect the order.
 
-    In a linear extension each begin is drawn between the latest of those before it and its own bound, early in it by as
-    many begins as follow up to the same bound (`after`); the weight is the ratio of the densities.
+    In a linear extension each start is drawn between the latest of its predecessors and its own bound. The more starts
+    follow up to the same bound (`after`), the earlier it is drawn; the weight is the ratio of the densities.
     """
     weights, rows, lasts = draws
     events, n = order.shape[0], lo.shape[0]

@@ -1,26 +1,27 @@
-"""DEFINITELY of a conjunction, by runs of true states: never wrong, and a function of the set of states.
+"""DEFINITELY of a conjunction, decided by runs of true states: never wrong, and a function of the set of states.
 
-A run is a block of states of one process, one after the other, in which its local predicate holds. Runs, one of each
-process, held together at some moment whatever the true times were if each began before the end of each other one: so says
-Garg and Waldecker (Detection of Strong Unstable Predicates, 1996), who need no lattice for it. Here "began before" is
+A run is a block of consecutive states of one process in which its local predicate holds. Runs, one of each process,
+certainly held together at some moment if each began before the end of every other one (Garg and Waldecker, Detection of
+Strong Unstable Predicates, 1996; no lattice is needed). Here "began before" is
 
     begin b of process i before e     the clock of e knows b, or the latest time of b is before the earliest of e
 
-and e is what is known of the end of a run: the state after it, or, while it goes on, a state or clock-only report inside
-it, or the promise of its gateway. (Entry 0 of a clock is no knowledge: a member that has not begun its first state in the
-view looks like that too.) Verdicts are all such choices of runs. Windows play no part in them: a checker that forgets runs
-when its window has slid past them finds those that its order of arrival lets it find.
+and e is the evidence of the end of a run: the state after it, or, while it goes on, a state or clock heartbeat inside
+it, or the watermark of its gateway. (Entry 0 of a clock proves nothing: a member that has not begun its first state in
+the view has it too.) Verdicts are all such choices of runs. They do not depend on windows: a checker that forgets runs
+when its window has slid past them finds only those that its order of arrival allows.
 
-All are found in a pass over the states in any order that extends what is known (`release`), and little is kept: in it the
-begins of such runs come before all their ends, so when the last of them begins the others have begun and not ended. That
-choice is noted. It is told when for each process the end is known to be after the other begins, and forgotten when an
-end comes that is not.
+One pass finds all, over the states in any order that extends the known one (`release`), and stores little: in that
+order the starts of such runs come before all their ends, so when the last run starts, the others have started and not
+ended. That choice is recorded. It is emitted when for each process the end is known to be after the other starts, and
+dropped when an end arrives that is not.
 
-A promise counts at a place in the order, not when it comes, for the same result from any arrival: a choice is looked at when
-the order has come to K = 1 + the latest begin + the longest stamp. What has not landed by a promise of K or later happened
-after the latest begin. A gateway whose run's next state is there already with hi < K is judged by that state.
+A watermark takes effect at a place in the order, not on arrival, so that any order of arrival has the same result: a
+choice is checked when the order has reached K = 1 + the latest start + the longest stamp. If a gateway's watermark is K
+or later, everything of it that has not landed happened after the latest start. A gateway whose run's next state has
+landed with hi < K is judged by that state.
 
-Cost: O(n) a report, O(n^2) a begin. At most MAX_OPEN choices wait; the oldest is forgotten, and counted.
+Cost: O(n) per report, O(n^2) per start. At most MAX_OPEN choices wait; beyond, the oldest is dropped and counted.
 """
 
 from collections import Counter
@@ -31,22 +32,22 @@ from whenabouts_cloud.frontier.times import FURTHEST_US
 from whenabouts_cloud.latwin.shard.report import Report
 from whenabouts_cloud.latwin.shard.verdict import Occurrence, Witness
 
-MAX_OPEN = 64  # choices of runs, of one conjunction, whose ends are not known
+MAX_OPEN = 64  # choices of runs, of one conjunction, that wait for their ends
 NEVER_US = -FURTHEST_US - 1
 
 Lasted = Callable[[int, int], bool]
-"""Whether all of a process (slot) with hi < K has landed, and nothing of it with hi < K is still to be taken."""
+"""True if everything of a process (slot) with hi < K has landed and has been processed."""
 
 
 class Run(NamedTuple):
-    """The begin of a run: the state, and the latest time it can have begun at."""
+    """The start of a run: its first state, and the latest time at which that can have begun."""
 
     begin: Witness
     hi: int
 
 
 class Choice(NamedTuple):
-    """A run of each process, in their order; of which processes the end is known to be late enough; when time decides."""
+    """A run of each process, in slot order; the processes whose end is known to be late enough; when time decides."""
 
     runs: tuple[Run, ...]
     known: tuple[bool, ...]
@@ -54,9 +55,9 @@ class Choice(NamedTuple):
 
 
 class RunChoices:
-    """One conjunction over some processes of a rule, given by their slots; reports come in the order of `release`.
+    """One conjunction over some processes of a rule, given by their slots; reports arrive in the order of `release`.
 
-    `lengths_us` are the longest stamps of their streams as far as they are promised; longer ones that come count as well.
+    `lengths_us` are the longest stamps that the rule declares for their streams; longer ones that arrive count as well.
     """
 
     def __init__(self, slots: tuple[int, ...], lengths_us: tuple[int, ...], causal: bool) -> None:
@@ -70,7 +71,8 @@ class RunChoices:
         self.counts: Counter[str] = Counter()
 
     def take(self, report: Report, holds: bool) -> list[Occurrence]:
-        """The next report, and whether the local predicate holds in its state; what it makes sure."""
+        """Processes the next report; `holds`: the local predicate holds in its state. Returns the verdicts it made
+        certain."""
         at = self.place.get(report.slot)
         if at is None:
             return []
@@ -78,22 +80,22 @@ class RunChoices:
             self._lo[at] = max(self._lo[at], report.lo)
             self._wide[at] = max(self._wide[at], report.hi - report.lo)
         run = self._runs[at]
-        found = (
+        verdicts = (
             []
             if run is None or not self._open
             else self._learn(at, run, report, over=not holds and not report.evidence)
         )
         if report.evidence:
-            return found
+            return verdicts
         if not holds:
             self._runs[at] = None
         elif run is None:
             self._runs[at] = Run(Witness.of(report), FURTHEST_US if self._causal else report.hi)
-            found += self._choose(at, report)
-        return found
+            verdicts += self._choose(at, report)
+        return verdicts
 
     def cut(self, slot: int) -> None:
-        """States of a process are missing: whether its run has gone on is not known, nor ever will be."""
+        """Notes that states of a process are missing: whether its run went on will never be known."""
         at = self.place.get(slot)
         if at is None or self._runs[at] is None:
             return
@@ -105,8 +107,9 @@ class RunChoices:
         return min((choice.due_us for choice in self._open if choice.due_us > after_us), default=FURTHEST_US)
 
     def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
-        """The order has come to `now_us`: what it makes sure. A choice that waits for a silent gateway stays due."""
-        found: list[Occurrence] = []
+        """Returns the verdicts certain when the order has reached `now_us`. A choice that waits for a silent gateway
+        stays due."""
+        verdicts: list[Occurrence] = []
         kept = []
         for choice in self._open:
             if choice.due_us > now_us:
@@ -118,31 +121,31 @@ class RunChoices:
                 for at, (slot, is_known) in enumerate(zip(self._slots, choice.known, strict=True))
             )
             if all(known):
-                found.append(_verdict(choice.runs))
+                verdicts.append(_verdict(choice.runs))
             else:
                 kept.append(choice._replace(known=known))
         self._open = kept
-        return found
+        return verdicts
 
     @property
     def waits(self) -> bool:
-        """Whether a choice is open."""
+        """True if a choice is open."""
         return bool(self._open)
 
     def snapshot(self) -> list[Any]:
-        """The state as JSON values."""
+        """Returns the state as JSON values."""
         return [self._runs, self._lo, self._wide, self._open]
 
     def restore(self, state: list[Any]) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         runs, self._lo, self._wide, choices = state
         self._runs = [None if run is None else _run(run) for run in runs]
         self._lo, self._wide = list(self._lo), list(self._wide)
         self._open = [Choice(tuple(map(_run, runs)), tuple(known), due) for runs, known, due in choices]
 
     def _learn(self, at: int, run: Run, report: Report, over: bool) -> list[Occurrence]:
-        """A report of a process inside its run, or the state after it (`over`)."""
-        found: list[Occurrence] = []
+        """Processes a report of a process inside its run, or the state after it (`over`)."""
+        verdicts: list[Occurrence] = []
         kept = []
         for choice in self._open:
             if choice.runs[at] != run or choice.known[at]:
@@ -150,16 +153,16 @@ class RunChoices:
             elif self._after_all(at, choice.runs, report):
                 known = tuple(is_known or n == at for n, is_known in enumerate(choice.known))
                 if all(known):
-                    found.append(_verdict(choice.runs))
+                    verdicts.append(_verdict(choice.runs))
                 else:
                     kept.append(choice._replace(known=known))
             elif not over:
                 kept.append(choice)
         self._open = kept
-        return found
+        return verdicts
 
     def _choose(self, at: int, report: Report) -> list[Occurrence]:
-        """A run has begun: with those of the others it may be a choice."""
+        """Records the choice that a run which has just begun may form with those of the others."""
         runs = tuple(run for run in self._runs if run is not None)
         if len(runs) < len(self._runs):
             return []
@@ -175,7 +178,7 @@ class RunChoices:
         return []
 
     def _after_all(self, at: int, runs: tuple[Run, ...], report: Report) -> bool:
-        """Whether the begins of all other runs were before this report of process `at`."""
+        """True if the runs of all other processes began before this report of process `at`."""
         lo = self._lo[at]
         return all(
             n == at or report.clock[run.begin.slot] >= max(run.begin.number, 1) or run.hi < lo

@@ -1,19 +1,20 @@
-"""The order in which the states of a group are taken: one that depends on the states alone, however they arrive.
+"""The order in which the states of a group are processed: it depends only on the states, not on their arrival.
 
 e => f: e happened before f by the clocks, or the latest time of e is before the earliest of f, or transitively; CAUSAL
-looks at clocks alone. The key of a report is the latest `hi` of all that is before it in => and of itself, and reports are
-taken by key; of equal keys by the longest chain of that key before them, then by hi, lo, process and number. So
+uses clocks only. The key of a report is the latest `hi` of itself and of all reports before it in =>. Reports are
+processed by key; of equal keys by the longest chain of that key before them, then by hi, lo, process and number. So
 
   - the order extends =>: a key is at least that of each predecessor, and of equal ones the longer chain comes later;
-  - while nothing with hi < f is still to land, everything with a key below f is known and nothing else will get such a key:
-    what is taken at a frontier f continues what was taken at any earlier one. A stream takes what one batch takes. This
-    holds as long as a clock-only report does not land after a later report of its gateway: a state that is missing shows by
-    its number, a clock-only report does not, and one with a hi above f can still raise the key of the state behind it.
+  - while nothing with hi < f is still to land, every report with a key below f is known and no other will get such a key:
+    the reports processed at a frontier f continue those of any earlier frontier. A stream processes what one batch does.
+    This holds unless a clock heartbeat lands after a later report of its gateway: a missing state shows by its number,
+    a missing clock heartbeat does not, and one with a hi above f can still raise the key of the state behind it.
 
-A state that is missing although another report knows of it, or a later one of its gateway, is waited for: until DELAY of its
-stream after the earliest `hi` of those that know it. Then it is given up, and its gateway begins a new epoch with the next.
+A missing state that another report, or a later one of its gateway, knows of is waited for: until DELAY of its stream
+after the earliest `hi` of the reports that know it. Then it is given up, and its gateway begins a new epoch with the
+next state.
 
-Cost: about 10 us a report, more while many stamps overlap.
+Cost: about 10 us per report, more while many stamps overlap.
 """
 
 import heapq
@@ -25,8 +26,7 @@ from whenabouts_cloud.latwin.shard.report import Report
 
 
 class Gap(NamedTuple):
-    """States of a process that are given up: first to last. They had begun at `begun_us`, and are waited for until
-    `until_us`."""
+    """Missing states `first` to `last` of a process. They had begun by `begun_us`, and are given up at `until_us`."""
 
     slot: int
     first: int
@@ -36,7 +36,7 @@ class Gap(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What comes next in the order. `sure`: nothing before it is a gap that may still be filled."""
+    """The next item in the order. `sure`: no gap before it may still be filled."""
 
     key: int
     rank: int
@@ -45,7 +45,7 @@ class Taken(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """What later reports must know of one that is before them."""
+    """The data of an ordered item that its successors need."""
 
     hi: int
     key: int
@@ -56,20 +56,20 @@ class _Place(NamedTuple):
 def in_order(
     waiting: Sequence[Sequence[Report]], following: Sequence[int], delays_us: Sequence[int], causal: bool
 ) -> list[Taken]:
-    """All that waits, in the order in which it will be taken as far as is known.
+    """Returns all waiting reports in the order in which they will be processed, as far as it is known.
 
     Args:
-        waiting: for each process its reports by number, clock-only ones after the state they are of; clocks have an entry
-            for each process.
-        following: the number of the state of each process that comes next.
+        waiting: for each process its reports by number, clock heartbeats after their state; clocks have an entry for
+            each process.
+        following: for each process the number of its next state.
         delays_us: how long a missing state of each process is waited for.
-        causal: whether stamps order nothing.
+        causal: True if stamps order nothing.
     """
     return _Order(_with_gaps(waiting, following, delays_us), following, causal).taken()
 
 
 class _Order:
-    """Goes through what waits in some order that extends =>, by lo among what is ready, and finds the keys."""
+    """Goes through the queues in some order that extends =>, by lo among the items that are ready, and finds the keys."""
 
     def __init__(self, queues: list[list[Report | Gap]], following: Sequence[int], causal: bool) -> None:
         self._queues, self._causal = queues, causal
@@ -84,8 +84,8 @@ class _Order:
         self._blocked: list[list[int]] = [[] for _ in queues]
 
     def taken(self) -> list[Taken]:
-        """The order."""
-        found: list[Taken] = []
+        """Returns the items in order."""
+        order: list[Taken] = []
         for slot in range(len(self._queues)):
             self._offer(slot)
         left = sum(map(len, self._queues))
@@ -93,14 +93,14 @@ class _Order:
             slot = heapq.heappop(self._ready)[1] if self._ready else self._stuck()
             item = self._queues[slot][self._at[slot]]
             place = self._place(slot, item)
-            found.append(Taken(place.key, place.rank, item, place.sure))
+            order.append(Taken(place.key, place.rank, item, place.sure))
             self._note(slot, item, place)
             left -= 1
-        found.sort(key=_by)
-        return found
+        order.sort(key=_by)
+        return order
 
     def _offer(self, slot: int) -> None:
-        """Puts the head of a queue among what is ready, or behind the process that it waits for."""
+        """Puts the head of a queue among the ready ones, or behind the process that it waits for."""
         if self._at[slot] == len(self._queues[slot]):
             return
         head = self._queues[slot][self._at[slot]]
@@ -108,13 +108,14 @@ class _Order:
             heapq.heappush(self._ready, (-FURTHEST_US - 1, slot))
             return
         for other, known in enumerate(head.clock):
-            if known > self._reached[other] and known > 0 and other != slot:  # 0 says nothing: all begin there
+            if known > self._reached[other] and known > 0 and other != slot:  # 0 proves nothing: all begin there
                 self._blocked[other].append(slot)
                 return
         heapq.heappush(self._ready, (head.lo, slot))
 
     def _stuck(self) -> int:
-        """Clocks that contradict each other: the head with the least lo goes on all the same."""
+        """Resolves clocks that contradict each other: returns the process whose head has the least lo, which goes on
+        anyway."""
         heads = ((q[at], n) for n, (q, at) in enumerate(zip(self._queues, self._at, strict=True)) if at < len(q))
         slot = min((head.lo if isinstance(head, Report) else 0, n) for head, n in heads)[1]
         for waiting in self._blocked:
@@ -160,15 +161,16 @@ class _Order:
         return _Place(item.hi, key, rank, sure)
 
     def _named(self, slot: int, number: int) -> _Place | None:
-        """The place of a state that a clock names, or of the gap that it lies in; None if it was taken before."""
-        found = self._states[slot].get(number)
-        if found is None and self._gaps[slot]:
-            found = next((place for gap, place in self._gaps[slot] if gap.first <= number <= gap.last), None)
-        return found
+        """The place of a state that a clock names, or of the gap that contains it; None if it was processed in an
+        earlier step."""
+        named = self._states[slot].get(number)
+        if named is None and self._gaps[slot]:
+            named = next((place for gap, place in self._gaps[slot] if gap.first <= number <= gap.last), None)
+        return named
 
     def _earlier(self, slot: int, lo: int, key: int) -> list[_Place]:
-        """Of each other process the latest that ended before lo, where its key matters."""
-        found = []
+        """For each other process the latest item whose hi is before lo, where its key matters."""
+        latest = []
         for other, places in enumerate(self._gone):
             if other == slot:
                 continue
@@ -176,9 +178,9 @@ class _Order:
                 if place.key < key:
                     break
                 if place.hi < lo:
-                    found.append(place)
+                    latest.append(place)
                     break
-        return found
+        return latest
 
 
 def _by(taken: Taken) -> tuple[int, ...]:
@@ -191,48 +193,48 @@ def _by(taken: Taken) -> tuple[int, ...]:
 def _with_gaps(
     waiting: Sequence[Sequence[Report]], following: Sequence[int], delays_us: Sequence[int]
 ) -> list[list[Report | Gap]]:
-    """The queues with what is missing in its place."""
+    """The queues, with gaps in place of missing states."""
     reach = [number - 1 for number in following]
     for slot, queue in enumerate(waiting):
         if queue:
             known = map(max, zip(*(report.clock for report in queue), strict=True))
             reach = [max(a, b) if b else a for a, b in zip(reach, known, strict=True)]
             reach[slot] = max(reach[slot], queue[-1].number)
-    found: list[list[Report | Gap]] = []
+    queues: list[list[Report | Gap]] = []
     for slot, queue in enumerate(waiting):
         numbers = [report.number for report in queue if not report.evidence]
         first, last = following[slot], reach[slot]
         if len(numbers) == last - first + 1:
-            found.append(list(queue))
+            queues.append(list(queue))
             continue
         pieces = _missing(slot, numbers, first, last, waiting, delays_us[slot])
         present = set(numbers)
         kept = [x for x in queue if not x.evidence or x.number in present or x.number == first - 1]
-        found.append(sorted([*kept, *pieces], key=_in_queue))
-    return found
+        queues.append(sorted([*kept, *pieces], key=_in_queue))
+    return queues
 
 
 def _missing(
     slot: int, numbers: list[int], first: int, last: int, waiting: Sequence[Sequence[Report]], delay_us: int
 ) -> list[Gap]:
-    """Numbers from first to last that are not there, cut where the time changes up to which they are waited for."""
+    """The missing numbers from first to last as gaps, split where the times differ until which they are waited for."""
     knowing = sorted((r.clock[slot], r.hi) for queue in waiting for r in queue if r.clock[slot] or r.slot == slot)
-    until, earliest = [], FURTHEST_US  # (number, the earliest hi of those that know it or a later one)
+    until, earliest = [], FURTHEST_US  # (number, the earliest hi of the reports that know it or a later one)
     for number, hi in reversed(knowing):
         earliest = min(earliest, hi)
         until.append((number, earliest))
     until.reverse()
-    found = []
+    gaps = []
     present = iter([*sorted(numbers), last + 1])
     begin = first
     for number in present:
         while begin < number:
             reached, known_us = next((n, hi) for n, hi in until if n >= begin)
             end = min(number - 1, reached)
-            found.append(Gap(slot, begin, end, known_us, min(known_us + delay_us, FURTHEST_US - 1)))
+            gaps.append(Gap(slot, begin, end, known_us, min(known_us + delay_us, FURTHEST_US - 1)))
             begin = end + 1
         begin = number + 1
-    return found
+    return gaps
 
 
 def _in_queue(item: Report | Gap) -> tuple[int, int, int]:

@@ -1,11 +1,10 @@
-"""A state of a gateway as a rule about its group takes it, and the way there from readings as they land.
+"""Reports: the states of gateways in the form that a rule about their group uses, extracted from landed readings.
 
-A process of a rule is one of its STREAMs: the gateway of the group whose state readings the stream covers. Which entry of
-the vector clocks is that gateway's is known from its readings (`process`), so clocks are cut down to the rule's processes
-only when every one of them has been heard (`view`). Of the values only those that the rule reads are kept, in the order of
-`columns_of`.
+A process of a rule is one of its STREAMs: the gateway of the group whose state readings the stream covers. The entry of
+that gateway in vector clocks is known only from its readings (`process`), so clocks are reduced to the rule's processes
+when every one of them has reported (`view`). Only values that the rule reads are kept, in the order of `columns_of`.
 
-Cost: some microseconds a reading; each different text of attributes is read once a block.
+Cost: some microseconds per reading; each distinct text of attributes is parsed once per block.
 """
 
 import json
@@ -38,14 +37,14 @@ REPORT = pa.schema(
     ]
 )
 INVALID = pa.schema([("readings", pa.int64())])
-MAX_SAID = 10_000  # different texts of attributes and values that are remembered at a time
+MAX_SAID = 10_000  # distinct texts of attributes and values cached at a time
 COLUMNS = ("site", "gateway", "boot", "seq", "stream", "kind", "value", "attrs", "t_min", "t_max", "vclock")
 
 
 class Report(NamedTuple):
-    """A state that began between lo and hi (moved by OFFSET), or a clock-only report that state `number` still was on.
+    """A state that began between lo and hi (shifted by OFFSET), or a clock heartbeat: state `number` was still on then.
 
-    `clock` is that of the view. A stamp that is no time has lo -FURTHEST_US and hi FURTHEST_US.
+    `clock` is that of the view. A stamp that is not a time has lo -FURTHEST_US and hi FURTHEST_US.
     """
 
     slot: int
@@ -62,12 +61,12 @@ class Report(NamedTuple):
 
     @property
     def timed(self) -> bool:
-        """Whether its stamp is a time."""
+        """True if its stamp is a time."""
         return self.hi < FURTHEST_US
 
 
 class Source(NamedTuple):
-    """Where a report comes from: its group and view, the gateway, and its place in the view's clocks."""
+    """The source of a report: its group and view, the gateway, and the gateway's entry in the view's clocks."""
 
     group: str
     view: int
@@ -77,12 +76,13 @@ class Source(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The gateway as promises name it."""
+        """The gateway's name in watermarks."""
         return f"{self.site}/{self.gateway}"
 
 
 class _Said(NamedTuple):
-    """What a reading says beside its clock; `values` as JSON, of each process it can be; `mine`: its group is the rule's."""
+    """The content of a reading besides its clock; `values` as JSON, for each process it can be; `mine`: its group is
+    the rule's."""
 
     group: str
     view: int
@@ -93,7 +93,7 @@ class _Said(NamedTuple):
 
 
 class _Landed(NamedTuple):
-    """What `state_of` reads of a reading."""
+    """The fields of a reading that `state_of` reads."""
 
     kind: str
     value: Any
@@ -108,12 +108,11 @@ def columns_of(rule: LatwinRule) -> list[list[Value]]:
 
 
 def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
-    """The reports (REPORT) among readings (COLUMNS) of groups that the rule is about; and how many readings say that they
-    are states and are none."""
+    """Returns the reports (REPORT) among readings (COLUMNS) of the rule's groups, and the number of invalid states."""
     columns = columns_of(rule)
     covered: dict[tuple[str, str], tuple[int, ...]] = {}
     said: dict[tuple[str | None, str | None, int, tuple[int, ...]], _Said | None] = {}
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     wrong = 0
     for row in zip(*(_plain(readings[name]) for name in COLUMNS), strict=True):
         site, gateway, boot, seq, stream, kind, value, attrs, t_min, t_max, clock = row
@@ -132,16 +131,16 @@ def reports_of(rule: LatwinRule, readings: pa.Table) -> tuple[pa.Table, int]:
             wrong += 1
             continue
         for slot in slots if state.mine else ():
-            found.append((
+            rows.append((
                 state.group, state.view, slot, site, gateway, boot, seq, state.process, state.evidence, clock, t_min, t_max,
                 state.values[slot],
             ))  # fmt: skip
-    filled = list(zip(*found, strict=True)) or [()] * len(REPORT)
+    filled = list(zip(*rows, strict=True)) or [()] * len(REPORT)
     return pa.table(dict(zip(REPORT.names, filled, strict=True)), schema=REPORT), wrong
 
 
 def rows_of(rule: LatwinRule, reports: pa.Table) -> Iterator[tuple[Source, Report]]:
-    """Each row of a REPORT table with where it comes from."""
+    """Yields each row of a REPORT table with its source."""
     offsets = [stream.offset_us for stream in rule.streams]
     known: dict[str, tuple[Scalar, ...]] = {}
     for row in zip(*(_plain(reports[name]) for name in REPORT.names), strict=True):
@@ -163,7 +162,7 @@ def _plain(column: Any) -> Iterable[Any]:
 def _said(
     rule: LatwinRule, columns: dict[int, list[Value]], attrs: str | None, value: str | None, clock: Sequence[int]
 ) -> _Said | None:
-    """What a landed reading says with these columns of processes; None if it is no state."""
+    """The content of a landed reading, with these columns of processes; None if it is not a state."""
     try:
         named = json.loads(attrs or "{}")
         own = None if value is None else json.loads(value)
@@ -181,5 +180,5 @@ def _said(
 
 
 def _scalar(value: Any) -> Scalar:
-    """Truth is 1 or 0."""
+    """A value for comparisons: a boolean is 1 or 0."""
     return value if value is None or isinstance(value, str) else float(value)

@@ -1,11 +1,11 @@
-"""What a rule about the states of a group tells: rows of RESULT.
+"""Results of a rule about the states of a group: rows of RESULT.
 
-`verdict` is "possibly", "definitely" or "definitely in window". `states` has one entry for each process that takes part: of
-a "definitely" the first state of the run of true states, else a state of a global state that satisfies the predicate and can
-have been; with the reading that told of it, its stamp as the reader gave it. t_min and t_max span when the last of them
-began: from then on they were there together. `result_id` is a hash of rule, group, view, verdict and states, so the same
-verdict has the same id in every run and driver. A row is "told" or "withdrawn": the verdict of this id that was told early
-(EAGER) does not stand.
+`verdict` is "possibly", "definitely" or "definitely in window". `states` has one entry for each process that takes
+part: for "definitely" the first state of the run of true states, otherwise a state of a global state that satisfies the
+predicate and may have occurred. Each entry names the reading that reported the state, with its stamp as the gateway
+gave it. t_min and t_max span the start of the last of these states: from then on they existed together. `result_id` is
+a hash of rule, group, view, verdict and states, so the same verdict has the same id in every run and driver. `status`
+is "emitted" or "retracted": the verdict of this id, emitted early (EAGER), does not stand.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ def verdict_row(
 
 
 def result_id(rule: LatwinRule, group: str, view: int, verdict: Occurrence) -> str:
-    """Names of rules and streams have no spaces, so the text is unambiguous."""
+    """The id of a verdict. Names of rules and streams have no spaces, so the hashed text is unambiguous."""
     numbers = [(one.slot, one.number) for one in verdict.states] + [verdict.since or (0, -1)]
     states = " ".join(f"{rule.streams[slot].name} {number}" for slot, number in numbers)
     text = f"{rule.name} {rule.modality} {rule.in_window} {view} {states} {group}"

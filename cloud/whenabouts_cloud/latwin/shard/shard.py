@@ -1,16 +1,17 @@
-"""Groups of a running rule: reports of states and promises of gateways in, verdicts out; the unit that drivers keep.
+"""Groups of a running rule: takes reports of states and watermarks of gateways, gives verdicts; the unit that drivers keep.
 
-Verdicts are defined on what has landed, not on how it came. The states of a view are taken in an order that depends on
-them alone (`release`), each when the frontier of its group has passed it (`view`). DEFINITELY tells every choice of runs of
-which each surely began before the end of each other (`choices`), the other rules what the windows of a checker show that
-gets the states in this order (`watch`). So a stream of small steps tells what one batch of everything does, whatever file
-comes first, as long as nothing comes later than DELAY; what does is counted as late.
+Verdicts are defined by what has landed, not by its arrival. The states of a view are processed in an order that depends
+only on them (`release`), each when the frontier of its group has passed it (`view`). DEFINITELY emits every choice of
+runs in which each certainly began before the end of every other one (`choices`). Other rules emit verdicts over the
+windows of a checker that processes the states in this order (`watch`). So a stream of small steps emits what one batch
+of everything does, in whatever order files arrive, as long as nothing arrives later than DELAY; later readings are
+counted as late.
 
-Each view of a group is on its own. The newest lives; an older one is closed when the frontier has passed all that it
-reported by DELAY, and what is still reported of it then is counted.
+The views of a group are independent. The newest stays open; an older one is closed when the frontier has passed all its
+reports by DELAY, and its reports after that are only counted.
 
-Kept of a group: the ring of its windows or the runs that are on, and what waits; some 2 KB with 9 gateways and windows of 4.
-Groups of which nothing waits are not even unpacked.
+Stored per group: the ring of its windows or the runs that go on, and waiting reports; some 2 KB with 9 gateways and
+windows of 4. Groups without waiting reports are not even unpacked.
 """
 
 import json
@@ -33,11 +34,11 @@ from whenabouts_cloud.shard import StepOutput
 
 VERSION = 3
 MAX_VIEWS = 4  # of a group at a time; the oldest is closed to make room
-MAX_CLOSED = 16  # closed views that are remembered, so that what still comes of them is known as that
+MAX_CLOSED = 16  # closed views that are remembered, so that their later reports are recognised
 
 
 class LatwinShard:
-    """Some groups under one rule, and the promises of all gateways."""
+    """Some groups under one rule, and the watermarks of all gateways."""
 
     def __init__(self, rule: LatwinRule) -> None:
         self._rule, self._plan = rule, Plan(rule)
@@ -53,11 +54,11 @@ class LatwinShard:
     def step(
         self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]], everything: bool = False
     ) -> StepOutput:
-        """The verdicts that the table "reports" (REPORT) and the watermarks of the step before make sure.
+        """Returns the verdicts that the table "reports" (REPORT) and the watermarks of the previous step make certain.
 
-        Watermarks are those of all gateways, as one list. A table "invalid" (INVALID) may say how many readings of the
-        rule's streams say that they are states and are none. With `everything` no more will land: all watermarks count now,
-        and nothing waits.
+        Watermarks are those of all gateways, as one list. A table "invalid" (INVALID) may hold the number of invalid
+        states among the readings of the rule's streams. With `everything` no more will land: all watermarks take effect
+        now, and nothing waits.
         """
         invalid = tables.get("invalid")
         self.counts["wrong"] += sum(invalid["readings"].to_pylist()) if invalid is not None else 0
@@ -85,7 +86,7 @@ class LatwinShard:
         return StepOutput(table_of(emitted), self.state())
 
     def state(self) -> dict[str, Any]:
-        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        """Returns the counters since the shard was made or restored, and its current state, as JSON values."""
         unpacked = [group for group in self._groups.values() if isinstance(group, _Group)]
         return {
             "readings": 0,
@@ -100,16 +101,16 @@ class LatwinShard:
         }
 
     def snapshot(self) -> bytes:
-        """The whole state."""
+        """Returns the whole state."""
         blobs = [group if isinstance(group, bytes) else group.snapshot() for group in self._groups.values()]
         waits = [[name, self._waits[name]] for name in self._groups]
         return joined([json.dumps([VERSION, waits, self._watermarks.snapshot()]).encode(), *blobs])
 
     def restore(self, snapshot: bytes) -> None:
-        """Goes on from a snapshot of the same rule.
+        """Continues from a snapshot of the same rule.
 
         Raises:
-            ValueError: it was written by another version.
+            ValueError: another version wrote it.
         """
         head, *blobs = parted(snapshot)
         version, waits, watermarks = json.loads(head)
@@ -120,13 +121,13 @@ class LatwinShard:
         self._groups = dict(zip(self._waits, blobs, strict=True))
 
     def _group(self, name: str) -> "_Group":
-        found = self._groups.get(name)
-        if not isinstance(found, _Group):
-            packed, found = found, _Group(self._plan)
+        group = self._groups.get(name)
+        if not isinstance(group, _Group):
+            packed, group = group, _Group(self._plan)
             if packed is not None:
-                found.restore(packed)
-            self._groups[name] = found
-        return found
+                group.restore(packed)
+            self._groups[name] = group
+        return group
 
     def _account(self, name: str, group: "_Group") -> None:
         self.counts += group.take_counts()
@@ -186,10 +187,10 @@ class _Group:
         return sum(view.waiting for view in self._views.values())
 
     def take_counts(self) -> Counter[str]:
-        found, self._counts = self._counts, Counter()
+        counts, self._counts = self._counts, Counter()
         for view in self._views.values():
-            found += view.take_counts()
-        return found
+            counts += view.take_counts()
+        return counts
 
     def snapshot(self) -> bytes:
         views = {str(number): view.snapshot() for number, view in self._views.items()}

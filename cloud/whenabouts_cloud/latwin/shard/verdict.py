@@ -1,4 +1,4 @@
-"""What a watcher of a group tells: a verdict with its witness, one state of each process that takes part."""
+"""Verdicts about a group, each with its witnesses: one state of each process that takes part."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ from whenabouts_cloud.latwin.shard.report import Report
 
 
 class Witness(NamedTuple):
-    """A state of a process, as it is told: the number, the reading that told of it and its stamp."""
+    """A state of a process in a verdict: its number, the reading that reported it, and its stamp."""
 
     slot: int
     number: int
@@ -17,19 +17,23 @@ class Witness(NamedTuple):
 
     @classmethod
     def of(cls, report: Report) -> "Witness":
-        """The state of a report."""
+        """The witness of a report's state."""
         return cls(report.slot, report.number, report.boot, report.seq, report.t_min, report.t_max)
 
 
 class Occurrence(NamedTuple):
-    """Of a verdict about runs the first state of each; of one about windows a global state that satisfies, and with which
-    state (process, number) it came to hold: windows can show the same global state again in a later period."""
+    """A verdict. By runs, `states` are the first states of the runs; over windows, a global state that satisfies the
+    predicate.
+
+    `since`, over windows, is the state (process, number) with which the predicate came to hold: windows can show the
+    same global state again in a later period.
+    """
 
     states: tuple[Witness, ...]
     since: tuple[int, int] | None = None
 
     @classmethod
     def restored(cls, state: Any) -> "Occurrence":
-        """From JSON values."""
+        """The verdict from JSON values."""
         states, since = state
         return cls(tuple(Witness(*one) for one in states), None if since is None else (since[0], since[1]))

@@ -1,16 +1,18 @@
-"""One view of one group under a rule: who its processes are, what waits, what has been told.
+"""One view of one group under a rule: its processes, its waiting reports and its emitted verdicts.
 
-Reports wait until the frontier has passed them and are then taken in the order of `release`, so what is told depends on the
-set of states and promises alone. The frontier is the time before which all readings of the view's gateways have landed:
+Reports wait until the frontier has passed them and are then processed in the order of `release`, so verdicts depend
+only on the set of states and watermarks. The frontier is the time before which all readings of the view's gateways have
+landed:
 
-    min over processes of max(promise of its gateway, the latest of all promises - DELAY of its stream)
+    min over processes of max(watermark of its gateway, the latest of all watermarks - DELAY of its stream)
 
-so a gateway that falls silent holds the group back by DELAY. With EAGER what waits is looked at as well, in the order as far
-as it is known and without what may still be missing before it: what is found there is told early. Of DEFINITELY that is
-never withdrawn; another verdict is, if a later step does not find it there again, or in its place.
+so a gateway that falls silent holds the group back by DELAY. With EAGER the waiting reports are examined as well, in
+the order as far as it is known, and only those before which nothing can be missing: verdicts found there are emitted
+early. An early DEFINITELY is never retracted; another verdict is, if a later step finds it neither among the waiting
+reports nor at its final place.
 
 A process is bound to the gateway whose report comes first. Another gateway of the view whose readings the same stream
-covers, and a gateway that two streams cover, are mistakes in the rule: ignored, counted and named.
+covers, and a gateway that two streams cover, are mistakes in the rule: ignored, counted and reported.
 """
 
 import operator
@@ -24,21 +26,21 @@ from whenabouts_cloud.latwin.shard.report import Report, Source
 from whenabouts_cloud.latwin.shard.verdict import Occurrence
 from whenabouts_cloud.latwin.shard.watch import Plan, report_of
 
-MAX_WAITING = 1024  # reports of a view that wait after a step; then the first of the order are taken without waiting
-MAX_GAPS = 8  # of a process that are remembered, so that what comes of them after all is known as late
-MAX_EARLY = 256  # verdicts told early that are remembered until they are confirmed
+MAX_WAITING = 1024  # reports of a view that wait after a step; beyond, the first of the order are processed at once
+MAX_GAPS = 8  # gaps of a process that are remembered, so that their states are recognised as late
+MAX_EARLY = 256  # verdicts emitted early that are remembered until they are confirmed
 NEVER_US = -FURTHEST_US - 1
 
 WatermarkOf = Callable[[str], int | None]
-"""What a gateway, as "site/gateway", has promised: all its readings with t_max below it have landed."""
+"""The watermark of a gateway, as "site/gateway": all its readings with t_max below it have landed."""
 Emitted = tuple[Occurrence, str]
-"""A verdict, and "told" or "withdrawn"."""
+"""A verdict, and "emitted" or "retracted"."""
 
 _BY_NUMBER = operator.attrgetter("number", "evidence", "seq")
 
 
 class View:
-    """The states of one view in, verdicts out."""
+    """Takes the states of one view, and gives verdicts."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._rule = plan, plan.rule
@@ -50,10 +52,10 @@ class View:
         self._waiting: list[dict[int, Report]] = [{} for _ in range(n)]
         self._following = [0] * n
         self._taken_seq = [-1] * n
-        self._given_up: list[list[list[int]]] = [[] for _ in range(n)]  # the latest ones: first and last state
+        self._given_up: list[list[list[int]]] = [[] for _ in range(n)]  # the latest gaps: first and last state
         self._ends: list[list[int]] = [
             [] for _ in range(n)
-        ]  # boot and seq of the first report, its hi, and of the last
+        ]  # boot and seq of the first report, its hi, boot and seq of the last
         self._left_us = [FURTHEST_US] * n
         self._now_us = NEVER_US
         self._early: dict[Occurrence, None] = {}
@@ -62,7 +64,7 @@ class View:
         self.counts: Counter[str] = Counter()
 
     def add(self, source: Source, report: Report) -> None:
-        """A report; what is known already, or is none of this view, is counted."""
+        """Takes a report; repeated and late ones, and those of wrong gateways, are counted."""
         slot = report.slot
         if not self._bound(source, report):
             return
@@ -86,7 +88,8 @@ class View:
             self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], place)]
 
     def seen_elsewhere(self, source: Source, report: Report, other: "View") -> None:
-        """A gateway has reported in another view, for which it has left this one, or the other one for this."""
+        """Notes a report of a gateway in another view: it has left this view for the other one, or the other one for
+        this."""
         for slot, name in enumerate(self.names):
             ends = self._ends[slot]
             if name != source.name or not ends:
@@ -97,7 +100,7 @@ class View:
                 other._left_us[report.slot] = min(other._left_us[report.slot], ends[2])
 
     def step(self, watermark_of: WatermarkOf, everything: bool) -> list[Emitted]:
-        """What can be told now; `everything`: nothing more will land, so nothing waits."""
+        """The verdicts that can be emitted now; `everything`: nothing more will land, so nothing waits."""
         self._now_us = max(self._now_us, self._frontier_us(watermark_of))
         if -1 in self._process:
             return []
@@ -112,7 +115,7 @@ class View:
         return emitted
 
     def queues(self) -> list[list[Report]]:
-        """What waits, by process and number, with clocks of the rule's processes; each of them has been heard."""
+        """The waiting reports, by process and number, with clocks of the rule's processes; each process has reported."""
         process = self._process
         queues = [sorted(one.values(), key=_BY_NUMBER) for one in self._waiting]
         if process == list(range(self._width)):
@@ -121,17 +124,17 @@ class View:
 
     @property
     def waits(self) -> bool:
-        """Whether time alone may change something."""
+        """True if time may change something without further reports."""
         return self.waiting > 0 or self._watch.waits
 
     @property
     def waiting(self) -> int:
-        """How many reports wait."""
+        """Number of waiting reports."""
         return sum(map(len, self._waiting))
 
     @property
     def unheard(self) -> list[str]:
-        """The streams no gateway of which has reported."""
+        """The streams of which no gateway has reported."""
         return [s.name for s, process in zip(self._rule.streams, self._process, strict=True) if process < 0]
 
     def silent(self, watermark_of: WatermarkOf) -> list[str]:
@@ -141,7 +144,7 @@ class View:
         return [name for name, (us, offset_us) in heard.items() if us is not None and us + offset_us < self._now_us]
 
     def frontiers_us(self, watermark_of: WatermarkOf) -> list[int | None]:
-        """For each stream the time before which everything of it has come; None while no gateway has a watermark."""
+        """For each stream the time before which everything of it has landed; None while no gateway has a watermark."""
         known = [watermark_of(name) if name else None for name in self.names]
         latest = max((us for us in known if us is not None), default=None)
         if latest is None:
@@ -152,23 +155,23 @@ class View:
         ]
 
     def is_over(self) -> bool:
-        """Whether the frontier has passed all that was reported, and DELAY after it."""
+        """True if the frontier has passed all reports, and DELAY after them."""
         return self._now_us > self.newest_us + max(stream.delay_us for stream in self._rule.streams)
 
     def take_counts(self) -> Counter[str]:
-        """What was counted since it was asked last."""
-        found, self.counts = self.counts, Counter()
-        return found + self._watch.take_counts()
+        """The counts since the last call."""
+        counts, self.counts = self.counts, Counter()
+        return counts + self._watch.take_counts()
 
     def snapshot(self) -> list[Any]:
-        """The state as JSON values."""
+        """Returns the state as JSON values."""
         waiting = [list(one.values()) for one in self._waiting]
         times = [self._left_us, self._now_us, self.newest_us]
         known = [self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends]
         return [known, times, waiting, list(self._early), self._watch.snapshot()]
 
     def restore(self, state: list[Any]) -> None:
-        """Goes on from a snapshot of a view of the same rule."""
+        """Continues from a snapshot of a view of the same rule."""
         known, times, waiting, early, watched = state
         self.names, self._process, self._width, self._following, self._taken_seq, self._given_up, self._ends = known
         self._left_us, self._now_us, self.newest_us = times
@@ -177,7 +180,7 @@ class View:
         self._watch.restore(watched)
 
     def _bound(self, source: Source, report: Report) -> bool:
-        """Whether the report is of the gateway that its process is; the first one decides."""
+        """True if the report is from the gateway that its process is bound to; the first report binds it."""
         slot, width = report.slot, len(report.clock)
         if self._width not in (-1, width):
             self.counts["wrong"] += 1
@@ -207,7 +210,7 @@ class View:
         return in_order(self.queues(), self._following, delays, self._rule.causal)
 
     def _due_now(self, order: list[Taken], everything: bool) -> int:
-        """How many of the order are taken in this step."""
+        """Number of items of the order that are processed in this step."""
         if everything:
             return len(order)
         count = next((n for n, taken in enumerate(order) if taken.key >= self._now_us), len(order))
@@ -217,10 +220,10 @@ class View:
         return count
 
     def _take(self, order: list[Taken], count: int, watermark_of: WatermarkOf) -> list[Occurrence]:
-        """Takes so many of the order, with what time decides in between."""
-        found: list[Occurrence] = []
+        """Processes the first `count` items of the order, with the decisions of time in between."""
+        verdicts: list[Occurrence] = []
         if not count and not self._watch.waits:
-            return found
+            return verdicts
         ahead = _Ahead(order, len(self.names))
 
         def lasted(slot: int, us: int) -> bool:
@@ -233,7 +236,7 @@ class View:
         for taken in order[:count]:
             if taken.key > passed:
                 if self._watch.due_us(passed) <= taken.key:
-                    found += self._watch.pass_time(taken.key, lasted)
+                    verdicts += self._watch.pass_time(taken.key, lasted)
                 passed = taken.key
             item = taken.item
             ahead.passed(item.slot)
@@ -247,32 +250,32 @@ class View:
                 self._following[item.slot] = item.number + 1
             self._taken_seq[item.slot] = max(self._taken_seq[item.slot], item.seq)
             del self._waiting[item.slot][item.seq]
-            found += self._watch.take(item)
+            verdicts += self._watch.take(item)
         if self._watch.waits:
-            found += self._watch.pass_time(self._now_us, lasted)
-        return found
+            verdicts += self._watch.pass_time(self._now_us, lasted)
+        return verdicts
 
     def _was_emitted(self, verdict: Occurrence) -> bool:
-        """Whether it was told early; it is settled then."""
+        """True if the verdict was emitted early; it is then settled."""
         known = verdict in self._early
         self._early.pop(verdict, None)
         return known
 
     def _look_ahead(self, rest: list[Taken]) -> list[Emitted]:
-        """Of what waits, what can be told early, and what was and does not stand."""
-        found: dict[Occurrence, None] = {}
+        """Verdicts of waiting reports that can be emitted early, and retractions of earlier ones that do not stand."""
+        verdicts: dict[Occurrence, None] = {}
         items = [taken.item for taken in rest if taken.sure]
         if items:
             ahead = self._plan.watch()
             ahead.restore(self._watch.snapshot())
             for item in items:
                 assert isinstance(item, Report)  # a gap is never sure
-                found |= dict.fromkeys(ahead.take(item))
-        emitted = [(verdict, "emitted") for verdict in found if verdict not in self._early]
+                verdicts |= dict.fromkeys(ahead.take(item))
+        emitted = [(verdict, "emitted") for verdict in verdicts if verdict not in self._early]
         if not self._rule.by_runs:
-            emitted += [(verdict, "retracted") for verdict in self._early if verdict not in found]
+            emitted += [(verdict, "retracted") for verdict in self._early if verdict not in verdicts]
             self._early = {}
-        self._early |= found
+        self._early |= verdicts
         while len(self._early) > MAX_EARLY:
             self._early.pop(next(iter(self._early)))
             self.counts["early_forgotten"] += 1
@@ -280,7 +283,8 @@ class View:
 
 
 class _Ahead:
-    """Of each process the least hi of what is still to be taken; of a gap that of those that know of it."""
+    """For each process the least hi of the items still to be processed; a gap counts with that of the reports that know
+    of it."""
 
     def __init__(self, order: list[Taken], processes: int) -> None:
         self._least: list[list[int]] = [[FURTHEST_US] for _ in range(processes)]
@@ -290,9 +294,9 @@ class _Ahead:
             least.append(min(hi, least[-1]))
 
     def passed(self, slot: int) -> None:
-        """One more of a process has been taken."""
+        """Removes the next item of a process: it has been processed."""
         self._least[slot].pop()
 
     def least_hi(self, slot: int) -> int:
-        """The least hi of what is left of a process."""
+        """The least hi of the remaining items of a process."""
         return self._least[slot][-1]

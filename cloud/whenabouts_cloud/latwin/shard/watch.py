@@ -1,10 +1,10 @@
-"""What a rule asks of the states of one view, given in the order of `release`: by runs, or over windows.
+"""Evaluates a rule on the states of one view, given in the order of `release`: by runs, or over windows.
 
     ByRuns      DEFINITELY: for each alternative of the predicate its `RunChoices`
-    InWindows   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or of a conjunction the detector
+    InWindows   POSSIBLY and DEFINITELY IN WINDOW: the lattice of the windows, or for a conjunction the detector
 
-A verdict over windows is told when a holding period begins: at a state after which it holds and before which it did not.
-As the order depends on the states alone, so do the periods.
+A verdict over windows is emitted when a holding period begins: at a state after which the predicate holds and before
+which it did not. As the order depends only on the states, so do the periods.
 """
 
 import base64
@@ -34,11 +34,11 @@ from whenabouts_cloud.rules.state_predicate import (
     test,
 )
 
-MAX_KNOWN = 4096  # values whose tests are remembered; beyond, those that came least lately are tested again
+MAX_KNOWN = 4096  # values whose test results are cached; beyond, the least recently used are dropped
 
 
 class Part(NamedTuple):
-    """One alternative of a predicate: its processes, the longest stamps that their streams promise, its local tests."""
+    """One alternative of a predicate: its processes, the longest stamps that their streams declare, its local tests."""
 
     slots: tuple[int, ...]
     lengths_us: tuple[int, ...]
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 
 class Plan:
-    """A rule with everything that is the same for all its groups."""
+    """A rule with everything that all its groups share."""
 
     def __init__(self, rule: LatwinRule) -> None:
         slot = {stream.name: n for n, stream in enumerate(rule.streams)}
@@ -60,11 +60,11 @@ class Plan:
             slots = tuple(sorted(slot[name] for name in part))
             tests = {slot[name]: test(one) for name, one in part.items()}
             self.parts.append(Part(slots, tuple(lengths[n] for n in slots), tests))
-        # Whether the local predicate of a process holds with these values, by the number of the part. Values repeat.
+        # True if the local predicate of a process holds with these values, by the number of the part. Values repeat.
         self.true = functools.lru_cache(MAX_KNOWN)(self._true)
 
     def watch(self) -> "Watch":
-        """What decides the rule for one view."""
+        """The evaluation of the rule for one view."""
         return ByRuns(self) if self.engine == "runs" else InWindows(self)
 
     def values(self, slot: int, values: tuple[Scalar, ...]) -> dict[Value, Scalar]:
@@ -76,22 +76,22 @@ class Plan:
 
 
 class ByRuns:
-    """The alternatives of a rule, each by its runs."""
+    """The alternatives of a rule, each evaluated by its runs."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._parts = [RunChoices(part.slots, part.lengths_us, plan.rule.causal) for part in plan.parts]
 
     def take(self, report: Report) -> list[Occurrence]:
-        """The next report; what it makes sure."""
-        found: list[Occurrence] = []
+        """Processes the next report; returns the verdicts that it made certain."""
+        verdicts: list[Occurrence] = []
         for n, runs in enumerate(self._parts):
             if report.slot in runs.place:
-                found += runs.take(report, self._plan.true(n, report.slot, report.values))
-        return found
+                verdicts += runs.take(report, self._plan.true(n, report.slot, report.values))
+        return verdicts
 
     def cut(self, slot: int, following: int) -> None:
-        """States of a process before the one numbered so are missing."""
+        """Notes that states of a process before number `following` are missing."""
         for part in self._parts:
             part.cut(slot)
 
@@ -101,40 +101,40 @@ class ByRuns:
 
     @property
     def waits(self) -> bool:
-        """Whether time may still decide something."""
+        """True if time may still decide something."""
         return any(part.waits for part in self._parts)
 
     def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
-        """The order has come to `now_us`: what it makes sure."""
+        """Returns the verdicts certain when the order has reached `now_us`."""
         return [verdict for part in self._parts for verdict in part.pass_time(now_us, lasted)]
 
     def take_counts(self) -> Counter[str]:
-        """What was counted since it was asked last."""
-        found: Counter[str] = Counter()
+        """The counts since the last call."""
+        counts: Counter[str] = Counter()
         for part in self._parts:
-            found += part.counts
+            counts += part.counts
             part.counts.clear()
-        return found
+        return counts
 
     def snapshot(self) -> Any:
-        """The state as JSON values."""
+        """Returns the state as JSON values."""
         return [part.snapshot() for part in self._parts]
 
     def restore(self, state: Any) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         for part, one in zip(self._parts, state, strict=True):
             part.restore(one)
 
 
 class Held(NamedTuple):
-    """A state in a window: how it is told, and its values."""
+    """A state in a window: its witness and its values."""
 
     state: Witness
     values: tuple[Scalar, ...]
 
 
 class InWindows:
-    """The windows of a rule and whether its predicate holds over them now."""
+    """The windows of a rule; remembers whether its predicate holds over them."""
 
     waits = False  # time decides nothing: nothing here waits for the end of a state
 
@@ -151,7 +151,7 @@ class InWindows:
         self._on = False
 
     def take(self, report: Report) -> list[Occurrence]:
-        """The next report; the period that begins with it, if one does."""
+        """Processes the next report; returns the holding period that begins with it, if any."""
         if report.evidence:
             return []
         held, slot = self._held[report.slot], report.slot
@@ -171,39 +171,39 @@ class InWindows:
         return [Occurrence(self._witness(), (slot, report.number))] if began else []
 
     def cut(self, slot: int, following: int) -> None:
-        """States of a process before the one numbered so are missing: its window begins anew."""
+        """Restarts the window of a process at number `following`, since states before it are missing."""
         self._engine.renew(slot, following)
         self._held[slot].clear()
         self._on = False
 
     def due_us(self, after_us: int) -> int:
-        """Never."""
+        """Returns FOREVER: time decides nothing."""
         return layout.FOREVER
 
     def take_counts(self) -> Counter[str]:
-        """Nothing is counted."""
+        """Returns no counts."""
         return Counter()
 
     def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
-        """Nothing: a window changes with states alone."""
+        """Returns nothing: only states change a window."""
         return []
 
     def snapshot(self) -> Any:
-        """The state as JSON values: the ring, and the readings and values of the states in it."""
+        """Returns the state as JSON values: the ring, and the readings and values of the states in it."""
         held = [[[*x.state[1:5], x.state.t_max - x.state.t_min, *x.values] for x in one.values()] for one in self._held]
         return [base64.b85encode(self._engine.snapshot()).decode(), held, self._on]
 
     def restore(self, state: Any) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         ring, held, self._on = state
         self._engine.restore(base64.b85decode(ring))
         self._held = [{row[0]: _held(slot, *row) for row in rows} for slot, rows in enumerate(held)]
 
     def _tree(self, predicate: Predicate, wanted: bool = True) -> tree.Predicate:
-        """The predicate, or its opposite, as the lattice evaluates it.
+        """The predicate, or its negation, as the lattice evaluates it.
 
-        Leaves are asked once of each state, or pair of states. NOT goes down to them, where what is not known makes neither
-        a comparison nor its opposite hold.
+        Leaves are called once for each state, or combination of states. NOT moves down to them, where an unknown value
+        makes neither a comparison nor its negation hold.
         """
         slots = [n for n, s in enumerate(self._plan.rule.streams) if s.name in streams_of(predicate)]
         match predicate:
@@ -226,7 +226,7 @@ class InWindows:
         return tree.Related(slots, related)
 
     def _satisfied(self, states: tuple[int, ...]) -> bool:
-        """Whether the predicate holds in a global state."""
+        """True if the predicate holds in a global state."""
         values: dict[Value, Scalar] = {}
         for slot, (held, number) in enumerate(zip(self._held, states, strict=True)):
             values |= self._plan.values(slot, held[int(number)].values)

@@ -1,6 +1,6 @@
-"""A predicate bound to one lattice: compiled to steps, its leaves filled in as states come.
+"""A predicate bound to one lattice: compiled to steps, its leaves filled in as states arrive.
 
-Each leaf is asked about a state, or combination of states, when it is new in the windows.
+Each leaf is called for a state, or combination of states, when it is new in the windows.
 """
 
 from itertools import product
@@ -14,15 +14,15 @@ from whenabouts_cloud.latwin.model.layout import Ring
 from whenabouts_cloud.latwin.model.predicate import All, Any, AtLeast, Not, Predicate, Related
 from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, Box
 
-LEAF_WORDS = 1 << 20  # of a comparison over several processes: 8 MiB
+LEAF_WORDS = 1 << 20  # at most for a comparison over several processes: 8 MiB
 ALL = -1  # every bit of a word
 
 
 class Bound:
-    """A predicate's leaves for the windows of one lattice, a ring and its box.
+    """The leaves of a predicate for the windows of one lattice, a ring and its box.
 
     Raises:
-        ValueError: a leaf looks at a process that there is not, or at the product of too many.
+        ValueError: a leaf refers to a process that does not exist, or to a product of too many states.
     """
 
     def __init__(self, predicate: Predicate, ring: Ring, box: Box) -> None:
@@ -49,7 +49,7 @@ class Bound:
         self._evaluate = entry(algebra.evaluate, self.code, box.axes, box.words, box.words)
 
     def holds(self, true: Array) -> bool:
-        """Sets the bits of `true` where the predicate holds (`algebra.evaluate`), for the windows as they are."""
+        """Sets the bits of `true` where the predicate holds in the current windows; returns True if it does in a CGS."""
         following = self._next.tolist()
         if following != self._seen:
             self._refresh(following)
@@ -65,7 +65,7 @@ class Bound:
         self._seen = following
 
     def _compile(self, node: Predicate, steps: list[tuple[int, int]], level: int) -> int:
-        """Appends the steps that leave the node's cells at a level of the stack; how many levels they need."""
+        """Appends the steps that leave the node's cells at a level of the stack; returns how many levels they need."""
         parts = list(node.parts())
         if isinstance(node, Related):
             steps.append((algebra.PUSH, self._leaf(node)))
@@ -82,7 +82,7 @@ class Bound:
         if not parts:
             steps.append((algebra.EVERYTHING if whole else algebra.NOTHING, 0))
             return level + 1
-        parts.sort(key=lambda part: isinstance(part, Related))  # leaves last: they are met with what is there
+        parts.sort(key=lambda part: isinstance(part, Related))  # leaves last: they are combined with the level in place
         depth = self._compile(parts[0], steps, level)
         for part in parts[1:]:
             if isinstance(part, Related):
@@ -111,9 +111,10 @@ class Bound:
 
 
 class _Leaf:
-    """The words of one leaf: for each choice of places of its leading processes the bits of a word where it is true."""
+    """The words of one leaf: for each choice of places of its leading processes the bits of a word where the leaf is
+    true."""
 
-    words: memoryview  # of the array's part: single words are read and written faster than through numpy
+    words: memoryview  # of its part of the array: single words are read and written faster than through numpy
 
     def __init__(self, node: Related, box: Box) -> None:
         n, first_packed = len(box.axes), int(box.facts[LEADING])
@@ -131,7 +132,7 @@ class _Leaf:
             )
         self.steps = [int(np.prod(widths[i + 1 :])) for i in range(len(widths))]
         steps = iter(self.steps)
-        # Of each place along each of its processes: how far it moves in the words, and the bits it leaves.
+        # For each place along each of its processes: its offset in the words, and the bits that it leaves.
         self._places = [
             [(place * step, ALL) for place in range(width)]
             if p < first_packed and (step := next(steps))
@@ -140,7 +141,7 @@ class _Leaf:
         ]
 
     def refresh(self, ring: Ring, process: int, new: range) -> None:
-        """Asks about every combination with a state of a process that is new."""
+        """Calls the leaf for every combination that has a new state of a process."""
         if len(self.processes) == 1:
             (places,) = self._places
             for number in new:

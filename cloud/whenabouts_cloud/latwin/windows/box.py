@@ -1,23 +1,23 @@
 """All consistent global states (CGSs) of the windows: a bit set over the box W^(1) x .. x W^(n), grown and pruned in place.
 
-A cell is one state of each process. The place of state `number` along its process is `number mod w`, so sliding a window
-moves nothing: the cells of the state that leaves are the cells of the one that comes, a slab of 1/w of the box. A push
-clears the slab (prune) and writes it anew (grow). The last processes share a word of 64 bits (three at w = 4).
+A cell is one state of each process. The place of state `number` along its process is `number mod w`, so sliding a
+window moves nothing: the cells of the state that leaves become those of the state that enters, a slab of 1/w of the
+box. A push clears the slab (prune) and rewrites it (grow). The last processes share a word of 64 bits (three at w = 4).
 
     words   (prod of leading w)   bits of the cells; strides as in `axes`
     axes    (n, AXES)             per process: width, its first bit in masks, its stride in words and within a word
-    masks   (n, d)                per state held: a bit for each state of others that it can stand beside, and its own
+    masks   (n, d)                per state held: a bit for each compatible state of other processes, and its own bit
     tables  (t, 256)              per packed process: for a set of its places the bits of a word that lie there
-    facts   (FACTS)               size, how many lead, the last word of pairs, what the last report withdrew
-    path    (3, n)                room for walking the leading processes
+    facts   (FACTS)               size, number of leading processes, word of compatible pairs, CGSs retracted last
+    path    (3, n)                working memory for walking the leading processes
 
-Words and masks are int64 taken as 64 bits. Two states can stand beside each other iff neither knows of the end of the
-other; a choice is a CGS iff all its pairs can. So growing walks the leading processes with the common mask, and the words at
-the ends are products of what the mask leaves of each packed process, met with their pairs among themselves.
+Words and masks are int64 used as 64 bits. Two states are compatible iff neither knows of the end of the other; a choice
+is a CGS iff all its pairs are compatible. So growing walks the leading processes with the common mask. Each word it
+reaches is the product of what the mask leaves of each packed process, ANDed with the compatible pairs of packed states.
 
-Yang et al. (2011, Algorithms 1-3) hold nodes and edges, find the new CGSs by search from C_max, and miss some if the window
-was empty before (their Theorem 4.2 does not hold then). Here nothing is searched from anywhere. Cost: CGSs / 64 or less,
-w^n / (64 w) words cleared; memory w^n bits.
+Yang et al. (2011, Algorithms 1-3) store nodes and edges, find the new CGSs by search from C_max, and miss some if the
+window was empty before (their Theorem 4.2 does not hold then). Here nothing is searched. Cost: CGSs / 64 or less, w^n /
+(64 w) words cleared; memory w^n bits.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ SIZE, LEADING, PAIRS, RETRACTED, FACTS = 0, 1, 2, 3, 4
 
 
 class BoxLimitError(ValueError):
-    """A lattice larger than may be stored."""
+    """The lattice is too large to be stored."""
 
 
 class Box(NamedTuple):
@@ -55,13 +55,13 @@ def new_box(widths: Sequence[int]) -> Box:
     """An empty lattice for windows of these widths.
 
     Raises:
-        BoxLimitError: more cells or states than may be.
+        BoxLimitError: more cells or states than allowed.
     """
     n, cells = len(widths), int(np.prod(np.array(widths, object)))
     if cells > CELLS or sum(widths) > STATES:
         raise BoxLimitError(
             f"window: found {cells} choices of {sum(widths)} states, expected at most {CELLS} of {STATES}: take smaller "
-            "windows or fewer processes, or store=False, which walks the lattice when asked"
+            "windows or fewer processes, or store=False, which walks the lattice on demand"
         )
     packed = 1
     while packed < n and np.prod(widths[-packed - 1 :]) <= 64 and max(widths[-packed - 1 :]) <= 8:
@@ -92,7 +92,7 @@ def _strides(widths: Sequence[int]) -> list[int]:
 
 @bare
 def bits_of(word: int) -> Any:
-    """How many bits of a word are set."""
+    """Number of bits set in a word."""
     word = word - ((word >> 1) & 0x5555555555555555)
     word = (word & 0x3333333333333333) + ((word >> 2) & 0x3333333333333333)
     word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F
@@ -108,7 +108,7 @@ def places_of(box: Box, process: int, mask: int) -> Any:
 
 @bare
 def word_of(box: Box, mask: int) -> Any:
-    """The bits of a word whose packed processes are all where a mask leaves them."""
+    """The bits of a word at which a mask leaves the states of all packed processes."""
     leading = box.facts[LEADING]
     if len(box.tables) == 1:
         return places_of(box, leading, mask)
@@ -128,7 +128,7 @@ def along(box: Box, process: int, place: int) -> Any:
 
 @bare
 def clear(box: Box, process: int, place: int) -> None:
-    """Takes the slab of one place out of the lattice."""
+    """Removes the slab of one place from the lattice."""
     words, stride = box.words, box.axes[process, STRIDE]
     gone = 0
     if stride == 0:
@@ -148,7 +148,7 @@ def clear(box: Box, process: int, place: int) -> None:
 
 @bare
 def grow(box: Box, mask: int) -> None:
-    """Puts all CGSs into the lattice that a mask leaves; none of them may be in it."""
+    """Adds all CGSs that a mask leaves to the lattice; it may hold none of them before."""
     leading, words, masks, axes = box.facts[LEADING], box.words, box.masks, box.axes
     places, left, index = box.path[0], box.path[1], box.path[2]
     pairs, size = box.facts[PAIRS], 0
@@ -179,7 +179,7 @@ def grow(box: Box, mask: int) -> None:
 
 @bare
 def pair_words(box: Box) -> None:
-    """The bits of a word whose packed processes can stand beside each other."""
+    """Computes the bits of a word at which all packed states are compatible."""
     leading = box.facts[LEADING]
     common = -1
     for process in range(leading, len(box.axes)):
@@ -192,7 +192,7 @@ def pair_words(box: Box) -> None:
 
 @bare
 def meet(ring: Ring, box: Box, process: int, place: int) -> None:
-    """The mask of a state held, and its bit in the masks of the others. O(n w)."""
+    """Computes the mask of a state held, and its bit in the masks of the others. O(n w)."""
     row, masks, axes = ring.window[process, place], box.masks, box.axes
     bit = 1 << (axes[process, OFFSET] + place)
     mask = bit
@@ -212,7 +212,7 @@ def meet(ring: Ring, box: Box, process: int, place: int) -> None:
 
 @bare
 def forget(box: Box, process: int, place: int) -> None:
-    """Takes a state out of all masks."""
+    """Removes a state from all masks."""
     bit = 1 << (box.axes[process, OFFSET] + place)
     for j in range(len(box.axes)):
         for other in range(box.axes[j, WIDTH]):
@@ -222,7 +222,7 @@ def forget(box: Box, process: int, place: int) -> None:
 
 @bare
 def step(ring: Ring, box: Box, process: int) -> None:
-    """Follows a release: what left the window is pruned, what was accepted too soon is cut, what is new grows."""
+    """Updates the lattice after a release: prunes the state that left, cuts CGSs accepted too early, grows the new ones."""
     place = (ring.heads[process, layout.NEXT] - 1) % ring.heads[process, layout.WIDTH]
     clear(box, process, place)
     if ring.meta[layout.RAISED] > 0:
@@ -235,7 +235,7 @@ def step(ring: Ring, box: Box, process: int) -> None:
 
 @bare
 def cut(ring: Ring, box: Box, process: int, place: int) -> None:
-    """Takes out what the raised clocks refute; counted as withdrawn."""
+    """Removes the CGSs that raised clocks refute; counts them as retracted."""
     before = box.facts[SIZE]
     for j in range(len(box.axes)):
         for other in range(box.axes[j, WIDTH]):
@@ -262,7 +262,7 @@ def cut(ring: Ring, box: Box, process: int, place: int) -> None:
 
 @bare
 def rebuild(ring: Ring, box: Box) -> None:
-    """The lattice of the windows as they are, from nothing."""
+    """Builds the lattice of the current windows from scratch."""
     box.words[:] = 0
     box.masks[:] = 0
     box.facts[SIZE] = 0
@@ -276,7 +276,7 @@ def rebuild(ring: Ring, box: Box) -> None:
 
 @bare
 def drop(box: Box, process: int) -> None:
-    """Follows an emptied window: no CGS is left, and no state of that process."""
+    """Updates the lattice after a window was emptied: no CGS is left, and no state of that process."""
     box.words[:] = 0
     box.facts[SIZE] = 0
     for place in range(box.axes[process, WIDTH]):

@@ -1,21 +1,24 @@
-"""Order by time folded into the clocks, when states come in any order; and when a patient group lets a state in.
+"""Folds order by time into the clocks, in any order of arrival, and decides when a patient group admits a state.
 
-Event e comes before f, e => f, iff e happened before f, or the latest time of e is before the earliest of f
-(`hi(e) < lo(f)`), or transitively. Both imply that e truly came first, so => is a strict partial order, total on each
-process, and everything that holds of the windows of happened-before holds of those of => (all proofs use only that).
+Event e comes before f, e => f, iff e happened before f, or the latest time of e is before the earliest of f (`hi(e) <
+lo(f)`), or transitively. Both imply that e truly came first, so => is a strict partial order, total on each process,
+and every property of windows under happened-before also holds under => (all proofs use only that).
 
-The effective clock of a begin b joins: its own clock, that of its predecessor, of each other process the latest begin a
-with `hi(a) < lo(b)`, and the effective clocks of all so named. An entry 0 names nothing: it may also mean that nothing is
-known of a process. By induction over true time its entries are exactly what is before b in =>, as far as it has come and
-not left the window: the windows' CGSs need no more, a state outside knows less than each that is inside.
+The effective clock of a start b joins: its own clock, that of its predecessor, for each other process the latest start
+a with `hi(a) < lo(b)`, and the effective clocks of all these. An entry 0 names nothing: it may also mean that nothing
+is known of a process. By induction over true time its entries are exactly what is before b in =>, as far as it has
+arrived and not left the window. The windows' CGSs need no more: a state outside knows less than each state inside.
 
-Messages carry clocks along, time does not: a state c may come after b although `hi(c) < lo(b)`. Then b and the predecessor
-of c were taken for concurrent and are not.
-  eager    b is raised when c comes: CGSs are cut, and a verdict "possible" may be withdrawn
+Messages carry clocks along, time does not: a state c may arrive after b although `hi(c) < lo(b)`. Then b and the
+predecessor of c were considered concurrent and are not.
+
+  eager    b is raised when c arrives: CGSs are cut, and a verdict "possible" may be retracted
   patient  b waits until what happened before it has been released and every process is known to be at `lo(b)` or later
-           (what still comes of it has hi >= true time >= lo(b)). Released by lo; nothing is cut
-A process of which no state has come holds nothing back. When the first comes, it holds back as all do, and is itself let in
-once its time is known as far as that of what was released; what is then known of it is told to the clocks first.
+           (what it still sends has hi >= true time >= lo(b)). Released by lo; nothing is cut
+
+A process of which no state has arrived holds nothing back. After its first state it holds back like all others. That
+state is admitted once the process is known to have reached the time of the released states; before that, the clocks are
+raised to what is known of the process (`announce`).
 """
 
 from typing import Any
@@ -27,7 +30,7 @@ from whenabouts_cloud.latwin.model.layout import Ring
 
 @bare
 def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
-    """Raises the clock of a row of process `own` to another one; whether it grew."""
+    """Raises the clock of a row of process `own` to another clock; returns True if it grew."""
     grew = False
     for i in range(len(row) - layout.ROW):
         if clock[i] > row[layout.ROW + i]:
@@ -41,7 +44,7 @@ def join(ring: Ring, row: Array, clock: Array, own: int) -> Any:
 
 @bare
 def fold(ring: Ring, process: int, row: Array) -> Any:
-    """Raises the clock of a row to all that is before it and held in a window; whether it grew. O(n w + n^2 steps)."""
+    """Raises the clock of a row to everything before it in a window; returns True if it grew. O(n w + n^2 steps)."""
     heads, window = ring.heads, ring.window
     if not ring.meta[layout.HYBRID]:
         return False
@@ -66,7 +69,7 @@ def fold(ring: Ring, process: int, row: Array) -> Any:
 
 @bare
 def join_named(ring: Ring, process: int, row: Array) -> Any:
-    """Joins the clocks of the states that a row's clock names, again until it does not grow; whether it ever did."""
+    """Joins the clocks of the states that a row's clock names, until it stops growing; returns True if it ever grew."""
     heads, window = ring.heads, ring.window
     grew = again = False
     while True:
@@ -83,7 +86,7 @@ def join_named(ring: Ring, process: int, row: Array) -> Any:
 
 @bare
 def spread(ring: Ring, process: int, row: Array) -> None:
-    """Raises the clocks of all that comes after a state that has just entered its window. O(n w), more when it cuts."""
+    """Raises the clocks of all states after one that has just entered its window. O(n w), more when it cuts."""
     changed = False
     for j in range(len(ring.heads)):
         if j == process:
@@ -108,7 +111,8 @@ def spread(ring: Ring, process: int, row: Array) -> None:
 
 @bare
 def emitted(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
-    """Raises a row of process `own` to a state of `process` and its clock, if it comes after it; whether it grew."""
+    """Raises a row of process `own` to a state of `process` and its clock, if it comes after that; returns True if it
+    grew."""
     if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
         return False
     return join(ring, other, row[layout.ROW :], own)
@@ -116,7 +120,7 @@ def emitted(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any
 
 @bare
 def settle(ring: Ring) -> Any:
-    """One pass over all rows that joins what they name; whether any grew."""
+    """Joins in one pass over all rows the clocks that they name; returns True if any grew."""
     changed = False
     for j in range(len(ring.heads)):
         head, before = ring.heads[j], -1
@@ -138,7 +142,7 @@ def settle(ring: Ring) -> Any:
 
 @bare
 def raised(ring: Ring, row: Array) -> None:
-    """Marks a row of the window whose clock grew after it was let in."""
+    """Marks a row of the window whose clock grew after its admission."""
     if not row[layout.MARK]:
         row[layout.MARK] = 1
         ring.meta[layout.RAISED] += 1
@@ -147,7 +151,7 @@ def raised(ring: Ring, row: Array) -> None:
 
 @bare
 def unmark(ring: Ring) -> None:
-    """Forgets which rows the release before has raised."""
+    """Clears the marks of the rows that the previous release raised."""
     if ring.meta[layout.RAISED] == 0:
         return
     for j in range(len(ring.heads)):
@@ -158,9 +162,9 @@ def unmark(ring: Ring) -> None:
 
 @bare
 def announce(ring: Ring, process: int) -> None:
-    """Raises the others' entries of a process to those of its states that wait to be let in and are before them by time.
+    """Raises the others' entries of a process to its states that wait to be admitted and are before them by time.
 
-    So no CGS is told that the next release would cut.
+    So no CGS is emitted that the next release would cut.
     """
     heads = ring.heads
     places = ring.room.shape[1]
@@ -178,7 +182,7 @@ def announce(ring: Ring, process: int) -> None:
 
 @bare
 def due(ring: Ring) -> Any:
-    """The process whose oldest waiting state a patient group may let in now, the one with the least lo; or -1. O(n^2)."""
+    """The process whose oldest waiting state a patient group may admit now, the one with the least lo; or -1. O(n^2)."""
     heads = ring.heads
     best, least = -1, layout.FOREVER
     for j in range(len(heads)):
@@ -194,13 +198,13 @@ def due(ring: Ring) -> Any:
 
 @bare
 def may_enter(ring: Ring, process: int, row: Array, lo: int) -> Any:
-    """Whether all that may come before a state that began at `lo` or later has been let in."""
+    """True if all states that may come before one that began at `lo` or later have been admitted."""
     heads = ring.heads
     if not heads[process, layout.BEGUN] and heads[process, layout.WATER] < ring.meta[layout.NEWEST_LO]:
         return False
     for i in range(len(heads)):
         if i != process and heads[i, layout.HEARD]:
-            known = row[layout.ROW + i]  # 0 says nothing: every process begins there
+            known = row[layout.ROW + i]  # 0 proves nothing: every process begins there
             if heads[i, layout.WATER] < lo or heads[i, layout.NEXT] <= known > 0:
                 return False
     return True

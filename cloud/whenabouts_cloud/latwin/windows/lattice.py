@@ -1,9 +1,9 @@
-"""Lat-Win: the lattice of all consistent global states (CGSs) over sliding windows, as states arrive.
+"""Lat-Win: the lattice of all consistent global states (CGSs) over sliding windows, updated as states arrive.
 
-After Yang et al. (2011). Two things are different on purpose. States are compared by dense clocks, so no successor need be
-known and no CGS is refuted by happened-before later; with only the next state's clock, as printed, up to a sixth of the
-arrivals leave a false one. And `definitely_in_window` is the paper's Def, which is not sound: an execution can bypass the
-window, so it may be true although the predicate never held. Pos is sound.
+After Yang et al. (2011), with two deliberate differences. States are compared by dense clocks, so no successor need be
+known and happened-before never refutes a CGS later; with only the next state's clock, as printed, up to a sixth of the
+arrivals leave a false one. And the paper's Def is named `definitely_in_window`, because it is not sound: an execution
+can bypass the window, so it may be true although the predicate never held. Pos is sound.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from whenabouts_cloud.latwin.windows.walk_box import greatest, least
 
 
 class LatWin(Group):
-    """The CGSs of a group's windows, and what is possible or unavoidable in them.
+    """The CGSs of a group's windows; tests whether a predicate is possible or unavoidable in them.
 
-    Args: as `Group`, and `store`: whether the lattice is kept. Then the box of all choices may hold 2^26 cells and the
-    windows 64 states together; a push grows and prunes it, and questions are answered by word algebra. Otherwise it is
-    walked when asked, at some nanoseconds a CGS.
+    Args: as `Group`, and `store`: True keeps the lattice. Then the box of all choices may have 2^26 cells and the windows
+    64 states together; a push grows and prunes it, and questions are answered by word algebra. False walks the lattice on
+    demand, at some nanoseconds per CGS.
 
     Raises:
-        ValueError: an argument there is not.
-        BoxLimitError: the box is larger than may be stored.
+        ValueError: an argument is out of range.
+        BoxLimitError: the box is too large to be stored.
 
     >>> lattice = LatWin(processes=2, window=3)
     >>> for process, state, clock in [(0, 0, (0, 0)), (1, 0, (0, 0)), (0, 1, (1, 0)), (1, 1, (1, 1))]:
@@ -47,13 +47,13 @@ class LatWin(Group):
         self._cgss: Stored | Walked = Stored(self.ring) if store else Walked()
 
     def push(self, process: int, state: int, clock: Clock, t_min: int | None = None, t_max: int | None = None) -> None:
-        """Takes in that `process` began `state`, knowing `clock`, between t_min and t_max (hybrid; else not looked at).
+        """Takes a report: `process` began `state`, knowing `clock`, between t_min and t_max (hybrid; otherwise ignored).
 
-        State numbers count from 0. A clock has an entry per process, the newest state of it that began before; the own one
-        is the state. Reports may come in any order, and more than once.
+        State numbers count from 0. A clock has an entry per process, its newest state that began before; the own entry
+        is the state. Reports may arrive in any order, and more than once.
 
         Raises:
-            ValueError: no such process, or a state, a clock or times that cannot be; nothing has changed then.
+            ValueError: no such process, or an impossible state, clock or times; nothing has changed then.
         """
         self._clock(process, state, clock)
         lo, hi = self._times(t_min, t_max)
@@ -63,7 +63,7 @@ class LatWin(Group):
 
     @property
     def size(self) -> int:
-        """How many CGSs there are."""
+        """Number of CGSs."""
         return self._cgss.size(self.ring)
 
     @property
@@ -80,7 +80,8 @@ class LatWin(Group):
 
     @property
     def retracted(self) -> int | None:
-        """How many CGSs the last report took back: they were told, and it shows that they never were. None if not stored."""
+        """Number of CGSs that the last report retracted: emitted before, now known never to have been. None if not
+        stored."""
         return self._cgss.retracted()
 
     def states(self) -> Array:
@@ -105,11 +106,12 @@ class LatWin(Group):
         return np.asarray(steps[np.lexsort((steps[:, 1], steps[:, 0]))])
 
     def possibly(self, predicate: Predicate | Function) -> bool:
-        """Pos: whether it holds in a CGS, so in a global state that may have been."""
+        """Pos: True if the predicate holds in a CGS, that is in a global state that may have occurred."""
         return self._cgss.possibly(self.ring, predicate)
 
     def definitely_in_window(self, predicate: Predicate | Function) -> bool:
-        """Def over the window: whether each path from C_min to C_max passes a CGS in which it holds; false without CGSs.
+        """Def over the window: True if each path from C_min to C_max passes a CGS in which the predicate holds; false
+        without CGSs.
 
         Not sound: the true execution may have passed outside of the window.
         """
@@ -126,5 +128,5 @@ class LatWin(Group):
 
 
 def _keys(places: Array) -> Array:
-    """Rows as bytes that are in the order of the rows."""
+    """Rows as bytes that sort like the rows."""
     return places.copy().view(f"S{2 * places.shape[1]}").ravel()

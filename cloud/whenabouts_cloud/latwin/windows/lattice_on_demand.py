@@ -1,7 +1,7 @@
-"""The lattice of a group's windows when it is not kept: walked each time something is asked of it.
+"""The lattice of a group's windows without storing it: walked for each question.
 
-For more processes or longer windows than the box may have. A predicate is asked about each state (or combination) of the
-windows once a question, and then for blocks of global states by table.
+For more processes or longer windows than the box may have. A predicate is called once per question for each state (or
+combination) of the windows, and then evaluated for blocks of global states by table.
 """
 
 from itertools import product
@@ -20,35 +20,35 @@ from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 
 
 class Walked:
-    """The CGSs of the windows, found when asked."""
+    """The CGSs of the windows, walked on demand."""
 
     def push(self, ring: Ring, process: int, state: int, clock: Array, lo: int, hi: int) -> int:
-        """A report, see `ring.accept`."""
+        """Takes a report, see `ring.accept`."""
         return int(push(ring, process, state, clock, lo, hi))
 
     def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
-        """Evidence, see `ring.note`."""
+        """Takes evidence, see `ring.note`."""
         status = int(note(ring, process, state, clock, lo))
         if status >= 0:
             let_in(ring)
         return status
 
     def renew(self, ring: Ring, process: int, state: int) -> int:
-        """A renewal, see `ring.renew`."""
+        """Takes a renewal, see `ring.renew`."""
         status = int(renew(ring, process, state))
         if status >= 0:
             let_in(ring)
         return status
 
     def rebuild(self, ring: Ring) -> None:
-        """Nothing is kept."""
+        """Does nothing: nothing is stored."""
 
     def size(self, ring: Ring) -> int:
-        """How many CGSs there are."""
+        """Number of CGSs."""
         return walk.count(frame_of(ring))
 
     def retracted(self) -> None:
-        """Not known: what was there before is not kept. The counter `cuts` tells that something was."""
+        """Returns None: earlier CGSs are not stored. The counter `cuts` shows that some were retracted."""
 
     def states(self, ring: Ring) -> Array:
         """The CGSs in lexicographic order, (size, n) state numbers."""
@@ -66,7 +66,7 @@ class Walked:
 
 
 def frame_of(ring: Ring) -> Frame:
-    """The windows as they are, each from its oldest state."""
+    """The current windows, each from its oldest state."""
     first = ring.heads[:, layout.FIRST].copy()
     count = ring.heads[:, layout.NEXT] - first
     numbers = first[:, None] + np.arange(ring.window.shape[1])
@@ -76,7 +76,7 @@ def frame_of(ring: Ring) -> Frame:
 
 
 def truth_of(predicate: Predicate | Function, window: Frame) -> walk.Truth:
-    """A predicate as one of blocks of rows of places."""
+    """A predicate as a function of blocks of rows of places."""
     if not isinstance(predicate, Predicate):
         return walk.each(window, predicate)
     if isinstance(predicate, Related):
@@ -99,7 +99,7 @@ def truth_of(predicate: Predicate | Function, window: Frame) -> walk.Truth:
 
 
 def _looked_up(leaf: Related, window: Frame) -> walk.Truth:
-    """A leaf by a table of the combinations of the states that it looks at."""
+    """A leaf as a table of the combinations of its processes' states."""
     chosen = list(leaf.processes)
     if not all(0 <= p < len(window.first) for p in chosen):
         raise ValueError(f"predicate: found one of processes {chosen}, expected 0 to {len(window.first) - 1}")
@@ -111,7 +111,7 @@ def _looked_up(leaf: Related, window: Frame) -> walk.Truth:
 
 @bare
 def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) -> Any:
-    """One report, whole."""
+    """Takes one report and performs all releases."""
     status = accept(ring, process, number, clock, lo, hi, 0)
     if status < 0:
         return status
@@ -124,6 +124,6 @@ def push(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int) 
 
 @bare
 def let_in(ring: Ring) -> None:
-    """All that is due."""
+    """Performs all releases that are due."""
     while release(ring) >= 0:
         pass

@@ -1,4 +1,4 @@
-"""The lattice of a group's windows as it is kept: the box, and predicates bound to it."""
+"""The stored lattice of a group's windows: the box, and predicates bound to it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from whenabouts_cloud.latwin.windows.box import RETRACTED, SIZE, Box, drop, new_
 from whenabouts_cloud.latwin.windows.ring import accept, note, release, renew
 from whenabouts_cloud.latwin.windows.walk_box import greatest, least, listed, marked, meets, unavoidable
 
-KEPT = 16  # predicates whose leaves are kept from call to call; beyond, the one bound first is bound anew
+KEPT = 16  # predicates whose leaves are kept from call to call; beyond, the one bound first is dropped
 
 
 class Stored:
@@ -27,42 +27,42 @@ class Stored:
         self.box = new_box([int(w) for w in ring.heads[:, layout.WIDTH]])
         n = len(ring.heads)
         ends = np.zeros((3, n), np.int64)
-        self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and one that goes between them
+        self._ends = (ends[0], ends[1], ends[2])  # C_min, C_max, and a cursor between them
         self._true, self._reached = np.zeros((2, len(self.box.words)), np.int64)
         self._bound: dict[int, tuple[Predicate, Bound]] = {}
-        self._marked: Any = None  # the predicate that `_true` is of, until the next change
+        self._marked: Any = None  # the predicate whose bits are in `_true`, until the next change
         self._push = entry(push, ring, self.box, 0, 0, ends[0], 0, 0)
         self._avoids = entry(unavoidable_now, ring, self.box, *self._ends, self._true, self._reached)
 
     def push(self, ring: Ring, process: int, state: int, clock: Array, lo: int, hi: int) -> int:
-        """A report, see `ring.accept`."""
+        """Takes a report, see `ring.accept`."""
         self._marked = None
         status: int = self._push(ring, self.box, process, state, clock, lo, hi)
         return status
 
     def note(self, ring: Ring, process: int, state: int, clock: Array, lo: int) -> int:
-        """Evidence, see `ring.note`."""
+        """Takes evidence, see `ring.note`."""
         self._marked = None
         return int(take_note(ring, self.box, process, state, clock, lo))
 
     def renew(self, ring: Ring, process: int, state: int) -> int:
-        """A renewal, see `ring.renew`."""
+        """Takes a renewal, see `ring.renew`."""
         self._marked = None
         return int(begin_anew(ring, self.box, process, state))
 
     def rebuild(self, ring: Ring) -> None:
-        """Follows a restore of the ring."""
+        """Rebuilds the box after a restore of the ring."""
         self._marked = None
         self._bound.clear()
         self.box.facts[RETRACTED] = 0
         rebuild(ring, self.box)
 
     def size(self, ring: Ring) -> int:
-        """How many CGSs there are."""
+        """Number of CGSs."""
         return int(self.box.facts[SIZE])
 
     def retracted(self) -> int:
-        """How many CGSs the last report took back."""
+        """Number of CGSs that the last report retracted."""
         return int(self.box.facts[RETRACTED])
 
     def states(self, ring: Ring) -> Array:
@@ -85,7 +85,7 @@ class Stored:
         return bool(self._avoids(ring, self.box, *self._ends, self._true, self._reached))
 
     def _mark(self, ring: Ring, predicate: Predicate | Function) -> bool:
-        """Sets the bits of `_true` where a predicate holds; whether it does in a CGS."""
+        """Sets the bits of `_true` where a predicate holds; returns True if it holds in a CGS."""
         if self._marked is not None and self._marked[0] is predicate:
             return bool(self._marked[1])
         if isinstance(predicate, Predicate):
@@ -94,7 +94,7 @@ class Stored:
             return holds
         rows = self.states(ring)
         marked(self.box, rows, np.array([bool(predicate(tuple(row))) for row in rows.tolist()], bool), self._true)
-        self._marked = None  # a function may say something else next time
+        self._marked = None  # a function may return something else next time
         return bool(meets(self.box, self._true))
 
     def _bind(self, ring: Ring, predicate: Predicate) -> Bound:
@@ -102,13 +102,13 @@ class Stored:
         if key not in self._bound:
             if len(self._bound) == KEPT:
                 del self._bound[next(iter(self._bound))]
-            self._bound[key] = predicate, Bound(predicate, ring, self.box)  # held, so that its id stays its own
+            self._bound[key] = predicate, Bound(predicate, ring, self.box)  # the reference keeps its id unique
         return self._bound[key][1]
 
 
 @bare
 def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int, hi: int) -> Any:
-    """One report, whole."""
+    """Takes one report and performs all releases."""
     status = accept(ring, process, number, clock, lo, hi, 0)
     if status < 0:
         return status
@@ -122,7 +122,7 @@ def push(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int,
 
 @bare
 def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo: int) -> Any:
-    """Evidence, whole."""
+    """Takes evidence and performs all releases."""
     status = note(ring, process, number, clock, lo)
     if status >= 0:
         box.facts[RETRACTED] = 0
@@ -132,7 +132,7 @@ def take_note(ring: Ring, box: Box, process: int, number: int, clock: Array, lo:
 
 @bare
 def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
-    """A renewal, whole."""
+    """Restarts a process and performs all releases."""
     status = renew(ring, process, number)
     if status >= 0:
         box.facts[RETRACTED] = 0
@@ -142,7 +142,7 @@ def begin_anew(ring: Ring, box: Box, process: int, number: int) -> Any:
 
 @bare
 def follow(ring: Ring, box: Box) -> None:
-    """The lattice after what was taken in, release by release."""
+    """Updates the lattice after an input, release by release."""
     if ring.meta[layout.EMPTIED] >= 0:
         drop(box, ring.meta[layout.EMPTIED])
     process = release(ring)
@@ -153,7 +153,7 @@ def follow(ring: Ring, box: Box) -> None:
 
 @bare
 def unavoidable_now(ring: Ring, box: Box, low: Array, high: Array, numbers: Array, true: Array, reached: Array) -> bool:
-    """`walk_box.unavoidable` between the ends of the lattice as it is."""
+    """`walk_box.unavoidable` between the current ends of the lattice."""
     least(ring, low)
     greatest(ring, high)
     return unavoidable(box, low, high, true, reached, numbers)

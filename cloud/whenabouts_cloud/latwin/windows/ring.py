@@ -1,24 +1,25 @@
-"""Reports of states in, one state at a time out into the windows: order per process, duplicates, gaps, bounded waiting.
+"""Takes reports of states and releases one state at a time into the windows: order per process, duplicates, gaps,
+bounded waiting.
 
-A push is one call of machine code that goes
+A push is one call of machine code that does
 
     while True:
         status = accept(ring, process, number, clock, lo, hi, flag)
         (status < 0: the report is wrong and nothing has changed)
-        if ring.meta[EMPTIED] >= 0: forget what was built on the window of that process
-        while (k := release(ring)) >= 0: the window of process k has got the state numbered ring.heads[k, NEXT] - 1
+        if ring.meta[EMPTIED] >= 0: drop what was built on the window of that process
+        while (k := release(ring)) >= 0: the window of process k has received the state numbered ring.heads[k, NEXT] - 1
         if status != NO_ROOM: break
 
-and so does one with evidence, with `note` in place of `accept`. No order across processes is needed: with dense clocks
-(entry = number of a reported state) two states are compared by themselves.
+and so does a push of evidence, with `note` in place of `accept`. No order across processes is needed: with dense clocks
+(entry = number of a reported state) two states can be compared by themselves.
 
-States of a process enter its window in the order of their numbers. One that comes before a predecessor waits in the
-room; so does, in a patient group, one that is not due (`effective.due`). When a state comes that does not fit, the oldest
-of its process that only wait to be due are released at once; if there are none, the gap is given up: the window is emptied
-and begins anew with the oldest that waits. Both are counted.
+States of a process enter its window in the order of their numbers. A state that arrives before a predecessor waits in
+the room; in a patient group, so does a state that is not due (`effective.due`). When a state arrives that does not fit,
+the oldest states of its process that wait only to be due are released at once; if there are none, the gap is given up:
+the window is emptied and restarts with the oldest waiting state. Both are counted.
 
 Yang et al. (2011) put states into the window as they arrive. Over channels that are not FIFO a state would then seem to
-last until the begin of one that is not its successor, and every theorem of theirs presumes windows without gaps.
+last until the start of a state that is not its successor, and all their theorems presume windows without gaps.
 """
 
 from typing import Any
@@ -31,8 +32,11 @@ from whenabouts_cloud.latwin.windows.effective import announce, due, fold, join,
 
 @bare
 def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int, flag: int) -> Any:
-    """Takes in the report that `process` began state `number` between `lo` and `hi`: TAKEN, IGNORED (had come, or is given
-    up), NO_ROOM (call again after the releases) or a negative number for a wrong report. O(n)."""
+    """Takes the report that `process` began state `number` between `lo` and `hi`. O(n).
+
+    Returns TAKEN, IGNORED (repeated, or given up), NO_ROOM (call again after the releases) or a negative number for a
+    wrong report.
+    """
     meta, heads, room = ring.meta, ring.heads, ring.room
     meta[layout.EMPTIED] = -1
     n = len(heads)
@@ -72,7 +76,7 @@ def accept(ring: Ring, process: int, number: int, clock: Array, lo: int, hi: int
 
 @bare
 def wrong(n: int, process: int, number: int, clock: Array) -> Any:
-    """0, or what is wrong about a process, a number and a clock."""
+    """0, or the error status of a process, a number and a clock."""
     if not 0 <= process < n:
         return layout.BAD_PROCESS
     if not 0 <= number < layout.NUMBER_LIMIT:
@@ -87,7 +91,7 @@ def wrong(n: int, process: int, number: int, clock: Array) -> Any:
 
 @bare
 def advance(ring: Ring, process: int) -> None:
-    """What has arrived without a gap, as far as it goes now; it says how far the time of the process is known."""
+    """Extends the states that have arrived without a gap, and the time that the process is known to have reached."""
     head, room = ring.heads[process], ring.room[process]
     places = len(room)
     while True:
@@ -106,7 +110,7 @@ def advance(ring: Ring, process: int) -> None:
 
 @bare
 def make_room(ring: Ring, process: int, number: int) -> None:
-    """Brings the time nearer when state `number` fits into the room of its process."""
+    """Makes progress towards room for state `number` of a process."""
     meta, head, room = ring.meta, ring.heads[process], ring.room[process]
     if head[layout.ARRIVED] > head[layout.NEXT]:
         meta[layout.FORCED] = process
@@ -121,7 +125,7 @@ def make_room(ring: Ring, process: int, number: int) -> None:
 
 @bare
 def begin_at(ring: Ring, process: int, number: int) -> None:
-    """Empties the window of a process; it begins anew with state `number`. What waits from there on is kept."""
+    """Empties the window of a process; it restarts with state `number`. Waiting states from there on are kept."""
     head, room, window = ring.heads[process], ring.room[process], ring.window[process]
     for place in range(len(window)):
         window[place, layout.NUMBER] = -1
@@ -143,7 +147,7 @@ def begin_at(ring: Ring, process: int, number: int) -> None:
 
 @bare
 def renew(ring: Ring, process: int, number: int) -> Any:
-    """Begins a process anew at a state that has not yet entered its window: TAKEN, or what is wrong. Releases may follow."""
+    """Restarts a process at a state that has not yet entered its window: TAKEN, or an error status. Releases may follow."""
     if not 0 <= process < len(ring.heads):
         return layout.BAD_PROCESS
     if not ring.heads[process, layout.NEXT] <= number < layout.NUMBER_LIMIT:
@@ -155,10 +159,10 @@ def renew(ring: Ring, process: int, number: int) -> Any:
 
 @bare
 def release(ring: Ring) -> Any:
-    """Moves the next state that is due from the room into its window; its process, or -1 if none is.
+    """Moves the next state that is due from the room into its window; returns its process, or -1 if none is due.
 
-    Its effective clock stands in the window then, and those of other states that it raised are marked (`meta[RAISED]` of
-    them). A causal group looks at the process of the last report alone: O(n). A patient one at all: O(n^2).
+    The window then has its effective clock; other states whose clocks it raised are marked, `meta[RAISED]` of them. A
+    causal group checks only the process of the last report: O(n). A patient one checks all: O(n^2).
     """
     meta, heads = ring.meta, ring.heads
     if meta[layout.FORCED] >= 0:
@@ -178,7 +182,7 @@ def release(ring: Ring) -> Any:
 
 @bare
 def slide(ring: Ring, process: int) -> None:
-    """The oldest waiting state of a process into its window, in place of the one that leaves it."""
+    """Moves the oldest waiting state of a process into its window, in place of the one that leaves it."""
     meta, head = ring.meta, ring.heads[process]
     number, width = head[layout.NEXT], head[layout.WIDTH]
     waiting = ring.room[process, number % ring.room.shape[1]]
@@ -216,10 +220,11 @@ def slide(ring: Ring, process: int) -> None:
 
 @bare
 def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
-    """Takes in that `process` was still in state `number` when it knew `clock`, at `lo` or later: TAKEN, IGNORED or wrong.
+    """Takes evidence that `process` was still in state `number` when it knew `clock`, at `lo` or later: TAKEN, IGNORED
+    or an error.
 
-    A `number` of -1 means the newest that has arrived, with nothing waiting behind a gap; the clock is not read then.
-    Only what is known of the end of the state is raised. Of a state that waits, the latest evidence is kept. O(n^2 w).
+    A `number` of -1 means the newest that has arrived, if nothing waits behind a gap; the clock is then not read. Only
+    the knowledge of the end of the state is raised. For a waiting state, the latest evidence is kept. O(n^2 w).
     """
     meta, heads = ring.meta, ring.heads
     meta[layout.EMPTIED] = -1

@@ -1,10 +1,11 @@
 """Walks over the consistent global states (CGSs) of a window, without storing the lattice.
 
 A row is a global state as places: row[j] is the number of the state of process j less `first[j]`. Rows come in lexical
-order, in blocks, so that what is asked of them is asked by numpy. A predicate is a function of a block of rows: `Truth`.
+order, in blocks, so that numpy can evaluate them. A predicate is a function of a block of rows: `Truth`.
 
-Possibly and Definitely are those of Cooper and Marzullo (1991), over the window alone: `definitely_in_window` walks by
-levels and keeps one. It says what Yang et al. (2011) say, which is not sound: an execution may pass beside the window.
+Possibly and Definitely are those of Cooper and Marzullo (1991), over the window only: `definitely_in_window` walks by
+levels and keeps one. It gives the verdict of Yang et al. (2011), which is not sound: an execution may bypass the
+window.
 """
 
 import sys
@@ -31,14 +32,14 @@ Rows = npt.NDArray[Any]  # (m, n) uint8, or uint16 where a process has more than
 Bools = npt.NDArray[np.bool_]
 Truth = Callable[[Rows], Bools]
 
-BLOCK = 1 << 14  # rows: 128 or 256 KB, which stays in the second cache
+BLOCK = 1 << 14  # rows: 128 or 256 KB, which stays in the L2 cache
 HELD_MAX = 1 << 14  # states held in all: their masks take 32 MiB
 LISTED_MAX = 1 << 26  # CGSs as one array: 8 GiB at 16 processes
 LEVEL_MAX = 1 << 23  # CGSs of one level: 128 MiB
 
 
 class WalkLimitError(ValueError):
-    """A window is too long, or has too many CGSs, for what was asked."""
+    """A window is too long, or has too many CGSs, for the question."""
 
 
 def count(window: Frame) -> int:
@@ -52,7 +53,7 @@ def count(window: Frame) -> int:
 
 
 def blocks(window: Frame, size: int = BLOCK) -> Iterator[Rows]:
-    """The CGSs in lexical order, in blocks of at most about `size` rows; each block is overwritten by the next.
+    """Yields the CGSs in lexical order, in blocks of at most about `size` rows; each block is overwritten by the next.
 
     Raises:
         WalkLimitError: more than HELD_MAX states held.
@@ -89,7 +90,8 @@ def states(window: Frame) -> Ints:
 
 
 def levels(window: Frame, truth: Truth | None = None) -> Ints:
-    """Number of CGSs on each level, from C_min to C_max; with `truth` of those that hold. Empty if there is no CGS."""
+    """Number of CGSs on each level, from C_min to C_max; with `truth`, of those that satisfy it. Empty if there is no
+    CGS."""
     ends = _ends(window)
     if ends is None:
         return np.zeros(0, np.int64)
@@ -102,14 +104,14 @@ def levels(window: Frame, truth: Truth | None = None) -> Ints:
 
 
 def possibly(window: Frame, truth: Truth) -> bool:
-    """Whether some CGS holds; stops at the first block in which one does."""
+    """True if some CGS satisfies `truth`; stops at the first block that has one."""
     return any(bool(truth(rows).any()) for rows in blocks(window))
 
 
 def definitely_in_window(window: Frame, truth: Truth) -> bool:
-    """Whether every path from C_min to C_max passes a CGS that holds; False if there is no CGS.
+    """True if every path from C_min to C_max passes a CGS that satisfies `truth`; False if there is no CGS.
 
-    Keeps what can be reached of one level without one that holds. O(n^2) a CGS that is reached.
+    Keeps the CGSs of one level that can be reached without one that satisfies it. O(n^2) per CGS reached.
 
     Raises:
         WalkLimitError: more than LEVEL_MAX of them on one level.
@@ -134,7 +136,7 @@ def definitely_in_window(window: Frame, truth: Truth) -> bool:
 
 
 def each(window: Frame, function: Callable[[tuple[int, ...]], bool]) -> Truth:
-    """The predicate that a function of a tuple of state numbers is. About 1 us a CGS."""
+    """Converts a function of a tuple of state numbers to a `Truth`. About 1 us per CGS."""
 
     def truth(rows: Rows) -> Bools:
         numbers = (rows.astype(np.int64) + window.first).tolist()
@@ -185,6 +187,6 @@ def _packed(places: Ints, row_words: int, lanes: int) -> Ints:
 
 
 def _places(words: Ints, n: int, lanes: int) -> Rows:
-    """The places in rows of words, seen where they are."""
+    """A view of the places in rows of words."""
     little = words if sys.byteorder == "little" else words.astype("<i8")
     return little.view("<u1" if lanes == 8 else "<u2")[:, :n]

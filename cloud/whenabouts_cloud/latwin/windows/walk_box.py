@@ -1,7 +1,7 @@
 """Least and greatest CGS, all CGSs in order, and Def, on the stored lattice.
 
-Along a process the states are in the order of their numbers, which begins at place `FIRST mod w` and goes round. So ranks
-are walked and turned into places. Everything lies between C_min and C_max: ranks outside are not walked.
+Along a process the states are in the order of their numbers, which begins at place `FIRST mod w` and wraps around. So
+state numbers are walked and converted to places. All CGSs lie between C_min and C_max: numbers outside are not walked.
 """
 
 from typing import Any
@@ -14,8 +14,11 @@ from whenabouts_cloud.latwin.windows.box import LEADING, STRIDE, WIDTH, WITHIN, 
 
 @bare
 def least(ring: Ring, choice: Array) -> bool:
-    """Fills in the numbers of C_min; false if there is no CGS. From the first states on, each is advanced to what the others
-    know of it, until no one knows more. O(n^2 w)."""
+    """Fills in the numbers of C_min; returns False if there is no CGS. O(n^2 w).
+
+    From the first states on, each process advances to the state that the others know of it, until no clock demands
+    more.
+    """
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
         if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
@@ -37,8 +40,11 @@ def least(ring: Ring, choice: Array) -> bool:
 
 @bare
 def greatest(ring: Ring, choice: Array) -> bool:
-    """Fills in the numbers of C_max; false if there is no CGS. From the last states back, each goes back until it knows no
-    more of the others than there is. O(n^2 w)."""
+    """Fills in the numbers of C_max; returns False if there is no CGS. O(n^2 w).
+
+    From the last states back, each process goes back until its clock knows no more of the others than their chosen
+    states.
+    """
     heads, window = ring.heads, ring.window
     for i in range(len(heads)):
         if heads[i, layout.FIRST] == heads[i, layout.NEXT]:
@@ -62,7 +68,7 @@ def greatest(ring: Ring, choice: Array) -> bool:
 
 @bare
 def word_at(box: Box, numbers: Array) -> Any:
-    """The word that a choice of states lies in."""
+    """The index of the word that a choice of states lies in."""
     word = 0
     for i in range(box.facts[LEADING]):
         word += numbers[i] % box.axes[i, WIDTH] * box.axes[i, STRIDE]
@@ -71,7 +77,7 @@ def word_at(box: Box, numbers: Array) -> Any:
 
 @bare
 def bit_at(box: Box, numbers: Array) -> Any:
-    """And its bit there."""
+    """The bit of a choice of states in its word."""
     bit = 0
     for i in range(box.facts[LEADING], len(numbers)):
         bit += numbers[i] % box.axes[i, WIDTH] * box.axes[i, WITHIN]
@@ -80,14 +86,14 @@ def bit_at(box: Box, numbers: Array) -> Any:
 
 @bare
 def copy(source: Array, to: Array) -> None:
-    """One row of numbers onto another."""
+    """Copies one row of numbers onto another."""
     for i in range(len(source)):
         to[i] = source[i]
 
 
 @bare
 def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> bool:
-    """The next choice for processes begin .. end - 1 in lexicographic order between two; false after the last."""
+    """Advances processes begin .. end - 1 to their next choice in lexicographic order between two; False after the last."""
     i = end - 1
     while i >= begin:
         if numbers[i] < high[i]:
@@ -100,7 +106,7 @@ def following(low: Array, high: Array, numbers: Array, begin: int, end: int) -> 
 
 @bare
 def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any:
-    """Writes the CGSs as rows of numbers in lexicographic order; how many."""
+    """Writes the CGSs as rows of numbers in lexicographic order; returns how many."""
     n, leading, count = len(numbers), box.facts[LEADING], 0
     copy(low, numbers)
     while True:
@@ -117,7 +123,7 @@ def listed(box: Box, low: Array, high: Array, numbers: Array, out: Array) -> Any
 
 @bare
 def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
-    """Sets the bits of those CGSs (rows of numbers) for which `true`, and no others."""
+    """Sets in `out` the bits of those CGSs (rows of numbers) for which `true`, and no others."""
     out[:] = 0
     for i in range(len(rows)):
         if true[i]:
@@ -126,7 +132,7 @@ def marked(box: Box, rows: Array, true: Array, out: Array) -> None:
 
 @bare
 def meets(box: Box, true: Array) -> bool:
-    """Whether a CGS of the lattice has its bit set in `true`: Pos."""
+    """Pos: True if a CGS of the lattice has its bit set in `true`."""
     common = 0
     for i in range(len(box.words)):
         common |= box.words[i] & true[i]
@@ -135,15 +141,15 @@ def meets(box: Box, true: Array) -> bool:
 
 @bare
 def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, numbers: Array) -> bool:
-    """Whether each path of single steps from C_min to C_max goes through a CGS with its bit set in `true`: Def.
+    """Def: True if each path of single steps from C_min to C_max passes a CGS with its bit set in `true`.
 
-    The false CGSs that can be reached through false ones are pushed on word by word in lexicographic order; within a word
-    they spread until nothing is added. `reached` is room of the size of the lattice.
+    The false CGSs that can be reached through false ones are propagated word by word in lexicographic order; within a
+    word they spread until nothing is added. `reached` is working memory of the size of the lattice.
     """
     words, axes, leading = box.words, box.axes, box.facts[LEADING]
     if (true[word_at(box, low)] >> bit_at(box, low)) & 1 or (true[word_at(box, high)] >> bit_at(box, high)) & 1:
         return True
-    # Of leading processes their part of the index, and its begin; of packed ones the bits of the end, and those that wrap.
+    # Leading processes: their part of the index, and its start. Packed processes: the bits of the end, and those that wrap.
     part, begin, wrap = box.path[0], box.path[1], box.path[2]
     for i in range(len(low)):
         if i < leading:
@@ -184,7 +190,8 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
 
 @bare
 def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
-    """All of the open bits of a word that steps of packed processes reach from those here; ends and wraps as laid down."""
+    """All open bits of a word that steps of packed processes reach from `here`; `box.path` has the bits of ends and
+    wraps."""
     n = len(low)
     while True:
         before = here

@@ -1,11 +1,11 @@
-"""The compiled part of the walks: masks of what is consistent with each state, and the lexical walk over them.
+"""Compiled part of the walks: masks of the states consistent with each state, and the lexical walk over them.
 
-Each process has a field of as many bits as it has states held; masks[i, k] has the bits of all states of later processes
-that are consistent with state k of process i. The AND of the masks of a prefix is what may follow it, and in each field that
-is one run of bits, because clocks never fall. Fields of up to 64 bits share words, none lies across two; a longer one has
-words of its own. Between C_min and C_max a prefix always has a continuation, so no step of the walk is in vain (Fact: from
-C_min joined with the least CGSs above the prefix), provided clocks carry all that follows from them; if not, the result is
-the same and some steps are.
+Each process has a field of as many bits as it has states held; masks[i, k] has the bits of all states of later
+processes that are consistent with state k of process i. The AND of the masks of a prefix gives its continuations, and
+in each field they are one run of bits, because clocks never fall. Fields of up to 64 bits share words, none is split
+between two; a longer one has words for itself. Between C_min and C_max a prefix always has a continuation (from C_min
+joined with the least CGSs above the prefix), so no step of the walk is wasted, provided clocks carry all that follows
+from them; if not, the result is the same and some steps are wasted.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from whenabouts_cloud.jit import Array, bare, compiled, inlined
 _bits: Any = importlib.import_module("numba.cpython.unsafe.numbers")
 leading_zeros, trailing_zeros = _bits.leading_zeros, _bits.trailing_zeros  # of 0: 64
 WORD = 64
-SIGN = -(1 << 63)  # words are compared as if they had no sign
+SIGN = -(1 << 63)  # flips the sign bit, to compare words as unsigned
 SLACK = 4  # rows written beyond a run
 
 
@@ -32,10 +32,10 @@ class Masks(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """Where a walk is: what may follow each prefix, the state chosen of each process and the last one, rows so far."""
+    """Position of a walk: continuations of each prefix, the next state of each process and the last one, rows so far."""
 
     may: Array  # (n, words)
-    place: Array  # (n + 1,), the last is the depth that the walk is at
+    place: Array  # (n + 1,), the last is the current depth of the walk
     end: Array  # (n,)
     head: Array  # (n, row words)
 
@@ -44,7 +44,7 @@ class Cursor(NamedTuple):
 def build(
     first: Array, count: Array, clocks: Array, low: Array, high: Array, word: Array, shift: Array, words: int
 ) -> Array:
-    """The masks (n, w, words), and those of what may be chosen at all, low to high, as an entry more: (n + 1, w, words)."""
+    """The masks (n, w, words), and as one more entry that of all states from low to high: (n + 1, w, words)."""
     n, w = clocks.shape[:2]
     masks = np.zeros((n + 1, w, words), np.int64)
     for d in range(n):
@@ -86,7 +86,7 @@ def _run(a: Array, b: Array, word: int, shift: int, size: int) -> Any:
 
 @compiled
 def count_all(fields: Masks) -> int:
-    """Number of CGSs: a walk over the prefixes without the last process, of which the runs are counted."""
+    """Number of CGSs: a walk over the prefixes without the last process, which adds up the runs of the last one."""
     masks, word, shift, size = fields
     n, words = len(size), masks.shape[2]
     may = np.empty((n, words), np.int64)
@@ -115,7 +115,7 @@ def count_all(fields: Masks) -> int:
 
 @bare
 def begin(fields: Masks, cursor: Cursor) -> None:
-    """Puts a walk at its beginning."""
+    """Puts a walk at its start."""
     masks, word, shift, size = fields
     may, place, end, head = cursor
     for m in range(masks.shape[2]):
@@ -128,9 +128,11 @@ def begin(fields: Masks, cursor: Cursor) -> None:
 
 @bare
 def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
-    """Writes the next CGSs, in lexical order, into rows (block, row words) of `lanes` places a word; how many, or 0.
+    """Writes the next CGSs, in lexical order, into rows (block, row words) of `lanes` places per word; returns how
+    many, or 0.
 
-    The block has room for all states of the last process and SLACK; a run that might not fit is left for the next block.
+    The block has room for all states of the last process and SLACK; a run that might not fit is left for the next
+    block.
     """
     masks, word, shift, size = fields
     may, place, end, head = cursor
@@ -162,7 +164,7 @@ def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
             if r == last // lanes:
                 fixed += low << lane
                 step = 1 << lane
-            while k <= high - low:  # four at a time, what is too much is overwritten by the next run
+            while k <= high - low:  # four at a time, the surplus is overwritten by the next run
                 for more in range(4):
                     out[row + k + more, r] = fixed + (k + more) * step
                 k += 4
@@ -175,9 +177,10 @@ def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
 def advance(
     first: Array, count: Array, clocks: Array, lanes: int, level: Array, place: Array, key: Array, out: Array
 ) -> int:  # fmt: skip
-    """The CGSs one step after those of a level, each once: rows (m, row words) in rising order in and out; -1: no room.
+    """Writes the CGSs one step after those of a level, each once; returns how many, or -1: no room.
 
-    One more step of the same process keeps rows in order, so the level is merged with itself, once for each process.
+    Rows (m, row words) are in ascending order in and out. One more step of the same process keeps rows in order, so the
+    level is merged with itself, once for each process.
     """
     n, m, row_words = len(first), level.shape[0], level.shape[1]
     for d in range(n):
@@ -214,7 +217,7 @@ def _compare(key: Array, a: int, b: int, row_words: int) -> int:
 def _next(
     first: Array, count: Array, clocks: Array, lanes: int, level: Array, d: int, place: Array, key: Array
 ) -> None:  # fmt: skip
-    """Moves process d to the next row of the level in which it may take a step, and notes the row after the step."""
+    """Moves process d to the next row of the level in which it may take a step, and stores the row after the step."""
     n, m, bits = len(first), level.shape[0], WORD // lanes
     every = (1 << bits) - 1
     while True:
