@@ -1,5 +1,4 @@
-"""Compiles functions to machine code with numba and caches the code in `__pycache__` or, failing that, in the user's
-cache folder.
+"""Compiles functions to machine code with numba and caches it in `__pycache__` or else in the user's cache folder.
 
 Importing this loads numba (half a second). Without a writable cache, each process compiles again, which takes half a
 minute. numba considers cached code valid while the function's own file is unchanged. Here functions call functions of
@@ -42,8 +41,7 @@ def compiled(function: Function) -> Function:
 
 
 def bare(function: Function) -> Function:
-    """Compile like `compiled`, for functions that receive all their arrays and create none: array references are not
-    counted.
+    """Compile like `compiled`, for functions that receive all their arrays and create none: no reference counting.
 
     Counting costs thirty times the rest in small functions with many arrays.
     """

@@ -19,8 +19,7 @@ Labels = tuple[str, ...]
 
 
 class MetricsFile:
-    """Replaced as a whole, so that a reader sees the old or the new file. A failed write is logged once and raises
-    nothing."""
+    """Replaced as a whole, so that readers see the old or the new file. A failed write is logged once, not raised."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

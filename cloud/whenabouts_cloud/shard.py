@@ -1,5 +1,4 @@
-"""The shard of a running rule: the state that a streaming job keeps between two steps, with one interface for all
-engines.
+"""The shard of a running rule: the state that a streaming job keeps between two steps; one interface for all engines.
 
 A shard takes tables of readings, in the form of its engine, and the watermarks of gateways; it returns results. Its
 state is a value: `snapshot` returns it as bytes, and a shard of the same rule continues from them. Shards do not depend

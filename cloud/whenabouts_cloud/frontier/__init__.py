@@ -1,5 +1,4 @@
-"""Frontiers: the time before which everything of a gateway, a stream or a rule has landed. Every engine decides by
-them.
+"""Frontiers: the time before which everything of a gateway, a stream or a rule has landed. All engines use them.
 
 A gateway's watermark says "all my readings with t_max before this have landed" (`gateways`). The frontier of a stream
 follows from the watermarks of its gateways (`stream`), that of a rule from its streams (`rule`). A frontier never

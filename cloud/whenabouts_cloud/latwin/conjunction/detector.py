@@ -41,8 +41,7 @@ _VERDICTS = tuple(Verdict(*(bool(code & bit) for bit in _BITS)) for code in rang
 
 
 class Verdicts(NamedTuple):
-    """Columns of `Verdict`, one row per report fed; all `overlaps` (.., n) that became certain, and the row that
-    decided each."""
+    """Columns of `Verdict`, one row per report; `overlaps` (.., n) that became certain, and the row that decided each."""
 
     possibly: Bools
     definitely: Bools
@@ -94,8 +93,7 @@ class ConjunctionDetector(Group):
     def push(
         self, process: int, state: int, clock: Clock, holds: bool, t_min: int | None = None, t_max: int | None = None
     ) -> Verdict:
-        """Takes a report: `process` began `state` between t_min and t_max, with a dense clock; `holds`: its predicate
-        holds in it.
+        """Takes a report: `process` began `state`, with a dense clock, between t_min and t_max; `holds`: its predicate is true.
 
         A report that fills a gap may produce several windows: the verdict is then true if it is for any of them. A
         repeated report changes nothing.
@@ -168,13 +166,12 @@ class ConjunctionDetector(Group):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the last report, whether of a state, evidence or a renewal."""
+        """The verdict of the last report: of a state, evidence or a renewal."""
         return _VERDICTS[int(self.ring.meta[layout.CALLER])]
 
     @property
     def overlaps(self) -> list[tuple[int, ...]]:
-        """Overlaps that the last report made certain: the first state of each run that overlapped, the earliest overlap
-        first.
+        """Overlaps that the last report made certain, the earliest first: the first state of each run that overlapped.
 
         Each is emitted once. (Late times may make an overlap certain after a later one: then it is not emitted.)
         """

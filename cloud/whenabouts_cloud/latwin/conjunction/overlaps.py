@@ -2,7 +2,7 @@
 
 A run is a maximal block of states in which the local predicate holds; each state stores the first state of its run,
 which may have left the window long ago. Runs certainly overlapped if each is known to have begun before every other
-ended: by the clock of the end, or by time, hi(begin of i) < lo(end of j). The end of a run that still goes on is known
+ended: by the clock of the end, or by time, hi(start of i) < lo(end of j). The end of a run that still goes on is known
 to come after everything that its process is known to have known. After Garg, Waldecker (1996), over the whole
 computation, not over the windows.
 
@@ -65,8 +65,7 @@ def next_true(ring: Ring, p: int, number: int) -> Any:
 
 @bare
 def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
-    """True if runs with a state in the window certainly overlapped; each window must have a true state. Emits new
-    overlaps."""
+    """True if runs with a state in the window certainly overlapped; emits new ones. All windows have a true state."""
     heads = ring.heads
     for p in range(len(heads)):
         whole_run(ring, work, p, heads[p, layout.FIRST])
@@ -170,8 +169,7 @@ def first_of(ring: Ring, work: Array, p: int) -> Any:
 
 @bare
 def back(ring: Ring, work: Array, p: int, new: bool) -> Any:
-    """Moves a process back to the previous run; False if the window has none, or if `new` and it is older than the
-    emitted one."""
+    """Moves a process to its previous run; False if there is none, or with `new` if it is older than the emitted one."""
     number = previous_true(ring, p, work[FROM, p] - 1)
     if number < 0:
         return False

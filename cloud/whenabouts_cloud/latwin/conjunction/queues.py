@@ -70,8 +70,7 @@ POSSIBLY, DEFINITELY, IN_WINDOW, RETRACTED = 1, 2, 4, 8
 
 @bare
 def push(detection: Detection, process: int, number: int, clock: Array, lo: int, hi: int, holds: int) -> Any:
-    """Processes the report of a state: the verdict over all windows since the last call, or a negative status of
-    `ring.accept`."""
+    """Processes a report of a state: the verdict over all windows since the last call, or an error of `ring.accept`."""
     ring, work, emitted = detection
     verdict, judged = 0, False
     while True:

@@ -96,8 +96,7 @@ def combine(code: Code, step: int, top: int, count: int) -> Any:
 
 @bare
 def at_least(code: Code, least: int, digits: int, top: int, count: int) -> Any:
-    """Replaces the digits of a count by the set of cells where it is at least `least`; returns the new top of the
-    stack."""
+    """Replaces the digits of a count by the cells where it is at least `least`; returns the new top of the stack."""
     stack = code.stack
     for i in range(count):
         equal, more = -1, 0

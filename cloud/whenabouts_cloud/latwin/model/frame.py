@@ -28,8 +28,7 @@ class Frame(NamedTuple):
 
 
 def frame(first: Sequence[int], clocks: Sequence[Sequence[Sequence[int]]]) -> Frame:
-    """A frame from the clocks of each process, in the order of its states; each state keeps its predecessors'
-    knowledge.
+    """A frame from the clocks of each process, in the order of its states; a state keeps what earlier ones knew.
 
     Raises:
         ValueError: fewer than two processes, or a clock of another length than there are processes.

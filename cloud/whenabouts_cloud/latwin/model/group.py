@@ -52,8 +52,7 @@ class Group(ABC):
         """Rebuilds what is derived from the ring, after a restore."""
 
     def evidence(self, process: int, clock: Clock | None = None, t: int | None = None) -> None:
-        """Takes a clock heartbeat: `process` was still in state `clock[process]` when it knew this clock, and at time t
-        or later.
+        """Takes a clock heartbeat: at time t or later `process` knew `clock` and was still in state `clock[process]`.
 
         Without a clock the state is the newest that has arrived. No state begins; the heartbeat only raises what is
         known of the end of the newest state and of the time that the process has reached. Evidence of a state that is
@@ -70,8 +69,7 @@ class Group(ABC):
             raise self._error(status, process, number, clock, t, t)
 
     def renew(self, process: int, state: int) -> None:
-        """Restarts a process at `state`, as after a gap that will not be filled: its window is empty until that state
-        arrives.
+        """Restarts a process at `state`, as after a gap that will not be filled: its window is empty until that arrives.
 
         Raises:
             ValueError: there is no such process, or the state is older than one that was admitted.
@@ -85,8 +83,7 @@ class Group(ABC):
             )
 
     def snapshot(self) -> bytes:
-        """Returns the ring as bytes; all else follows from it. Within 2 KB for 9 processes and windows of 4 while
-        little waits."""
+        """Returns the ring as bytes; all else follows from it. Within 2 KB for 9 processes, windows of 4, little waiting."""
         ring = self.ring
         waiting = np.argwhere(ring.room[:, :, layout.NUMBER] >= 0)
         parts = [ring.meta, ring.heads, ring.window, ring.evidence, waiting, ring.room[tuple(waiting.T)]]

@@ -34,8 +34,7 @@ class Predicate(ABC):
 
 
 class Related(Predicate):
-    """A function of the state numbers of some processes, such as a comparison of values: `f(i, j)` for processes (0,
-    2).
+    """A function of the state numbers of some processes, such as a comparison of values: `f(i, j)` for (0, 2).
 
     It is called once for each combination in the windows.
     """

@@ -27,8 +27,7 @@ class NothingToDrawError(ValueError):
 
 
 def picture(rule: LatwinRule, readings: pa.Table, verdict: dict[str, Any] | None) -> str:
-    """The text of an SVG file, from the landed readings (`report.COLUMNS`) and a verdict, a row of `results.RESULT`, or
-    None.
+    """The text of an SVG file, from landed readings (`report.COLUMNS`) and a verdict (row of `results.RESULT`) or None.
 
     Raises:
         NothingToDrawError: not every process of the rule has sent a state, or the rule is about one process.

@@ -33,8 +33,7 @@ class Draws(NamedTuple):
 def spread(
     h: Array, coefficients: Array, rows: Array, neighbours: Array, back: bool, stretch: Stretch, good: Array
 ) -> None:
-    """Carries h (D, 2) through a stretch; writes its coefficients (D, 2, K). Second column: a good order ideal has been
-    entered.
+    """Carries h (D, 2) through a stretch; writes its coefficients (D, 2, K). Second column: a good ideal was entered.
 
     Forwards neighbours are the order ideals with one start less, backwards with one more, and x counts from the end.
     """

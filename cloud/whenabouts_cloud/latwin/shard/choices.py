@@ -71,8 +71,7 @@ class RunChoices:
         self.counts: Counter[str] = Counter()
 
     def take(self, report: Report, holds: bool) -> list[Occurrence]:
-        """Processes the next report; `holds`: the local predicate holds in its state. Returns the verdicts it made
-        certain."""
+        """Processes the next report; `holds`: its local predicate is true. Returns the verdicts that it made certain."""
         at = self.place.get(report.slot)
         if at is None:
             return []
@@ -107,8 +106,7 @@ class RunChoices:
         return min((choice.due_us for choice in self._open if choice.due_us > after_us), default=FURTHEST_US)
 
     def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
-        """Returns the verdicts certain when the order has reached `now_us`. A choice that waits for a silent gateway
-        stays due."""
+        """Returns the verdicts certain at `now_us` in the order. A choice that waits for a silent gateway stays due."""
         verdicts: list[Occurrence] = []
         kept = []
         for choice in self._open:

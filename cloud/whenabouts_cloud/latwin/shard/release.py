@@ -114,8 +114,7 @@ class _Order:
         heapq.heappush(self._ready, (head.lo, slot))
 
     def _stuck(self) -> int:
-        """Resolves clocks that contradict each other: returns the process whose head has the least lo, which goes on
-        anyway."""
+        """Resolves clocks that contradict each other: returns the process whose head has the least lo."""
         heads = ((q[at], n) for n, (q, at) in enumerate(zip(self._queues, self._at, strict=True)) if at < len(q))
         slot = min((head.lo if isinstance(head, Report) else 0, n) for head, n in heads)[1]
         for waiting in self._blocked:
@@ -161,8 +160,7 @@ class _Order:
         return _Place(item.hi, key, rank, sure)
 
     def _named(self, slot: int, number: int) -> _Place | None:
-        """The place of a state that a clock names, or of the gap that contains it; None if it was processed in an
-        earlier step."""
+        """The place of a state that a clock names, or of the gap around it; None if it was processed in an earlier step."""
         named = self._states[slot].get(number)
         if named is None and self._gaps[slot]:
             named = next((place for gap, place in self._gaps[slot] if gap.first <= number <= gap.last), None)

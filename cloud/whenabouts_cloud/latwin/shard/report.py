@@ -81,8 +81,7 @@ class Source(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """The content of a reading besides its clock; `values` as JSON, for each process it can be; `mine`: its group is
-    the rule's."""
+    """A reading's content without its clock; `values` as JSON per process it can be; `mine`: its group is the rule's."""
 
     group: str
     view: int

@@ -22,8 +22,7 @@ class Witness(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """A verdict. By runs, `states` are the first states of the runs; over windows, a global state that satisfies the
-    predicate.
+    """A verdict: by runs, the first states of the runs; over windows, a global state that satisfies the predicate.
 
     `since`, over windows, is the state (process, number) with which the predicate came to hold: windows can show the
     same global state again in a later period.

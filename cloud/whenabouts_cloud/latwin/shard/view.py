@@ -88,8 +88,7 @@ class View:
             self._ends[slot] = [*(ends[:3] if ends[:2] < place else [*place, report.hi]), *max(ends[3:], place)]
 
     def seen_elsewhere(self, source: Source, report: Report, other: "View") -> None:
-        """Notes a report of a gateway in another view: it has left this view for the other one, or the other one for
-        this."""
+        """Notes a gateway's report in another view: it left this view for that one, or that one for this."""
         for slot, name in enumerate(self.names):
             ends = self._ends[slot]
             if name != source.name or not ends:
@@ -283,8 +282,7 @@ class View:
 
 
 class _Ahead:
-    """For each process the least hi of the items still to be processed; a gap counts with that of the reports that know
-    of it."""
+    """For each process the least hi of the items still to be processed; a gap has that of the reports that know of it."""
 
     def __init__(self, order: list[Taken], processes: int) -> None:
         self._least: list[list[int]] = [[FURTHEST_US] for _ in range(processes)]

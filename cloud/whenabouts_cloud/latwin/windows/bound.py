@@ -111,8 +111,7 @@ class Bound:
 
 
 class _Leaf:
-    """The words of one leaf: for each choice of places of its leading processes the bits of a word where the leaf is
-    true."""
+    """The words of one leaf: for each choice of places of its leading processes the bits where it is true."""
 
     words: memoryview  # of its part of the array: single words are read and written faster than through numpy
 

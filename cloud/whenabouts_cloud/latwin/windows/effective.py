@@ -111,8 +111,7 @@ def spread(ring: Ring, process: int, row: Array) -> None:
 
 @bare
 def emitted(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
-    """Raises a row of process `own` to a state of `process` and its clock, if it comes after that; returns True if it
-    grew."""
+    """Raises a row of process `own` to a state of `process` and its clock if it comes after; returns True if it grew."""
     if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
         return False
     return join(ring, other, row[layout.ROW :], own)

@@ -80,8 +80,7 @@ class LatWin(Group):
 
     @property
     def retracted(self) -> int | None:
-        """Number of CGSs that the last report retracted: emitted before, now known never to have been. None if not
-        stored."""
+        """Number of CGSs that the last report retracted: emitted before, now known never to have been. None: not stored."""
         return self._cgss.retracted()
 
     def states(self) -> Array:
@@ -110,10 +109,9 @@ class LatWin(Group):
         return self._cgss.possibly(self.ring, predicate)
 
     def definitely_in_window(self, predicate: Predicate | Function) -> bool:
-        """Def over the window: True if each path from C_min to C_max passes a CGS in which the predicate holds; false
-        without CGSs.
+        """Def over the window: True if each path from C_min to C_max passes a CGS where the predicate holds; else False.
 
-        Not sound: the true execution may have passed outside of the window.
+        False without CGSs. Not sound: the true execution may have passed outside of the window.
         """
         return self._cgss.definitely(self.ring, predicate)
 

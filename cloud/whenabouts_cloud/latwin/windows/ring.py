@@ -1,5 +1,4 @@
-"""Takes reports of states and releases one state at a time into the windows: order per process, duplicates, gaps,
-bounded waiting.
+"""Takes reports of states, releases them one at a time into the windows: order, duplicates, gaps, bounded waiting.
 
 A push is one call of machine code that does
 
@@ -220,11 +219,11 @@ def slide(ring: Ring, process: int) -> None:
 
 @bare
 def note(ring: Ring, process: int, number: int, clock: Array, lo: int) -> Any:
-    """Takes evidence that `process` was still in state `number` when it knew `clock`, at `lo` or later: TAKEN, IGNORED
-    or an error.
+    """Takes evidence that `process` was still in state `number` when it knew `clock`, at `lo` or later.
 
-    A `number` of -1 means the newest that has arrived, if nothing waits behind a gap; the clock is then not read. Only
-    the knowledge of the end of the state is raised. For a waiting state, the latest evidence is kept. O(n^2 w).
+    Returns TAKEN, IGNORED or an error. A `number` of -1 means the newest that has arrived, if nothing waits behind a
+    gap; the clock is then not read. Only the knowledge of the end of the state is raised. For a waiting state, the
+    latest evidence is kept. O(n^2 w).
     """
     meta, heads = ring.meta, ring.heads
     meta[layout.EMPTIED] = -1

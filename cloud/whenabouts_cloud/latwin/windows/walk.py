@@ -90,8 +90,7 @@ def states(window: Frame) -> Ints:
 
 
 def levels(window: Frame, truth: Truth | None = None) -> Ints:
-    """Number of CGSs on each level, from C_min to C_max; with `truth`, of those that satisfy it. Empty if there is no
-    CGS."""
+    """Number of CGSs on each level, C_min to C_max; with `truth`, of those that satisfy it. Empty if there is no CGS."""
     ends = _ends(window)
     if ends is None:
         return np.zeros(0, np.int64)

@@ -190,8 +190,7 @@ def unavoidable(box: Box, low: Array, high: Array, true: Array, reached: Array, 
 
 @bare
 def flooded(box: Box, low: Array, high: Array, here: int, open_bits: int) -> Any:
-    """All open bits of a word that steps of packed processes reach from `here`; `box.path` has the bits of ends and
-    wraps."""
+    """All open bits of a word that steps of packed processes reach from `here`; `box.path` holds ends and wraps."""
     n = len(low)
     while True:
         before = here

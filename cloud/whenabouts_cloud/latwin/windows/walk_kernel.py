@@ -128,8 +128,7 @@ def begin(fields: Masks, cursor: Cursor) -> None:
 
 @bare
 def fill(fields: Masks, cursor: Cursor, lanes: int, out: Array) -> int:
-    """Writes the next CGSs, in lexical order, into rows (block, row words) of `lanes` places per word; returns how
-    many, or 0.
+    """Writes the next CGSs, in lexical order, as rows (block, row words), `lanes` places a word; returns how many, or 0.
 
     The block has room for all states of the last process and SLACK; a run that might not fit is left for the next
     block.
