@@ -93,7 +93,7 @@ class ConjunctionDetector(Group):
     def push(
         self, process: int, state: int, clock: Clock, holds: bool, t_min: int | None = None, t_max: int | None = None
     ) -> Verdict:
-        """Takes a report: `process` began `state`, with a dense clock, between t_min and t_max; `holds`: its predicate is true.
+        """Takes a report: `process` began `state`, with a dense clock, between t_min and t_max; `holds`: its predicate.
 
         A report that fills a gap may produce several windows: the verdict is then true if it is for any of them. A
         repeated report changes nothing.

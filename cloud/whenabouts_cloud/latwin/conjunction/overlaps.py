@@ -10,8 +10,8 @@ An entry of 0 in a clock does not prove that the process had begun. So the start
 of 1 or by time. Without proof it is assumed only for a process that began with the group: its clock has no entries of
 others, and its start has no time.
 
-Choices of overlapping runs are closed under the earlier and the later run of each process (the end of a later run knows
-more). Overlaps at two moments even form a chain, since no process goes backwards. So there is an earliest and a latest
+Choices of overlapping runs are closed under taking the earlier or the later run of each process (the end of a later run
+knows more). Overlaps at two moments even form a chain, since no process goes backwards. So there is an earliest and a latest
 overlap, and those between are found step by step. Cost O(n^2) for a verdict, O(n^3) for each emitted overlap.
 """
 
@@ -65,7 +65,7 @@ def next_true(ring: Ring, p: int, number: int) -> Any:
 
 @bare
 def overlap(ring: Ring, work: Array, emitted: Array) -> Any:
-    """True if runs with a state in the window certainly overlapped; emits new ones. All windows have a true state."""
+    """True if runs with a state in the window certainly overlapped; emits new ones. Each window must have a true state."""
     heads = ring.heads
     for p in range(len(heads)):
         whole_run(ring, work, p, heads[p, layout.FIRST])

@@ -25,7 +25,7 @@ FOREVER = 1 << 62
 NUMBER_LIMIT = 1 << 48  # state numbers are below this
 PROCESSES = 64  # at most in a group
 WINDOW = 4096  # states held of a process, at most
-ROOM = 16  # states of a process that may wait: reports overtake by less, and a patient group waits for fewer
+ROOM = 16  # states of a process that may wait: reports overtake by fewer, and a patient group waits for fewer
 
 # a row
 NUMBER, LO, HI, FLAG, RUN, MARK = 0, 1, 2, 3, 4, 5

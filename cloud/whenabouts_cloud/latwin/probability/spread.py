@@ -1,8 +1,9 @@
 """Compiled part of the probability: one stretch of time for all order ideals, and sampled orders of starts.
 
 Within a stretch in which the same starts may happen, h of an order ideal S is a polynomial in x of [0, 1]. Start e
-happens at a constant rate r, so the coefficients are c[S, k + 1] = sum over the last starts e of S of r c[S - e, k] /
-(k + 1): nothing is ever subtracted, and small probabilities are as exact as large ones.
+happens at a constant rate r, so the coefficients are
+c[S, k + 1] = sum over the last starts e of S of r c[S - e, k] / (k + 1): nothing is ever subtracted,
+and small probabilities are as exact as large ones.
 """
 
 from typing import NamedTuple
@@ -64,8 +65,8 @@ def spread(
 def entered(forward: Array, backward: Array, into: Array) -> None:
     """Adds to `into` (D,) the measure of orders that enter each order ideal within a stretch.
 
-    It is the flow into the ideal at x times the measure of what follows: integral of k x^(k - 1) (1 - x)^l = k! l! / (k
-    + l)!.
+    It is the flow into the ideal at x times the measure of what follows:
+    integral of k x^(k - 1) (1 - x)^l = k! l! / (k + l)!.
     """
     size, degrees = forward.shape
     shares = np.ones((degrees, degrees))

@@ -106,7 +106,7 @@ class RunChoices:
         return min((choice.due_us for choice in self._open if choice.due_us > after_us), default=FURTHEST_US)
 
     def pass_time(self, now_us: int, lasted: Lasted) -> list[Occurrence]:
-        """Returns the verdicts certain at `now_us` in the order. A choice that waits for a silent gateway stays due."""
+        """Returns the verdicts certain once the order is at `now_us`. A choice that waits for a silent gateway stays due."""
         verdicts: list[Occurrence] = []
         kept = []
         for choice in self._open:

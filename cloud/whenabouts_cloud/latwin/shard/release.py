@@ -114,7 +114,7 @@ class _Order:
         heapq.heappush(self._ready, (head.lo, slot))
 
     def _stuck(self) -> int:
-        """Resolves clocks that contradict each other: returns the process whose head has the least lo."""
+        """Resolves clocks that contradict each other: returns the process whose head has the least lo, to go on with."""
         heads = ((q[at], n) for n, (q, at) in enumerate(zip(self._queues, self._at, strict=True)) if at < len(q))
         slot = min((head.lo if isinstance(head, Report) else 0, n) for head, n in heads)[1]
         for waiting in self._blocked:

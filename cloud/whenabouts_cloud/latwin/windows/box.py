@@ -16,8 +16,8 @@ is a CGS iff all its pairs are compatible. So growing walks the leading processe
 reaches is the product of what the mask leaves of each packed process, ANDed with the compatible pairs of packed states.
 
 Yang et al. (2011, Algorithms 1-3) store nodes and edges, find the new CGSs by search from C_max, and miss some if the
-window was empty before (their Theorem 4.2 does not hold then). Here nothing is searched. Cost: CGSs / 64 or less, w^n /
-(64 w) words cleared; memory w^n bits.
+window was empty before (their Theorem 4.2 does not hold then). Here nothing is searched. Cost: CGSs / 64 or less,
+w^n / (64 w) words cleared; memory w^n bits.
 """
 
 from collections.abc import Sequence

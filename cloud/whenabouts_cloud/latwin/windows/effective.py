@@ -1,8 +1,8 @@
 """Folds order by time into the clocks, in any order of arrival, and decides when a patient group admits a state.
 
-Event e comes before f, e => f, iff e happened before f, or the latest time of e is before the earliest of f (`hi(e) <
-lo(f)`), or transitively. Both imply that e truly came first, so => is a strict partial order, total on each process,
-and every property of windows under happened-before also holds under => (all proofs use only that).
+Event e comes before f, e => f, iff e happened before f, or the latest time of e is before the earliest of f
+(`hi(e) < lo(f)`), or transitively. Both imply that e truly came first, so => is a strict partial order, total on each
+process, and every property of windows under happened-before also holds under => (all proofs use only that).
 
 The effective clock of a start b joins: its own clock, that of its predecessor, for each other process the latest start
 a with `hi(a) < lo(b)`, and the effective clocks of all these. An entry 0 names nothing: it may also mean that nothing

@@ -109,7 +109,7 @@ class LatWin(Group):
         return self._cgss.possibly(self.ring, predicate)
 
     def definitely_in_window(self, predicate: Predicate | Function) -> bool:
-        """Def over the window: True if each path from C_min to C_max passes a CGS where the predicate holds; else False.
+        """Def over the window: True if each path from C_min to C_max passes a CGS where the predicate holds.
 
         False without CGSs. Not sound: the true execution may have passed outside of the window.
         """
