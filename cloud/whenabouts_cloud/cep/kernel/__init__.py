@@ -1,1 +1,1 @@
-"""The compiled event engine: one block of events through it in one call of machine code."""
+"""The compiled event engine: one call of machine code processes a block of events."""

@@ -1,4 +1,4 @@
-"""Arguments that the kernels hand on together, and rows of tables by name; they cost nothing in machine code."""
+"""Groups of kernel arguments, and table rows with named columns; neither costs anything in machine code."""
 
 from typing import NamedTuple
 
@@ -17,17 +17,17 @@ class Machine(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """How an engine runs; times in ticks."""
+    """Settings of an engine; times in ticks."""
 
-    hold: int  # behind the frontier, events are held so long
-    longest: int  # stamp
-    k: int  # of order kbound
-    on_arrival: bool  # whether matches are emitted on arrival
+    hold: int  # how long events are stored after the frontier has passed them
+    longest: int  # longest stamp
+    k: int  # disorder bound of order kbound
+    on_arrival: bool  # True: emit matches on arrival, before they are final
     by_source: bool  # order source, not kbound
 
 
 class Event(NamedTuple):
-    """The event of a block that is taken in."""
+    """The event of a block that is being processed."""
 
     row: int  # in the block
     arrival: int  # its index among all events
@@ -38,7 +38,7 @@ class Event(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where a match is looked for: a variant, the position of the event in it or -1, and the main node."""
+    """Place of a search: an alternative, the event's position in it or -1, and the row of the per-key event list."""
 
     alternative: int
     position: int
@@ -46,15 +46,15 @@ class Site(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What a search is for."""
+    """Goal of a search."""
 
-    kind: int  # TELL, ADD or REMOVE, see `emit`
-    oldest: int  # a late event's changes rest on no event before this
+    kind: int  # EMIT, ADD or REMOVE, see `emit`
+    oldest: int  # events with t_max before this are not used for a late event's changes
     event_class: int  # of a late event, for REMOVE
 
 
 class Plain(NamedTuple):
-    """The arrays that a search for points in a chain needs: few, for a call hands over each in seven to nine parts."""
+    """Arrays that a search for points in a chain needs. Few, since a call passes each array as seven to nine numbers."""
 
     alternatives: Array
     elements: Array
@@ -70,7 +70,7 @@ class Plain(NamedTuple):
 
 @woven
 def plain_of(machine: Machine) -> Plain:
-    """These arrays of an engine."""
+    """The arrays of an engine that a search for points in a chain needs."""
     program, state, out = machine.program, machine.state, machine.out
     return Plain(
         program.alternatives, program.elements, program.negations, state.nodes, state.pool, state.meta, state.pending,
@@ -80,7 +80,7 @@ def plain_of(machine: Machine) -> Plain:
 
 @woven
 def alternative_of(alternatives: Array, v: int) -> Alternative:
-    """A row of the variants; what is not read of it is not loaded."""
+    """Row v of the alternatives; the compiler drops the loads of unused columns."""
     return Alternative(
         alternatives[v, ALTERNATIVE.plan], alternatives[v, ALTERNATIVE.window], alternatives[v, ALTERNATIVE.order],
         alternatives[v, ALTERNATIVE.refined], alternatives[v, ALTERNATIVE.offered], alternatives[v, ALTERNATIVE.plain],
@@ -92,7 +92,7 @@ def alternative_of(alternatives: Array, v: int) -> Alternative:
 
 @woven
 def negation_of(negations: Array, k: int) -> Negation:
-    """A row of the negations; what is not read of it is not loaded."""
+    """Row k of the negations; the compiler drops the loads of unused columns."""
     return Negation(
         negations[k, NEGATION.event_class], negations[k, NEGATION.left], negations[k, NEGATION.right],
         negations[k, NEGATION.mask], negations[k, NEGATION.step], negations[k, NEGATION.step_end],

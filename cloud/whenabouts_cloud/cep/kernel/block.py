@@ -1,8 +1,8 @@
-"""A block of events through the engine, in one call of machine code.
+"""Processing of a block of events in one call of machine code.
 
-Each event: late or not, into the chains of its classes, search where it completes something, matches that it violates (on
-arrival), then the waiting matches that are sealed now. When an array is full the kernel returns what it wants more of and
-is called again: it goes on where it was, the search for that event from its beginning.
+For each event, the kernel checks if it is late, inserts it into the chains of its classes, searches for matches that it
+completes, retracts matches that it violates (on arrival), then emits the pending matches that are final now. When an array
+is full, the kernel returns which one must grow. The next call resumes at the same event and repeats the event's search.
 """
 
 from typing import Any
@@ -46,7 +46,7 @@ ARRIVED, SEARCHING, FINALITY = 0, 1, 2  # stages of an event
 
 @bare
 def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
-    """Takes in the events of the block from meta[META.event] on; DONE, or what there must be more of."""
+    """Processes the events of the block from meta[META.event] on; returns DONE, STOPPED or the array that must grow."""
     program, state, out = machine.program, machine.state, machine.out
     meta = state.meta
     intervals = len(block.t_max) > 0
@@ -85,7 +85,7 @@ def feed_block(machine: Machine, block: Block, setting: Setting) -> Any:
 
 @bare
 def advance(machine: Machine, setting: Setting) -> Any:
-    """Tells what is sealed at the frontier as it stands, with no event; DONE, or what there must be more of."""
+    """Emits, without an event, the matches that are final at the frontier; returns DONE or the array that must grow."""
     state, out, meta = machine.state, machine.out, machine.state.meta
     if meta[META.stage] == ARRIVED:
         meta[META.stage] = FINALITY
@@ -103,20 +103,20 @@ def advance(machine: Machine, setting: Setting) -> Any:
 
 @woven
 def past_of(meta: Array, setting: Setting) -> Any:
-    """What ended before this time nothing can join any more."""
+    """Time before which events can be evicted: an event with t_max below it can be in no later match."""
     return meta[META.frontier] - 2 * setting.longest - setting.hold
 
 
 @bare
 def clean(state: State, setting: Setting) -> None:
-    """Drops from all main nodes what nothing can join any more."""
+    """Evicts from all per-key event lists the events that can be in no later match."""
     sweep(state, past_of(state.meta, setting))
     state.meta[META.swept] = state.meta[META.frontier]
 
 
 @inlined
 def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
-    """Notes the event as late, or puts it into the chains of its classes; then raises the frontier."""
+    """Notes the event as late, or inserts it into the chains of its classes; then raises the frontier."""
     state, meta = machine.state, machine.state.meta
     late = event.t_max < meta[META.frontier] or event.t < meta[META.frontier] - setting.longest
     if late:
@@ -141,7 +141,7 @@ def _arrive(machine: Machine, block: Block, event: Event, setting: Setting) -> A
 
 @inlined
 def _store(program: Program, state: State, block: Block, event: Event, past: int) -> Any:
-    """Puts the event into the chains of its classes; meta[META.chain] counts those that are done."""
+    """Inserts the event into the chains of its classes; meta[META.chain] counts the chains that have it."""
     meta = state.meta
     for place in range(event.first + meta[META.chain], event.last):
         c = program.type_class[place]
@@ -160,18 +160,18 @@ def _store(program: Program, state: State, block: Block, event: Event, past: int
 
 @woven
 def _is_of_class(program: Program, block: Block, c: int, row: int) -> bool:
-    """Whether an event of a type of the class satisfies its condition."""
+    """True if an event of a type of the class satisfies the class's condition."""
     true = program.classes[c, CLASS.true]
     return bool(true < 0 or block.true[true, row])
 
 
 @woven
 def _raise_frontier(state: State, block: Block, event: Event, setting: Setting) -> None:
-    """What the event says about those to come."""
+    """Raises the frontier by the event's time."""
     meta = state.meta
     if setting.by_source:
         reached = raise_source(state.tree, block.source[event.row], event.t_max)
-    else:  # without a branch: half the guesses would be wrong
+    else:  # branch-free: half of the branches would be mispredicted
         meta[META.newest] = max(meta[META.newest], event.t_max)
         reached = meta[META.newest] - setting.k
     meta[META.frontier] = max(meta[META.frontier], reached)
@@ -179,7 +179,7 @@ def _raise_frontier(state: State, block: Block, event: Event, setting: Setting) 
 
 @inlined
 def _complete(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
-    """Searches what the event completes in each of its classes, and what it takes back."""
+    """Searches for the matches that the event completes in each of its classes, and for those that it retracts."""
     program, state, scratch = machine.program, machine.state, machine.scratch
     for column in range(state.attrs.shape[1]):
         scratch.attrs[EVENT_PLACE, column] = block.attrs[event.row, column]
@@ -202,7 +202,7 @@ def _complete(machine: Machine, block: Block, event: Event, setting: Setting) ->
 
 @inlined
 def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: Setting) -> Any:
-    """Searches each variant at each position that the class has in it, if the automaton says that it may be complete."""
+    """Searches each alternative at each position of the class in it, if the automaton finds that it may be complete."""
     program, nodes, pool = machine.program, machine.state.nodes, machine.state.pool
     points, plain = pool.shape[1] == 2, plain_of(machine)
     many = points and program.classes[c, CLASS.many] != 0
@@ -231,7 +231,7 @@ def _complete_class(machine: Machine, c: int, node: int, event: Event, setting: 
 
 @woven
 def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int) -> bool:
-    """Whether the positive next to the event's position, on either side, has no event on that side of it."""
+    """True if the positive just before or just after the event's position has no event on that side of it."""
     after, before = program.uses[use, USE.after], program.uses[use, USE.before]
     if after >= 0 and last_of(nodes, node, after) <= t:
         return True
@@ -240,7 +240,7 @@ def _lacks_neighbour(program: Program, nodes: Array, node: int, use: int, t: int
 
 @bare
 def finalize_due(machine: Machine, setting: Setting, moment: int) -> Any:
-    """Tells, or lets go, the matches whose sealing time the frontier has reached."""
+    """Emits or drops the pending matches whose due time the frontier has reached."""
     program, state = machine.program, machine.state
     meta, pending, heap = state.meta, state.pending, state.heap
     while meta[META.heap] > 0 and heap[0, 0] <= meta[META.frontier]:
@@ -260,7 +260,7 @@ def finalize_due(machine: Machine, setting: Setting, moment: int) -> Any:
 
 @inlined
 def _finalize(machine: Machine, site: Site, moment: int) -> Any:
-    """Tells the pending match that is bound, unless a negation is violated; of uncertain order that is asked later."""
+    """Emits the bound pending match unless a negation is violated; the refinement checks matches of uncertain order."""
     program = machine.program
     alternative = alternative_of(program.alternatives, site.alternative)
     if not alternative.refined:

@@ -1,7 +1,7 @@
 """Compiles plans to the tables of `program`.
 
-Classes that are equal, in one pattern or in many, become one, so that an event is stored once and touches only the patterns
-that have a use for it. A pattern without a key has classes of its own, whose chains hang on main node 0.
+Equal classes, in one pattern or in many, become one, so that an event is stored once and only the patterns that use it are
+searched. A pattern without a key has separate classes; their chains are in node 0.
 """
 
 from collections import Counter
@@ -38,26 +38,26 @@ STAMPS = {"t_min": COLUMN_T_MIN, "t_max": COLUMN_T_MAX}  # attributes that are t
 
 @dataclass
 class Compiled:
-    """The tables and what Python needs beside them."""
+    """The tables, and the data that Python needs beside them."""
 
     program: Program
     plans: dict[int, Plan]  # by number
-    kinds: tuple["Kind", ...]  # what each class asks of an event
-    attributes: tuple[str, ...]  # that are stored with the events
-    needed: tuple[str, ...]  # columns that feed must be given
+    kinds: tuple["Kind", ...]  # definition of each class
+    attributes: tuple[str, ...]  # stored with the events
+    needed: tuple[str, ...]  # columns that each feed must contain
     conditions: list[tuple[Array, Resolved]]  # types and condition of each row of Block.true
-    alternatives: list[tuple[int, int]]  # number of the plan, and place in it, of each variant
+    alternatives: list[tuple[int, int]]  # number of the plan, and place in it, of each alternative
     width: int
-    most: int  # positives of a variant at most
+    most: int  # the most positives of an alternative
     classes: int
     hold: int
     longest: int
 
 
 def hold_of(plans: Iterable[Plan]) -> int:
-    """Ticks behind the frontier that events are held: the widest window; for a plan with a leading negation two of them.
+    """Ticks that events are stored behind the frontier: the widest window, counted twice for a plan with a leading negation.
 
-    So what an event that is late by at most a window would have added is known there too: the gap before it.
+    Twice, so that the gap before the matches that an event late by at most a window would have added is still stored.
     """
     return max((plan.window * (2 if _has_leading_negation(plan) else 1) for plan in plans), default=0)
 
@@ -67,17 +67,17 @@ def _has_leading_negation(plan: Plan) -> bool:
 
 
 class Kind(NamedTuple):
-    """A class among all patterns: equal ones share a chain of events."""
+    """Definition of a class, for all patterns: equal classes share a chain of events."""
 
     types: frozenset[int]
     condition: Resolved
     keyed: bool
-    since: int  # index of the first event that its chain has; 0: all that can still be in a match
+    since: int  # index of the first event of its chain; 0: all events that can still be in a match
 
 
 @dataclass
 class _Tables:
-    """Rows so far."""
+    """Rows of the tables while they are built."""
 
     classes: dict[Kind, int] = field(default_factory=dict)
     uses: list[list[tuple[Need, Use]]] = field(default_factory=list)  # by class
@@ -94,9 +94,9 @@ def compile_plans(
     plans: Sequence[Plan] | Mapping[int, Plan], types: int, longest: int | None = None,
     since: Mapping[int, int] | None = None,
 ) -> Compiled:  # fmt: skip
-    """The tables of some plans, by number or in order, over type codes 0 .. types - 1.
+    """Compile plans, given by number or in order, to tables over type codes 0 .. types - 1.
 
-    `since` are, by number, the indices of the first events that plans see; those of different ones share no chains.
+    `since` maps a plan's number to the index of the first event that it sees; plans with different ones share no chains.
 
     Raises:
         ValueError: a plan has too many positives or steps, or a window out of range.
@@ -140,7 +140,7 @@ def compile_plans(
 def _add_alternative(
     tables: _Tables, number: int, plan: Plan, alternative: pattern.Alternative, class_of: Sequence[int]
 ) -> None:
-    """Adds a variant of the plan, with its elements, negations, conditions and uses; `class_of` is by class of the plan."""
+    """Add an alternative of a plan, with elements, negations, conditions and uses; `class_of` is by class of the plan."""
     count = len(alternative.classes)
     if not 0 < count <= POSITIVES:
         raise ValueError(f"alternative of pattern {number}: found {count} positives, expected 1 .. {POSITIVES}")
@@ -167,7 +167,7 @@ def _add_alternative(
         width=count, element=element, negation=negation, negation_end=len(tables.negations), condition=condition,
         condition_end=len(tables.conditions),
     ))  # fmt: skip
-    if window < 0:  # nothing is shorter than nothing
+    if window < 0:  # a strict window of 0 admits no match
         return
     neighbours = [-1, *(classes if plain else [-1] * count), -1]
     for i, own in enumerate(classes):
@@ -180,11 +180,11 @@ def _add_alternative(
 def _negation(
     tables: _Tables, plan: Plan, one: pattern.Negation, event_class: int, count: int, chain: bool
 ) -> Negation:
-    """The row of a negation of a variant with so many positives."""
+    """The row of a negation of an alternative with `count` positives."""
     first, last, mask = _steps(tables, plan, one.condition)
     if not (chain and one.left and one.right):
         return Negation(event_class, one.left, one.right, (1 << count) - 1, first, last, -1, -1)
-    # The match's own events are no violation, so those that may lie in the gap must be bound.
+    # An event of the match does not violate it, so positives that may lie in the gap must be bound.
     mask = (1 << (mask | one.left | one.right).bit_length()) - 1
     level, lower = (one.right & -one.right).bit_length() - 1, one.left.bit_length() - 1
     return Negation(event_class, one.left, one.right, mask, first, last, level, lower)
@@ -201,7 +201,7 @@ def _classes_by_type(tables: _Tables, types: int) -> list[list[int]]:
 
 
 def _class_rows(tables: _Tables) -> list[Class]:
-    """The rows of the classes; puts the uses of each in order."""
+    """Rows of the classes. Sorts the uses of each class."""
     rows: list[Class] = []
     negations = Counter(row.event_class for row in tables.negations)
     end, conditions = 0, 0
@@ -210,7 +210,7 @@ def _class_rows(tables: _Tables) -> list[Class]:
         uses.sort(key=lambda one: one[0].after != 0)
         begin, last = end, end + sum(need.after == 0 for need, _ in uses)
         end += len(uses)
-        # With fewer, the sets of the event would cost more than they spare.
+        # With fewer uses, computing the event's sets would cost more than it saves.
         many = len(uses) > max(MANY, len(tables.classes) // 2)
         widest = max((use.window for _, use in uses), default=0)
         true = conditions if kind.condition else -1
@@ -220,14 +220,14 @@ def _class_rows(tables: _Tables) -> list[Class]:
 
 
 def _class(tables: _Tables, plan: Plan, number: int, since: int) -> int:
-    """The number among all classes."""
+    """Number of a plan's class among the classes of all plans."""
     one = plan.classes[number]
     steps = tuple((s.op, 0, plan.attributes[s.column] if s.op == "attribute" else None, s.value) for s in one.condition)
     return tables.classes.setdefault(Kind(one.types, steps, plan.per_key, since), len(tables.classes))
 
 
 def _steps(tables: _Tables, plan: Plan, condition: pattern.Program) -> tuple[int, int, int]:
-    """First and last step, and the positives that are named."""
+    """First step, last step (exclusive) and the positives that the condition names, as bits."""
     if len(condition) > STEPS:
         raise ValueError(f"condition: found {len(condition)} steps, expected at most {STEPS}")
     first, mask = len(tables.steps), 0
@@ -245,7 +245,7 @@ def _steps(tables: _Tables, plan: Plan, condition: pattern.Program) -> tuple[int
 
 
 def _closure(before: Sequence[int]) -> list[int]:
-    """All that comes before each, directly or not; each stands behind what comes before it."""
+    """For each positive, all positives before it, directly or not; each positive is listed after those before it."""
     closed: list[int] = []
     for i, mask in enumerate(before):
         if mask >> i:
@@ -258,7 +258,7 @@ def _closure(before: Sequence[int]) -> list[int]:
 
 
 def _bits(classes: Iterable[int]) -> int:
-    """A set of classes."""
+    """A set of classes as bits."""
     bits = 0
     for c in classes:
         bits |= 1 << c % BITS

@@ -1,6 +1,7 @@
-"""Conditions in postfix order: over columns for one event, in machine code across events.
+"""Evaluation of conditions in postfix order: over columns for one event, in machine code across events.
 
-Arithmetic is IEEE's: a division by zero gives an infinity or nan, and every comparison with nan is false, `!=` too.
+Arithmetic follows IEEE 754, except that every comparison with nan is false, `!=` too. Division by zero gives an infinity
+or nan.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,8 +19,8 @@ CODES = {
     "attribute": ATTRIBUTE, "constant": CONSTANT, "+": ADD, "-": SUBTRACT, "*": MULTIPLY, "/": DIVIDE, "negate": NEGATE,
     "=": EQ, "!=": NE, "<": LT, "<=": LE, ">": GT, ">=": GE, "and": AND, "or": OR, "not": NOT,
 }  # fmt: skip
-COLUMN_T_MIN, COLUMN_T_MAX = -1, -2  # columns that are the stamps themselves
-STEPS = 256  # steps of one condition at most: the stack has a place for each
+COLUMN_T_MIN, COLUMN_T_MAX = -1, -2  # columns of the stamps
+STEPS = 256  # most steps of one condition: the stack has a place for each
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "=": np.equal,
@@ -30,7 +31,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Array:
-    """For each of the rows, whether the condition on one event holds; columns by name."""
+    """For each of the rows, True if the condition on one event holds; `columns` by name."""
     stack: list[Any] = []
     with np.errstate(all="ignore"):
         for op, _, column, value in steps:
@@ -51,7 +52,7 @@ def of_columns(steps: Resolved, columns: Mapping[str, Array], rows: Array) -> Ar
 
 @bare
 def holds(steps: Array, step_value: Array, first: int, last: int, scratch: Scratch) -> Any:
-    """Whether the condition of steps [first, last) holds for the bound elements."""
+    """True if the condition of steps [first, last) holds for the bound elements."""
     stack, top = scratch.stack, 0
     for step in range(first, last):
         op = steps[step, STEP.code]

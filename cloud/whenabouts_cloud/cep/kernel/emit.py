@@ -1,8 +1,8 @@
-"""What becomes of a match that the search has bound: told, kept waiting, handed to the refinement, or noted as late.
+"""Handling of a complete match: emit it, keep it pending, hand it to the refinement, or note it as a late event's change.
 
-Most are told at once or when they are sealed. Those of uncertain order, and those that an after-match skip may hold back,
-are candidates, decided outside of the machine code. What a late event would have added or removed is noted beside the
-results, if all is still held that it rests on.
+Most matches are emitted at once or when they are final. Matches of uncertain order, and those that an after-match skip may
+suppress, become candidates: they are decided outside the machine code. A match that a late event would have added or
+removed is noted beside the results, provided that all events it depends on are still stored.
 """
 
 from typing import Any
@@ -49,22 +49,22 @@ from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 
 def _typed(value: int) -> Any:
-    """A constant that is handed to functions: with a type, so that none is compiled once for each value."""
+    """A constant with a numba type, so that functions called with it are not compiled once for each value."""
     return np.int64(value)
 
 
-EMIT, ADD, REMOVE = _typed(0), _typed(1), _typed(2)  # what a search is for: results, or what a late event would change
-# A candidate outside of the kernel: complete, and sealed or told on arrival; asked again because of a negated event that
-# came; one that a late event would have added; one that it might have removed, by the negations in its serial.
+EMIT, ADD, REMOVE = _typed(0), _typed(1), _typed(2)  # goal of a search: results, or the changes of a late event
+# Kinds of candidates: complete, and final or emitted on arrival; checked again after a negated event arrived; one that a
+# late event would have added; one that a late event may have removed, by the negations in the candidate's serial.
 FIRST, AGAIN, LATE_ADDED, LATE_REMOVED = _typed(0), _typed(1), _typed(2), _typed(3)
 NONE = _typed(0)
 NO_POSITION = NO_MOMENT = NO_CLASS = _typed(-1)
-ANYTHING = _typed(NEVER)  # as the oldest event that a search may use
+ANYTHING = _typed(NEVER)  # oldest time of an event that a search may use: no limit
 
 
 @bare
 def conclude(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
-    """What is done with a complete match."""
+    """Emits a complete match, or notes it as one that a late event would have added or removed."""
     program, scratch = machine.program, machine.scratch
     if goal.kind == EMIT:
         return emit(machine, site, setting, event.arrival)
@@ -84,7 +84,7 @@ def conclude(machine: Machine, site: Site, event: Event, goal: Goal, setting: Se
 
 @inlined
 def _note(machine: Machine, v: int, kind: int) -> Any:
-    """Notes the match that is bound as one that the late event would have added or removed."""
+    """Notes the bound match as one that the late event would have added or removed."""
     program, out, meta = machine.program, machine.out, machine.state.meta
     rows, row, more = (
         (out.added, meta[META.added], MORE_ADDED) if kind == ADD else (out.removed, meta[META.removed], MORE_REMOVED)
@@ -107,7 +107,7 @@ def _note(machine: Machine, v: int, kind: int) -> Any:
 
 @bare
 def emit(machine: Machine, site: Site, setting: Setting, moment: int) -> Any:
-    """Tells the match that is bound, or keeps it pending, or both."""
+    """Emits the bound match, or keeps it pending, or both."""
     program, state = machine.program, machine.state
     alternative = alternative_of(program.alternatives, site.alternative)
     serial = NONE
@@ -126,7 +126,7 @@ def emit(machine: Machine, site: Site, setting: Setting, moment: int) -> Any:
 
 @woven
 def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: int) -> bool:
-    """Keeps the match that is bound pending; false if there is no room."""
+    """Keeps the bound match pending; returns False if there is no room."""
     meta, pending = state.meta, state.pending
     place = take_pending(meta, pending)
     if place < 0:
@@ -148,7 +148,7 @@ def _keep_pending(state: State, scratch: Scratch, site: Site, count: int, due: i
 
 @bare
 def emit_row(machine: Machine, v: int) -> Any:
-    """Writes the match that is bound to the results."""
+    """Writes the bound match to the results."""
     program, out, meta = machine.program, machine.out, machine.state.meta
     alternative = alternative_of(program.alternatives, v)
     row = meta[META.emitted]
@@ -168,7 +168,7 @@ def emit_row(machine: Machine, v: int) -> Any:
 
 @bare
 def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> Any:
-    """Hands the match that is bound to the refinement, with the negated events that may lie in its gaps."""
+    """Hands the bound match to the refinement, with the negated events that may lie in its gaps."""
     state, candidates, bound = machine.state, machine.out.candidates, machine.scratch.bound
     alternative = alternative_of(machine.program.alternatives, site.alternative)
     row, filled = state.meta[META.candidates], state.meta[META.negated_events]
@@ -193,7 +193,7 @@ def offer(machine: Machine, site: Site, kind: int, serial: int, moment: int) -> 
 
 @inlined
 def _add_negated(machine: Machine, alternative: Alternative, k: int, node: int, filled: int) -> Any:
-    """Adds the events that may lie in the gap of negation k; how many rows are filled then, -1 if there is no room."""
+    """Adds the events that may lie in the gap of negation k. Returns the number of filled rows, -1 if there is no room."""
     program, state, scratch, rows = machine.program, machine.state, machine.scratch, machine.out.negated
     pool, negation = state.pool, negation_of(program.negations, k)
     a, b = possible_gap(negation, alternative, scratch.bound)
@@ -219,7 +219,7 @@ def _add_negated(machine: Machine, alternative: Alternative, k: int, node: int, 
 
 @woven
 def possible_gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
-    """(a, b): an event can lie in the gap in some placement only if its t_max >= a and its t <= b."""
+    """(a, b): an event can lie in the gap, for some choice of times, only if its t_max >= a and its t <= b."""
     a, b = NEVER, FOREVER
     for i in range(alternative.width):
         if negation.left == 0:
@@ -235,7 +235,7 @@ def possible_gap(negation: Negation, alternative: Alternative, bound: Array) -> 
 
 @bare
 def _forbids(program: Program, state: State, k: int, place: int, t_max: int, scratch: Scratch) -> Any:
-    """Whether the stored event satisfies the condition of negation k."""
+    """True if the stored event satisfies the condition of negation k."""
     negation = negation_of(program.negations, k)
     if negation.step == negation.step_end:
         return True
@@ -247,7 +247,7 @@ def _forbids(program: Program, state: State, k: int, place: int, t_max: int, scr
 
 @bare
 def _gaps_held(program: Program, scratch: Scratch, v: int, oldest: int) -> bool:
-    """Whether all that could forbid the match that is bound is still held: no gap of it begins before `oldest`."""
+    """True if all events that could forbid the bound match are still stored: none of its gaps begins before `oldest`."""
     alternative = alternative_of(program.alternatives, v)
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(program.negations, k)
@@ -262,7 +262,7 @@ def _gaps_held(program: Program, scratch: Scratch, v: int, oldest: int) -> bool:
 
 @bare
 def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> int:
-    """The negations, as bits, whose class and condition an event satisfies; its attributes are at EVENT_PLACE."""
+    """Negations, as bits, whose class and condition the event satisfies; its attributes are at EVENT_PLACE."""
     scratch.bound[NEGATED_PLACE, BOUND.t], scratch.bound[NEGATED_PLACE, BOUND.t_max] = event.t, event.t_max
     for column in range(scratch.attrs.shape[1]):
         scratch.attrs[NEGATED_PLACE, column] = scratch.attrs[EVENT_PLACE, column]
@@ -278,7 +278,7 @@ def forbidding(program: Program, scratch: Scratch, v: int, event: Event, event_c
 
 @bare
 def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class: int) -> bool:
-    """Whether an event of a class, whose attributes are at EVENT_PLACE, violates the match that is bound."""
+    """True if the event, as one of the class, violates the bound match; its attributes are at EVENT_PLACE."""
     asked = forbidding(program, scratch, v, event, event_class)
     alternative = alternative_of(program.alternatives, v)
     for k in range(alternative.negation, alternative.negation_end):
@@ -291,7 +291,7 @@ def breaks(program: Program, scratch: Scratch, v: int, event: Event, event_class
 
 @bare
 def negates(program: Program, v: int, c: int) -> bool:
-    """Whether the variant forbids events of the class."""
+    """True if the alternative forbids events of the class."""
     for k in range(program.alternatives[v, ALTERNATIVE.negation], program.alternatives[v, ALTERNATIVE.negation_end]):
         if program.negations[k, NEGATION.event_class] == c:
             return True

@@ -1,9 +1,9 @@
-"""When a match may be told: what violates it, from when on nothing can, and the matches that wait for that.
+"""Finality of matches: the events that violate a match, the frontier from which none can, and the heap of pending matches.
 
-A negation forbids events of its class with t_max >= a and t <= b (closed; see `gap`). Nothing that is still to come can
-lie there once the frontier has reached the sealing time: the right neighbour's, or one tick past the window for a
-trailing negation, plus the longest stamp. A match waits in a heap until the latest sealing time of its negations and is then
-checked again: an event that violates it may have come meanwhile, and such events do not go away.
+A negation forbids events of its class with t_max >= a and t <= b (closed; see `gap`). No event that is still to come can lie
+there once the frontier has reached the negation's due time: the right neighbour's time, or one tick past the window for a
+trailing negation, plus the longest stamp. A match is pending in a heap until the latest due time of its negations and is
+then checked again: an event that violates it may have arrived meanwhile, and such an event is still stored.
 """
 
 from typing import Any
@@ -45,20 +45,20 @@ def gap(negation: Negation, alternative: Alternative, bound: Array) -> Any:
 
 @bare
 def due_of(program: Program, scratch: Scratch, v: int, longest: int) -> Any:
-    """The frontier from which on nothing can violate the match that is bound."""
+    """Frontier from which no event still to come can violate the bound match."""
     alternative, due = alternative_of(program.alternatives, v), NEVER
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(program.negations, k)
         _, b = gap(negation, alternative, scratch.bound)
         if negation.right != 0 and alternative.order == UNORDERED:
-            b += 1  # one gateway may have two events in order at one time
+            b += 1  # two events of one gateway may be in order at the same time
         due = max(due, b + 1 + longest)
     return due
 
 
 @bare
 def is_own(bound: Array, count: int, arrival: int) -> bool:
-    """Whether the event is one of the first so many that are bound."""
+    """True if the event is one of the first `count` bound ones."""
     own = False
     for i in range(count):
         own = own or bound[i, BOUND.arrival] == arrival
@@ -67,7 +67,7 @@ def is_own(bound: Array, count: int, arrival: int) -> bool:
 
 @bare
 def violated(program: Program, state: State, scratch: Scratch, site: Site, k: int) -> bool:
-    """Whether a stored event violates negation k of what is bound."""
+    """True if a stored event violates negation k of the bound match."""
     pool, bound = state.pool, scratch.bound
     alternative, negation = alternative_of(program.alternatives, site.alternative), negation_of(program.negations, k)
     a, b = gap(negation, alternative, bound)
@@ -95,7 +95,7 @@ def violated(program: Program, state: State, scratch: Scratch, site: Site, k: in
 
 @bare
 def push(heap: Array, meta: Array, when: int, place: int) -> None:
-    """Enters a pending match into the heap."""
+    """Adds a pending match to the heap."""
     i = meta[META.heap]
     meta[META.heap] += 1
     while i > 0 and heap[(i - 1) >> 1, 0] > when:
@@ -107,7 +107,7 @@ def push(heap: Array, meta: Array, when: int, place: int) -> None:
 
 @bare
 def pop(heap: Array, meta: Array) -> Any:
-    """Takes the match with the earliest sealing time out of the heap."""
+    """Removes the match with the earliest due time from the heap and returns its place in `pending`."""
     place = heap[0, 1]
     meta[META.heap] -= 1
     count = meta[META.heap]
@@ -129,7 +129,7 @@ def pop(heap: Array, meta: Array) -> Any:
 
 @bare
 def take_pending(meta: Array, pending: Array) -> Any:
-    """A free place for a match that waits, or -1."""
+    """Takes a free place for a pending match; returns -1 if there is none."""
     if meta[META.pending_free] >= 0:
         place = meta[META.pending_free]
         meta[META.pending_free] = pending[place, PENDING.next]
@@ -143,7 +143,7 @@ def take_pending(meta: Array, pending: Array) -> Any:
 
 @bare
 def free_pending(state: State, place: int) -> None:
-    """Returns a place."""
+    """Frees the place of a pending match."""
     state.pending[place, PENDING.next] = state.meta[META.pending_free]
     state.pending[place, PENDING.node] = -1
     state.meta[META.pending_free] = place
@@ -151,7 +151,7 @@ def free_pending(state: State, place: int) -> None:
 
 @bare
 def enter(state: State, place: int) -> None:
-    """Lets a match wait: into the heap, and into the list of its main node (whose places are counted from 1)."""
+    """Makes a match pending: adds it to the heap and to the list of its key's matches (whose places are counted from 1)."""
     nodes, pending, meta = state.nodes, state.pending, state.meta
     node = pending[place, PENDING.node]
     after = nodes[node, NODE.matches]
@@ -165,7 +165,7 @@ def enter(state: State, place: int) -> None:
 
 @bare
 def leave(state: State, place: int) -> None:
-    """Takes a match out of the list of its main node; its place in the heap is the caller's affair."""
+    """Removes a match from the list of its key's matches; the caller removes it from the heap."""
     nodes, pending = state.nodes, state.pending
     before, after = pending[place, PENDING.before], pending[place, PENDING.next]
     if before != 0:
@@ -179,7 +179,7 @@ def leave(state: State, place: int) -> None:
 
 @bare
 def bind_pending(state: State, place: int, count: int, scratch: Scratch) -> None:
-    """Binds the events of a waiting match."""
+    """Binds the events of a pending match."""
     extra = state.attrs.shape[1]
     for i in range(count):
         scratch.bound[i, BOUND.t] = state.pending[place, PENDING_EVENTS + 3 * i]
@@ -191,7 +191,7 @@ def bind_pending(state: State, place: int, count: int, scratch: Scratch) -> None
 
 @bare
 def raise_source(tree: Array, source: int, t_max: int) -> int:
-    """The least frontier of all sources after one has come to t_max; leaves are in the second half of the tree."""
+    """Raises a source to t_max and returns the least of all sources; leaves are in the second half of the tree."""
     leaf = len(tree) // 2 + source
     if tree[leaf] == FOREVER or tree[leaf] < t_max:
         tree[leaf] = t_max

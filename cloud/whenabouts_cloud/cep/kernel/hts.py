@@ -1,10 +1,10 @@
-"""The hash table store (HTS): from a key to its main node, from a main node to a child chain per class, in time order.
+"""The hash table store (HTS): from a key to its event list (main node), which has a chain per class in time order.
 
-After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016), with what it leaves open: keys are compared, not
-only hashed; chains lie in blocks of one pool, whose sizes grow by a half or a third; an event that comes late is put in its
-place from the end of the chain, ties in order of arrival. Events that nothing can join any more are dropped when their chain
-needs room, and all else that is past by a sweep over the main nodes, once per quarter of the time that is held: each
-node is looked at a few times in its life, and an idle key leaves nothing behind.
+After section 3 of the paper (Wang, Wang, Cheng, Lu, KSII TIIS 10(9), 2016); a chain is its child chain. The paper leaves
+open the following. Keys are compared, not only hashed. Chains lie in blocks of one pool, whose sizes grow by a half or a
+third. An out-of-order event is inserted from the end of the chain, ties in order of arrival. Events that can be in no later
+match are evicted when their chain needs room, and otherwise by a sweep over the nodes, once per quarter of the time that
+events are stored. So each node is visited a few times in its life, and an idle key leaves nothing behind.
 """
 
 from typing import Any
@@ -24,20 +24,20 @@ from whenabouts_cloud.cep.kernel.layout import (
 from whenabouts_cloud.jit import Array, bare, woven
 
 LOW = 0xFFFFFFFF
-SETS = 62  # classes that a main node's set has bits for
+SETS = 62  # classes that have a bit in a node's set
 SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 / golden ratio, signed: multiplicative hashing (Knuth, vol. 3, 6.4)
 
 
 @woven
 def home(key: int, size: int) -> Any:
-    """The place of a key in a table whose size is a power of two; keys that differ in their high bits alone spread too."""
+    """Place of a key in a table whose size is a power of two; keys that differ only in their high bits spread too."""
     mixed = key ^ (key >> 32)
     return ((mixed * SPREAD) >> 32) & (size - 1)
 
 
 @woven
 def size_of(size: int) -> int:
-    """Places of a block: 4, 6, 8, 12, 16, 24, ..."""
+    """Places of a block of size number 0, 1, 2, ...: 4, 6, 8, 12, 16, 24, ..."""
     return (2 + (size & 1)) << ((size >> 1) + 1)
 
 
@@ -53,13 +53,13 @@ def place_of(slots: Array, nodes: Array, key: int) -> Any:
 
 @woven
 def find(slots: Array, nodes: Array, key: int) -> Any:
-    """Main node of the key, 0 if there is none."""
+    """Node of the key, 0 if there is none."""
     return slots[place_of(slots, nodes, key), 1]
 
 
 @woven
 def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
-    """Main node of the key, made if need be; 0 if there is no room for it."""
+    """Node of the key, created if need be; 0 if there is no room for it."""
     place = place_of(slots, nodes, key)
     node = slots[place, 1]
     if node != 0:
@@ -82,7 +82,7 @@ def find_or_add(slots: Array, nodes: Array, meta: Array, key: int) -> Any:
 
 @bare
 def clear(nodes: Array, node: int, key: int) -> None:
-    """An empty main node."""
+    """Makes a node the empty event list of a key."""
     for field in range(nodes.shape[1]):
         nodes[node, field] = 0
     nodes[node, NODE.key] = key
@@ -94,7 +94,7 @@ def clear(nodes: Array, node: int, key: int) -> None:
 
 @bare
 def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
-    """Takes an empty main node out of the table; those that stand behind it for its sake move up."""
+    """Removes an empty node from the table; moves up the entries behind it that a search would no longer reach."""
     mask = len(slots) - 1
     hole = place_of(slots, nodes, nodes[node, NODE.key])
     place = hole
@@ -115,7 +115,7 @@ def forget(slots: Array, nodes: Array, meta: Array, node: int) -> None:
 
 @bare
 def rehash(slots: Array, nodes: Array, top: int) -> None:
-    """Enters all main nodes into an empty table."""
+    """Enters all nodes into an empty table."""
     for node in range(2, top):
         if nodes[node, NODE.events] >= 0:
             place = place_of(slots, nodes, nodes[node, NODE.key])
@@ -124,7 +124,7 @@ def rehash(slots: Array, nodes: Array, top: int) -> None:
 
 @woven
 def take(pool: Array, meta: Array, size: int) -> Any:
-    """Base and size of a free block, base 0 if there is none. Where none is left of a size, it is one of the next two."""
+    """Takes a free block, of one of the next two sizes if need be; returns its base and size, base 0 if there is none."""
     base = meta[FREE_BLOCKS + size]
     top = meta[META.pool_top]
     if base == 0 and top + size_of(size) <= len(pool):
@@ -143,14 +143,14 @@ def take(pool: Array, meta: Array, size: int) -> Any:
 
 @woven
 def give(pool: Array, meta: Array, base: int, size: int) -> None:
-    """Returns a block."""
+    """Frees a block."""
     pool[base, 1] = meta[FREE_BLOCKS + size]
     meta[FREE_BLOCKS + size] = base
 
 
 @woven
 def chain_of(nodes: Array, node: int, c: int) -> Any:
-    """Begin and end in the pool of the chain of a class; the same place twice if it has no events."""
+    """Begin and end in the pool of the chain of a class; they are equal if it has no events."""
     span = nodes[node, CHAINS + CHAIN_WORDS * c + CHAIN.span]
     return span >> 32, span & LOW
 
@@ -163,9 +163,9 @@ def last_of(nodes: Array, node: int, c: int) -> Any:
 
 @woven
 def insert(state: State, node: int, c: int, event: Event, values: Array, past: int) -> bool:
-    """Puts an event into the chain of a class in its place; false if the pool has no room. Drops what is before `past`.
+    """Inserts an event into the chain of a class in time order; returns False if the pool has no room.
 
-    The event's attributes are in its row of `values`.
+    May evict events before `past`. The event's attributes are in its row of `values`.
     """
     nodes, pool, attrs, meta = state.nodes, state.pool, state.attrs, state.meta
     begin, end = _make_room(state, node, c, past)
@@ -200,7 +200,7 @@ def insert(state: State, node: int, c: int, event: Event, values: Array, past: i
 def _make_room(state: State, node: int, c: int, past: int) -> Any:
     """Begin and end of a chain whose block has room for one more event; 0 and 0 if the pool has none.
 
-    A full block is kept if dropping what is before `past` makes room enough; else its chain moves to one that fits.
+    A full block is kept if evicting events before `past` makes enough room; else the chain moves to a block that fits.
     """
     nodes, pool, attrs, meta = state.nodes, state.pool, state.attrs, state.meta
     chain = CHAINS + CHAIN_WORDS * c
@@ -230,7 +230,7 @@ def _make_room(state: State, node: int, c: int, past: int) -> Any:
         to, taken = take(pool, meta, fitting)
         if to == 0 and fitting > size:
             return 0, 0
-        # Without room for a smaller block it stays, which would only have been better.
+        # Without room for a smaller block the chain stays where it is: moving is only an optimisation.
         to, fitting = (base, size) if to == 0 else (to, taken)
     _move(pool, attrs, begin, live, to)
     if to != base:
@@ -243,7 +243,7 @@ def _make_room(state: State, node: int, c: int, past: int) -> Any:
 
 @bare
 def _passed(pool: Array, begin: int, end: int, past: int) -> Any:
-    """How many at the head of a chain are before `past`."""
+    """Number of events at the head of a chain that ended before `past`."""
     last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
     place = begin
     while place < end and pool[place, last] < past:
@@ -253,7 +253,7 @@ def _passed(pool: Array, begin: int, end: int, past: int) -> Any:
 
 @bare
 def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
-    """Copies entries to the head of a block, their own or another."""
+    """Copies entries to the head of a block, the same one or another."""
     if begin == to:
         return
     for i in range(count):
@@ -265,7 +265,7 @@ def _move(pool: Array, attrs: Array, begin: int, count: int, to: int) -> None:
 
 @bare
 def sweep(state: State, past: int) -> None:
-    """Drops what is before `past` from all main nodes; takes away those left empty."""
+    """Evicts events that ended before `past` from all nodes; removes the nodes that are left empty."""
     slots, nodes, pool, meta = state.slots, state.nodes, state.pool, state.meta
     last = pool.shape[1] - 1 if pool.shape[1] == 3 else 0
     for node in range(meta[META.node_top]):
@@ -304,7 +304,7 @@ def sweep(state: State, past: int) -> None:
 
 @woven
 def _fitting(count: int) -> int:
-    """The smallest size of block that leaves room behind so many events."""
+    """The smallest size of block that leaves room after `count` events."""
     size = 0
     while size_of(size) <= count:
         size += 1
@@ -355,7 +355,7 @@ def repack(nodes: Array, pool: Array, attrs: Array, meta: Array, new_pool: Array
 
 @woven
 def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
-    """The first entry of a chain at t or later: looked for from the head in short chains, else by halving."""
+    """The first entry of a chain at t or later: by linear search in short chains, by bisection in long ones."""
     while end - begin > 12:
         middle = (begin + end) >> 1
         if pool[middle, 0] < t:
@@ -369,7 +369,7 @@ def first_from(pool: Array, begin: int, end: int, t: int) -> Any:
 
 @woven
 def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
-    """As `first_from`, looked for from the end with growing steps: most that is asked for is recent."""
+    """As `first_from`, but searched from the end with growing steps, since most entries searched for are recent."""
     step = 1
     while end - step >= begin and pool[end - step, 0] >= t:
         end -= step
@@ -386,5 +386,5 @@ def recent_from(pool: Array, begin: int, end: int, t: int) -> Any:
 
 @bare
 def reach_back(meta: Array, pool: Array) -> Any:
-    """How much earlier than its end an event may begin: the longest stamp seen; nothing among points."""
+    """How much earlier than its end an event may begin: the longest stamp seen; 0 among points."""
     return meta[META.longest] if pool.shape[1] == 3 else 0

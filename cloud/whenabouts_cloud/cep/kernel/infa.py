@@ -1,9 +1,9 @@
-"""The improved automaton (INFA): accepts the positives of a variant in any order of arrival.
+"""The improved automaton (INFA): accepts the positives of an alternative in any order of arrival.
 
-Its state is the set of classes that are present at a main node. The paper fires when a count of events equals the length of
-the pattern; that fires for A A A and stays silent once the count has passed. Here an event makes a search worthwhile only
-when each positive after it has an event after it, each one before it an event before it, and all that within the window.
-For points and without conditions across events this is exact: a match exists, negations aside.
+Its state is the set of classes that have events of a key. The paper fires when the count of events equals the length of the
+pattern: it fires for A A A, and not any more once the count is exceeded. Here an event starts a search only when each
+positive after it has an event after it, each positive before it has an event before it, and all are within the window. For
+points and without conditions across events this is exact: a match exists, unless a negation rejects it.
 """
 
 from typing import Any, NamedTuple
@@ -16,24 +16,24 @@ from whenabouts_cloud.jit import Array, bare, woven
 
 
 class Reach(NamedTuple):
-    """Where the positives of a match with an event can begin."""
+    """Times at which the positives of a match with an event can begin."""
 
     earliest: int
     latest: int
-    slack: int  # how much later than the begin of what comes after it a positive may begin
-    after: int  # what comes after the event begins behind this
+    slack: int  # how much later than its successor a positive may begin
+    after: int  # positives after the event begin later than this
 
 
 @woven
 def chain_completes(plain: Plain, site: Site, t: int) -> bool:
-    """Whether an event at t completes a chain of points; fills where each positive can lie.
+    """True if an event at t completes a chain of points. Fills the places where each positive can lie.
 
-    For those before it `end` is filled, for those after it too, and for the first positive `begin`, where the window begins.
+    It fills `end` for the other positives, and `begin` for the first positive: the first place within the window.
     """
     nodes, pool, elements, bound = plain.nodes, plain.pool, plain.elements, plain.bound
     alternative, position, node = alternative_of(plain.alternatives, site.alternative), site.position, site.node
     first, count, window = alternative.element, alternative.width, alternative.window
-    for i in range(count):  # by the main node alone, which is at hand: chains lie elsewhere
+    for i in range(count):  # read only the node first: it is in the cache, the chains may not be
         last = last_of(nodes, node, elements[first + i, ELEMENT.event_class])
         if (i > position and last <= t) or (i < position and last < t - window):
             return False
@@ -57,7 +57,7 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
         if latest - earliest > window:
             return False
         bound[i, BOUND.end] = place
-    if position > 0:  # the first positive can reach back only so far
+    if position > 0:  # the window limits how early the first positive can be
         begin, _ = chain_of(nodes, node, elements[first, ELEMENT.event_class])
         bound[0, BOUND.begin] = first_from(pool, begin, bound[0, BOUND.end], latest - window)
     return True
@@ -65,7 +65,7 @@ def chain_completes(plain: Plain, site: Site, t: int) -> bool:
 
 @bare
 def may_complete(plain: Plain, site: Site, t: int, reach: Reach) -> Any:
-    """Whether an event at t may complete a variant; fills the latest begin that each positive can have."""
+    """True if an event at t may complete an alternative. Fills the latest begin that each positive can have."""
     elements, bound, position = plain.elements, plain.bound, site.position
     alternative = alternative_of(plain.alternatives, site.alternative)
     first, count = alternative.element, alternative.width
@@ -90,12 +90,12 @@ def may_complete(plain: Plain, site: Site, t: int, reach: Reach) -> Any:
 
 @bare
 def absent(nodes: Array, pool: Array, node: int, t: int, window: int) -> Any:
-    """Sets of classes, as in `program`, among points: those without an event before t and those without one after it, each
-    by the window at most."""
+    """Sets of classes, as in `program`, among points: those without an event in the window before t, and those without
+    one in the window after t."""
     before, after = 0, 0
     for c in range((nodes.shape[1] - CHAINS) // CHAIN_WORDS):
         bit, last = 1 << (c % BITS), last_of(nodes, node, c)
-        if last < t:  # as most are, for most events come in order
+        if last < t:  # the usual case, since most events arrive in order
             before |= bit if last >= t - window else 0
             continue
         begin, end = chain_of(nodes, node, c)

@@ -1,4 +1,4 @@
-"""Events that break the promise: not taken in, but noted with what they would have changed."""
+"""Late events: not stored, but noted with the matches that they would have added or removed."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from whenabouts_cloud.jit import bare, inlined
 
 @bare
 def note_late(machine: Machine, block: Block, event: Event, setting: Setting) -> Any:
-    """Notes an event that came too late, with the matches it would have added or removed among what is held."""
+    """Notes a late event, with the matches of stored events that it would have added or removed."""
     program, state, out, scratch = machine
     meta, classes = state.meta, program.classes
     begun = (meta[META.added], meta[META.removed], meta[META.candidates], meta[META.negated_events])
@@ -33,7 +33,7 @@ def note_late(machine: Machine, block: Block, event: Event, setting: Setting) ->
                 node = EMPTY_NODE
         status = _search_class(machine, c, node, event, oldest, setting)
         if status != DONE:
-            # All will be noted anew.
+            # The next call notes all of them again.
             meta[META.added], meta[META.removed], meta[META.candidates], meta[META.negated_events] = begun
             return status
     out.late[meta[META.late]] = event.arrival
@@ -44,7 +44,7 @@ def note_late(machine: Machine, block: Block, event: Event, setting: Setting) ->
 
 @inlined
 def _search_class(machine: Machine, c: int, node: int, event: Event, oldest: int, setting: Setting) -> Any:
-    """Notes what the event would have added as one of a class, and what it would have removed."""
+    """Notes the matches that the event, as one of a class, would have added, and those that it would have removed."""
     program = machine.program
     for use in range(program.classes[c, CLASS.use], program.classes[c, CLASS.use_end]):
         site = Site(program.uses[use, USE.alternative], program.uses[use, USE.position], node)

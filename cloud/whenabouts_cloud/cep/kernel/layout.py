@@ -1,15 +1,15 @@
-"""Where things lie in the arrays that an engine consists of: all of its state is int64 and float64 arrays.
+"""Layout of an engine's state, which consists of int64 and float64 arrays only.
 
-So the state can be grown, copied, written out and read back as it is, and machine code goes through it without objects.
+So the state can be grown, copied, written out and read back as it is, and machine code uses it without objects.
 
-    slots   (2^n, 2)            hash table: key, main node (0: empty); keys are compared, not only hashed
-    nodes   (.., CHAINS + 3 C)  main nodes, one row per key; rows 0 and 1: patterns without a key, no key
+    slots   (2^n, 2)            hash table: key, node (0: empty); keys are compared, not only hashed
+    nodes   (.., CHAINS + 3 C)  per-key event lists (main nodes); rows 0 and 1: patterns without a key, unknown keys
     pool    (.., 2 or 3)        stored events: t, index of arrival and, once intervals were seen, t_max; cut into blocks
     attrs   (.., A)             attributes of the stored events, in the same places
-    pending (.., 6 + 3 m)       matches that are complete but not sealed
+    pending (.., 6 + 3 m)       matches that are complete but not final
     pending_attrs (.., m * A)   attributes of their events
-    heap    (.., 2)             sealing time and place in `pending`, the earliest on top
-    tree    (2^n)               tournament over the sources' frontiers
+    heap    (.., 2)             due time and place in `pending`, the earliest on top
+    tree    (2^n)               tournament tree over the sources' frontiers
     meta    (..)                numbers (`Meta`)
 """
 
@@ -17,22 +17,22 @@ from typing import NamedTuple
 
 from whenabouts_cloud.jit import Array, columns
 
-NEVER = -(1 << 62)  # a frontier before anything is promised
+NEVER = -(1 << 62)  # the frontier before the first event
 FOREVER = 1 << 62
-POSITIVES = 48  # elements of a variant at most: sets of them are bits of an int64
-NEGATED_PLACE = 63  # where a negated event stands among the bound ones
-EVENT_PLACE = 62  # and the attributes of the one that arrives
+POSITIVES = 48  # the most positives of an alternative: sets of them are bits of an int64
+NEGATED_PLACE = 63  # row of a negated event among the bound ones
+EVENT_PLACE = 62  # row of the attributes of the arriving event
 
-# What the machine code may ask for before it goes on.
+# Statuses that the machine code returns. MORE_...: the array that must grow before the next call.
 DONE, MORE_NODES, MORE_POOL, MORE_PENDING, MORE_EMITTED, MORE_RETRACTED, MORE_LATE, MORE_ADDED, MORE_REMOVED = range(9)
 MORE_CANDIDATES, MORE_NEGATED, STOPPED = 9, 10, 11
 
-FREE_BLOCKS = 40  # where in `meta` the heads of the lists of free blocks begin, by size
+FREE_BLOCKS = 40  # first place in `meta` of the heads of the lists of free blocks, by size
 META_WORDS = 128
 
 
 class Meta(NamedTuple):
-    """The numbers of an engine; those of the results count rows that are filled."""
+    """Numbers of an engine; those named after results count filled rows."""
 
     frontier: int
     newest: int  # the greatest t_max seen
@@ -42,15 +42,15 @@ class Meta(NamedTuple):
     swept: int  # the frontier at the last sweep
     pool_top: int
     node_top: int
-    node_free: int  # head of the list of free main nodes
+    node_free: int  # head of the list of free nodes
     nodes: int
     pending_top: int
     pending_free: int  # head of the list of free places in `pending`
     heap: int
-    event: int  # place in the block of the event that is next
+    event: int  # place of the next event in the block
     stage: int
-    chain: int  # how many chains have the event that is being stored
-    staged: int  # head of the list of pending matches that this event began
+    chain: int  # number of chains that have the event being stored
+    staged: int  # head of the list of new pending matches of this event
     unused: int
     serial: int
     emitted: int
@@ -67,14 +67,14 @@ class Meta(NamedTuple):
     begun_negated: int
     late_total: int
     stop: int
-    forgotten: int  # before it events may be missing that patterns added since would have held
+    forgotten: int  # before this time, events may be missing that patterns added later need
 
 
 class Node(NamedTuple):
-    """A main node; its chains follow, one for each class."""
+    """The event list of a key (main node), followed by its chains (`Chain`), one for each class."""
 
     key: int
-    present: int  # the set of classes that have events (the first 62)
+    present: int  # set of classes, of the first 62, that have events
     events: int
     minimum: int
     maximum: int
@@ -82,7 +82,7 @@ class Node(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A child chain."""
+    """Events of one class and key in time order (child chain)."""
 
     block: int  # base << 8 | size
     span: int  # begin << 32 | end
@@ -90,7 +90,7 @@ class Chain(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A match that is complete but not final; (t, t_max, index) of each of its events follow."""
+    """A match that is complete but not final, followed by (t, t_max, index) of each of its events."""
 
     due: int  # the frontier at which it is final
     alternative: int
@@ -101,13 +101,13 @@ class Pending(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A match that is decided outside of the machine code; (t, t_max, index) of each of its positives follow."""
+    """A match that is decided outside the machine code, followed by (t, t_max, index) of each of its positives."""
 
     moment: int
     alternative: int
     serial: int
     kind: int
-    negated: int  # the first of its negated events
+    negated: int  # row of the first of its negated events
     key: int
 
 
@@ -121,30 +121,30 @@ class NegatedEvent(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """What a search knows of an element."""
+    """State of one element in a search."""
 
     t: int
     t_max: int
     arrival: int  # index of the event
     place: int  # of the event in its chain
-    end: int  # one past the last place that it can have
-    latest: int  # the latest begin that it can have
-    limit: int  # the latest begin that negations before it allow
-    begin: int  # the first place that it can have
+    end: int  # one past the last place that the event can have
+    latest: int  # the latest begin that the event can have
+    limit: int  # the latest begin that the negations before it allow
+    begin: int  # the first place that the event can have
 
 
 META, NODE, CHAIN, PENDING = columns(Meta), columns(Node), columns(Chain), columns(Pending)
 CANDIDATE, NEGATED_EVENT, BOUND = columns(Candidate), columns(NegatedEvent), columns(Bound)
-PER_FEED = [  # what begins at 0 with each feed
+PER_FEED = [  # numbers that each feed resets to 0
     META.emitted, META.retracted, META.late, META.added, META.removed, META.candidates, META.negated_events, META.event,
 ]  # fmt: skip
-EMPTY_NODE = 1  # always empty, in no place of the table: what an unknown key has
+EMPTY_NODE = 1  # an empty list that no slot refers to, for unknown keys
 CHAINS, CHAIN_WORDS = len(NODE), len(CHAIN)
 PENDING_EVENTS, CANDIDATE_EVENTS = len(PENDING), len(CANDIDATE)
 
 
 class State(NamedTuple):
-    """The arrays of an engine, see above."""
+    """The arrays of an engine, see the module docstring."""
 
     slots: Array
     nodes: Array
@@ -158,7 +158,7 @@ class State(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The columns of one feed; those that are not given are empty. `true` holds a row per class with a condition."""
+    """Columns of one feed; columns that are not given are empty. `true` has a row per class with a condition."""
 
     type_code: Array
     key: Array
@@ -171,7 +171,7 @@ class Block(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What one feed tells, with the numbers of filled rows in `meta`."""
+    """Results of one feed; `meta` has the numbers of filled rows."""
 
     emitted: Array  # rows of indices
     emitted_at: Array
@@ -187,7 +187,7 @@ class Results(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for a search: what is bound and its attributes, per element; a stack; a row of a match."""
+    """Working arrays of a search: bound events and their attributes, per element; a stack; a row of a match."""
 
     bound: Array
     attrs: Array

@@ -1,59 +1,59 @@
 """Tables that the machine code reads instead of plans: classes shared among patterns, uses of a class, elements, negations.
 
-A use of a class is in vain as long as another class that the pattern needs is not there. So a class with many uses has for
-each the sets of classes, as bits, that must have an event before this one, and after it; an event is compared with all of
-them in one pass, and uses that need nothing after it come first, since most events come in order.
+A use of a class completes no match while another class that the pattern needs has no event. So each use has two sets of
+classes, as bits: those that must have an event before this one, and after it. If a class has many uses, an event is compared
+with all their sets in one pass. Uses that need no event after this one come first, since most events arrive in order.
 """
 
 from typing import NamedTuple
 
 from whenabouts_cloud.jit import Array, columns
 
-CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # what the search asks of an order: certain, possible, nothing
-MANY, BITS = 8, 62  # uses of a class from which on they are many; bits of a set: classes 62 apart share one
+CERTAIN, POSSIBLE, UNORDERED = 0, 1, 2  # how the search checks an order: certain, possible, not at all
+MANY, BITS = 8, 62  # a class has many uses if more than this; bits of a set: classes 62 apart share one
 
 
 class Class(NamedTuple):
-    """What an event must be, to have a chain and uses."""
+    """A class of events: type and condition, which decide the chains and uses of an event."""
 
     true: int  # row of Block.true, or -1
     keyed: int
-    use: int  # its uses as a positive: [use, use_end)
+    use: int  # uses as a positive: [use, use_end)
     use_end: int
-    negations: int  # how many there are of it
-    use_last: int  # [use, use_last) need nothing after it
-    many: int  # whether its uses are many
+    negations: int  # number of negations of the class
+    use_last: int  # [use, use_last) need no event after this one
+    many: int  # 1 if it has many uses
     window: int  # the widest of their windows
 
 
 class Use(NamedTuple):
-    """A class at a position of a variant. One row tells of most uses that they are in vain."""
+    """A class at a position of an alternative. This row is enough to skip most uses that cannot complete a match."""
 
     alternative: int
     position: int
-    before: int  # in a plain variant the class before it in the chain, else -1
+    before: int  # class before it in the chain of a plain alternative, else -1
     after: int
     window: int
 
 
 class Need(NamedTuple):
-    """By use: the classes that must have an event before this one, and after it, in certain order."""
+    """For a use: the classes that must have an event before this one, and after it, in certain order."""
 
     before: int
     after: int
 
 
 class Alternative(NamedTuple):
-    """A variant of a pattern."""
+    """An alternative of a pattern."""
 
     plan: int
     window: int
     order: int  # CERTAIN, POSSIBLE or UNORDERED
-    refined: int  # whether its order and negations are decided outside of the machine code
-    offered: int  # whether its matches go to `candidates`, as it is refined or has an after-match skip
-    plain: int  # whether it is a chain of certain order, without conditions across events, and not offered
+    refined: int  # 1 if order and negations are decided outside the machine code
+    offered: int  # 1 if matches go to `candidates`: it is refined or has an after-match skip
+    plain: int  # 1 for a chain of certain order without conditions across events, not offered
     width: int
-    element: int  # its elements: [element, element + width)
+    element: int  # elements: [element, element + width)
     negation: int
     negation_end: int
     condition: int
@@ -61,31 +61,31 @@ class Alternative(NamedTuple):
 
 
 class Element(NamedTuple):
-    """A positive of a variant."""
+    """A positive of an alternative."""
 
     event_class: int
-    column: int  # of a match
-    before: int  # the positives before it, as bits
+    column: int  # its column in the results
+    before: int  # positives before it, as bits
     after: int
 
 
 class Negation(NamedTuple):
-    """A class of events that a variant forbids between the positives of `left` and those of `right`, as bits."""
+    """A class of events that an alternative forbids between the positives in `left` and those in `right`, as bits."""
 
     event_class: int
     left: int
     right: int
-    mask: int  # the positives that must be bound to decide it
-    step: int  # of its condition
+    mask: int  # positives that must be bound to decide it
+    step: int  # its condition: [step, step_end)
     step_end: int
-    level: int  # in a chain, if it lies between two positives, the later one, else -1
-    lower: int  # and the earlier one
+    level: int  # the later positive, if it lies between two of a chain, else -1
+    lower: int  # the earlier one, else -1
 
 
 class Condition(NamedTuple):
     """A condition across positives."""
 
-    mask: int  # the positives that it names
+    mask: int  # positives that it names
     step: int
     step_end: int
 
@@ -103,7 +103,7 @@ ELEMENT, NEGATION, CONDITION, STEP = columns(Element), columns(Negation), column
 
 
 class Program(NamedTuple):
-    """The tables, a row per thing; the row types above declare their columns."""
+    """The tables; the row types above declare their columns."""
 
     type_start: Array  # by type: where its classes begin in type_class
     type_class: Array

@@ -1,15 +1,15 @@
-"""Searches the child chains for all combinations that an event completes, each exactly once.
+"""Searches the chains of a key for all combinations that an event completes, each exactly once.
 
-The event stands at one position of a variant; the other positives are bound from the first to the last, each over the part
-of its chain that agrees with what is bound. Conditions and negations are checked as soon as the positives that they name
-are bound. `emit` says what becomes of a match.
+The event is at one position of an alternative. The other positives are bound from the first to the last, each over the part
+of its chain that agrees with the positives bound so far. Conditions and negations are checked as soon as the positives that
+they name are bound. `emit` handles each complete match.
 
-Of a certain order the conditions are on the ends that are sure: x is before y iff its t_max is before the t of y. That it is
-possible is the same condition with t and t_max in each other's place, and so is the window's. `_heads_and_tails` says which
-end is which, and everything below is written once.
+The order is CERTAIN when x.t_max < y.t (x is before y for every choice of times), POSSIBLE when x.t < y.t_max. The second
+condition is the first with t and t_max exchanged, and so is the window's. `_heads_and_tails` returns the columns to compare,
+so the code below is written once for both.
 
-`search_plain` does the same for a chain of points without conditions across events, where every prefix can be completed,
-negations aside.
+`search_plain` is the faster search for a chain of points without conditions across events. There, every partial binding can
+be completed unless a negation rejects it.
 """
 
 from typing import Any
@@ -38,10 +38,9 @@ UNBOUND = -2
 
 @bare
 def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Setting) -> Any:
-    """All matches with the event at the site's position; for REMOVE (position -1) all that it would violate.
+    """Concludes all matches with the event at the site's position; for REMOVE (position -1) all that it would violate.
 
-    The event's attributes are at EVENT_PLACE. What a late event would change rests only on events that are not older than
-    the goal says.
+    The event's attributes are at EVENT_PLACE. Changes by a late event use only events with t_max >= goal.oldest.
     """
     bound, attrs, position = machine.scratch.bound, machine.scratch.attrs, site.position
     alternative = alternative_of(machine.program.alternatives, site.alternative)
@@ -74,7 +73,7 @@ def search(machine: Machine, site: Site, event: Event, goal: Goal, setting: Sett
 
 @woven
 def _heads_and_tails(order: int) -> Any:
-    """Which end of a stamp counts where it is the later one of two, and which where it is the earlier one; see the head."""
+    """Columns (head, tail) of `BOUND`: x is before y iff x[tail] < y[head]; a span from x to y is y[tail] - x[head]."""
     if order == CERTAIN:
         return BOUND.t, BOUND.t_max
     return BOUND.t_max, BOUND.t
@@ -82,9 +81,9 @@ def _heads_and_tails(order: int) -> Any:
 
 @woven
 def _reach(state: State, alternative: Alternative, position: int, event: Event, goal: Goal) -> Reach:
-    """Where positives can begin."""
+    """Times at which the positives can begin."""
     stretch = reach_back(state.meta, state.pool)
-    if goal.kind != EMIT:  # a late event may be longer than those that are held
+    if goal.kind != EMIT:  # a late event may have a longer stamp than the stored ones
         stretch = max(stretch, event.t_max - event.t)
     certain = alternative.order == CERTAIN
     slack = 0 if certain else stretch
@@ -98,7 +97,7 @@ def _reach(state: State, alternative: Alternative, position: int, event: Event, 
 
 @inlined
 def _enter(machine: Machine, site: Site, alternative: Alternative, level: int, reach: Reach) -> None:
-    """The part of its chain in which a positive may lie, by those that are bound."""
+    """Limits a positive to the part of its chain that the bound positives allow."""
     elements, bound, pool = machine.program.elements, machine.scratch.bound, machine.state.pool
     own, window, slack = alternative.element + level, alternative.window, reach.slack
     head, tail = _heads_and_tails(alternative.order)
@@ -118,7 +117,7 @@ def _enter(machine: Machine, site: Site, alternative: Alternative, level: int, r
 
 @inlined
 def _bind_next(machine: Machine, site: Site, alternative: Alternative, level: int, oldest: int) -> bool:
-    """Binds a positive to the next event of its chain that agrees with what is bound; false if there is none."""
+    """Binds a positive to the next event of its chain that agrees with the bound ones; returns False if there is none."""
     bound, state = machine.scratch.bound, machine.state
     others = (1 << level) - 1
     if site.position >= 0:
@@ -141,7 +140,7 @@ def _bind_next(machine: Machine, site: Site, alternative: Alternative, level: in
 
 @woven
 def _fits(elements: Array, bound: Array, alternative: Alternative, level: int, position: int) -> bool:
-    """Whether the positive at this level is distinct from the others that are bound, in order, and within the window."""
+    """True if the positive at this level is distinct from the other bound ones, in order, and within the window."""
     own = alternative.element + level
     head, tail = _heads_and_tails(alternative.order)
     for i in range(alternative.width):
@@ -163,7 +162,7 @@ def _fits(elements: Array, bound: Array, alternative: Alternative, level: int, p
 
 @bare
 def _agrees(machine: Machine, site: Site, bound: int, before: int) -> bool:
-    """Whether the conditions and negations hold that can be decided by what is bound and could not before."""
+    """True if the conditions and negations hold that the positives in `bound` decide and those in `before` did not."""
     program, scratch = machine.program, machine.scratch
     alternative = alternative_of(program.alternatives, site.alternative)
     for k in range(alternative.condition, alternative.condition_end):

@@ -1,7 +1,7 @@
-"""The search for a chain of points without conditions across events: as `search`, with less to do for each match.
+"""Search for a chain of points without conditions across events: like `search`, with less work for each match.
 
-The automaton says how late each positive can be, so every prefix can be completed, negations aside. A negation between two
-neighbours ends the walk along the later one's chain at the first event that it forbids.
+The automaton limits how late each positive can be, so every partial binding can be completed unless a negation rejects it.
+A negation between two neighbours ends the walk along the later one's chain at the first event that the negation forbids.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ from whenabouts_cloud.jit import bare, inlined, woven
 
 @bare
 def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, on_arrival: bool) -> Any:
-    """All matches of a chain with the event at the site's position, after `infa.chain_completes` has said that it may."""
+    """Emits all matches of a chain with the event at the site's position, after `infa.chain_completes` returned True."""
     bound, position, node = plain.bound, site.position, site.node
     alternative = alternative_of(plain.alternatives, site.alternative)
     last = alternative.width - 1
@@ -57,7 +57,7 @@ def search_plain(plain: Plain, site: Site, t: int, arrival: int, longest: int, o
 
 @inlined
 def _bind_next(plain: Plain, alternative: Alternative, site: Site, level: int, skipping: bool) -> bool:
-    """Binds a positive to the next event of its chain that no negation forbids; false if there is none."""
+    """Binds a positive to the next event of its chain that no negation forbids; returns False if there is none."""
     bound, pool = plain.bound, plain.pool
     while True:
         place = bound[level, BOUND.place]
@@ -73,7 +73,7 @@ def _bind_next(plain: Plain, alternative: Alternative, site: Site, level: int, s
 
 @inlined
 def _enter(plain: Plain, alternative: Alternative, node: int, level: int) -> None:
-    """Where a positive begins, behind the one before it, and the latest time that the negations between them allow."""
+    """Starts a positive after the one before it; sets the latest time that the negations between them allow."""
     bound = plain.bound
     if level == 0:
         bound[0, BOUND.place], bound[0, BOUND.limit] = bound[0, BOUND.begin], FOREVER
@@ -91,7 +91,7 @@ def _enter(plain: Plain, alternative: Alternative, node: int, level: int) -> Non
 
 @woven
 def _next_of(plain: Plain, node: int, event_class: int, t: int) -> Any:
-    """Time of the first event of a class after t."""
+    """Time of the first event of a class after t; FOREVER if there is none."""
     begin, end = chain_of(plain.nodes, node, event_class)
     place = first_from(plain.pool, begin, end, t + 1)
     return plain.pool[place, 0] if place < end else FOREVER
@@ -99,7 +99,7 @@ def _next_of(plain: Plain, node: int, event_class: int, t: int) -> Any:
 
 @woven
 def _is_free(plain: Plain, alternative: Alternative, node: int, level: int, t: int) -> bool:
-    """Whether the negations between the arrived event and the positives before it allow it."""
+    """True if no negation between the arrived event and the positives before it forbids it."""
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         near = negation.level == level and negation.lower == level - 1
@@ -110,7 +110,7 @@ def _is_free(plain: Plain, alternative: Alternative, node: int, level: int, t: i
 
 @woven
 def _has_skipping_negation(plain: Plain, alternative: Alternative) -> bool:
-    """Whether a negation lies between two positives that are not neighbours."""
+    """True if a negation lies between two positives that are not neighbours."""
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
         if 0 <= negation.lower < negation.level - 1:
@@ -120,7 +120,7 @@ def _has_skipping_negation(plain: Plain, alternative: Alternative) -> bool:
 
 @woven
 def _skipped_are_free(plain: Plain, alternative: Alternative, node: int, level: int) -> bool:
-    """Whether the negations hold that end at this level and begin before its neighbour; their own events may lie between."""
+    """True if the negations that end at this level and begin before its neighbour hold; the match's events may lie there."""
     bound, pool = plain.bound, plain.pool
     for k in range(alternative.negation, alternative.negation_end):
         negation = negation_of(plain.negations, k)
@@ -136,7 +136,7 @@ def _skipped_are_free(plain: Plain, alternative: Alternative, node: int, level: 
 
 @woven
 def _limit_ends(plain: Plain, alternative: Alternative, site: Site, latest: int) -> None:
-    """Where the positives after the event's position must end for the last of them to be at `latest` or before."""
+    """Sets where the positives after the event's position must end, for the last of them to be at `latest` or before."""
     limit = latest
     for i in range(alternative.width - 1, site.position, -1):
         begin, place = chain_of(plain.nodes, site.node, plain.elements[alternative.element + i, ELEMENT.event_class])
@@ -148,7 +148,7 @@ def _limit_ends(plain: Plain, alternative: Alternative, site: Site, latest: int)
 
 @inlined
 def _conclude(plain: Plain, site: Site, alternative: Alternative, longest: int, on_arrival: bool) -> Any:
-    """Emits the match that is bound, or keeps it pending until no negation can be violated any more, or both."""
+    """Emits the bound match, or keeps it pending until no negation can be violated any more, or both."""
     bound, meta, emitted = plain.bound, plain.meta, plain.emitted
     due, at_edges = NEVER, False
     for k in range(alternative.negation, alternative.negation_end):
@@ -183,7 +183,7 @@ def _conclude(plain: Plain, site: Site, alternative: Alternative, longest: int, 
 
 @woven
 def _edges_are_free(plain: Plain, alternative: Alternative, node: int) -> Any:
-    """Whether no leading or trailing negation is violated, and from when on none can be, but for the longest stamp."""
+    """(True if no leading or trailing negation is violated, time from which none can be, less the longest stamp)."""
     bound, pool, count = plain.bound, plain.pool, alternative.width
     due = NEVER
     for k in range(alternative.negation, alternative.negation_end):
@@ -191,7 +191,7 @@ def _edges_are_free(plain: Plain, alternative: Alternative, node: int) -> Any:
         if negation.level >= 0:
             continue
         a, b = bound[count - 1, BOUND.t] - alternative.window, bound[0, BOUND.t] + alternative.window
-        for i in range(count):  # in time order: the latest on the left and the earliest on the right count
+        for i in range(count):  # in time order: the latest left positive and the earliest right one count
             if negation.left >> i & 1:
                 a = bound[i, BOUND.t] + 1
             if negation.right >> (count - 1 - i) & 1:
@@ -208,7 +208,7 @@ def _edges_are_free(plain: Plain, alternative: Alternative, node: int) -> Any:
 
 @bare
 def _keep_pending(plain: Plain, site: Site, count: int, due: int) -> bool:
-    """Keeps the match that is bound pending; false if there is no room."""
+    """Keeps the bound match pending; returns False if there is no room."""
     meta, pending, bound = plain.meta, plain.pending, plain.bound
     place = take_pending(meta, pending)
     if place < 0:

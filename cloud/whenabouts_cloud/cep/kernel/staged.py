@@ -1,7 +1,7 @@
-"""What one event does to the matches that wait, until its search is through: then it holds, or it is undone and begun anew.
+"""Staging of one event's changes to the pending matches: committed when its search is complete, undone before a repetition.
 
-Matches found that must wait stand in a list (`META.staged`). A told one that the event violates, on arrival, has a row in
-the results, whose `retracted_at` is -2 less the place where it waits until the event is through.
+New matches that must wait are in a list (`META.staged`). An emitted match that the event violates, on arrival, has a row in
+the results, whose `retracted_at` is -2 minus its place in `pending` until the event is complete.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from whenabouts_cloud.jit import Array, bare, inlined, woven
 
 @woven
 def begin_stage(meta: Array) -> None:
-    """Remembers where the results stand, to come back to."""
+    """Remembers the number of filled rows of the results, for `undo`."""
     meta[META.group], meta[META.retracted_group] = meta[META.emitted], meta[META.retracted]
     meta[META.begun_candidates], meta[META.begun_negated] = meta[META.candidates], meta[META.negated_events]
     meta[META.staged] = -1
@@ -24,7 +24,7 @@ def begin_stage(meta: Array) -> None:
 
 @bare
 def undo(state: State) -> None:
-    """Takes back what the search for this event has found, for it will begin anew."""
+    """Undoes the changes of this event's search, which will be repeated."""
     meta = state.meta
     meta[META.emitted], meta[META.retracted] = meta[META.group], meta[META.retracted_group]
     meta[META.candidates], meta[META.negated_events] = meta[META.begun_candidates], meta[META.begun_negated]
@@ -36,7 +36,7 @@ def undo(state: State) -> None:
 
 @bare
 def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
-    """Told matches of the node that an event of a class violates: taken back, and named by where they wait."""
+    """Retracts the emitted matches of the node that an event of a class violates; names them by their place in `pending`."""
     program, state, scratch = machine.program, machine.state, machine.scratch
     pending, following = state.pending, state.nodes[node, NODE.matches]
     while following != 0:
@@ -61,7 +61,7 @@ def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
 
 @inlined
 def _take_back(machine: Machine, v: int, place: int) -> Any:
-    """Writes the pending match that is bound to the results, unless another class of the same event has done so."""
+    """Writes the bound pending match to the retractions, unless another class of the same event has done so."""
     out, meta = machine.out, machine.state.meta
     row, named = meta[META.retracted], -place - 2
     for other in range(meta[META.retracted_group], row):
@@ -82,12 +82,12 @@ def _take_back(machine: Machine, v: int, place: int) -> Any:
 
 @bare
 def commit(state: State, out: Results) -> None:
-    """The search is through: what was found waits from now on, what was taken back no longer does."""
+    """Commits a complete search: its new matches become pending, the retracted ones no longer are."""
     meta, pending = state.meta, state.pending
     for row in range(meta[META.retracted_group], meta[META.retracted]):
         place = -out.retracted_at[row] - 2
         leave(state, place)
-        pending[place, PENDING.node] = -1  # its entry in the heap is dropped when its time comes
+        pending[place, PENDING.node] = -1  # its entry in the heap is dropped when it is due
         pending[place, PENDING.next] = 0
     while meta[META.staged] >= 0:
         place = meta[META.staged]
@@ -97,7 +97,7 @@ def commit(state: State, out: Results) -> None:
 
 @woven
 def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
-    """Gives what was told and taken back at this event its index, in lexicographic order."""
+    """Writes the event's index to the rows emitted and retracted at it, and sorts them lexicographically."""
     if meta[META.emitted] > meta[META.group]:
         for row in range(meta[META.group], meta[META.emitted]):
             out.emitted_at[row] = arrival
@@ -110,7 +110,7 @@ def number_rows(meta: Array, out: Results, spare: Array, arrival: int) -> None:
 
 @bare
 def sort_rows(rows: Array, which: Array, first: int, last: int, spare: Array) -> None:
-    """Rows [first, last) in lexicographic order, then by pattern: nearly in order, so by insertion, many by Shell's way."""
+    """Sorts rows [first, last) lexicographically, then by pattern: by Shell sort (insertion sort for up to 16 rows)."""
     step = 1
     while step * 16 < last - first:
         step = step * 3 + 1
@@ -137,7 +137,7 @@ def sort_rows(rows: Array, which: Array, first: int, last: int, spare: Array) ->
 
 @bare
 def _later(rows: Array, which: Array, a: int, b: int) -> bool:
-    """Whether row a belongs behind row b."""
+    """True if row a belongs behind row b."""
     for column in range(rows.shape[1]):
         if rows[a, column] != rows[b, column]:
             return bool(rows[a, column] > rows[b, column])
@@ -146,7 +146,7 @@ def _later(rows: Array, which: Array, a: int, b: int) -> bool:
 
 @bare
 def _behind(rows: Array, which: Array, a: int, spare: Array, own: int) -> bool:
-    """Whether row a belongs behind the spare one."""
+    """True if row a belongs behind the spare row."""
     for column in range(rows.shape[1]):
         if rows[a, column] != spare[column]:
             return bool(rows[a, column] > spare[column])

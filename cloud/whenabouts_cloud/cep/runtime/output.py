@@ -1,4 +1,4 @@
-"""What one call of an engine tells: the same for every method."""
+"""Output of one call of an engine, equal for all methods."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,19 +13,20 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Out:
-    """Indices count all events ever fed, from 0; a row has a place per positive of the pattern, -1 where there is none.
+    """Indices count all events ever fed, from 0. A row has a column per positive of the pattern, -1 where it has no event.
 
-    `matches` (m, width) by emitted_at, then lexicographic; `emitted_at` (m,) is the event on whose arrival each was told,
-    -1 when time alone or the end told it; `pattern` (m,) which of several. `retractions` (r, width) were told before and
-    hold no more. `probability` (m,) of matches is 1 in mode certain, that of the whole match in mode over, and nan in the
-    others.
+    `matches` (m, width) are sorted by emitted_at, then lexicographically. `emitted_at` (m,) is the event on whose arrival
+    each was emitted, -1 if a frontier without an event or the end of the stream emitted it. `pattern` (m,) is the number of
+    the pattern. `retractions` (r, width) are matches that were emitted before and no longer hold. `probability` (m,) is 1 in
+    mode certain, the probability of the whole match in mode over, and nan in the other modes.
 
-    `late` are events that broke the promise and were not taken in; `late_added` and `late_removed` are the matches that
-    each is sure to have added to, or removed from, those of the events taken in before it (no rows from methods that do
-    not look). What rests on events that may be dropped is not among them: t_max before the frontier less the longest stamp
-    and the widest window (less two, where a negation leads), as positives or as what a negation forbids.
+    `late` (l,) are events behind the frontier; they were not stored. `late_added` and `late_removed` are the matches that
+    each would certainly have added to, or removed from, the matches of the events stored before it (always empty for
+    methods that do not search for them). Effects that depend on events old enough to have been evicted are omitted. An
+    event, positive or negated, may be evicted once t_max < frontier - longest stamp - widest window (2 x window for a
+    leading negation).
 
-    For each row of retractions and of what is late, `..._by` is the event that took it back or was late, and
+    For each row of `retractions`, `late_added` and `late_removed`, `..._by` is the event that retracted it or was late, and
     `..._pattern` the pattern.
     """
 
@@ -46,7 +47,7 @@ class Out:
 
     @classmethod
     def of(cls, matches: Any, emitted_at: Any, late: Any, retractions: Any = None) -> "Out":
-        """Sorts the rows; everything that is not given is empty."""
+        """Returns an output with sorted rows; arrays that are not given are empty."""
         matches, emitted_at = np.asarray(matches, np.int64), np.asarray(emitted_at, np.int64)
         order = np.lexsort((*matches.T[::-1], emitted_at))
         none = np.empty((0, matches.shape[1]), np.int64)
