@@ -1,6 +1,6 @@
-"""Complex events: sequences of events per key, told exactly and as early as can be, though events arrive out of order.
+"""Complex events: sequences of events per key, detected exactly and as early as possible though events arrive out of order.
 
-What an engine needs is loaded when one is asked for: patterns alone, and the commands that only read them, do without numba.
+The engine's modules are loaded at its first use, so patterns, and the commands that only read them, do without numba.
 """
 
 from typing import TYPE_CHECKING

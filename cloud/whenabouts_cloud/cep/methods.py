@@ -21,24 +21,24 @@ from whenabouts_cloud.research.baselines.conservative import Conservative
 from whenabouts_cloud.research.baselines.kslack import KSlack
 
 COMPARED: dict[str, type[Compared]] = {"kslack": KSlack, "conservative": Conservative, "aggressive": Aggressive}
-ZIP = b"PK"  # how the snapshots of the compared methods begin
+ZIP = b"PK"  # first bytes of the snapshots of the compared methods
 
 
 class _Engines:
-    """Engines of event patterns: made by calling `engine`, or by `engine.restore` from a snapshot."""
+    """Engines of event patterns: created by calling `engine`, or by `engine.restore` from a snapshot."""
 
     def __call__(
         self, pattern: Compilable | Plan | Sequence[Compilable | Plan], type_names: Sequence[str], emit: Emit = "sure",
         method: str = "infa_hts", k: int | None = None, order: Order = "kbound", sources: Sequence[int] | None = None,
         pog_every: int = 5, longest: int | None = None,
     ) -> Any:  # fmt: skip
-        """An engine for a pattern, or for several at once, over type codes that are places in `type_names`.
+        """Create an engine for one or several patterns, over type codes that are places in `type_names`.
 
         `k` in ticks is needed for order `kbound`; `longest` overrides the longest stamp that the patterns expect. `emit` is
-        for infa_hts: the compared methods tell when their own way of working has them tell.
+        for infa_hts only: each compared method has a fixed time at which it emits.
 
         Raises:
-            ValueError: an argument is none of those offered, or k is missing.
+            ValueError: an argument has an unknown value, or k is missing.
         """
         several = (
             [pattern] if isinstance(pattern, Plan) or hasattr(pattern, "plan") else list(cast(Sequence[Any], pattern))
@@ -64,25 +64,25 @@ class _Engines:
         return Engine(Running(plans), type_names, emit, order, k or 0, names, longest)
 
     def restore(self, blob: bytes) -> Any:
-        """The engine that a snapshot was made of.
+        """Restore an engine from a snapshot.
 
         Raises:
-            ValueError: it is no snapshot, damaged, or one of another version.
+            ValueError: the bytes are no snapshot, damaged, or one of another version.
         """
         if not blob.startswith(ZIP):
             return Engine.restore(blob)
         with zipfile.ZipFile(io.BytesIO(opened(blob))) as file:
             names = set(file.namelist())
-        found = [one for one in COMPARED.values() if _arrays(one) <= names]
-        if len(found) != 1:
+        methods = [one for one in COMPARED.values() if _arrays(one) <= names]
+        if len(methods) != 1:
             raise ValueError(
                 "snapshot: found arrays of no method, expected those of kslack, conservative or aggressive"
             )
-        return found[0].restore(blob)
+        return methods[0].restore(blob)
 
 
 def _arrays(method: type[Compared]) -> set[str]:
-    """Files that a snapshot of the method has and those of the others have not all of."""
+    """Names of the files in a snapshot of the method; no other method has all of them."""
     kinds = enumerate(cast(Sequence[Any], method.STATE), 1)
     return {f"{n}.{part}.npy" for n, kind in kinds for part in kind._fields}
 
@@ -94,12 +94,12 @@ def detect(
     pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, source: Any = None,
     t_max: Any = None, attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
 ) -> Index:  # fmt: skip
-    """All matches among the events: rows of their places in the columns, in lexicographic order.
+    """Return all matches among the events: rows of places in the columns, in lexicographic order.
 
-    `source` is looked at no further than for its length: a whole set of events has no order of arrival.
+    Only the length of `source` is checked: a whole set of events has no order of arrival.
 
     Raises:
-        ValueError: a column is missing, of another length or kind, or holds what it must not.
+        ValueError: a column is missing, or has another length, kind or range than expected.
     """
     if source is not None:
         column("source", source, len(column("t", t, None)))
@@ -110,7 +110,7 @@ def detected(
     pattern: Compilable | Plan, type_names: Sequence[str], type_code: Any, key: Any, t: Any, t_max: Any = None,
     attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
 ) -> tuple[Index, Floats]:  # fmt: skip
-    """The same with the probability of each, as `Out` says."""
+    """Like `detect`, plus each match's probability (see `Out.probability`)."""
     begin = column("t", t, None)
     end = begin if t_max is None else column("t_max", t_max, len(begin))
     longest = int((end - begin).max(initial=0))
@@ -135,6 +135,6 @@ def detected(
         parts.append(out)
     parts.append(one.finish())
     rows = np.concatenate([out.matches for out in parts])
-    found: Index = np.append(order, -1)[rows]
-    sorting = np.lexsort(found.T[::-1])
-    return found[sorting], np.concatenate([out.probability for out in parts])[sorting]
+    matches: Index = np.append(order, -1)[rows]
+    sorting = np.lexsort(matches.T[::-1])
+    return matches[sorting], np.concatenate([out.probability for out in parts])[sorting]

@@ -323,7 +323,9 @@ class Agent:
         if not self.publisher.is_published(pending_watermark.end):
             return
         self._pending_watermark = None
-        newer = self._published_watermark is None or pending_watermark.frontier_us > self._published_watermark.frontier_us
+        newer = (
+            self._published_watermark is None or pending_watermark.frontier_us > self._published_watermark.frontier_us
+        )
         if newer and len(pending_watermark.published) <= MAX_BOOTS:
             self._published_watermark = pending_watermark
 

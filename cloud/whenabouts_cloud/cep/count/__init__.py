@@ -1,1 +1,1 @@
-"""Counts and aggregates of matches, without making a match."""
+"""Counts and aggregates of matches, without building a match."""

@@ -1,20 +1,20 @@
-"""How many matches each key has, and aggregates over them, without a match being made.
+"""Counts of the matches of each key, and aggregates over them, without building a match.
 
-The number of matches grows with the window to the power of the pattern's length; the work here grows with the number of
-first events in a window, and so does the room.
+The number of matches grows with the window to the power of the pattern's length. Time and memory here grow with the number
+of first events in a window.
 
-Counted are sequences of points in time, with negation anywhere, alternatives, repetitions and NEXT or STRICT, as long as
-each condition is on one event alone (`tables`); what cannot be counted so is refused. Events are held until the
-frontier is past them, then counted in the order of time: a match is told once the frontier is past its last event and, where
-a negation reaches beyond that, past the window of its first. So at the end, and for any order of arrival, what was told is
-what `detect` would list; the engine tells some matches earlier.
+The counter takes sequences of points in time, with negation anywhere, alternatives, repetitions and NEXT or STRICT, provided
+that each condition is on a single event (`pattern.countable`); other patterns are refused. Events are held until the
+frontier is past them, then counted in time order. A match is emitted once the frontier is past its last event and, if a
+negation reaches beyond that, past the window of its first event. So at the end, for any order of arrival, the emitted counts
+are those of the matches that `detect` lists; the engine emits some matches earlier.
 
-Counts are exact up to MOST; one that is MOST stands for that or more. Aggregates are in floating point: numbers that are
-whole and below 2^53 in sum are exact. Events without the value (nan) are left out of sums and averages, as in SQL; nan says
-that there was none. Late events are left out and told.
+Counts are exact up to MOST; a count of MOST means MOST or more. Aggregates are floating-point numbers: sums of whole numbers
+are exact below 2^53. Events without the value (nan) are left out of sums and averages, as in SQL; the result is nan if no
+event has the value. Late events are not counted but reported.
 
 Cost: Table 1 at any window from 40 to 160 (0.4 to 200 matches an event) 0.3 us an event and core with one key and 0.6 with
-1024, measured on a loaded machine; with a sum 0.4 and 0.8. Room: 8 bytes for each start and place, and 32 more for each
+1024, measured on a loaded machine; with a sum 0.4 and 0.8. Memory: 8 bytes for each start and place, and 32 more for each
 measure.
 """
 
@@ -74,23 +74,23 @@ from whenabouts_cloud.pattern.plan import Plan
 
 __all__ = ["MOST", "Counter", "CountLimitError", "Counts", "NotCountableError", "counter"]
 
-HELD_EVENTS = 1 << 26  # that wait for the frontier, with those of a block, at most: 2 GB; feed refuses the block
-LIVE_STARTS = 1 << 26  # likewise
+HELD_EVENTS = 1 << 26  # most events before the frontier passes them, a new block included: 2 GB
+LIVE_STARTS = 1 << 26  # most live starts, a new block included; feed refuses blocks beyond these limits
 VERSION = 3
 
 _GROW = {MORE_HELD: more_held, MORE_SLOTS: more_slots, MORE_ROWS: more_rows, MORE_QUEUE: more_queue}
 
 
 class CountLimitError(RuntimeError):
-    """A block would exceed a limit. Nothing of it is taken in."""
+    """A block would exceed a limit. None of its events is stored."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What has become sure in one call: for each key that has matches, ascending, how many and their aggregates.
+    """Results of one call: for each key with new matches, ascending, their number and aggregates.
 
-    `aggregates` is (keys, aggregates), nan where no match has the value. `late` are the events that were left out, by their
-    index over all fed. A pattern ACROSS KEYS has the one key 0.
+    `aggregates` is (keys, aggregates), nan where no match has the value. `late` are the indices, over all events fed, of the
+    late events, which are not counted. A pattern ACROSS KEYS has the single key 0.
     """
 
     keys: Array
@@ -101,7 +101,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Totals:
-    """All that was told so far; `exact` is false if a count was MOST, for then it was that or more."""
+    """Sums of all results so far; `exact` is False if a count was MOST, which means MOST or more."""
 
     matches: int
     aggregates: dict[str, float]
@@ -109,7 +109,7 @@ class Totals:
 
 
 class Counter:
-    """Counts the matches of one pattern over one stream of events; see the head of the module. Made by `counter`."""
+    """Counts the matches of one pattern over one stream of events; see the module docstring. Created by `counter`."""
 
     def __init__(self, countable: Countable, disorder: Disorder, by_source: bool) -> None:
         self._countable, self._disorder, self._by_source = countable, disorder, by_source
@@ -124,18 +124,18 @@ class Counter:
 
     @property
     def totals(self) -> Totals:
-        """Of all keys since the start. Totals by key are the caller's to add up: they would grow with the keys ever seen."""
+        """Totals over all keys since the start. Callers add up totals by key: they would grow with the keys ever seen."""
         [row] = self._aggregated(self._measured[None])
         return Totals(self._matches, dict(zip(self._countable.names, map(float, row), strict=True)), self._exact)
 
     @property
     def frontier(self) -> int:
-        """The time before which everything has arrived; -2^62 before anything is promised."""
+        """Time before which all events have arrived; -2^62 before the first event or frontier."""
         return self._disorder.frontier
 
     @property
     def counters(self) -> dict[str, int]:
-        """What is held, and how many events were fed and were late."""
+        """Sizes of the state, and numbers of events fed and late."""
         meta = self._state.meta
         return {
             "held_events": int(meta[META.held]), "keys": int(meta[META.keys]), "live_starts": int(meta[META.live]),
@@ -145,11 +145,11 @@ class Counter:
     def feed(
         self, type_code: Any, key: Any, t: Any, source: Any = None, attributes: Mapping[str, Any] | None = None
     ) -> Counts:
-        """Takes in events in the order of arrival, columns of equal length; `attributes` are columns of numbers by name.
+        """Feeds events in the order of arrival, columns of equal length; `attributes` are columns of numbers by name.
 
         Raises:
-            ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
-            CountLimitError: there are too many events or starts; nothing is taken in.
+            ValueError: a column is missing, or has another length, kind or range than expected; no event is stored.
+            CountLimitError: there are too many events or starts; no event is stored.
         """
         times = validate.times("t", t, None)
         count = len(times)
@@ -175,7 +175,7 @@ class Counter:
         return self._run(times[rows], keys, mask[rows], values, frontier[rows], gone)
 
     def advance(self, frontier: int | Mapping[int, int]) -> Counts:
-        """Tells what is sure once everything before the frontier has come, from all or by source. It never falls."""
+        """Raises the frontier, for all or by source, and returns the matches that are final then. It never falls."""
         if isinstance(frontier, Mapping) and not self._by_source:
             raise ValueError("frontier by source: found order kbound, expected source, or one number for all")
         self._disorder.advance(frontier)
@@ -183,11 +183,11 @@ class Counter:
         return self._run(none, none, none, np.empty((0, len(self._countable.values))), none, none)
 
     def finish(self) -> Counts:
-        """Tells what is left: no event comes any more."""
+        """Returns the remaining matches; no more events may be fed."""
         return self.advance(FOREVER)
 
     def snapshot(self) -> bytes:
-        """Everything the counter knows, as bytes that `counter.restore` takes."""
+        """The state as bytes, for `counter.restore`."""
         given = self._countable
         header = {
             "version": VERSION, "conditions": given.conditions, "columns": given.columns, "values": given.values,
@@ -201,7 +201,7 @@ class Counter:
         for part, kind in ((given.tables, "tables"), (self._state, "state")):
             arrays |= {f"{kind}.{name}": array for name, array in part._asdict().items()}
         file = io.BytesIO()
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # its stub takes the names for its options
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # the stub takes the array names for options
         return with_checksum([file.getvalue()])
 
     def _columns(self, attributes: Mapping[str, Any], times: Array) -> dict[str, Array]:
@@ -225,7 +225,7 @@ class Counter:
                 )
 
     def _masks(self, kinds: Array, columns: dict[str, Array]) -> Array:
-        """Of each event the bits of the terms that it satisfies."""
+        """For each event, the bits of the terms that it satisfies."""
         mask: Array = self._countable.type_mask[kinds]
         for term, types, steps in self._countable.conditions:
             rows = np.flatnonzero(np.isin(kinds, types))
@@ -233,7 +233,7 @@ class Counter:
         return mask
 
     def _run(self, t: Array, key: Array, mask: Array, values: Array, frontier: Array, late: Array) -> Counts:
-        """Calls the machine code until it is through, with more room each time it asks."""
+        """Calls the machine code until it is done; grows the array that it names each time."""
         self._state.meta[META.event] = self._state.meta[META.emitted] = 0
         self._state.meta[META.calls] += 1
         events = Events(t, key, mask, values, frontier)
@@ -274,7 +274,7 @@ def _nothing(measures: int) -> Array:
 
 
 def _by_key(rows: Array, measured: Array) -> tuple[Array, Array]:
-    """One row for each key, ascending; a key that was forgotten in between has several, which are added."""
+    """One row for each key, ascending; the several rows of a key that was forgotten in between are added up."""
     order = np.argsort(rows[:, 0], kind="stable")
     rows, measured = rows[order], measured[order]
     starts = np.flatnonzero(np.concatenate(([True], rows[1:, 0] != rows[:-1, 0]))[: len(rows)])
@@ -286,7 +286,7 @@ def _by_key(rows: Array, measured: Array) -> tuple[Array, Array]:
 
 
 def _joined(measured: Array, starts: Array) -> Array:
-    """Measures of the groups that begin at the starts."""
+    """Measures of each group of rows; a group begins at each start."""
     merged = np.empty((len(starts), *measured.shape[1:]))
     for kind, ufunc in ((NUMBER, np.add), (SUM, np.add), (LEAST, np.minimum), (GREATEST, np.maximum)):
         merged[:, :, kind] = ufunc.reduceat(measured[:, :, kind], starts, axis=0)
@@ -294,22 +294,21 @@ def _joined(measured: Array, starts: Array) -> Array:
 
 
 class _Counters:
-    """Counters of matches: made by calling `counter`, or by `counter.restore` from a snapshot."""
+    """Counters of matches: created by calling `counter`, or by `counter.restore` from a snapshot."""
 
     def __call__(
         self, pattern: Pattern | Plan, type_names: Sequence[str], k: int | None = None, order: Order = "kbound",
         sources: Sequence[int] | None = None, aggregates: Sequence[Aggregate] = (),
     ) -> Counter:  # fmt: skip
-        """A counter of the matches of a pattern, over type codes that are places in `type_names`.
+        """Create a counter of the matches of a pattern, over type codes that are places in `type_names`.
 
         `aggregates` are (function, "ELEMENT.COLUMN") with sum, min, max or avg over all matches: ("sum", "d.value"). The
-        element is a name of `Pattern.names`, or that of a repeated one for all its repetitions; of a plan it is the number
-        of the place.
-        `k` in ticks is needed for order `kbound`.
+        element is a name of `Pattern.names`; the name of a repeated element means all its repetitions. For a plan, the
+        element is the number of the place. `k` in ticks is needed for order `kbound`.
 
         Raises:
-            NotCountableError: the matches of this pattern cannot be counted without listing them; says why.
-            ValueError: an argument is none of those offered, or k is missing.
+            NotCountableError: the matches of this pattern cannot be counted without listing them; the text says why.
+            ValueError: an argument has an unknown value, or k is missing.
 
         >>> c = counter(Pattern.parse("SEQ(A, B) WITHIN 10"), ["A", "B"], k=0, aggregates=[("max", "B.value")])
         >>> out = c.feed([0, 0, 1], [7, 7, 7], [1, 2, 3], attributes={"value": [0.0, 0.0, 5.0]})
@@ -325,10 +324,10 @@ class _Counters:
         return Counter(counted, Disorder(order, k, None if sources is None else list(sources)), order == "source")
 
     def restore(self, blob: bytes) -> Counter:
-        """The counter that a snapshot was made of.
+        """Restore a counter from a snapshot.
 
         Raises:
-            ValueError: it is no snapshot, damaged, or of another version.
+            ValueError: the bytes are no snapshot, damaged, or of another version.
         """
         with np.load(io.BytesIO(opened(blob)), allow_pickle=False) as file:
             arrays = dict(file)

@@ -1,4 +1,4 @@
-"""The rows of a key's live starts: where they lie, and how they get room (`state` says what stands in them)."""
+"""Rows of a key's live starts: their places and their allocation (`state` describes their contents)."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from whenabouts_cloud.pattern.countable import Tables
 
 @bare
 def width_of(tables: Tables) -> Any:
-    """Numbers of a row."""
+    """Number of columns of a row."""
     return 1 + len(tables.place_term) + tables.limits[1]
 
 
 @bare
 def give_back(s: State, chunk: int, room: int, width: int) -> None:
-    """A chunk that is used again by the next that wants one of its size."""
+    """Frees a chunk for the next allocation of its size."""
     size = 0
     while (1 << size) < room:
         size += 1
@@ -29,7 +29,7 @@ def give_back(s: State, chunk: int, room: int, width: int) -> None:
 
 @bare
 def new_slot(s: State, key: int) -> Any:
-    """A slot for a key that has none; there is room."""
+    """Adds a slot for a key that has none; the arrays must have room."""
     meta, slots = s.meta, s.slots
     slot = meta[META.free_slot]
     if slot >= 0:
@@ -48,7 +48,7 @@ def new_slot(s: State, key: int) -> Any:
 
 @bare
 def start(tables: Tables, s: State, slot: int, now: int) -> None:
-    """A row for a start, with nothing counted yet, behind the others of its key."""
+    """Appends a row for a start to those of its key, with all counts zero."""
     slots, counts, measured, width = s.slots, s.counts, s.measured, width_of(tables)
     places, measures = len(tables.place_term), len(tables.reads)
     if slots[slot, SLOT.chunk] < 0 or slots[slot, SLOT.tail] == slots[slot, SLOT.room]:
@@ -73,7 +73,7 @@ def start(tables: Tables, s: State, slot: int, now: int) -> None:
 
 @bare
 def _make_room(s: State, slot: int, width: int, measured_width: int) -> None:
-    """Moves the live rows of a key to the begin of its chunk, or of one twice as large if they fill more than half."""
+    """Moves the live rows of a key to the begin of its chunk; if they fill more than half, of one twice as large."""
     slots, meta = s.slots, s.meta
     old, old_room, head = slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head]
     live = slots[slot, SLOT.tail] - head

@@ -1,4 +1,4 @@
-"""What is measured beside a count: number of values, sum, least and greatest, per measure and place, in columns."""
+"""Measures kept with a count: number of values, sum, least and greatest, per measure and place, in columns."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from whenabouts_cloud.jit import Array, bare
 
 @bare
 def cell_of(chunk: int, room: int, places: int, measures: int, m: int, p: int, row: int) -> int:
-    """Where the NUMBER of a measure at a place stands; the other kinds follow at distances of room * places."""
+    """Index of the NUMBER of a measure at a place; the other kinds follow at distances of room * places."""
     return chunk * measures * KINDS * places + (m * KINDS * places + p) * room + row
 
 
 @bare
 def join(into: Array, out: int, m: int, measured: Array, cell: int, step: int, times: int) -> None:
-    """Adds a measure to one that is told, for each of so many events."""
+    """Adds a measure to an emitted one, `times` times."""
     number = measured[cell + NUMBER * step]
     if number > 0:
         into[out, m, NUMBER] += times * number
@@ -25,14 +25,14 @@ def join(into: Array, out: int, m: int, measured: Array, cell: int, step: int, t
 
 @bare
 def clear(measures: Array, a: int, b: int) -> None:
-    """One measure of no value at all."""
+    """Resets one measure to that of no values."""
     measures[a, b, NUMBER], measures[a, b, SUM] = 0.0, 0.0
     measures[a, b, LEAST], measures[a, b, GREATEST] = np.inf, -np.inf
 
 
 @bare
 def forget(measured: Array, cell: int, kind: int, head: int, end: int) -> None:
-    """Nothing is measured at a place."""
+    """Resets the measures at a place."""
     for row in range(head, end):
         measured[cell + row], measured[cell + SUM * kind + row] = 0.0, 0.0
         measured[cell + LEAST * kind + row], measured[cell + GREATEST * kind + row] = np.inf, -np.inf
@@ -40,11 +40,11 @@ def forget(measured: Array, cell: int, kind: int, head: int, end: int) -> None:
 
 @bare
 def carry(s: State, cell: int, kind: int, rows: Rows, before: int, guard: int, read: Array, times: int) -> None:
-    """The step of a count for what is measured: of d partial matches of the place before, each with `times` events here.
+    """Updates a measure when d partial matches of the place before are each extended by `times` events here.
 
-    `cell` is where the measure's numbers at this place begin, `kind` the distance from one kind to the next, `before` and
-    `guard` where counts of the place before and times from which rows may end begin (-1: all may), `read` what is measured
-    of the events here. Without a branch, for the rows lie side by side. Those that may not end yet count for nothing.
+    `cell` is the index of the measure's first number at this place, `kind` the distance from one kind to the next, `before`
+    the index of the first count of the place before, `guard` that of the times from which rows may end (-1: all may), `read`
+    the measures of the events here. Rows that may not end yet add nothing. Branch-free, since the rows are contiguous.
     """
     measured, counts, room = s.measured, s.counts, rows.room
     number, total, least, greatest = read[NUMBER], read[SUM], read[LEAST], read[GREATEST]
@@ -66,7 +66,7 @@ def carry(s: State, cell: int, kind: int, rows: Rows, before: int, guard: int, r
 
 @bare
 def add(into: Array, out: int, m: int, d: int, read: Array, p: int) -> None:
-    """Adds what is read at a place of d matches that are told."""
+    """Adds the measures of the events at a place, for d emitted matches."""
     if read[m, p, NUMBER] > 0:
         into[out, m, NUMBER] += read[m, p, NUMBER] * d
         into[out, m, SUM] += read[m, p, SUM] * d
@@ -76,7 +76,7 @@ def add(into: Array, out: int, m: int, d: int, read: Array, p: int) -> None:
 
 @bare
 def take_in(read: Array, m: int, p: int, value: float) -> None:
-    """Adds the value of one more event to what is read at a place."""
+    """Adds the value of one more event to the measures of the events at a place."""
     read[m, p, NUMBER] += 1.0
     read[m, p, SUM] += value
     read[m, p, LEAST] = min(read[m, p, LEAST], value)

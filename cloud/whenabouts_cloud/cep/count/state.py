@@ -1,14 +1,15 @@
-"""What a counter keeps: events that the frontier has not passed, and for each key the live starts with their counts.
+"""State of a counter: events that the frontier has not passed, and for each key the live starts with their counts.
 
-A *start* is a time at which a match of the key may begin; it lives for the window. Of each start and place of a chain it is
-kept how many partial matches begin there and have come so far. The starts of a key are the rows of one chunk of `counts`:
+A *start* is a time at which a match of the key may begin; it lives for the window. For each start and place of a chain, the
+state holds the number of partial matches that begin at the start and have reached the place. The starts of a key are the
+rows of one chunk of `counts`:
 
-    chunk of `room` rows    time of the start | count at each place | time from which it may end, by variant that looks back
+    chunk of `room` rows    time of the start | count at each place | earliest end, by alternative with a leading negation
 
-each column of `room` numbers in one piece, so that a step of the count is a loop over neighbours. `measured` has, for each
-row of `counts`, in columns too, number of values, sum, least and greatest for each measure and place. Chunks have a power of
-two of rows and are used again by size. A queue of (time, key's slot) says when a start ends and when nothing of a key is
-left.
+Each column of `room` numbers is contiguous, so that a step of the count is a loop over neighbours. `measured` has, for each
+row of `counts`, also in columns, number of values, sum, least and greatest for each measure and place. The rows of a chunk
+are a power of two; freed chunks are reused by size. A queue of (time, key's slot) gives the times at which starts end and
+at which a key can be forgotten.
 """
 
 from typing import Any, NamedTuple
@@ -21,16 +22,16 @@ from whenabouts_cloud.jit import Array, bare, columns
 
 
 class Slot(NamedTuple):
-    """What is kept of a key."""
+    """State of a key."""
 
     key: int
-    last: int  # time of its latest event in the queue; of a free slot the next free one
+    last: int  # time of its latest event in the queue; in a free slot: the next free slot
     chunk: int  # of its starts, -1: none
     room: int  # rows of the chunk
     head: int  # its live starts are the rows [head, tail)
     tail: int
-    call: int  # the latest call that told of it
-    out: int  # and the row that it has there
+    call: int  # the latest call with results for the key
+    out: int  # row of the key in these results
 
 
 class Meta(NamedTuple):
@@ -44,55 +45,55 @@ class Meta(NamedTuple):
     queue_size: int
     calls: int
     emitted: int
-    event: int  # the next of the call
+    event: int  # next event of the call
     live: int  # starts
     keys: int
     largest: int  # rows of the largest chunk
 
 
 SLOT, META = columns(Slot), columns(Meta)
-# Of a measure.
+# Kinds of numbers of a measure.
 NUMBER, SUM, LEAST, GREATEST = range(4)
 KINDS = 4
-SIZES = 48  # of chunks, as powers of two
+SIZES = 48  # sizes of chunks: powers of two
 FIRST_ROOM = 4  # rows of a key's first chunk
 
 
 class State(NamedTuple):
-    """All of it, as arrays. `held` is a heap of (t, key, mask) by time and key, with the events' values beside it."""
+    """The arrays. `held` is a heap of events (t, key, mask) by time and key; `held_values` has their values."""
 
     held: Array
     held_values: Array
     table: Array  # hash of a key -> slot, -1: none
     slots: Array
-    back: Array  # by slot and variant that looks back: the latest event that it looks for
+    back: Array  # by slot and alternative with a leading negation: time of its latest event
     counts: Array
     measured: Array
-    free: Array  # by size: first free chunk, -1: none; each names the next in its first number
+    free: Array  # by size: first free chunk, -1: none; the first number of each is the next
     queue: Array  # a ring
     meta: Array
 
 
 class Rows(NamedTuple):
-    """The live starts of a key in `counts`, at a time; the last one is apart if it is of this time."""
+    """The live starts of a key in `counts`, except a start at the current time `now`."""
 
     slot: int
     now: int
     chunk: int
     room: int
     head: int
-    end: int  # they are the rows [head, end)
+    end: int  # the starts are the rows [head, end)
 
 
 class Emitted(NamedTuple):
-    """Rows of what has become sure: key and matches, and the measures."""
+    """Rows of results: key and number of matches, and the measures."""
 
     rows: Array
     measured: Array
 
 
 def new_state(values: int, leads: int, row: int, measured: int) -> State:
-    """Nothing: events have so many values, rows so many numbers, and measures."""
+    """An empty state for events with `values` values, and starts with `row` counts and `measured` numbers of measures."""
     return State(
         np.empty((64, 3), np.int64), np.empty((64, values)), np.full(64, -1, np.int64), np.empty((16, len(SLOT)), np.int64),
         np.full((16, leads), NEVER, np.int64), np.empty(64 * row, np.int64), np.empty(64 * measured),
@@ -107,7 +108,7 @@ def _meta() -> Array:
 
 
 def larger(array: Array) -> Array:
-    """Twice the room, the same begin."""
+    """A copy of the array with twice the room."""
     grown = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
@@ -135,7 +136,7 @@ def more_rows(state: State) -> State:
 
 
 def more_queue(state: State) -> State:
-    """A longer ring, laid out from its begin."""
+    """A ring of twice the length, with its head at index 0."""
     head, length = int(state.meta[META.queue_head]), len(state.queue)
     queue = larger(np.roll(state.queue, -head, axis=0))
     assert len(queue) == 2 * length
@@ -157,7 +158,7 @@ def find(table: Array, slots: Array, key: int) -> Any:
 
 @bare
 def enter(table: Array, key: int, slot: int) -> None:
-    """A slot for a key that has none."""
+    """Enters the slot of a key that is not in the table."""
     last = len(table) - 1
     at = home(key, len(table))
     while table[at] >= 0:
@@ -167,7 +168,7 @@ def enter(table: Array, key: int, slot: int) -> None:
 
 @bare
 def leave(table: Array, slots: Array, key: int) -> None:
-    """Takes a key out and moves up those behind it that would not be found any more (Knuth, vol. 3, 6.4, algorithm R)."""
+    """Removes a key; moves up those behind it that a search would no longer reach (Knuth, vol. 3, 6.4, algorithm R)."""
     last = len(table) - 1
     hole = home(key, len(table))
     while slots[table[hole], SLOT.key] != key:
@@ -186,7 +187,7 @@ def leave(table: Array, slots: Array, key: int) -> None:
 
 @bare
 def push(held: Array, held_values: Array, size: int, event: tuple[int, int, int], values: Array) -> None:
-    """An event (t, key, mask), with its values, into the heap of `size`, which has room."""
+    """Adds an event (t, key, mask), with its values, to the heap of `size` events, which must have room."""
     t, key, mask = event
     at = size
     while at > 0:
@@ -202,7 +203,7 @@ def push(held: Array, held_values: Array, size: int, event: tuple[int, int, int]
 
 @bare
 def pop(held: Array, held_values: Array, size: int) -> None:
-    """Takes the first event out of the heap of `size`; its place size - 1 is free then."""
+    """Removes the first event from the heap of `size` events; place size - 1 is free then."""
     last = size - 1
     t, key = held[last, 0], held[last, 1]
     at = 0

@@ -1,4 +1,4 @@
-"""Effect of simultaneous events of one key on each place of a variant: increments, resets, values read."""
+"""Effect of simultaneous events of one key on each place of an alternative: increments, resets, values."""
 
 from typing import NamedTuple
 
@@ -11,17 +11,17 @@ from whenabouts_cloud.pattern.countable import Tables
 
 
 class Step(NamedTuple):
-    """Room for one step: the events of one key and time, and their effect on each place of a variant."""
+    """Working arrays of a step: the events of one key and time, and their effect on each place of an alternative."""
 
     group: Array  # masks of the events
     values: Array
-    adds: Array  # by place: how many events add
-    zero: Array  # by place: whether they set to zero what was there
-    read: Array  # by measure and place: what is measured of them
+    adds: Array  # by place: number of events that add
+    zero: Array  # by place: True if they reset the counts there
+    read: Array  # by measure and place: measures of the events
 
 
 def new_step(tables: Tables, state: State) -> Step:
-    """For all events that are held: they may all have one key and time."""
+    """Working arrays for all held events, which may all have the same key and time."""
     places, room = len(tables.place_term), len(state.held)
     return Step(
         np.empty(room, np.int64), np.empty((room, state.held_values.shape[1])), np.empty(places, np.int64),
@@ -31,7 +31,7 @@ def new_step(tables: Tables, state: State) -> Step:
 
 @bare
 def look(tables: Tables, v: int, size: int, step: Step) -> None:
-    """Fills the effect of the first `size` events of the step on variant v."""
+    """Fills the effect of the first `size` events of the step on alternative v."""
     group, adds, zero, read, place_term = step.group, step.adds, step.zero, step.read, tables.place_term
     first, n = tables.place_start[v], tables.place_start[v + 1] - tables.place_start[v]
     for p in range(n):
@@ -57,7 +57,7 @@ def look(tables: Tables, v: int, size: int, step: Step) -> None:
 
 @bare
 def _forbidden(tables: Tables, v: int, group: Array, size: int, x: int, p: int) -> bool:
-    """Whether an event at a place inside of a gap has another one of its time that the gap forbids."""
+    """True if place p is inside a gap that forbids another event of the same time as event x."""
     for k in range(tables.negation_start[v], tables.negation_start[v + 1]):
         if tables.negation_left[k] < p < tables.negation_right[k]:
             for y in range(size):

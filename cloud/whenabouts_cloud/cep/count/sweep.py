@@ -1,12 +1,12 @@
-"""The count as machine code: events of one key in the order of time, those of one time together.
+"""Counting as machine code: events of one key in time order, simultaneous events together.
 
-A dynamic programme over the starts that live (`state`). With c[p] the number of partial matches of a start that
-have come to place p, each event for place p adds c[p - 1] as it was before this time, from the last place down; a negated
-event of the gap from place i to place j sets c[i] .. c[j - 1] to zero, after place j has added what was there. What events
-of this time add inside of a gap that spans places stays unless another negated event has the same time. Measures go along.
+A dynamic programme over the live starts (`state`). Let c[p] be the number of partial matches of a start that have reached
+place p. Each event for place p adds c[p - 1] as it was before this time, from the last place down. A negated event of the
+gap from place i to place j sets c[i] .. c[j - 1] to zero, after place j has added the old c[j - 1]. Amounts that events of
+this time add inside a gap that spans places stay unless another negated event has the same time. Measures change alike.
 
 A negation before the first event gives each start the time from which its matches may end: the window after the latest such
-event. One after the last place holds the matches back until the start ends, for it may set them to zero until then.
+event. A negation after the last place delays the matches until the start ends, since it may reset them until then.
 
 Cost: an event touches the live starts of its key once for each place that it can take. Numbers above MOST become MOST.
 """
@@ -21,7 +21,7 @@ from whenabouts_cloud.cep.kernel.layout import FOREVER, NEVER
 from whenabouts_cloud.jit import Array, bare, woven
 from whenabouts_cloud.pattern.countable import Tables
 
-MOST = (1 << 62) - 1  # a count that is told as this is this or more
+MOST = (1 << 62) - 1  # an emitted count of MOST means MOST or more
 DONE, MORE_HELD, MORE_SLOTS, MORE_ROWS, MORE_QUEUE, MORE_EMITTED = range(6)
 
 
@@ -45,23 +45,23 @@ class Machine(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A place of a variant that a step reaches; `column` and `guard` are where its numbers in `counts` begin."""
+    """A place of an alternative in a step; `column` and `guard` are the indices of its first numbers in `counts`."""
 
-    number: int  # in the variant
-    of_all: int  # among the places of all variants
+    number: int  # in the alternative
+    of_all: int  # among the places of all alternatives
     column: int
-    guard: int  # the times from which rows may end, -1: all may
+    guard: int  # times from which rows may end, -1: all may
     adds: int
     zero: bool
-    stored: bool  # else partial matches that come here are complete, and told
-    begins: bool  # whether a match can begin here at this time
+    stored: bool  # False: matches are complete here, and emitted
+    begins: bool  # True if a match can begin here at this time
 
 
 @bare
 def run(machine: Machine, events: Events, last: int) -> Any:
-    """Takes in events, each with the frontier after it, then the frontier `last`; DONE, or what there must be more of first.
+    """Processes events, each with the frontier after it, then the frontier `last`; returns DONE or the array that must grow.
 
-    Called again with more room it goes on where it was.
+    Called again with more room, it resumes where it stopped.
     """
     s = machine.state
     meta, held = s.meta, s.held
@@ -81,7 +81,7 @@ def run(machine: Machine, events: Events, last: int) -> Any:
 
 @woven
 def _pass(machine: Machine, reached: int) -> Any:
-    """Counts the events that the frontier has passed, those of one key and time together; DONE, or what is wanted first."""
+    """Counts the events that the frontier has passed, by key and time; returns DONE or the array that must grow."""
     tables, s = machine.tables, machine.state
     meta, held, queue = s.meta, s.held, s.queue
     while True:
@@ -106,7 +106,7 @@ def _pass(machine: Machine, reached: int) -> Any:
 
 @woven
 def _pop_group(s: State, step: Step) -> Any:
-    """Takes the events of the first key and time out of the heap, into the step; how many they are."""
+    """Moves the events of the first key and time from the heap into the step; returns their number."""
     held, held_values = s.held, s.held_values
     t, key, size, count = held[0, 0], held[0, 1], s.meta[META.held], 0
     while size > 0 and held[0, 0] == t and held[0, 1] == key:
@@ -122,7 +122,7 @@ def _pop_group(s: State, step: Step) -> Any:
 
 @bare
 def _end(machine: Machine, until: int) -> int:
-    """Ends the starts whose window is over before `until`, and forgets keys of which nothing is left."""
+    """Ends the starts whose window is over before `until`, and removes keys that have nothing left."""
     tables, s = machine.tables, machine.state
     meta, slots, queue = s.meta, s.slots, s.queue
     while meta[META.queue_size] > 0 and queue[meta[META.queue_head], 0] + tables.limits[0] < until:
@@ -148,7 +148,7 @@ def _end(machine: Machine, until: int) -> int:
 
 @bare
 def _emit_trailing(machine: Machine, slot: int, row: int) -> None:
-    """Tells the matches that a trailing negation held back until their start ends."""
+    """Emits the matches that a trailing negation delayed until their start ended."""
     tables, s, emitted = machine.tables, machine.state, machine.emitted
     places, measures = len(tables.place_term), len(tables.reads)
     chunk, room = s.slots[slot, SLOT.chunk], s.slots[slot, SLOT.room]
@@ -167,7 +167,7 @@ def _emit_trailing(machine: Machine, slot: int, row: int) -> None:
 
 @bare
 def _emitted(s: State, emitted: Emitted, slot: int) -> Any:
-    """The row in which what a slot's key has is told, a new one if there is none in this call."""
+    """Row of the results of a slot's key, added if this call has none yet."""
     slots, meta, rows = s.slots, s.meta, emitted.rows
     if slots[slot, SLOT.call] != meta[META.calls]:
         out = meta[META.emitted]
@@ -181,7 +181,7 @@ def _emitted(s: State, emitted: Emitted, slot: int) -> Any:
 
 @bare
 def _take(machine: Machine, now: int, key: int, size: int) -> None:
-    """The events of one key and time, `size` of them in the step."""
+    """Counts the events of one key and time, `size` of them in the step."""
     tables, s, group = machine.tables, machine.state, machine.step.group
     meta, slots, terms = s.meta, s.slots, tables.terms
     starting, back = tables.limits[2], tables.limits[3]
@@ -216,7 +216,7 @@ def _take(machine: Machine, now: int, key: int, size: int) -> None:
 
 @bare
 def _count(machine: Machine, slot: int, now: int, v: int, size: int) -> None:
-    """One step of variant v, from its last place to its first: each adds what came to the place before it until now."""
+    """One step of alternative v, from its last place to its first: each place adds the count of the place before it."""
     tables, s, step = machine.tables, machine.state, machine.step
     slots, counts = s.slots, s.counts
     first, last = tables.place_start[v], tables.place_start[v + 1] - tables.place_start[v] - 1
@@ -224,7 +224,7 @@ def _count(machine: Machine, slot: int, now: int, v: int, size: int) -> None:
         slots[slot, SLOT.chunk], slots[slot, SLOT.room], slots[slot, SLOT.head], slots[slot, SLOT.tail],
     )  # fmt: skip
     begin = chunk * width_of(tables)
-    end = tail - 1 if tail > head and counts[begin + tail - 1] == now else tail  # but for the start of this time
+    end = tail - 1 if tail > head and counts[begin + tail - 1] == now else tail  # without the start of this time
     rows = Rows(slot, now, chunk, room, head, end)
     may_end = begin + (1 + len(tables.place_term) + tables.lead[v]) * room
     look(tables, v, size, step)
@@ -241,7 +241,7 @@ def _count(machine: Machine, slot: int, now: int, v: int, size: int) -> None:
 
 @woven
 def _count_place(machine: Machine, rows: Rows, place: Place, v: int) -> None:
-    """The step at one place: counts of partial matches, or matches told; measures go along."""
+    """The step at one place: updates counts of partial matches, or emits matches; with their measures."""
     tables, emitted = machine.tables, machine.emitted
     total, out = _add(machine.state.counts, rows, place), -1
     if total > 0:
@@ -254,7 +254,7 @@ def _count_place(machine: Machine, rows: Rows, place: Place, v: int) -> None:
 
 @woven
 def _add(counts: Array, rows: Rows, place: Place) -> Any:
-    """Adds what came to the place before, times the events that add; the number of matches if they are complete here."""
+    """Adds the count of the place before, times the events that add; returns the matches that are complete here."""
     before, grows = place.column - rows.room, place.number > 0 and place.adds > 0
     total = 0
     for row in range(rows.head, rows.end if place.number > 0 or place.zero else rows.head):
@@ -275,7 +275,7 @@ def _add(counts: Array, rows: Rows, place: Place) -> Any:
 
 @woven
 def _measure(machine: Machine, rows: Rows, place: Place, m: int, out: int) -> None:
-    """The step of measure m at one place; `out` is the row of the matches told, -1 if there are none."""
+    """The step of measure m at one place; `out` is the row of the emitted matches, -1 if there are none."""
     s, emitted, read = machine.state, machine.emitted, machine.step.read
     p, before, kind = place.number, place.column - rows.room, rows.room * len(machine.tables.place_term)
     places, measures = len(machine.tables.place_term), len(machine.tables.reads)
@@ -300,7 +300,7 @@ def _measure(machine: Machine, rows: Rows, place: Place, m: int, out: int) -> No
 
 @bare
 def _plus(c: int, times: int, d: int) -> int:
-    """c + times * d, at most MOST; no step of it can overflow."""
+    """c + times * d, at most MOST, without overflow."""
     if times == 1:
         return min(c + d, MOST)
     if times == 0 or d == 0:

@@ -1,1 +1,1 @@
-"""The event engine as an object: columns in, matches out, limits, snapshots, patterns that change."""
+"""The event engine as an object: columns in, matches out, limits, snapshots, changes of patterns."""

@@ -1,8 +1,8 @@
-"""Which patterns an engine runs, by number, and from which event on each of them sees.
+"""The patterns that an engine runs, by number, and the first event that each of them sees.
 
-Numbers are given in turn and never again. A pattern that is added while events are held must not see those that came before
-it. So its classes have chains of their own until all those events are past for every pattern; from then on a chain of its
-own would hold the same as that of an older pattern, and the two become one.
+Numbers are given in turn and never reused. A pattern that is added while events are stored must not see the earlier ones. So
+its classes have separate chains until all earlier events are past for every pattern. From then on a separate chain would
+have the same events as that of an older pattern, and the two become one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,11 @@ from whenabouts_cloud.pattern.plan import Plan
 
 
 class Running:
-    """The patterns of one engine. `since` is, by number, the index of the first event that a pattern sees, 0: it makes no
-    difference any more; `held` is, by such an index, the greatest t_max of the events before it that were held then."""
+    """The patterns of one engine.
+
+    `since` is, by number, the index of the first event that a pattern sees; 0 once this makes no difference. `held` is, by
+    such an index, the greatest t_max of the events before it that were stored when the pattern was added.
+    """
 
     def __init__(
         self, plans: Sequence[Plan] | Mapping[int, Plan], since: Mapping[int, int] | None = None,
@@ -26,11 +29,11 @@ class Running:
 
     @property
     def causal(self) -> bool:
-        """Whether any pattern asks for vector clocks."""
+        """True if any pattern needs vector clocks."""
         return any(plan.mode == "causal" for plan in self.plans.values())
 
     def add(self, plan: Plan, fed: int, latest: int) -> int:
-        """The number of a pattern that sees events from index `fed` on; `latest` is the greatest t_max that is held."""
+        """Add a pattern that sees events from index `fed` on; return its number. `latest` is the greatest t_max stored."""
         number, self.following = self.following, self.following + 1
         self.plans[number] = plan
         self.since[number] = 0 if latest == NEVER else fed
@@ -39,7 +42,8 @@ class Running:
         return number
 
     def remove(self, number: int) -> None:
-        """
+        """Remove a pattern.
+
         Raises:
             ValueError: there is no such pattern.
         """
@@ -50,7 +54,7 @@ class Running:
         del self.plans[number], self.since[number]
 
     def settle(self, past: int) -> set[int]:
-        """The indices from which on patterns saw, all events before which ended before `past`: they are forgotten."""
+        """Forget and return the indices in `since` whose earlier events all ended before `past`."""
         settled = {since for since, latest in self.held.items() if latest < past}
         for since in settled:
             del self.held[since]

@@ -1,4 +1,4 @@
-"""Snapshots with a checksum behind them: machine code must not be given arrays that are not as they were written."""
+"""Snapshots followed by a checksum, so that machine code is never given damaged arrays."""
 
 import zlib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ LENGTH = 4  # bytes of the checksum, a CRC-32
 
 
 def with_checksum(parts: Iterable[bytes]) -> bytes:
-    """The parts one after the other, and their checksum. Cost: about a second for 1 GB."""
+    """Join the parts and append their checksum. Cost: about a second for 1 GB."""
     kept, crc = list(parts), 0
     for part in kept:
         crc = zlib.crc32(part, crc)
@@ -15,10 +15,10 @@ def with_checksum(parts: Iterable[bytes]) -> bytes:
 
 
 def opened(blob: bytes) -> memoryview:
-    """What was sealed.
+    """Check a snapshot and return it without its checksum.
 
     Raises:
-        ValueError: a byte of it is another one, some are missing or too many.
+        ValueError: the checksum differs: bytes were changed, removed or added.
     """
     body, checksum = memoryview(blob)[:-LENGTH], blob[-LENGTH:]
     if zlib.crc32(body).to_bytes(LENGTH, "little") != checksum:

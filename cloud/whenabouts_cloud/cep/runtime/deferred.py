@@ -1,8 +1,8 @@
-"""What the machine code leaves to be decided outside: uncertain order, and the after-match skip.
+"""Decisions outside the machine code: uncertain order, and the after-match skip.
 
-A candidate is a match but for that. Uncertain ones (POSSIBLE, OVER, CAUSAL) are asked of `refine.refine`, many at once,
-with the negated events that may lie in their gaps. On arrival a candidate is asked again whenever such an event comes; it
-can only become less likely, so what was told is taken back at most once.
+A candidate is a match except for these two checks. Candidates of uncertain order (POSSIBLE, OVER, CAUSAL) go to
+`refine.refine`, many at once, with the negated events that may lie in their gaps. On arrival a candidate is checked again
+whenever such an event arrives. It can only become less likely, so an emitted match is retracted at most once.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from whenabouts_cloud.jit import Array
 
 
 class Rows(NamedTuple):
-    """Matches: indices, the moment of each, its pattern; and its probability."""
+    """Matches: the indices, moment, pattern and probability of each."""
 
     ids: Array
     moment: Array
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What has become of the candidates of a call."""
+    """Decisions on the candidates of a call."""
 
     emitted: Rows
     retracted: Rows
@@ -37,15 +37,15 @@ class Decided(NamedTuple):
 
 
 class Offered:
-    """Decides candidates; remembers which of those that are told may still be taken back, and what a skip holds back."""
+    """Decides candidates; keeps the emitted ones that may still be retracted, and those that wait for a skip."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self.live: set[int] = set()  # serials
+        self.live: set[int] = set()  # serials of emitted matches that may still be retracted
         self.skippers: dict[int, Skipper] = {}
         self.follow(compiled)
 
     def follow(self, compiled: Compiled) -> None:
-        """Decides for these patterns from now on; those that stay go on."""
+        """Decides for these patterns from now on; those that were there before keep their state."""
         self.compiled = compiled
         self.skippers = {
             n: self.skippers.get(n) or Skipper(plan, compiled.longest)
@@ -56,7 +56,7 @@ class Offered:
     def decide(
         self, candidates: Array, negated: Array, stamps: dict[int, tuple[int, int]], clocks: Clocks | None, base: int
     ) -> Decided:
-        """`stamps` are t and t_max of the late events; clocks are those of events from index `base` on."""
+        """Decides candidates; `stamps` are t and t_max of the late events, `clocks` those of the events from `base` on."""
         end = np.append(candidates[1:, CANDIDATE.negated], len(negated))
         decided: dict[int, list[Rows]] = {FIRST: [], AGAIN: [], LATE_ADDED: [], LATE_REMOVED: []}
         for alternative in np.unique(candidates[:, CANDIDATE.alternative]).tolist():
@@ -84,7 +84,7 @@ class Offered:
         return Decided(*(self._joined(decided[which]) for which in (FIRST, AGAIN, LATE_ADDED, LATE_REMOVED)))
 
     def skipped(self, frontier: int, frontiers: Array, fed: int) -> Rows:
-        """Matches that an after-match skip lets through now; `frontiers` are those after each event of the block."""
+        """Matches that an after-match skip emits now; `frontiers` has the frontier after each event of the block."""
         parts = []
         for number, skipper in self.skippers.items():
             reached, rows, probability = skipper.decided(frontier)
@@ -96,7 +96,7 @@ class Offered:
         return self._joined(parts)
 
     def keep_live(self, waiting: Array) -> None:
-        """Forgets what can no longer be taken back: all but these serials."""
+        """Forgets matches that can no longer be retracted: all but those with these serials."""
         self.live &= set(waiting.tolist())
 
     def _ask(
@@ -108,7 +108,7 @@ class Offered:
         base: int,
         exact: Array,
     ) -> tuple[Array, Array]:
-        """Which are matches, and with what probability: exact where asked for, nan where the mode has none."""
+        """Masks the candidates that are matches, and gives their probability: exact where `exact`, nan without mode over."""
         number, place = self.compiled.alternatives[alternative]
         plan = self.compiled.plans[number]
         if plan.mode == "certain" or not len(rows):
@@ -127,7 +127,7 @@ class Offered:
         return np.array(keep), probability if plan.mode == "over" else np.full(len(rows), np.nan)
 
     def _course(self, rows: Array, keep: Array) -> tuple[Array, Array]:
-        """Which of the candidates are told, and which taken back."""
+        """Masks of the candidates to emit and of those to retract."""
         emitted, back = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         emitted[:] = keep & (rows[:, CANDIDATE.kind] == FIRST)
         self.live.update(rows[emitted & (rows[:, CANDIDATE.serial] != 0), CANDIDATE.serial].tolist())
@@ -146,7 +146,7 @@ class Offered:
         return Rows(ids, rows[:, CANDIDATE.moment], np.full(len(rows), number, np.int64), probability)
 
     def _hold_back(self, number: int, alternative: int, rows: Array, emitted: Rows) -> None:
-        """Hands matches to the skip."""
+        """Hands matches to the after-match skip."""
         plan = self.compiled.plans[number]
         one = plan.alternatives[self.compiled.alternatives[alternative][1]]
         places = np.argsort(one.columns)
@@ -170,7 +170,7 @@ def _stamps(rows: Array, count: int) -> tuple[Array, Array, Array]:
 
 
 def _gather(negated: Array, first: Array, last: Array) -> tuple[Array, Array]:
-    """The negated events of some candidates, and whose they are by place among these."""
+    """The negated events of some candidates, and for each event the place of its candidate among these."""
     count = last - first
     owner = np.repeat(np.arange(len(first)), count)
     at = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count) + first[owner]
@@ -178,7 +178,7 @@ def _gather(negated: Array, first: Array, last: Array) -> tuple[Array, Array]:
 
 
 def _with_late(events: tuple[Array, Array], rows: Array, stamps: dict[int, tuple[int, int]]) -> tuple[Array, Array]:
-    """The same with the late event of each candidate added, for the negations in its serial."""
+    """Adds the late event of each candidate to its negated events, for the negations in its serial."""
     lists, owner = events
     more = [
         (n, *stamps[int(row[CANDIDATE.moment])], int(row[CANDIDATE.moment]), place)

@@ -1,8 +1,8 @@
-"""What the events so far promise: the frontier f, before which everything has come, after each event of a block.
+"""The disorder bound: it gives the frontier f, before which all events have arrived, after each event of a block.
 
-K-bound: f = M - K for the largest time M of all events. Per source: f is the least of what each source has reached by an
-event or a heartbeat; a source that was named and has said nothing holds f back, one that was not named counts from its first
-word on. f never falls. Cost: a pass over the block; per source a look at all sources when the slowest moves.
+K-bound: f = M - K for the largest time M of all events. Per source: f is the least time that a source has reached by an
+event or a heartbeat. A source that was named holds f back until it sends; one that was not named counts from its first event
+or heartbeat on. f never falls. Cost: a pass over the block; per source, a scan of all sources when the slowest moves.
 """
 
 from collections.abc import Mapping
@@ -18,17 +18,18 @@ Order = Literal["kbound", "source"]
 
 
 class Disorder:
-    """The frontier and what it rests on; `arrays` is all of it."""
+    """The frontier and the state that determines it; `arrays` is the whole state."""
 
     def __init__(self, order: Order, k: int | None, sources: list[int] | None) -> None:
-        """
+        """Check the arguments and start before all events.
+
         Raises:
             ValueError: an order of another name, or a K-bound without a K >= 0.
         """
         if order not in ("kbound", "source"):
             raise ValueError(f"order: found {order!r}, expected 'kbound' or 'source'")
         if order == "kbound" and (k is None or k < 0):
-            raise ValueError(f"k: found {k}, expected the largest delay >= 0, which order 'kbound' rests on")
+            raise ValueError(f"k: found {k}, expected the largest delay >= 0, which order 'kbound' needs")
         self.k = -1 if order == "source" or k is None else k
         self.frontier = NEVER
         self._sources = np.unique(np.array(sources if sources is not None else [], np.int64))
@@ -36,32 +37,30 @@ class Disorder:
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """The state."""
+        """The state as arrays."""
         head = np.array([self.k, self.frontier], np.int64)
         return {"disorder": head, "sources": self._sources, "reached": self._reached}
 
     @classmethod
     def of(cls, arrays: dict[str, Array]) -> "Disorder":
-        """From the state."""
+        """Restore from `arrays`."""
         k, frontier = map(int, arrays["disorder"])
         disorder = cls("source" if k < 0 else "kbound", k, arrays["sources"].tolist())
         disorder.frontier, disorder._reached = frontier, arrays["reached"].copy()
         return disorder
 
     def after(self, t: Array, source: Array | None) -> Array:
-        """The frontier after each of these events, from the one before on.
+        """Feed events and return the frontier after each.
 
         Raises:
-            ValueError: order "source" and no sources.
+            ValueError: order "source" without sources.
         """
         if not len(t):
             return np.empty(0, np.int64)
         if self.k >= 0:
             frontier: Array = np.maximum(np.maximum.accumulate(t) - self.k, self.frontier)
         elif source is None:
-            raise ValueError(
-                "source: found none, expected one for each event, since the order of each is what is promised"
-            )
+            raise ValueError("source: found none, expected one for each event, since each source has its own order")
         else:
             self._meet(np.unique(source))
             frontier = np.empty(len(t), np.int64)
@@ -70,10 +69,10 @@ class Disorder:
         return frontier
 
     def advance(self, frontier: Any) -> int:
-        """The frontier after a promise for all (int) or by source ({source: int}).
+        """Raise the frontier by a watermark for all (int) or by source ({source: int}), and return it.
 
         Raises:
-            ValueError: a number is none.
+            ValueError: a source or watermark is not a whole number.
         """
         if isinstance(frontier, Mapping):
             by_source = {whole("source", code): moment("frontier", value) for code, value in frontier.items()}
@@ -89,7 +88,7 @@ class Disorder:
         return self.frontier
 
     def _meet(self, codes: Array) -> None:
-        """Places for sources that were not known, which count from their first word on."""
+        """Add sources that were not known; they count from their first event or heartbeat on."""
         new = np.setdiff1d(codes, self._sources)
         if len(new):
             at = np.searchsorted(self._sources, new)

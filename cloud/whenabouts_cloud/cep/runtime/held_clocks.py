@@ -1,4 +1,4 @@
-"""The vector clocks of the events that may still be in a match, for order CAUSAL: what is past is let go, oldest first."""
+"""Vector clocks of the events that may still be in a match, for order CAUSAL; evicted oldest first."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from whenabouts_cloud.jit import Array
 
 
 class HeldClocks:
-    """Clocks of the events from index `base` on; None where no pattern asks for them."""
+    """Clocks of the events from index `base` on; None if no pattern needs them."""
 
     def __init__(self, wanted: bool, base: int = 0) -> None:
         self.wanted, self.base = wanted, base
@@ -15,10 +15,10 @@ class HeldClocks:
         self.t_max: Array = np.empty(0, np.int64)
 
     def add(self, clocks: Clocks | None, t_max: Array, past: int) -> None:
-        """Those of the events of a block; what ended before `past` goes, up to the first that did not.
+        """Add the clocks of a block's events; evict those of events that ended before `past`, up to the first that did not.
 
         Raises:
-            ValueError: there are none, or not one for each event.
+            ValueError: there are no clocks, or not one for each event.
         """
         if not self.wanted:
             return
@@ -37,6 +37,6 @@ class HeldClocks:
         self.known = self.known.take(slice(gone, None)).joined(clocks)
 
     def cut(self, fed: int) -> None:
-        """Forgets those of events from index `fed` on, which were not taken in."""
+        """Remove the clocks of events from index `fed` on, which were not stored."""
         if self.known is not None:
             self.known, self.t_max = self.known.take(slice(0, fed - self.base)), self.t_max[: fed - self.base]

@@ -1,16 +1,17 @@
-"""The engine: events in as columns, in any order that the promise about disorder admits, matches out as indices.
+"""The engine: takes events as columns, in any order that the disorder bound admits, and returns matches as indices.
 
-A pattern is compiled to tables (`program`), events are stored by key and class (`hts`), an arriving event starts a search
-only where it completes something (`infa`, `search`), and a match is told at the first moment at which nothing that may still
-come can undo it (`finality`); or at once, and taken back when it must be. The loop over the events is machine code:
-`kernel`.
+A pattern is compiled to tables (`program`). Events are stored by key and class (`hts`). An arriving event starts a search
+only where it completes something (`infa`, `search`). A match is emitted as soon as it is final, that is, no event still to
+come can invalidate it (`finality`); or at once, and retracted if need be. The loop over the events is machine code
+(`kernel`).
 
-Promises: `kbound`, after an event with t_max = M none with t_max < M - k comes; `source`, each source's t_max does not fall
-below what it has reached, by event or heartbeat. Events that break the promise, or begin before the frontier by more than
-the longest stamp, are not taken in but reported, with the matches that they would have added or removed among what is held.
+Disorder bounds: with `kbound`, no event with t_max < M - k arrives after one with t_max = M; with `source`, the t_max of a
+source never falls below the time that the source has reached, by event or heartbeat. Events that violate the bound, or begin
+before the frontier by more than the longest stamp, are not stored but reported as late, with the matches of stored events
+that they would have added or removed.
 
-Patterns can be added and removed between events. What an engine tells of a pattern is what an engine for it alone would tell
-that was started at that moment, with the frontier and the longest stamp of this one.
+Patterns can be added and removed between events. The results for an added pattern are those of an engine with only this
+pattern, started at that moment with the frontier and the longest stamp of this engine.
 
 Cost: about 0.1 us an event and core with a match to every second event; 20 to 40 bytes a stored event.
 """
@@ -63,16 +64,16 @@ Index = np.typing.NDArray[np.int64]
 Emit = Literal["sure", "arrival"]
 Order = Literal["kbound", "source"]
 
-# Limits are looked at when room runs out. feed then finishes the event it is at and stops with EngineLimitError.
-STORED_EVENTS = 1 << 28  # entries of chains at most: 8 GB
-WAITING_MATCHES = 1 << 24  # complete matches that wait to be sealed at most: 4 GB
-BLOCK_MATCHES = 1 << 26  # matches that one feed tells at most: 4 GB
-SOURCES = 1 << 16  # sources at most
-LIVE = 1 << 10  # told matches that may be taken back, before those that no longer can are forgotten
+# Limits are checked when an array must grow. feed then finishes the current event and raises EngineLimitError.
+STORED_EVENTS = 1 << 28  # most entries of chains: 8 GB
+WAITING_MATCHES = 1 << 24  # most complete matches that are not final: 4 GB
+BLOCK_MATCHES = 1 << 26  # most matches that one feed emits: 4 GB
+SOURCES = 1 << 16  # most sources
+LIVE = 1 << 10  # matches kept for retraction beyond twice the pending ones, before final ones are forgotten
 
 
 class EngineLimitError(RuntimeError):
-    """A limit is reached: `out` is what the first `taken` events of the block told; they are taken in, the rest is not."""
+    """A limit is reached. `out` has the results of the first `taken` events of the block; the rest was not processed."""
 
     def __init__(self, what: str, taken: int, out: Out) -> None:
         super().__init__(
@@ -82,7 +83,7 @@ class EngineLimitError(RuntimeError):
 
 
 class Engine:
-    """Patterns over one stream of events; see the head of the module. Not for use by several threads at once."""
+    """Patterns over one stream of events; see the module docstring. Not thread-safe."""
 
     def __init__(
         self, running: Running, type_names: Sequence[str], emit: Emit, order: Order, k: int,
@@ -97,7 +98,7 @@ class Engine:
         self.compiled = c = compile_plans(running.plans, len(self.type_names), longest, running.since)
         self.state = store.new_state(c.classes, c.most, len(c.attributes), 1)
         self.scratch = store.new_scratch(len(c.attributes), c.width)
-        self.codes: dict[int, int] = {}  # leaf of each source
+        self.codes: dict[int, int] = {}  # leaf of each source in the tree
         self.offered = Offered(c)
         self.offers = bool(c.program.alternatives[:, ALTERNATIVE.offered].any())
         self.clocks = HeldClocks(running.causal)
@@ -106,23 +107,23 @@ class Engine:
 
     @property
     def plans(self) -> dict[int, Plan]:
-        """The plans that run, by the numbers of `Out.pattern`."""
+        """The running plans, by the numbers in `Out.pattern`."""
         return dict(self.running.plans)
 
     @property
     def fed(self) -> int:
-        """How many events were fed so far: the index of the next one."""
+        """Number of events fed so far: the index of the next one."""
         return int(self.state.meta[META.fed])
 
     @property
     def frontier(self) -> int | None:
-        """The time before which everything has arrived, None before anything is promised."""
+        """Time before which all events have arrived, None before the first event or frontier."""
         reached = int(self.state.meta[META.frontier])
         return None if reached == NEVER else reached
 
     @property
     def full(self) -> str:
-        """Which limit of what is held is reached, "" for none: then room for more comes only with the frontier."""
+        """The limit of the state that is reached, "" for none; if one is, only a higher frontier makes room."""
         stored, waiting = int(self.state.meta[META.stored]), int(self.state.meta[META.pending])
         if stored >= STORED_EVENTS:
             return f"stored events: found {stored}, expected at most {STORED_EVENTS}"
@@ -132,7 +133,7 @@ class Engine:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What is held, and how many events were late."""
+        """Sizes of the state, and numbers of events fed and late."""
         self._fit()
         return (
             store.counters(self.state)
@@ -141,14 +142,14 @@ class Engine:
         )
 
     def add(self, pattern: Compilable | Plan) -> int:
-        """Runs one more pattern, which sees the events that are fed from now on; its number, that no other ever had.
+        """Add a pattern, which sees the events fed from now on; return its number, which is never reused.
 
-        Rows of matches are as wide as the widest pattern that runs. Until all events that are held now are past, the pattern
+        Rows of matches are as wide as the widest running pattern. Until all events that are stored now are past, the pattern
         shares no chains with those before it.
 
         Raises:
-            ValueError: the pattern cannot run here, for what it asks or because it expects longer stamps than the engine was
-                made for; nothing is changed.
+            ValueError: the pattern cannot run on this engine, or it expects longer stamps than the engine was created for;
+                nothing is changed.
         """
         plan = plan_of(pattern, self.type_names)
         self._check(plan)
@@ -156,7 +157,7 @@ class Engine:
         if plan.longest > self.compiled.longest:
             raise ValueError(
                 f"longest stamp: found {plan.longest} ticks, expected at most {self.compiled.longest}, for which the engine "
-                "was made: what is late and what is sealed goes by that; make it with `longest`"
+                "was made: lateness and finality depend on it; make the engine with `longest`"
             )
         nodes = self.state.nodes[: int(self.state.meta[META.node_top])]
         latest = int(nodes[nodes[:, NODE.events] > 0, NODE.maximum].max(initial=NEVER))
@@ -164,7 +165,7 @@ class Engine:
         return self.running.add(plan, self.fed, latest)
 
     def remove(self, number: int) -> None:
-        """Runs a pattern no longer: it tells nothing more, what waits of it is dropped, what only it needs is freed.
+        """Remove a pattern: it emits nothing more, its pending matches are dropped, the state that only it needs is freed.
 
         Raises:
             ValueError: there is no pattern of this number.
@@ -176,14 +177,14 @@ class Engine:
         self, type_code: Any, key: Any, t: Any, source: Any = None, t_max: Any = None,
         attributes: Mapping[str, Any] | None = None, clocks: Clocks | None = None,
     ) -> Out:  # fmt: skip
-        """Takes events in the order of their arrival.
+        """Feed events in the order of their arrival and return the results.
 
         Columns of equal length: type codes, keys, t (and t_max) in ticks, sources for order `source`, attributes by name,
         and vector clocks for mode causal.
 
         Raises:
-            ValueError: a column is missing, of another length or kind, or holds what it must not; nothing is taken in.
-            EngineLimitError: a limit is reached; what came before is taken in.
+            ValueError: a column is missing, or has another length, kind or range than expected; no event is stored.
+            EngineLimitError: a limit is reached; the events before that point were processed.
         """
         self._fit()
         block = self._block(type_code, key, t, source, t_max, attributes)
@@ -191,10 +192,10 @@ class Engine:
         return self._run(block, lambda machine, setting: feed_block(machine, block, setting))
 
     def advance(self, frontier: int | Mapping[int, int]) -> Out:
-        """Tells what is sure once all with t_max below the frontier has come, of everyone or by source. It never falls.
+        """Raise the frontier, for all or by source, and return the matches that are final then. It never falls.
 
         Raises:
-            ValueError: a frontier is no whole number, or by source in order `kbound`; nothing is changed.
+            ValueError: a frontier is not a whole number, or by source in order `kbound`; nothing is changed.
         """
         self._fit()
         meta = self.state.meta
@@ -213,11 +214,11 @@ class Engine:
         return self._run(None, advance)
 
     def finish(self) -> Out:
-        """Tells what is left: no event comes any more."""
+        """Return the remaining matches; no more events may be fed."""
         return self.advance(FOREVER)
 
     def snapshot(self) -> bytes:
-        """Everything the engine knows, as bytes that `engine.restore` takes."""
+        """The state as bytes, for `engine.restore`."""
         self._fit()
         return snapshot.dump(snapshot.Saved(
             self.running, self.type_names, self.emit, self.order, self.k, self.compiled.longest, list(self.codes),
@@ -226,10 +227,10 @@ class Engine:
 
     @classmethod
     def restore(cls, blob: bytes) -> "Engine":
-        """The engine that `snapshot` was asked of.
+        """Restore an engine from a snapshot.
 
         Raises:
-            ValueError: it is no snapshot, damaged, or one of another version.
+            ValueError: the bytes are no snapshot, damaged, or one of another version.
         """
         saved = snapshot.load(blob)
         engine = cls(saved.running, saved.type_names, saved.emit, saved.order, saved.k, None, saved.longest)
@@ -241,11 +242,11 @@ class Engine:
     def _check(self, plan: Plan) -> None:
         if self.emit == "arrival" and plan.skip != "none":
             raise ValueError(
-                "emit: found arrival with an after-match skip, expected sure: what is skipped is known only then"
+                "emit: found arrival with an after-match skip, expected sure: skips are known only for final matches"
             )
 
     def _fit(self) -> None:
-        """Tables and arrays for the patterns that run now, if others ran before; and for chains that have become equal."""
+        """Adapt tables and arrays to patterns added or removed, and to chains that have become equal."""
         hold = hold_of(self.running.plans.values())
         settled = self.running.settle(self._past(hold)) if self.running.held else set()
         if self._fits and not settled:
@@ -265,7 +266,7 @@ class Engine:
     def _block(
         self, type_code: Any, key: Any, t: Any, source: Any, t_max: Any, attributes: Mapping[str, Any] | None
     ) -> Block:
-        """The columns, checked."""
+        """Check the columns and make a block of them."""
         begin = times("t", t, None)
         count = len(begin)
         kinds, keys = codes(type_code, count, len(self.type_names)), column("key", key, count)
@@ -308,7 +309,7 @@ class Engine:
         return columns
 
     def _leaf(self, source: int, watermark: int) -> None:
-        """A place for a source in the tournament; FOREVER until it is heard of, for then it does not count."""
+        """Add a source to the tournament tree; at FOREVER it does not count until its first event or heartbeat."""
         if source in self.codes:
             return
         if len(self.codes) >= SOURCES:
@@ -325,7 +326,7 @@ class Engine:
         return np.array([self.codes[code] for code in known.tolist()], np.int64)[inverse] if len(known) else source
 
     def _run(self, block: Block | None, step: Callable[[Machine, Setting], Any]) -> Out:
-        """Calls the machine code until it is through, with more room each time it asks."""
+        """Call the machine code until it is done; grow the array that it names each time."""
         c, meta = self.compiled, self.state.meta
         count = 0 if block is None else len(block.t)
         out = store.new_results(c.width, c.most, len(c.plans), max(store.ROWS, count // 2))
@@ -345,7 +346,7 @@ class Engine:
         return emitted
 
     def _limit(self, wanted: int, out: Results) -> str:
-        """What is at its limit, if anything."""
+        """The limit that is reached, if any."""
         meta = self.state.meta
         if wanted in (MORE_POOL, MORE_PENDING) and self.full:
             return self.full
@@ -355,7 +356,7 @@ class Engine:
         return ""
 
     def _past(self, hold: int) -> int:
-        """What ended before can be in no match any more."""
+        """Time before which events can be evicted: an event with t_max below it can be in no later match."""
         return int(self.state.meta[META.frontier]) - 2 * self.compiled.longest - hold
 
     def _grow(self, wanted: int, out: Results) -> Results:
@@ -406,7 +407,7 @@ class Engine:
     def _decide(
         self, out: Results, block: Block | None, taken: int, late: Index, parts: list[tuple[Array, ...]]
     ) -> None:
-        """Adds to told, retracted, added and removed what is decided outside of the machine code."""
+        """Add the matches decided outside the machine code to those emitted, retracted, added and removed."""
         meta, fed = self.state.meta, self.fed
         stamps = {}
         if block is not None:
@@ -427,11 +428,11 @@ class Engine:
 
 
 def _cut(rows: Array, count: int) -> Array:
-    """The filled rows, in an array of their own unless little is behind them."""
+    """The filled rows, copied if at least half of the array is unused."""
     return rows[:count] if count * 2 > len(rows) else rows[:count].copy()
 
 
 def _sorted(rows: Array, moment: Array, pattern: Array, probability: Array) -> tuple[Array, ...]:
-    """By moment, then lexicographic, then by pattern."""
+    """Sort by moment, then lexicographically, then by pattern."""
     order = np.lexsort((pattern, *rows.T[::-1], moment))
     return rows[order], moment[order], pattern[order], probability[order]

@@ -1,4 +1,4 @@
-"""The arrays of an engine when its patterns change: what those that stay need is moved to its new places, the rest freed."""
+"""Conversion of an engine's arrays when its patterns change: data of the remaining ones is moved, the rest freed."""
 
 from collections.abc import Collection
 
@@ -23,7 +23,7 @@ from whenabouts_cloud.jit import Array, bare
 
 
 def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]) -> State:
-    """The state of `old` as that of `new`; events before the `settled` indices are past. Cost: a pass over all of it."""
+    """Convert the state from `old` to `new`; events before the `settled` indices are past. Cost: a pass over the state."""
     meta, top = state.meta, int(state.meta[META.node_top])
     nodes = _nodes(state.nodes, top, _sources(old, new, settled))
     pending, pending_attrs = _pending(state, old, new)
@@ -43,7 +43,7 @@ def changed(state: State, old: Compiled, new: Compiled, settled: Collection[int]
 
 
 def _sources(old: Compiled, new: Compiled, settled: Collection[int]) -> list[int]:
-    """Of each new class the old one whose chains it takes over, -1: none. Of several the one that has seen most."""
+    """For each new class, the old one whose chains it takes over, -1: none. Of several, the one that saw most events."""
     known: dict[object, int] = {}
     for kind in sorted(old.kinds, key=lambda kind: kind.since):
         since = 0 if kind.since in settled else kind.since
@@ -52,7 +52,7 @@ def _sources(old: Compiled, new: Compiled, settled: Collection[int]) -> list[int
 
 
 def _nodes(nodes: Array, top: int, sources: list[int]) -> Array:
-    """The main nodes with the chains of other classes."""
+    """The per-key event lists with the chains of the new classes."""
     moved = np.zeros((len(nodes), CHAINS + CHAIN_WORDS * len(sources)), np.int64)
     moved[:, :CHAINS] = nodes[:, :CHAINS]
     moved[:, [NODE.present, NODE.matches]] = 0
@@ -76,7 +76,7 @@ def _nodes(nodes: Array, top: int, sources: list[int]) -> Array:
 
 
 def _pending(state: State, old: Compiled, new: Compiled) -> tuple[Array, Array]:
-    """The waiting matches of those variants that are left, at the head of their array."""
+    """The pending matches of the remaining alternatives, at the head of their array."""
     place_of = {name: v for v, name in enumerate(new.alternatives)}
     alternatives = np.array([place_of.get(name, -1) for name in old.alternatives], np.int64)
     rows = state.pending[: int(state.meta[META.pending_top])]
@@ -98,7 +98,7 @@ def _pending(state: State, old: Compiled, new: Compiled) -> tuple[Array, Array]:
 
 @bare
 def _enter_all(state: State, count: int) -> None:
-    """Lets the first `count` matches wait."""
+    """Enter the first `count` matches as pending."""
     for place in range(count):
         enter(state, place)
     state.meta[META.pending_top] = count
@@ -106,7 +106,7 @@ def _enter_all(state: State, count: int) -> None:
 
 @bare
 def _forget_empty(slots: Array, nodes: Array, meta: Array) -> None:
-    """Takes away the main nodes that hold nothing."""
+    """Remove the empty per-key event lists."""
     for node in range(meta[META.node_top]):
         if nodes[node, NODE.events] == 0 and nodes[node, NODE.matches] == 0:
             if node > 1:

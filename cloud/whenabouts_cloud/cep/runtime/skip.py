@@ -1,12 +1,12 @@
-"""After-match skip: which of the matches that are sure remain, decided when no earlier one can come any more.
+"""After-match skip: the choice of the final matches that remain, made when no earlier match can come any more.
 
-Matches are taken by (t, index) of their positives in the order of their places; of the same events in different places,
-those in the earlier ones first. To next: the first match of each first event remains. Past last: a match remains if it
-begins after the end of the last that remained, per key. A match is decided once the frontier is past its first event's time
-plus window and longest stamp, for all that begin no later are told by then.
+Matches are ordered by (t, index) of their positives in the order of their places; of matches with the same events, the one
+with the earlier places comes first. To next: the first match of each first event remains. Past last: a match remains if it
+begins after the end of the last match of its key that remained. A match is decided once the frontier is past its first
+event's time plus window and longest stamp, since all matches that begin no later are final by then.
 
-Either way at most one match of each first event remains, the first of them: so matches are sorted by that event alone, and
-of those that share it the least is looked for. Cost: a sort of the matches of each call.
+Either way at most one match of each first event remains, the least. So matches are sorted only by first event, and the least
+of each group is found in a scan. Cost: a sort of the matches of each call.
 """
 
 from typing import Any
@@ -17,14 +17,14 @@ from whenabouts_cloud.cep.kernel.layout import NEVER
 from whenabouts_cloud.jit import Array, bare
 from whenabouts_cloud.pattern.plan import Plan
 
-# A match that waits: key, t_max of its last positive, (t, index) of each positive in order, its row.
+# Columns of a waiting match: key, t_max of its last positive, (t, index) of each positive in order, its row.
 KEY, END, T, INDEX = 0, 1, 2, 3
 
 
 class Skipper:
-    """Holds back the matches of one plan until they are decided.
+    """Keeps the matches of one plan until they are decided.
 
-    `waiting` are rows as above and `probability` how probable each is; `past` are rows of key, ascending, and end of the
+    `waiting` are rows as above, `probability` the probability of each; `past` are rows of key, ascending, and end of its
     last match that remained.
     """
 
@@ -37,7 +37,7 @@ class Skipper:
         self.past: Array = np.empty((0, 2), np.int64)
 
     def add(self, key: Array, t: Array, t_max: Array, index: Array, rows: Array, probability: Array) -> None:
-        """Matches that are sure: (m,) keys, (m, positives) stamps and indices in the order of places, (m, width) rows."""
+        """Adds final matches: (m,) keys, (m, positives) stamps and indices in the order of places, (m, width) rows."""
         more = np.full((len(key), self.waiting.shape[1]), NEVER)
         more[:, KEY], more[:, END] = key, t_max[:, -1]
         behind = T + 2 * t.shape[1]
@@ -47,7 +47,7 @@ class Skipper:
         self.probability = np.concatenate([self.probability, probability])
 
     def decided(self, frontier: int) -> tuple[Array, Array, Array]:
-        """(frontiers that decided them, rows, probabilities) of all that are decided at this frontier and remain."""
+        """(deciding frontiers, rows, probabilities) of all matches that are decided at this frontier and remain."""
         is_due = self.waiting[:, T] + self.wait < frontier
         due, probability = self.waiting[is_due], self.probability[is_due]
         if not len(due):
@@ -67,7 +67,7 @@ class Skipper:
 
 @bare
 def _choose(rows: Array, order: Array, most: int, past_last: bool, past: Array, remains: Array) -> None:
-    """Marks the rows that remain; `order` has those of one key and first event side by side, in the order of time."""
+    """Marks the rows that remain; in `order`, rows of the same key and first event are adjacent, in time order."""
     key, end, one = 0, NEVER, 0
     while one < len(order):
         first = best = order[one]
@@ -92,7 +92,7 @@ def _same_first(rows: Array, a: int, b: int) -> bool:
 
 @bare
 def _before(rows: Array, a: int, b: int, most: int) -> bool:
-    """Whether match a comes before match b, by its events, then by its places."""
+    """True if match a comes before match b, by events, then by places."""
     for column in range(T, T + 2 * most):
         if rows[a, column] != rows[b, column]:
             return bool(rows[a, column] < rows[b, column])
@@ -104,7 +104,7 @@ def _before(rows: Array, a: int, b: int, most: int) -> bool:
 
 @bare
 def _end_of(past: Array, key: int) -> Any:
-    """The end of the last match of a key that remained, NEVER if none that matters did."""
+    """End of the last match of a key that remained, NEVER if there is none."""
     begin, end = 0, len(past)
     while begin < end:
         middle = (begin + end) >> 1

@@ -1,4 +1,4 @@
-"""Snapshots of an engine: its arguments and plans as a line of JSON, its arrays as they are."""
+"""Snapshots of an engine: its arguments and plans as a line of JSON, its arrays as raw bytes."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ CLOCKS = ("vectors", "process", "seq", "gateway", "boot", "view")
 
 
 class Saved(NamedTuple):
-    """All that an engine knows. `sources` are in the order of their leaves, `live` are serials of matches on recall."""
+    """State of an engine. `sources` are in the order of their leaves; `live` has the serials of retractable matches."""
 
     running: Running
     type_names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Saved(NamedTuple):
 
 
 def dump(saved: Saved) -> bytes:
-    """The engine as bytes."""
+    """Serialise the state of an engine."""
     running, clocks, held = saved.running, saved.clocks, saved.clocks.known
     arrays = {} if held is None else dict(zip(CLOCKS, held.columns, strict=True)) | {"clocks_t_max": clocks.t_max}
     for n, skipper in saved.skippers.items():
@@ -47,10 +47,10 @@ def dump(saved: Saved) -> bytes:
 
 
 def load(blob: bytes) -> Saved:
-    """The engine that `dump` was given.
+    """Read the state that `dump` wrote.
 
     Raises:
-        ValueError: it is no snapshot, damaged, or one of another version.
+        ValueError: the bytes are no snapshot, damaged, or one of another version.
     """
     header, state, more = store.load(blob)
     plans = {n: _plan_in(plan) for n, _, plan in header["plans"]}

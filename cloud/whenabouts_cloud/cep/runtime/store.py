@@ -1,4 +1,4 @@
-"""The arrays of an engine: made, grown when the machine code asks, counted, written out and read back."""
+"""The arrays of an engine: creation, growth at the request of the machine code, counters, dump and load."""
 
 import json
 from typing import Any
@@ -27,15 +27,15 @@ from whenabouts_cloud.cep.kernel.layout import (
 from whenabouts_cloud.cep.runtime.checksum import opened, with_checksum
 from whenabouts_cloud.jit import Array
 
-POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # places at first
-POOL_GROWTH = 1.1  # little, so that the room behind the top stays small beside what is stored
-POOL_SPARE = 1.25  # beyond that it shrinks when it is packed
+POOL, MAIN_NODES, WAITING, ROWS = 1 << 8, 1 << 5, 1 << 5, 1 << 10  # initial places
+POOL_GROWTH = 1.1  # little, so that unused room stays small compared with the stored events
+POOL_SPARE = 1.25  # a pool with more spare room than this shrinks when it is packed
 NODE_GROWTH = 1.25
 VERSION = 4
 
 
 def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
-    """The arrays of an engine that has seen nothing."""
+    """The arrays of a new engine."""
     meta = np.zeros(META_WORDS, np.int64)
     meta[[META.frontier, META.newest, META.swept, META.forgotten]] = NEVER
     meta[META.pool_top], meta[META.node_top] = 4, 2
@@ -52,7 +52,7 @@ def new_state(classes: int, most: int, attributes: int, sources: int) -> State:
 
 
 def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
-    """Room for results."""
+    """Arrays for results."""
 
     def table(columns: int) -> Array:
         return np.empty((min(rows, ROWS), columns), np.int64)
@@ -65,21 +65,21 @@ def new_results(width: int, most: int, plans: int, rows: int = ROWS) -> Results:
 
 
 def new_scratch(attributes: int, width: int) -> Scratch:
-    """Room for a search."""
+    """Working arrays of a search."""
     return Scratch(
         np.zeros((64, len(BOUND)), np.int64), np.zeros((64, attributes)), np.zeros(STEPS), np.zeros(width, np.int64)
     )
 
 
 def larger(array: Array, factor: float = 2.0) -> Array:
-    """The array with more room behind."""
+    """A copy of the array with more room at its end."""
     grown = np.zeros((int(len(array) * factor) + 64, *array.shape[1:]), array.dtype)
     grown[: len(array)] = array
     return grown
 
 
 def more_nodes(state: State) -> State:
-    """More room for main nodes, and a hash table that is less than half full."""
+    """Room for more keys, and a hash table that is less than half full."""
     nodes = larger(state.nodes, NODE_GROWTH)
     slots = np.zeros((1 << (2 * len(nodes) + 4).bit_length(), 2), np.int64)
     rehash(slots, nodes, int(state.meta[META.node_top]))
@@ -87,10 +87,10 @@ def more_nodes(state: State) -> State:
 
 
 def more_pool(state: State, columns: int | None = None) -> State:
-    """More room for events, all blocks packed anew; `columns` 3 from when on events have a length."""
+    """Room for more events, with all blocks repacked; `columns` is 3 once stamps are intervals."""
     needed, largest = packed_places(state.nodes, state.meta)
     places = max(POOL, int(needed * POOL_GROWTH) + largest + 64)
-    if places < len(state.pool) < places * POOL_SPARE:  # what is held swings with each sweep
+    if places < len(state.pool) < places * POOL_SPARE:  # the number of stored events swings with each sweep
         places = len(state.pool)
     pool = np.zeros((places, columns or state.pool.shape[1]), np.int64)
     attrs = np.zeros((places, state.attrs.shape[1]))
@@ -99,14 +99,14 @@ def more_pool(state: State, columns: int | None = None) -> State:
 
 
 def more_pending(state: State) -> State:
-    """Twice the room for matches that wait."""
+    """Twice the room for pending matches."""
     return state._replace(
         pending=larger(state.pending), pending_attrs=larger(state.pending_attrs), heap=larger(state.heap)
     )
 
 
 def more_sources(state: State, sources: int) -> State:
-    """Room for at least so many sources."""
+    """Room for at least `sources` sources."""
     leaves = len(state.tree) // 2
     if sources <= leaves:
         return state
@@ -119,12 +119,12 @@ def more_sources(state: State, sources: int) -> State:
 
 
 def state_bytes(state: State) -> int:
-    """Bytes of everything that is kept."""
+    """Bytes of all arrays."""
     return sum(array.nbytes for array in state)
 
 
 def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
-    """The state as bytes: a line of JSON that says what follows, then the arrays, as far as they are filled."""
+    """The state as bytes: a line of JSON with the shapes of the arrays, then their filled parts."""
     packed = more_pool(_without_empty(state))
     meta = packed.meta
     parts = {
@@ -139,7 +139,7 @@ def dump(state: State, more: dict[str, Array], header: dict[str, Any]) -> bytes:
 
 
 def _without_empty(state: State) -> State:
-    """A copy without main nodes that hold nothing; the others move up."""
+    """A copy without empty per-key event lists; the others move up."""
     meta, pending = state.meta.copy(), state.pending.copy()
     nodes = state.nodes[: int(meta[META.node_top])]
     held = (nodes[:, NODE.events] > 0) | ((nodes[:, NODE.events] == 0) & (nodes[:, NODE.matches] != 0))
@@ -156,14 +156,14 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
     """Header, state and further arrays from bytes.
 
     Raises:
-        ValueError: it is no snapshot, of another version, or damaged.
+        ValueError: the bytes are no snapshot, of another version, or damaged.
     """
-    line, found, _ = blob.partition(b"\n")
+    line, separator, _ = blob.partition(b"\n")
     try:
         header = json.loads(line)
     except ValueError:
         header = None
-    if not found or not isinstance(header, dict) or header.get("version") != VERSION:
+    if not separator or not isinstance(header, dict) or header.get("version") != VERSION:
         raise ValueError(
             f"snapshot: found {line[:40]!r}, expected the header of an engine's snapshot of version {VERSION}"
         )
@@ -183,7 +183,7 @@ def load(blob: bytes) -> tuple[dict[str, Any], State, dict[str, Array]]:
 
 
 def counters(state: State) -> dict[str, int]:
-    """What is held now."""
+    """Sizes of the state."""
     meta = state.meta
     waiting = state.pending[: meta[META.pending_top]]
     return {

@@ -1,4 +1,4 @@
-"""What callers hand to engines, as whole numbers that machine code can take, or an error that says what was found."""
+"""Checks of the arguments of engines: each returns whole numbers for the machine code or raises a ValueError."""
 
 import operator
 from typing import Any
@@ -14,47 +14,47 @@ def column(name: str, values: Any, count: int | None) -> Array:
     """A column of `count` whole numbers, any number of them for None.
 
     Raises:
-        ValueError: it is of another shape or kind, or holds a number that 64 bits with a sign do not.
+        ValueError: the column has another shape or kind, or a number that does not fit into 64 bits with a sign.
     """
-    found = np.asarray(values)
-    if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size) or (count is not None and len(found) != count):
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size) or (count is not None and len(array) != count):
         wanted = "whole numbers" if count is None else f"{count} whole numbers"
-        raise ValueError(f"{name}: found {found.dtype} of shape {found.shape}, expected {wanted}")
-    if found.dtype == np.uint64 and found.size and int(found.max()) >= 1 << 63:
-        raise ValueError(f"{name}: found {found.max()}, expected whole numbers below 2^63")
-    # Writable: numba compiles once more for columns that are not, as Arrow's are.
-    return np.require(found, np.int64, ("C", "W"))
+        raise ValueError(f"{name}: found {array.dtype} of shape {array.shape}, expected {wanted}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= 1 << 63:
+        raise ValueError(f"{name}: found {array.max()}, expected whole numbers below 2^63")
+    # Writable: numba compiles again for read-only columns, such as Arrow's.
+    return np.require(array, np.int64, ("C", "W"))
 
 
 def times(name: str, values: Any, count: int | None) -> Array:
     """A column of ticks.
 
     Raises:
-        ValueError: as `column`, or there is one at or beyond the limit of time.
+        ValueError: as `column`, or a time is out of range.
     """
-    found = column(name, values, count)
-    if len(found) and not (found.min() > -TIME_LIMIT and found.max() < TIME_LIMIT):
-        raise ValueError(f"{name}: found {found.min()} .. {found.max()}, expected -2^60 .. 2^60")
-    return found
+    ticks = column(name, values, count)
+    if len(ticks) and not (ticks.min() > -TIME_LIMIT and ticks.max() < TIME_LIMIT):
+        raise ValueError(f"{name}: found {ticks.min()} .. {ticks.max()}, expected -2^60 .. 2^60")
+    return ticks
 
 
 def codes(values: Any, count: int, known: int) -> Array:
-    """A column of type codes, places in a list of so many names.
+    """A column of type codes, which are places in a list of `known` names.
 
     Raises:
-        ValueError: as `column`, or there is a code without a name.
+        ValueError: as `column`, or a code has no name.
     """
-    found = column("type_code", values, count)
-    if count and not (found.min() >= 0 and found.max() < known):
-        raise ValueError(f"type_code: found {found.min()} .. {found.max()}, expected 0 .. {known - 1}")
-    return found
+    numbers = column("type_code", values, count)
+    if count and not (numbers.min() >= 0 and numbers.max() < known):
+        raise ValueError(f"type_code: found {numbers.min()} .. {numbers.max()}, expected 0 .. {known - 1}")
+    return numbers
 
 
 def whole(name: str, value: Any) -> int:
     """A whole number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a whole number.
     """
     try:
         return operator.index(value)
@@ -63,9 +63,9 @@ def whole(name: str, value: Any) -> int:
 
 
 def moment(name: str, value: Any) -> int:
-    """A frontier in ticks; beyond all times it is FOREVER or NEVER.
+    """A frontier in ticks; one beyond all times becomes FOREVER or NEVER.
 
     Raises:
-        ValueError: it is no whole number.
+        ValueError: the value is not a whole number.
     """
     return max(NEVER, min(whole(name, value), FOREVER))
