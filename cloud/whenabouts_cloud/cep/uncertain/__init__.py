@@ -1,1 +1,1 @@
-"""Which candidates are matches where stamps are intervals: order, probability, causality."""
+"""Decision of candidates whose stamps are intervals: order, probability, causality."""

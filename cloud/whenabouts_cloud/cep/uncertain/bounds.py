@@ -1,16 +1,17 @@
-"""Bounds of the probability of a match from its pairs alone: they decide most candidates, and all whose stamps are points.
+"""Bounds of the probability of a match from pairs of events: they decide most candidates, and all whose stamps are points.
 
-A match is the intersection of: t_i < t_j for each cover i, j of the order; t_j - t_i <= w for each maximal j and minimal i
-(the latest of a placement in order is a maximal one, the earliest a minimal one); no negated x in its gaps. Hence
+A match is the intersection of these conditions: t_i < t_j for each cover i, j of the order; t_j - t_i <= w for each maximal
+j and minimal i (the latest event of a placement in order is a maximal one, the earliest a minimal one); no negated x in its
+gaps. Hence
 
-    upper   the least probability among supersets of the match: each single one of the above; on a chain the product of the
+    upper   the least probability among supersets of the match: each single condition above; on a chain the product of the
             pairs (1,2), (3,4) .. and of (2,3), (4,5) .., which share no event and so are independent; and for x and a gap
             P(x <= some maximal left) + P(x >= some minimal right), sums over these, as x outside the gap implies one of them
     lower   1 - the sum of the complements (Bonferroni), where P(x in gap) <= the least of P(t_l < x), P(x < t_r) over all
             left l and right r, as x in the gap implies each of them; several gaps of one x add up
 
-Leading and trailing gaps have the sides x < t_j - w for some j, x > t_j + w for some j. If everything is certain each term
-is exactly 1 or 0 in floating point, and so are the bounds: points cost no integration. O(n^2 + n x) a candidate.
+Leading and trailing gaps have the sides x < t_j - w for some j, x > t_j + w for some j. If all conditions are certain, each
+term is exactly 1 or 0 in floating point, and so are the bounds: points need no integration. O(n^2 + n x) a candidate.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from whenabouts_cloud.jit import Array, compiled
 
 
 class Bounds(NamedTuple):
-    """Of each candidate's probability (m,), and for each obstacle at least P(in its gaps)."""
+    """Bounds of each candidate's probability (m,), and for each obstacle an upper bound of P(in its gaps)."""
 
     lower: Floats
     upper: Floats
@@ -48,7 +49,7 @@ def less(a1: int, b1: int, a2: int, b2: int, shift: int, or_equal: bool) -> floa
     if b1 == a2:
         return 1.0
     low, high = max(a1, a2), min(b1, b2)
-    inside = (high - low) / (b2 - a2) * ((low - a1) + (high - a1)) / (2.0 * (b1 - a1))  # the mean of P(X < y) there
+    inside = (high - low) / (b2 - a2) * ((low - a1) + (high - a1)) / (2.0 * (b1 - a1))  # mean of P(X < y) there
     return max(b2 - b1, 0) / (b2 - a2) + inside
 
 
@@ -56,7 +57,7 @@ def less(a1: int, b1: int, a2: int, b2: int, shift: int, or_equal: bool) -> floa
 def _gap(
     lo: int, hi: int, structure: OrderIdeals, k: int, stamps: tuple[Array, Array], w: int, strict: bool
 ) -> tuple[float, float]:
-    """At least P(x in gap k), and at least P(x outside), for x in [lo, hi] and the positives' stamps."""
+    """Upper bounds of P(x in gap k) and of P(x outside), for x in [lo, hi] and the positives' stamps."""
     a, b = stamps
     left, right, left_last, right_first = (
         structure.left[k], structure.right[k], structure.left_last[k], structure.right_first[k],
@@ -77,7 +78,7 @@ def _gap(
 
 @compiled
 def _in_order(structure: OrderIdeals, a: Array, b: Array, w: int, strict: bool) -> tuple[float, float]:
-    """At most P(the positives are in order and within the window), and at most the sum of the complements."""
+    """Upper bounds of P(the positives are in order and within the window) and of its complement."""
     before, n = structure.before, len(a)
     chain = True
     for i in range(n):
@@ -128,9 +129,9 @@ def _bounds(
 def bounds(
     structure: OrderIdeals, t_min: Array, t_max: Array, obstacles: Obstacles, w: int, strict: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Lower and upper bound of each candidate's probability (m,), and for each obstacle at least P(in its gaps).
+    """Lower and upper bound of each candidate's probability (m,), and for each obstacle an upper bound of P(in its gaps).
 
-    Each is within 1e-13 of what exact arithmetic gives.
+    Each is within 1e-13 of the result of exact arithmetic.
     """
     out = Bounds(np.empty(len(t_min)), np.empty(len(t_min)), np.empty(len(obstacles.t_min)))
     _bounds(structure, t_min, t_max, obstacles, w, strict, out)

@@ -1,11 +1,11 @@
-"""Order by what gateways knew, instead of by time: x -> y iff x's local state had ended in the causal past of y.
+"""Order by vector clocks instead of by time: x -> y iff x's local state had ended in the causal past of y.
 
 Clocks are dense: the own entry of an event's vector clock is the number of its gateway's current local state. Then x -> y
 iff V_y[gateway of x] >= own entry of x + 1, and on one gateway iff (own entry, sequence number) is smaller. The window is
-asked of the stamps: some placement has all positives within it. A negated x is in a gap iff all left positives -> x -> all
-right ones, and it is not surely out of the window's reach where the gap has no left or no right. O(n^2 + n x) comparisons.
+checked on the stamps: some placement must have all positives within it. A negated x is in a gap iff all left positives -> x
+-> all right ones and, where the gap has no left or no right, x is not certainly beyond the window. O(n^2 + n x) comparisons.
 
-Vectors of different views say nothing about each other: between them only the order on one gateway is known.
+Vectors of different views cannot be compared: between them only the order on one gateway is known.
 """
 
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ from whenabouts_cloud.pattern.plan import Alternative, Plan
 
 @dataclass(frozen=True)
 class Clocks:
-    """Of event i: vectors[i] (P,), its process (0..P - 1) in them, -1 if it has none, and its sequence number. All int64.
+    """Vector clocks. Event i has vectors[i] (P,), its process in it (0..P - 1, -1: none), its sequence number; all int64.
 
-    Where processes come and go: `gateway` says on which one it was (else its process does), `boot` orders those of one
-    gateway before their sequence numbers do (else the own entry does), `view` says whose counts its vector has (else all
-    are of one). Vectors shorter than P are filled up with anything.
+    Where processes come and go: `gateway` is the event's gateway (default: its process), `boot` orders events of one gateway
+    before their sequence numbers do (default: the own entry), `view` identifies the processes that the vector counts
+    (default: one view for all). Vectors shorter than P are padded with arbitrary numbers.
     """
 
     vectors: npt.NDArray[np.int64]  # (events, P)
     process: npt.NDArray[np.int64]
     seq: npt.NDArray[np.int64]
-    gateway: npt.NDArray[np.int64] = None  # type: ignore[assignment]  # filled in at once
+    gateway: npt.NDArray[np.int64] = None  # type: ignore[assignment]  # filled in by __post_init__
     boot: npt.NDArray[np.int64] = None  # type: ignore[assignment]
     view: npt.NDArray[np.int64] = None  # type: ignore[assignment]
 
@@ -44,22 +44,22 @@ class Clocks:
 
     @property
     def columns(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """Everything, in the order of the arguments."""
+        """All columns, in the order of the arguments."""
         return self.vectors, self.process, self.seq, self.gateway, self.boot, self.view
 
     def take(self, rows: Any) -> "Clocks":
-        """Those of some events."""
+        """The clocks of some events."""
         return Clocks(*(column[rows] for column in self.columns))
 
     def joined(self, more: "Clocks") -> "Clocks":
-        """These and then those, with vectors as long as the longest."""
+        """These clocks followed by `more`, with vectors as long as the longest."""
         longest = max(self.vectors.shape[1], more.vectors.shape[1])
         vectors = [np.pad(x.vectors, ((0, 0), (0, longest - x.vectors.shape[1]))) for x in (self, more)]
         rest = zip(self.columns[1:], more.columns[1:], strict=True)
         return Clocks(np.concatenate(vectors), *(np.concatenate(pair) for pair in rest))
 
     def before(self, x: Ints, y: Ints) -> Bools:
-        """Whether x -> y, for arrays of events of equal shape."""
+        """True where x -> y, for arrays of events of equal shape."""
         at = self.process[x]
         emitted = self.vectors[y, at] > self.vectors[x, at]
         local = (self.boot[x] < self.boot[y]) | ((self.boot[x] == self.boot[y]) & (self.seq[x] < self.seq[y]))
@@ -71,8 +71,8 @@ class Clocks:
 def causal(
     alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints, clocks: Clocks
 ) -> Bools:
-    """Which candidates (m, n) are matches in causal order; `negated` holds, a negation, offsets (m + 1), stamps and ids."""
-    apart = np.maximum(t_min.max(axis=1) - t_max.min(axis=1), 0)  # at least
+    """Mask of the candidates (m, n) that are matches in causal order; `negated` has offsets, stamps and ids by negation."""
+    apart = np.maximum(t_min.max(axis=1) - t_max.min(axis=1), 0)  # the least possible span
     keep: Bools = apart < plan.window if plan.strict_window else apart <= plan.window
     for i, mask in enumerate(ideals(alternative).covers):
         for j in range(len(alternative.before)):

@@ -1,20 +1,22 @@
-"""The exact probability that events with uncertain stamps are a match: in order, within the window, nothing in the gaps.
+"""The exact probability that events with uncertain stamps are a match: in order, within the window, with empty gaps.
 
-All stamps are independent and uniform in their intervals; points are atoms. Let the positives happen one after the other:
-g_S(u) du is the probability that the downset S has happened, its last one at u. Then for each positive e that may be next
+All stamps are independent and uniform in their intervals; points are atoms. The positives happen one after the other. Let
+g_S(u) du be the probability that the order ideal S has happened, its last positive at u. Then, for each possible next e,
 
     g_(S + e)(v)  +=  density of e at v  *  integral of g_S(u) over u < v
 
 A negated x with cumulative distribution F is outside its gaps with probability 1 - sum of F(right) - F(left) over the
-stretches of time in which some gap forbids it: a sum of terms each of which depends on one positive's time. Each term is
-multiplied in when that positive happens; a state is a downset and, for each x in the middle of its sum, whether a term was
-taken (bits). Where the rest of the sum is known the factor is taken whole, so the common cases add nothing negative.
+stretches of time in which some gap forbids it: a sum of terms, each of which depends on one positive's time. Each term is
+multiplied in when its positive happens. A state is an order ideal and, for each x in the middle of its sum, a bit that says
+if a term was taken. If the rest of the sum is known, the factor is multiplied in as a whole, so the common cases add no
+negative numbers.
 
-All these functions are polynomials between neighbouring ends of stamps (Gauss-Legendre nodes in each such cell, exact for
-the degree: `rules`). The window, and gaps that reach back or forward by it, tie the first positive to the last: then an
-outer exact rule goes over the first one's time, within cells between the ends, the ends less w, the ends of x plus w.
+All these functions are polynomials between neighbouring ends of stamps, given at Gauss-Legendre nodes in each such cell,
+exact for the degree (`rules`). The window, and gaps that reach back or forward by it, tie the first positive to the last.
+Then an outer exact rule integrates over the first positive's time, in cells between the ends, the ends less w, and the ends
+of x plus w.
 
-Error: rounding only, measured below 1e-15 against exact rationals; ERROR is what is promised. Cost, one core, machine code:
+Error: rounding only, measured below 1e-15 against exact rationals; ERROR is guaranteed. Cost, one core, machine code:
 about (cells q)(n cells q^2) 2^open additions, the first factor only where the window matters. Typically, with stamps that
 overlap widely: 0.12 ms for a chain of 4 with 2 negated events, 7 ms for 8 with 6, 25 ms for AND of 8; the first use compiles
 (7 s). Times are an integer base and a small offset, so a stamp of 1 us beside one of a day is as exact.
@@ -30,13 +32,13 @@ from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles, gap_masks
 from whenabouts_cloud.cep.uncertain.order_ideals import Floats, Ints, OrderIdeals
 from whenabouts_cloud.jit import Array, compiled
 
-ERROR = 1e-11  # what is promised of a probability; ties with the threshold are told within it
+ERROR = 1e-11  # guaranteed error of a probability; those within it below the threshold are emitted as ties
 NODES_MAX = 40
-STATES = 1 << 10  # downsets with bits; for more the answer is nan, and the caller leaves out obstacles
+STATES = 1 << 10  # order ideals with bits; for more the result is nan, and the caller leaves out obstacles
 
 
 class Window(NamedTuple):
-    """The window, and the negations, as bits, whose gaps reach back by it and forward by it."""
+    """The window, and the negations, as bits, whose gaps reach back and forward by the window."""
 
     length: float
     strict: bool
@@ -69,9 +71,9 @@ def rules() -> tuple[Floats, Floats, Floats]:
 
 @compiled
 def _from_each_first(starts: Array, outer: Rule, ends: Array, stamps: Stamps, order: Order, rule: Rule) -> float:
-    """The integral over who is first and when; `starts` are the ends of the cells of its time. nan: too many states."""
+    """Integral over the first positive and its time; `starts` are the ends of the time's cells. nan: too many states."""
     a, b = stamps.a, stamps.b
-    latest, earliest = np.max(a) - stamps.w, np.min(b)  # the first one is no earlier, no later than these
+    latest, earliest = np.max(a) - stamps.w, np.min(b)  # the first positive is no earlier, no later than these
     value = 0.0
     for e in range(len(a)):
         start = order.successors[0, e]
@@ -98,8 +100,8 @@ def _from_each_first(starts: Array, outer: Rule, ends: Array, stamps: Stamps, or
 
 @compiled
 def _from_none(before_all: float, ends: Array, stamps: Stamps, order: Order, rule: Rule) -> float:
-    """The probability where no window matters. nan: too many states."""
-    none = order.sets[0]  # variables, as each literal would be compiled for itself
+    """The probability if the window does not matter. nan: too many states."""
+    none = order.sets[0]  # a variable, since numba would compile each literal separately
     terms = terms_of(order, none, stamps.leads)
     if terms.place[-1] > STATES:
         return np.nan
@@ -116,7 +118,7 @@ def _chain(order: Order, t_min: Array, t_max: Array, x_min: Array, x_max: Array,
     """`probability` of one match."""
     n, k, origin = len(t_min), len(x_min), t_min.min()
     own = np.empty(2 * (n + k))
-    uncertain = 0  # less one: the degree of the whole
+    uncertain = 0  # this minus one is the degree of the whole polynomial
     for i in range(n):
         own[i], own[n + i] = t_min[i] - origin, t_max[i] - origin
         uncertain += t_min[i] < t_max[i]
@@ -127,7 +129,7 @@ def _chain(order: Order, t_min: Array, t_max: Array, x_min: Array, x_max: Array,
         uncertain += x_min[x] < x_max[x]
         leads[x], trails[x] = order.gaps[x] & window.leading != 0, order.gaps[x] & window.trailing != 0
         many += leads[x]
-    w, strict = min(window.length, own.max() - own.min() + 1.0), window.strict  # longer ones are no windows
+    w, strict = min(window.length, own.max() - own.min() + 1.0), window.strict  # a longer window has no effect
     stamps = Stamps(a, b, low, high, leads, trails, w, strict)
     outer = max((uncertain + 1) // 2, 1)
     rule = _rule(rules, max(uncertain - 1, outer))
@@ -178,10 +180,10 @@ def probabilities(
 ) -> Floats:
     """The probability of order, window and empty gaps for some rows of candidates (m, n), int64 ticks; within ERROR.
 
-    nan for a candidate with more than `most` obstacles, or for which more than STATES states would be needed.
+    It is nan for a candidate with more than `most` obstacles or one that needs more than STATES states.
 
     Raises:
-        ValueError: positives and so many obstacles together are more than NODES_MAX.
+        ValueError: positives and `most` together are more than NODES_MAX.
     """
     if t_min.shape[1] + most > NODES_MAX:
         raise ValueError(f"found {t_min.shape[1]} + {most} uncertain events, expected at most {NODES_MAX} in one match")
@@ -204,7 +206,7 @@ def probability(
 ) -> float:
     """The probability of order, window and empty gaps for positives (n,) and obstacles (k,), int64 ticks; within ERROR.
 
-    `gaps` are the negations, as bits, that forbid each obstacle. nan if more than STATES states would be needed.
+    `gaps` are the negations, as bits, that forbid each obstacle. The result is nan if more than STATES states are needed.
 
     Raises:
         ValueError: positives and obstacles together are more than NODES_MAX.

@@ -1,4 +1,4 @@
-"""The walk over downsets from one moment on: the recurrence of `chain_probability` in machine code."""
+"""The walk over order ideals from one moment on: the recurrence of `chain_probability` as machine code."""
 
 from typing import Any, NamedTuple
 
@@ -8,20 +8,20 @@ from whenabouts_cloud.jit import Array, compiled
 
 
 class Stamps(NamedTuple):
-    """Ends of the positives (n,) and the obstacles (k,), whole numbers as floats; what a window and gaps by it need."""
+    """Stamps of the positives (n,) and the obstacles (k,), whole numbers as floats; the window, and the gaps that use it."""
 
     a: Array
     b: Array
     x_min: Array
     x_max: Array
-    leads: Array  # (k,) whether a gap of the obstacle reaches back by the window
-    trails: Array  # (k,) or forward
+    leads: Array  # (k,) True if a gap of the obstacle reaches back by the window
+    trails: Array  # (k,) likewise, forward
     w: float
     strict: bool
 
 
 class Order(NamedTuple):
-    """Of `OrderIdeals`, and the gaps (k,) of the obstacles."""
+    """Columns of `OrderIdeals`, and the gaps (k,) of the obstacles."""
 
     sets: Array
     successors: Array
@@ -31,13 +31,13 @@ class Order(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """By downset and obstacle (D, k), seen from the downset that the walk starts with."""
+    """State of each obstacle's sum, by order ideal and obstacle (D, k), in a walk from a given order ideal."""
 
-    free: Array  # 1 where no gap forbids it, else 0
-    future: Array  # whether terms of its sum are still to come
-    touched: Array  # whether some may have been
-    bit: Array  # place of the bit that says "no term taken yet", or -1 where none is needed
-    place: Array  # (D + 1,) where the states of each downset begin
+    free: Array  # 1 where no gap forbids the obstacle, else 0
+    future: Array  # True if terms of its sum are still to come
+    touched: Array  # True if terms may have been taken
+    bit: Array  # place of the bit "no term taken yet", -1 if none is needed
+    place: Array  # (D + 1,) the first state of each order ideal
 
 
 class Rule(NamedTuple):
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where a walk starts: the downset (none or the first positive) happened at base + offset, a point or not."""
+    """Start of a walk: the order ideal (empty, or the first positive) happened at base + offset; `atom`: it is a point."""
 
     base: float
     offset: float
@@ -63,23 +63,23 @@ class Items(NamedTuple):
     bases: Array
     offsets: Array
     lengths: Array
-    kept: Array  # values kept for it: 1 for an atom, else the nodes
-    density: Array  # (n, items) share of a positive's probability that lies in the item
+    kept: Array  # number of values of the item: 1 for an atom, else of nodes
+    density: Array  # (n, items) share of a positive's probability in the item
 
 
 class Walk(NamedTuple):
-    """All that a step of the walk reads, and the values by state (downset and bits) that it adds to."""
+    """Arrays that a step of the walk reads, and the values by state (order ideal and bits) that it adds to."""
 
     items: Items
     order: Order
     terms: Terms
-    known: Array  # (k,) the terms of each obstacle's sum that depend on the start alone
-    final: Array  # (k,) and those that the window adds
+    known: Array  # (k,) terms of each obstacle's sum that depend only on the start
+    final: Array  # (k,) terms that the window adds
     leads: Array
     share: Array
     lead: Array
     values: Array  # (states, items, q)
-    some: Array  # (states,) whether there are any
+    some: Array  # (states,) True if the state has values
 
 
 @compiled
@@ -93,7 +93,7 @@ def _share(low: float, high: float, base: float, offset: float, closed: bool) ->
 
 @compiled
 def terms_of(order: Order, start: int, leads: Array) -> Terms:
-    """What each obstacle's sum needs at each downset that the walk can reach."""
+    """Terms of each obstacle's sum at each order ideal that the walk can reach."""
     count, k = len(order.sets), len(order.gaps)
     free = np.empty((count, k), np.int64)
     future, touched = np.zeros((count, k), np.bool_), np.zeros((count, k), np.bool_)
@@ -128,7 +128,7 @@ def terms_of(order: Order, start: int, leads: Array) -> Terms:
 
 @compiled
 def _cells(ends: Array, start: Start, limit: float, stamps: Stamps, q: int) -> Items:
-    """The stretch from the start on, at most `limit` long; its first item is the moment where the walk starts."""
+    """Items of the stretch from the start on, at most `limit` long; the first item is the moment of the start."""
     base, offset, atom = start.base, start.offset, start.atom
     a, b, strict = stamps.a, stamps.b, stamps.strict
     size = 2 * len(ends) + 3
@@ -171,7 +171,7 @@ def _cells(ends: Array, start: Start, limit: float, stamps: Stamps, q: int) -> I
 
 @compiled
 def _shares(items: Items, stamps: Stamps, rule: Rule) -> tuple[Array, Array]:
-    """P(x is before) each node of each item (k, items, q), and P(x is before it by more than the window)."""
+    """For each node of each item (k, items, q): P(x is before it), and P(x is before it by more than the window)."""
     k, count, q = len(stamps.x_min), len(items.bases), len(rule.nodes)
     share, lead = np.zeros((k, count, q)), np.zeros((k, count, q))
     for x in range(k):
@@ -187,7 +187,7 @@ def _shares(items: Items, stamps: Stamps, rule: Rule) -> tuple[Array, Array]:
 
 @compiled
 def _integrate(g: Array, items: Items, rule: Rule, sums: Array) -> float:
-    """The integral of g (items, q) over everything; `sums` takes those over all before each node."""
+    """Integral of g (items, q) over all items; fills `sums` with the integrals up to each node."""
     total, q = 0.0, len(rule.nodes)
     for c in range(len(items.kept)):
         if items.lengths[c] == 0.0:
@@ -206,7 +206,7 @@ def _integrate(g: Array, items: Items, rule: Rule, sums: Array) -> float:
 
 @compiled
 def _may_tie(order: Order, stamps: Stamps, s: int, e: int) -> Any:
-    """Whether e may be at the same point as those of s: unordered points may, and are taken in the order of the list."""
+    """True if e may be at the same point as members of s: unordered points may, and are taken in list order."""
     a, b = stamps.a, stamps.b
     for f in range(len(a)):
         if order.sets[s] >> f & 1 and a[f] == b[f] and a[f] == a[e] and (f > e or order.before[e] >> f & 1):
@@ -216,14 +216,14 @@ def _may_tie(order: Order, stamps: Stamps, s: int, e: int) -> Any:
 
 @compiled
 def _step(walk: Walk, s: int, e: int, mask: int, factor: Array) -> None:
-    """Positive e happens after s, where bits are `mask`: adds `factor` times the obstacles' terms to the states after it."""
+    """Lets positive e follow the state (s, `mask`): adds `factor` times the obstacles' terms to the next states."""
     items, order, terms, known, final = walk.items, walk.order, walk.terms, walk.known, walk.final
     leads, share, lead, values, some = walk.leads, walk.share, walk.lead, walk.values, walk.some
     to, full, k = order.successors[s, e], len(order.sets) - 1, len(known)
     split, splits, keep = np.empty(k, np.int64), 0, 0
     for x in range(k):
         if not terms.future[s, x] or (terms.bit[s, x] >= 0 and not mask >> terms.bit[s, x] & 1):
-            continue  # its factor is in
+            continue  # its factor is already multiplied in
         change = float(terms.free[s, x] - terms.free[to, x])
         pending = known[x] if not terms.touched[s, x] and (terms.touched[to, x] or not terms.future[to, x]) else 0.0
         if not terms.future[to, x]:
@@ -260,7 +260,7 @@ def _step(walk: Walk, s: int, e: int, mask: int, factor: Array) -> None:
 
 @compiled
 def _from_start(start: Start, stamps: Stamps, order: Order, terms: Terms) -> tuple[float, Array, Array]:
-    """The factor of the obstacles whose sums are known at the start; `known` and `final` of a walk."""
+    """Factor of the obstacles whose sums are known at the start; `known` and `final` of a walk."""
     k, w, full = len(stamps.x_min), stamps.w, len(order.sets) - 1
     known, final = np.zeros(k), np.ones(k)
     value = 1.0
@@ -282,7 +282,7 @@ def _from_start(start: Start, stamps: Stamps, order: Order, terms: Terms) -> tup
 
 @compiled
 def walk(start: Start, limit: float, ends: Array, stamps: Stamps, order: Order, terms: Terms, rule: Rule) -> float:
-    """The probability, given the start; at most `limit` long."""
+    """The probability given the start, for matches at most `limit` long."""
     count, n = order.successors.shape
     q, full = len(rule.nodes), count - 1
     value, known, final = _from_start(start, stamps, order, terms)

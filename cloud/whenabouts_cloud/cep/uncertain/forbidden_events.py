@@ -1,7 +1,7 @@
-"""The negated events that could stand in the way of each candidate, each once, with the gaps that it could fall into.
+"""The negated events that could block each candidate (obstacles), each once, with the gaps that it could fall into.
 
-An event is one random time, however many gaps forbid it: STRICT lists it for each. An event that is itself part of the
-match is no obstacle to it, and a gap that it cannot reach in any placement is dropped; what remains is undecided or certain.
+An event is one random time even if several gaps forbid it; STRICT lists it for each of them. An event of the match is no
+obstacle to the match. A gap that an event cannot reach in any placement is dropped; the others are undecided or certain.
 """
 
 from typing import NamedTuple
@@ -12,14 +12,14 @@ import numpy.typing as npt
 from whenabouts_cloud.cep.uncertain.order_ideals import Ints, OrderIdeals
 from whenabouts_cloud.pattern.plan import Alternative, Plan
 
-Negated = list[tuple[Ints, Ints, Ints, Ints]]  # a negation's offsets (m + 1), t_min, t_max, ids
+Negated = list[tuple[Ints, Ints, Ints, Ints]]  # for each negation: offsets (m + 1), t_min, t_max, ids
 Bools = npt.NDArray[np.bool_]
 
-WINDOW_MAX = 1 << 60  # longer windows are no windows; leaves room for sums
+WINDOW_MAX = 1 << 60  # longer windows have no effect; leaves room for sums
 
 
 class Obstacles(NamedTuple):
-    """Those of candidate c are at offsets[c]:offsets[c + 1]; `gaps` are bits of negations."""
+    """Obstacles; those of candidate c are offsets[c]:offsets[c + 1]. `gaps` are bits of negations."""
 
     offsets: Ints
     t_min: Ints
@@ -28,12 +28,12 @@ class Obstacles(NamedTuple):
 
 
 def window(plan: Plan) -> int:
-    """The plan's window, no longer than sums of stamps can bear."""
+    """The plan's window, capped so that sums with stamps cannot overflow."""
     return min(plan.window, WINDOW_MAX)
 
 
 def obstacles(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, negated: Negated, ids: Ints) -> Obstacles:
-    """Of the negated events those that can lie in a gap of their candidate in some placement."""
+    """The negated events that can lie in a gap of their candidate in some placement."""
     candidate, low, high, name, gap = [], [], [], [], []
     for k, (negation, (offsets, x_min, x_max, x_ids)) in enumerate(zip(alternative.negations, negated, strict=True)):
         c = np.repeat(np.arange(len(t_min)), np.diff(offsets))
@@ -58,7 +58,7 @@ def obstacles(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, ne
 
 
 def harmless(left: int, right: int, plan: Plan, t_min: Ints, t_max: Ints, x_min: Ints, x_max: Ints) -> Bools:
-    """Whether x (m,) surely lies outside the gap of the positives (m, n), wherever all of them lie in their stamps."""
+    """True for each x (m,) that lies outside the gap of the positives (m, n) in every placement."""
     before, after = outside_window(plan, t_min, t_max, x_min, x_max)
     sides = np.arange(t_min.shape[1])
     if left:
@@ -69,7 +69,7 @@ def harmless(left: int, right: int, plan: Plan, t_min: Ints, t_max: Ints, x_min:
 
 
 def outside_window(plan: Plan, t_min: Ints, t_max: Ints, x_min: Ints, x_max: Ints) -> tuple[Bools, Bools]:
-    """Whether x surely is too early, or too late, to share a window with all of the positives (m, n)."""
+    """True for each x that is certainly too early, or too late, to share a window with all of the positives (m, n)."""
     earliest, latest = t_min.max(axis=1) - window(plan), t_max.min(axis=1) + window(plan)
     if plan.strict_window:
         return x_max <= earliest, x_min >= latest

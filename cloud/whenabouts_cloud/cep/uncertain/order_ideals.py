@@ -1,10 +1,11 @@
-"""In which orders the positives of a variant may happen: its downsets, and its linear extensions.
+"""Orders in which the positives of an alternative may happen: its order ideals (downsets) and its linear extensions.
 
-A downset is a set of positives that holds, with each, all that must happen before it: what may have happened at a moment. A
-chain of n has n + 1 of them, n unordered ones 2^n. Walking from the empty to the full downset, one positive a step, goes
-through every linear extension once, but sums that depend on the last positive's time alone are shared: 2^n steps for n!.
+An order ideal is a set of positives that contains, with each positive, all that must happen before it: a possible set of
+those that have happened by some moment. A chain of n has n + 1 order ideals, n unordered positives have 2^n. Walks from the
+empty to the full order ideal, one positive a step, cover every linear extension once; sums that depend only on the last
+positive's time are shared: 2^n steps for n!.
 
-Between two steps the gaps that are open are known: `blocked`. Everything here depends on the variant alone and is kept.
+The gaps that are open between two steps are known: `blocked`. All results depend only on the alternative and are cached.
 """
 
 from functools import lru_cache
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from whenabouts_cloud.pattern.plan import Alternative
 
 ORDER_IDEALS = 1024  # AND of 10; more is refused: the exact probability would take seconds a candidate
-EXTENSIONS = 40_320  # AND of 8; more is refused where linear extensions are gone through one by one
+EXTENSIONS = 40_320  # AND of 8; more is refused where linear extensions are enumerated
 NEGATIONS = 62  # bits of a mask
 
 Ints = npt.NDArray[np.int64]
@@ -24,26 +25,26 @@ Floats = npt.NDArray[np.float64]
 
 
 class OrderIdeals(NamedTuple):
-    """Sets are bits of positives, or of negations; D downsets by size, the empty one first, K negations, n positives."""
+    """D order ideals by size, the empty one first, for K negations and n positives; sets are bits of either."""
 
-    before: Ints  # (n,) closed under "before"
-    covers: Ints  # (n,) of these the latest ones
-    first: int  # positives with none before them
+    before: Ints  # (n,) all positives before it, also through others
+    covers: Ints  # (n,) the latest of these
+    first: int  # positives that have none before them
     last: int  # positives that are before none
     left: Ints  # (K,)
     right: Ints  # (K,)
-    left_last: Ints  # (K,) of the left ones those that are before no other left one; of all positives if there is none
-    right_first: Ints  # (K,) of the right ones those with no other right one before them; of all if there is none
+    left_last: Ints  # (K,) left positives that are before no other left one; if there is no left, of all positives
+    right_first: Ints  # (K,) right positives with no other right one before them; if there is no right, of all
     sets: Ints  # (D,)
-    successors: Ints  # (D, n) place of the downset with one more positive, or -1
-    blocked: Ints  # (D,) negations whose gap is open when this downset has happened and no more
+    successors: Ints  # (D, n) place of the order ideal with one more positive, or -1
+    blocked: Ints  # (D,) negations whose gap is open when exactly this order ideal has happened
 
 
 def ideals(alternative: Alternative) -> OrderIdeals:
-    """The downsets of a variant.
+    """The order ideals of an alternative.
 
     Raises:
-        ValueError: more than DOWNSETS downsets or NEGATIONS negations.
+        ValueError: there are more than ORDER_IDEALS order ideals or NEGATIONS negations.
     """
     return _order_ideals(alternative.before, tuple((n.left, n.right) for n in alternative.negations))
 
@@ -56,7 +57,7 @@ def _order_ideals(masks: tuple[int, ...], gaps: tuple[tuple[int, int], ...]) -> 
     before = _closure(masks)
     places = {0: 0}
     order = [0]
-    for mask in order:  # grows while it is read: by size
+    for mask in order:  # grows while it is read, so it is sorted by size
         for i in range(n):
             more = mask | 1 << i
             if not mask >> i & 1 and before[i] & ~mask == 0 and more not in places:
@@ -89,7 +90,7 @@ def _order_ideals(masks: tuple[int, ...], gaps: tuple[tuple[int, int], ...]) -> 
 
 
 def _closure(masks: tuple[int, ...]) -> list[int]:
-    """Everything that is before, also through others; positives are listed in an order that agrees with time."""
+    """For each positive, all that are before it, also through others; each is listed after those before it."""
     before: list[int] = []
     for mask in masks:
         before.append(mask)
@@ -113,7 +114,7 @@ def extensions(before: tuple[int, ...]) -> Ints:
     """All orders (E, n) in which each positive comes after those before it.
 
     Raises:
-        ValueError: more than EXTENSIONS of them.
+        ValueError: there are more than EXTENSIONS of them.
     """
     closed, n = _closure(before), len(before)
     partial: list[tuple[int, ...]] = [()]

@@ -1,20 +1,22 @@
-"""Whether events with uncertain stamps can be a match: some placement is in order, within the window, with empty gaps.
+"""Test for POSSIBLE: events with uncertain stamps have a placement in order, within the window, with empty gaps.
 
-Take a linear extension e_0 .. e_(n-1) of the order: t of one is <= t of the next, and < where the order says so. These and
-the window bound differences, so among the placements that satisfy them there is a least one, in each coordinate at once.
-A negated x is outside its gaps in one of a few stretches of time, each from some t_i (or -inf, or t_0 + w) up to some later
-t_j (or inf, or t_(n-1) - w). In the least placement, if x fits in none of them:
+Take a linear extension e_0 .. e_(n-1) of the order: each t is <= the next, and < where the order requires it. These
+conditions and the window bound differences, so the placements that satisfy them have a least one, in all coordinates at
+once. A negated x is outside its gaps in one of a few stretches of time, each from some t_i (or -inf, or t_0 + w) up to some
+later t_j (or inf, or t_(n-1) - w). If x fits in none of them in the least placement:
 
-    a stretch whose begin lies behind x's stamp is out of reach for ever, as every placement is later than the least one;
-    the others end before x's stamp, so some end must move up to it; moving any up moves the end of the last of them up
-    (ends come in the order of time). So in every solution the end of the last one lies at or behind x's begin.
+    A stretch that begins after x's stamp stays out of reach, since every placement is later than the least one.
+    The other stretches end before x's stamp, so some end must move up to it. Moving any end up moves the end of the last of
+    these stretches up (ends are in time order). So in every solution the last end is at or after x's begin.
 
-Raising it there loses no solution, and x fits that stretch from then on, or it falls out of reach. After at most one raise
-an x and stretch the least placement is a solution, or some stamp is exceeded and there is none: exact, without search.
-Strict comparisons raise by an infinitesimal: numbers are STEPS times ticks plus a count of infinitesimals, fewer than STEPS.
+Raising this end to x's begin loses no solution. From then on x fits in the stretch, or the stretch is out of reach. After at
+most one raise per x and stretch, the least placement is a solution, or some stamp is exceeded and there is none: exact,
+without search. Strict comparisons raise by an infinitesimal: numbers are STEPS times ticks plus a count of infinitesimals,
+fewer than STEPS.
 
-Cost: O(n^2 + x n) a raise, about 1 us for a chain of 4 with 2 negated events; unordered positives multiply by their linear
-extensions until one is possible, so AND of 8 that is not costs 40 320 times that, and only if negated events are undecided.
+Cost: O(n^2 + x n) a raise, about 1 us for a chain of 4 with 2 negated events. Unordered positives multiply this by the
+linear extensions tried until one is possible: an impossible AND of 8 costs 40 320 times as much, but only if negated events
+are undecided.
 """
 
 import numpy as np
@@ -23,7 +25,7 @@ from whenabouts_cloud.cep.uncertain.forbidden_events import Obstacles
 from whenabouts_cloud.cep.uncertain.order_ideals import OrderIdeals
 from whenabouts_cloud.jit import Array, compiled
 
-STEPS = 1 << 8  # infinitesimals a tick; stamps of one candidate may so be 2^54 us (570 years) apart
+STEPS = 1 << 8  # infinitesimals a tick; so stamps of one candidate may be 2^54 us (570 years) apart
 NONE, AGAIN, FITS = 0, 1, 2
 
 
@@ -33,7 +35,7 @@ def _settle(t: Array, high: Array, order: Array, before: Array, w: int, strict: 
     n = len(t)
     if n == 1:
         return t[0] <= high[0] and (w > 0 or not strict)
-    for _ in range(3):  # the window moves the first up once; if that moves the last again, there is no end of it
+    for _ in range(3):  # the window raises the first once; if that raises the last again, the raises never end
         for i in range(n):
             for j in range(i):
                 t[i] = max(t[i], t[j] + (before[order[i]] >> order[j] & 1))
@@ -48,10 +50,10 @@ def _settle(t: Array, high: Array, order: Array, before: Array, w: int, strict: 
 
 @compiled
 def _fit(t: Array, place: Array, structure: OrderIdeals, gaps: int, lo: int, hi: int, w: int, strict: bool) -> int:
-    """Whether x in [lo, hi] fits outside its gaps; if not, the end that must rise is raised, or NONE can be."""
+    """FITS if x in [lo, hi] is outside its gaps; else raises the end that must rise (AGAIN), or NONE if no end can."""
     n, left, right = len(t), structure.left, structure.right
     blocked = np.zeros(n + 1, np.bool_)  # from place s - 1 to place s
-    inside = np.zeros(n, np.bool_)  # the moment of place s itself
+    inside = np.zeros(n, np.bool_)  # at the moment of place s
     lead, trail = False, False
     for k in range(len(left)):
         if gaps >> k & 1:
@@ -70,7 +72,7 @@ def _fit(t: Array, place: Array, structure: OrderIdeals, gaps: int, lo: int, hi:
         if t[n - 1] >= lo + w + later:
             return FITS
         raised, level = n - 1, lo + w + later
-    for s in range(n + 1):  # stretches and free moments between, told apart by where they begin
+    for s in range(n + 1):  # stretches, and free moments between them, in the order of their begins
         if s > 0 and blocked[s - 1] and blocked[s] and not inside[s - 1] and t[s - 1] <= hi:
             if t[s - 1] >= lo:
                 return FITS
@@ -91,7 +93,7 @@ def _fit(t: Array, place: Array, structure: OrderIdeals, gaps: int, lo: int, hi:
 def _extension(
     order: Array, a: Array, b: Array, obstacles: Obstacles, structure: OrderIdeals, w: int, strict: bool
 ) -> bool:
-    """Whether there is a placement in this order; stamps in infinitesimals."""
+    """True if there is a placement in this order; stamps are in infinitesimals."""
     t, high = a[order], b[order]
     place = np.argsort(order)
     again = True
@@ -125,7 +127,7 @@ def _possible(
         few = Obstacles(
             obstacles.offsets, (x_min - origin) * STEPS, (x_max - origin) * STEPS, obstacles.gaps[own]
         )  # fmt: skip
-        span = min(w, highest - origin + 1) * STEPS  # longer ones are no windows
+        span = min(w, highest - origin + 1) * STEPS  # a longer window has no effect
         result[c] = False
         for o in range(len(orders)):
             if _extension(orders[o], a, b, few, structure, span, strict):
@@ -136,7 +138,7 @@ def _possible(
 def possible(
     structure: OrderIdeals, orders: Array, t_min: Array, t_max: Array, obstacles: Obstacles, window: int, strict: bool
 ) -> Array:
-    """Whether each candidate (m, n), with its obstacles, is possible (m,); `orders` are the linear extensions (E, n)."""
+    """True for each candidate (m, n), with its obstacles, that is possible; `orders` are the linear extensions (E, n)."""
     result = np.empty(len(t_min), np.bool_)
     _possible(structure, orders, t_min, t_max, obstacles, window, strict, result)
     return result

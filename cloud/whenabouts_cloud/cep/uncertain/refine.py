@@ -1,15 +1,15 @@
-"""Which candidates are matches, when stamps are intervals: CERTAIN, POSSIBLE, OVER p, or CAUSAL.
+"""Decision of candidates when stamps are intervals: CERTAIN, POSSIBLE, OVER p, or CAUSAL.
 
-The kernel finds tuples of events that may be a match and the negated events that may be in their way; here it is decided.
+The kernel finds tuples of events that may be matches, and the negated events that may block them. A candidate is a match if
 
     certain    every placement of the stamps is a match               comparisons
-    possible   some placement is                                      least placements (`possible`)
+    possible   some placement is a match                              least placements (`possible`)
     over       the probability is at least p, within ERROR            bounds first (`bounds`), then exact integration
     causal     order by vector clocks (`causal`), window by stamps    comparisons
 
-OVER integrates only what the bounds leave undecided. A candidate with more than OBSTACLES undecided negated events keeps
-those that are most likely in a gap; the others lower its probability by the sum of theirs, a bound, so that a match is never
-told with less than p; counted in `Counters.limited`.
+OVER integrates only candidates that the bounds leave undecided. A candidate with more than OBSTACLES undecided negated
+events keeps those that are most likely in a gap. The others lower its probability by the sum of theirs, a bound, so that no
+match with less than p is emitted. `Counters.limited` counts such candidates.
 """
 
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ from whenabouts_cloud.cep.uncertain.order_ideals import Ints, OrderIdeals, exten
 from whenabouts_cloud.cep.uncertain.possible import possible
 from whenabouts_cloud.pattern.plan import Alternative, Plan
 
-# Degrees grow with them and, in a gap that begins after the second positive, states double with each: 0.1 s a match at 8.
+# Each raises the degree and, in a gap that begins after the second positive, doubles the states: 0.1 s a match at 8.
 OBSTACLES = 8
-ROUNDING = 1e-13  # of the bounds
+ROUNDING = 1e-13  # error of the bounds
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass
 class Counters:
-    """What OVER did, as sums since the start."""
+    """Counters of OVER since the start."""
 
     candidates: int = 0
     integrated: int = 0  # the others were decided by bounds
-    limited: int = 0  # integrated with some negated events bounded only
+    limited: int = 0  # integrated with only a bound for some negated events
 
 
 def refine(
@@ -54,18 +54,18 @@ def refine(
     exact: bool | Bools = False,
     counters: Counters | None = None,
 ) -> tuple[Bools, Floats]:
-    """Which of m candidates, tuples of n events as the variant lists them, are matches in the plan's mode.
+    """Decide which of m candidates, tuples of n events as the alternative lists them, are matches in the plan's mode.
 
-    t_min, t_max, ids are (m, n), int64 ticks and events' numbers. `negated` has, for each negation of the variant, offsets
-    (m + 1), t_min, t_max and ids: the events offsets[c]:offsets[c + 1] may lie in the gap of candidate c. Conditions are
-    not looked at. `clocks` are needed in causal mode only.
+    t_min, t_max, ids are (m, n), int64 ticks and events' numbers. `negated` has, for each negation of the alternative,
+    offsets (m + 1), t_min, t_max and ids: the events offsets[c]:offsets[c + 1] may lie in the gap of candidate c. Conditions
+    are not checked. `clocks` are needed only in causal mode.
 
-    Returns keep (m,) and probability (m,). In mode over the probability is exact where it was integrated; where bounds
-    decided it is the lower bound of a kept candidate and the upper bound of one not kept, unless `exact` is set, for all or
-    some of them: then the kept ones among these are integrated. In the other modes it is 1 for kept ones, nan for others.
+    Returns keep (m,) and probability (m,). In mode over the probability is exact if it was integrated. If bounds decided, it
+    is the lower bound of a kept candidate and the upper bound of another; with `exact`, for all or some candidates, the kept
+    ones among these are integrated. In the other modes it is 1 for kept candidates, nan for others.
 
     Raises:
-        ValueError: causal mode without clocks, or a variant with too many orders or elements.
+        ValueError: causal mode without clocks, or an alternative with too many orders or elements.
     """
     if plan.mode == "causal":
         if clocks is None:
@@ -86,10 +86,10 @@ def _as_emitted(keep: Bools) -> tuple[Bools, Floats]:
 
 
 def _certain(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints) -> Bools:
-    """Order and window in every placement."""
+    """True for candidates that are in order and within the window in every placement."""
     reach = plan.window - 1 if plan.strict_window else plan.window
     keep: Bools = np.full(len(t_min), reach >= 0)
-    for i in range(t_min.shape[1]):  # between any two; one alone is at one moment, however long its stamp
+    for i in range(t_min.shape[1]):  # between any two; a single event is at one moment, however long its stamp
         others = np.delete(t_max, i, axis=1)
         keep &= (others <= t_min[:, i, None] + reach).all(axis=1)
     for i, mask in enumerate(ideals(alternative).covers):
@@ -100,7 +100,7 @@ def _certain(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints) -> 
 
 
 def _possible(alternative: Alternative, plan: Plan, t_min: Ints, t_max: Ints, near: Obstacles) -> Bools:
-    """Certain ones and those with a least placement; obstacles that cannot be in the way are gone already."""
+    """True for certain candidates and those with a least placement; `near` has only obstacles that may block one."""
     keep: Bools = _certain(alternative, plan, t_min, t_max) & (np.diff(near.offsets) == 0)
     rest = np.flatnonzero(~keep)
     structure, orders = ideals(alternative), extensions(alternative.before)
@@ -134,7 +134,7 @@ def _over(
     unmatchable = upper < threshold - ERROR - ROUNDING
     value: Floats = np.where(keep, lower, upper)
     undecided = ~unmatchable & (~keep | (exact & (lower < 1.0)))
-    undecided &= upper > 0.0  # OVER 0 keeps what is impossible too
+    undecided &= upper > 0.0  # OVER 0 keeps impossible candidates too
     keep |= ~unmatchable & ~undecided
     counters.candidates += len(keep)
     rows = np.flatnonzero(undecided)
@@ -152,7 +152,7 @@ def _over(
 def _integrated(
     plan: Plan, structure: OrderIdeals, t_min: Ints, t_max: Ints, near: Obstacles, at: Ints, risk: Floats
 ) -> tuple[float, bool]:
-    """The probability with the obstacles `at`, the riskiest first; a lower bound if they are too many."""
+    """(probability with the obstacles `at`, the riskiest first, False), or (lower bound, True) if they are too many."""
     taken = min(len(at), OBSTACLES)
     while True:
         few = at[:taken]
