@@ -208,7 +208,7 @@ def test_in_causal_order_those_who_knew_nothing_of_each_other_are_named():
     """No message between them: nobody can say which came first."""
     found = causal("shelf10 exit30", 30, (0, 1, 0), (1, 0, 1))
     assert (found.verdict, names(found)) == ("uncertain", [("uncertain", "shelf10"), "exit30"])
-    assert found.elements[0].reason == "and exit knew nothing of each other"
+    assert found.elements[0].reason == "is concurrent with exit"
 
 
 def test_in_causal_order_the_wrong_way_round_is_said():

@@ -1,25 +1,25 @@
-"""What there is to say of why a pattern has no match: the answer of `why_not`, and its text for people."""
+"""The explanation of why a pattern has no match: the result of `why_not`, and its text for people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-MAX_EVENTS = 500  # nearest to the time; the others are left out, and counted
-MAX_STEPS = 20_000  # of the search: some seconds
+MAX_EVENTS = 500  # nearest to the time; the others are left out and counted
+MAX_STEPS = 20_000  # of the search: a few seconds
 
-# From near to far: a match; complete, but a negated event is in the way; complete, but not probable enough or never all at
-# once; an element's event fails a condition, its order is uncertain, it is beyond the window, it is in the wrong order;
-# there is no such event; no event of the pattern at all.
+# From nearest to farthest: a match; complete, but a negated event blocks it; complete, but not probable enough or not
+# possible all at once; an element's event fails a condition, has an uncertain order, is beyond the window, is in the wrong
+# order; there is no such event; no event of the pattern at all.
 Verdict = Literal["match", "blocked", "improbable", "condition", "uncertain", "window", "order", "missing", "nothing"]
 FAILURES: tuple[Verdict, ...] = ("condition", "uncertain", "window", "order", "missing")
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """An event: closed interval in microseconds, its name, numbers that conditions read, whether it may be the focus.
+    """An event: closed interval in microseconds, its name, and the numbers that conditions read.
 
-    Equal to nothing but itself: two events may agree in all of that.
+    Events are compared by identity, since two of them may agree in all fields.
     """
 
     type_code: int
@@ -32,7 +32,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Element:
-    """A place of the match: the event that fills it, or the one that comes nearest, and why it does not (empty: it does)."""
+    """A place of the match: the event that fills it, or the nearest one and the reason why it does not fill it."""
 
     name: str
     event: Seen | None
@@ -42,7 +42,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Blocker:
-    """An event that a negation forbids, and where it lies."""
+    """An event that a negation forbids, and its position."""
 
     negation: str
     event: Seen
@@ -51,9 +51,9 @@ class Blocker:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What there is to say. `probability` is of OVER alone, `left_out` counts events beyond MAX_EVENTS.
+    """Why a pattern has no match. `probability` is given only for OVER; `left_out` counts events beyond MAX_EVENTS.
 
-    `searched_all` is false where the search ended early: then there may be a nearer way.
+    `searched_all` is False if the search ended early; then there may be a nearer way.
     """
 
     verdict: Verdict
@@ -66,22 +66,24 @@ class Explanation:
     searched_all: bool
 
 
-def lines(found: Explanation) -> list[str]:
-    """The explanation for people: the verdict, then a line for each element and each event in the way."""
-    said = [_HEADLINES[found.verdict]]
-    width = max((len(e.name) for e in found.elements), default=0)
-    for element in found.elements:
+def lines(explanation: Explanation) -> list[str]:
+    """Text of an explanation: the verdict, then a line for each element and each blocking event."""
+    said = [_HEADLINES[explanation.verdict]]
+    width = max((len(e.name) for e in explanation.elements), default=0)
+    for element in explanation.elements:
         at = "" if element.event is None else f"{moment(element.event)}  {element.event.name}".rstrip()
         if element.failure is None:
             said.append(f"  {element.name:<{width}}  {at}")
         else:
             said.append(f"  {element.name:<{width}}  missing: {f'{at} {element.reason}' if at else element.reason}")
-    said += [f"  {b.negation}: {moment(b.event)}  {b.event.name} {b.where}" for b in found.blockers]
-    if found.probability is not None:
-        said.append(f"  probability {found.probability:.6g}")
-    if found.left_out:
-        said.append(f"  {found.left_out} events further from the time were not looked at: the limit is {MAX_EVENTS}")
-    if not found.searched_all:
+    said += [f"  {b.negation}: {moment(b.event)}  {b.event.name} {b.where}" for b in explanation.blockers]
+    if explanation.probability is not None:
+        said.append(f"  probability {explanation.probability:.6g}")
+    if explanation.left_out:
+        said.append(
+            f"  {explanation.left_out} events further from the time were not looked at: the limit is {MAX_EVENTS}"
+        )
+    if not explanation.searched_all:
         said.append(f"  not every way was looked at: the search ended after {MAX_STEPS} steps")
     return said
 
@@ -100,7 +102,7 @@ _HEADLINES: dict[Verdict, str] = {
 
 
 def moment(event: Seen) -> str:
-    """When it happened, UTC; microseconds since 1970 where no calendar goes."""
+    """Time of the event in UTC; in microseconds since 1970 if it is beyond the calendar."""
     try:
         first, last = (
             datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us) for us in (event.t_min, event.t_max)
@@ -115,7 +117,7 @@ def moment(event: Seen) -> str:
 
 
 def duration(us: int) -> str:
-    """In the largest unit in which it is short."""
+    """Text of a duration, in the largest unit that is not longer."""
     for unit, size in (("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1000)):
         if us >= size:
             return f"{us / size:.6g} {unit}"

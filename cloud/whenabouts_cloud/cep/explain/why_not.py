@@ -1,14 +1,14 @@
-"""Why a pattern has no match around a time: how far it came, and what was missing or in the way.
+"""Explains why a pattern has no match around a time: how far it came, and what was missing or blocked it.
 
-The question is asked about the *focus*, the event nearest to the time that could play an element. Of all ways to fill
-elements with events around it, the focus among them, the one is explained that lacks the fewest elements; of several the one
-that comes nearest to a match. An event is used if it keeps order, window and conditions with those that are there; for an
-element without one the event is named that fails by least, and what it fails. If none lacks, what the negations forbid is
-named.
+The question is about the *focus*, the event nearest to the time that could play an element. Of all ways to fill elements
+with the focus and events around it, the explanation takes the one that lacks the fewest elements; of several, the one
+nearest to a match. An event is used if it keeps order, window and conditions with the events used so far. For an element
+without an event, the explanation names the event that fails by least, and its failures. If no element is lacking, it names
+the events that the negations forbid.
 
-A search from one element to the next with bounds; it stops after MAX_STEPS and says so, for patterns with many repetitions
-have more ways than can be looked at. Only the MAX_EVENTS events nearest to the time are looked at. In CAUSAL, vector clocks
-say which of two events came first, or that nobody can know. What SKIP leaves out is shown as the match that it is.
+The search goes from one element to the next with bounds. It stops after MAX_STEPS and reports this, since patterns with many
+repetitions have too many ways. Only the MAX_EVENTS events nearest to the time are used. In CAUSAL, vector clocks decide
+which of two events came first, or show that they are concurrent. A match that SKIP leaves out is shown as a match.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,22 +36,22 @@ from whenabouts_cloud.language.pattern import Pattern
 from whenabouts_cloud.pattern.elements import Negated, leaves
 from whenabouts_cloud.pattern.plan import NEGATED, Alternative, Negation, Plan, Program
 
-MAX_TIES = 64  # equally long ways that are compared in what they lack
+MAX_TIES = 64  # most ways of equal length that are compared by what they lack
 
 
 def why_not(
     pattern: Pattern, type_names: Sequence[str], events: Sequence[Seen], time_us: int, longest_us: int = 0,
     clocks: Clocks | None = None,
 ) -> Explanation:  # fmt: skip
-    """Explains the events of one key, within two windows of the time at least; type codes are places in type_names.
+    """Explain the events of one key, within at least two windows of the time; type codes are places in type_names.
 
-    `clocks` are those of the events, which CAUSAL asks.
+    `clocks` are the clocks of the events, needed for CAUSAL.
 
     Raises:
         ValueError: the pattern does not fit the type names, or is CAUSAL and there are no clocks.
     """
     if pattern.mode == "causal" and clocks is None:
-        raise ValueError("clocks: found none, expected those of the events, for the pattern is CAUSAL")
+        raise ValueError("clocks: found none, expected those of the events, since the pattern is CAUSAL")
 
     def distance(n: int) -> tuple[int, int, int, str]:
         one = events[n]
@@ -64,17 +64,17 @@ def why_not(
     focus = next((e for e in asked.events if e.may_be_focus and asked.can_play(e)), None)
     if focus is None:
         return Explanation("nothing", time_us, None, (), (), None, left_out, True)
-    found = asked.nearest(focus)
-    failures = [e.failure for e in found.elements if e.failure is not None]
-    verdict = max(failures, key=FAILURES.index) if failures else found.verdict
+    way = asked.nearest(focus)
+    failures = [e.failure for e in way.elements if e.failure is not None]
+    verdict = max(failures, key=FAILURES.index) if failures else way.verdict
     return Explanation(
-        verdict, time_us, focus, found.elements, found.blockers, found.probability, left_out, asked.steps < MAX_STEPS
+        verdict, time_us, focus, way.elements, way.blockers, way.probability, left_out, asked.steps < MAX_STEPS
     )
 
 
 @dataclass(frozen=True)
 class _Way:
-    """One way to fill elements, and how near it comes: less is nearer."""
+    """One way to fill elements; a lesser rank is nearer to a match."""
 
     rank: tuple[int, ...]
     elements: tuple[Element, ...]
@@ -93,7 +93,7 @@ class _Condition:
     needs: frozenset[int]
 
     def holds(self, bound: Mapping[int, Seen]) -> bool:
-        """Whether it holds for these events, those of other elements do not matter."""
+        """True if the condition holds for these events; events of other elements do not matter."""
         names = {(s.element, self.attributes[s.column]) for s in self.program if s.op == "attribute"}
         columns = {name: np.array([_value(bound[name[0]], name[1])]) for name in names}
         steps = tuple(
@@ -106,7 +106,7 @@ class _Condition:
 
 
 class _Question:
-    """A pattern, its plan, and the events; `before` is who came before whom, by place, where clocks decide it."""
+    """A pattern, its plan, and the events; `before[i, j]`, with clocks, is True if event i came before event j."""
 
     def __init__(
         self, pattern: Pattern, type_names: Sequence[str], events: list[Seen], longest_us: int, clocks: Clocks | None
@@ -118,22 +118,22 @@ class _Question:
         if clocks is not None:
             places = np.indices((len(events), len(events)))
             self.before = clocks.before(places[0], places[1])
-        # One condition at a time, so that the one that fails can be named as it was written.
+        # A plan for each condition, so that a failing one can be named as it was written.
         single = [(one.text(), replace(pattern, where=(one,)).plan(type_names, longest_us)) for one in pattern.where]
         self.conditions = [list(_conditions(v, single)) for v in range(len(self.plan.alternatives))]
 
     def can_play(self, event: Seen) -> bool:
-        """Whether it is of the type of an element that is not negated."""
+        """True if the event has the type of an element that is not negated."""
         return any(event.type_code in self.plan.classes[c].types for v in self.plan.alternatives for c in v.classes)
 
     def nearest(self, focus: Seen) -> _Way:
-        """The nearest way of all variants."""
+        """The nearest way of all alternatives."""
         ways = [way for v in range(len(self.plan.alternatives)) for way in _Search(self, v, focus).ways()]
         return min(ways, key=lambda way: way.rank)
 
 
 class _Search:
-    """All ways to fill the elements of one variant around the focus, those with the fewest gaps first."""
+    """All ways to fill the elements of one alternative around the focus, those with the fewest gaps first."""
 
     def __init__(self, question: _Question, number: int, focus: Seen) -> None:
         self.q, self.focus = question, focus
@@ -146,9 +146,9 @@ class _Search:
         self.most, self.found = 0, list[dict[int, Seen]]()
 
     def ways(self) -> Iterator[_Way]:
-        """Those that are not longer than the longest but fill as many elements."""
+        """The ways that fill the most elements."""
         for place in range(len(self.names)):
-            # Where the focus fails on its own conditions it is not used, but told of.
+            # A focus that fails its own conditions is not used, but reported.
             if self._is_type(self.focus, place):
                 self._fill(0, {place: self.focus} if self._fits({}, place, self.focus) else {})
         for chosen in self.found:
@@ -158,7 +158,7 @@ class _Search:
                 return
 
     def _fill(self, place: int, chosen: dict[int, Seen]) -> bool:
-        """Goes on from an element; whether a match was found, which ends the search."""
+        """Continues from an element; returns True if a match was found, which ends the search."""
         self.q.steps += 1
         rest = sum(i not in chosen and i >= place for i in range(len(self.names)))
         if len(chosen) + rest < self.most or (self.q.steps > MAX_STEPS and self.found):
@@ -194,7 +194,7 @@ class _Search:
         return not any(True for _ in self._failures(chosen, place, event))
 
     def _failures(self, chosen: Mapping[int, Seen], place: int, event: Seen) -> Iterator[tuple[Verdict, int, str]]:
-        """What keeps an event from an element beside those chosen: (failure, by how much, text)."""
+        """Reasons why an event cannot fill an element beside those chosen: (failure, by how much, text)."""
         for other, one in chosen.items():
             if self.alternative.before[other] >> place & 1:
                 yield from self._disorder(place, event, other, one, self.names[other], "after")
@@ -211,13 +211,13 @@ class _Search:
     def _disorder(
         self, earlier: int, first: Seen, later: int, then: Seen, other: str, word: str
     ) -> Iterator[tuple[Verdict, int, str]]:
-        """What keeps an event from coming before one of a later element; `word` is where it came beside the other."""
+        """Reasons why an event does not come before that of a later element; `word` is its position to the other."""
         if self.q.before is not None:
             x, y = self.q.index[first], self.q.index[then]
             if self.q.before[y, x]:
                 yield "order", 0, f"is known to come {word} {other}"
             elif self.covers[later] >> earlier & 1 and not self.q.before[x, y]:
-                yield "uncertain", 0, f"and {other} knew nothing of each other"
+                yield "uncertain", 0, f"is concurrent with {other}"
         elif first.t_min == then.t_min == first.t_max == then.t_max:
             yield "uncertain", 0, f"comes at the same time as {other}"
         elif first.t_min >= then.t_max:
@@ -227,7 +227,7 @@ class _Search:
             yield "uncertain", by, f"overlaps {other} by {duration(by)}, so which came first is not certain"
 
     def _beyond(self, events: Sequence[Seen]) -> int:
-        """By how much events surely, or where uncertainty is allowed possibly, miss the window."""
+        """By how much events miss the window: certainly or, if the mode allows uncertainty, at the least."""
         if self.q.plan.mode == "certain":
             span = max(e.t_max for e in events) - min(e.t_min for e in events)
         else:
@@ -238,7 +238,7 @@ class _Search:
         return event.type_code in self.q.plan.classes[self.alternative.classes[place]].types
 
     def _lacking(self, chosen: dict[int, Seen]) -> _Way:
-        """A way that lacks elements, with what comes nearest to each."""
+        """A way that lacks elements, with the nearest event for each."""
         elements, rank, beyond = [], 0, 0
         for place, name in enumerate(self.names):
             if place in chosen:
@@ -261,7 +261,7 @@ class _Search:
         self, chosen: Mapping[int, Seen], place: int, event: Seen
     ) -> tuple[tuple[int, int, int, int, int], Seen, str]:
         failures = sorted(self._failures(chosen, place, event), key=lambda f: (-FAILURES.index(f[0]), -f[1]))
-        if not failures:  # nothing is in its way but the limit of the search, or that the focus must be part of it
+        if not failures:  # only the limit of the search, or the focus that must be part of the way, excluded the event
             return (0, 0, 0, 0, event.t_min), event, "was not looked at"
         kinds = {kind for kind, _, _ in failures}
         worst = FAILURES.index(failures[0][0])
@@ -269,18 +269,18 @@ class _Search:
         return (len(kinds), worst, len(texts), failures[0][1], event.t_min), event, " and ".join(texts)
 
     def _complete(self, chosen: Mapping[int, Seen]) -> _Way:
-        """A way that lacks nothing: a match, or what is in its way."""
+        """A way that lacks no element: a match, or the events that block it."""
         events = [chosen[place] for place in range(len(self.names))]
         plan, index = self.q.plan, self.q.index
         negated = [self._forbidden(n, events) for n in self.alternative.negations]
         t_min, t_max = (np.array([[getattr(e, side) for e in events]], np.int64) for side in ("t_min", "t_max"))
         ids = np.array([[index[e] for e in events]], np.int64)
-        in_gaps = [_columns(found, index) for found in negated]
+        in_gaps = [_columns(forbidden, index) for forbidden in negated]
         keep, probability = refine(self.alternative, plan, t_min, t_max, in_gaps, ids, self.q.clocks, exact=True)
         blockers = tuple(
             Blocker(self._label(n), x, self._where(n, events, x))
-            for n, found in zip(self.alternative.negations, negated, strict=True)
-            for x in sorted(found, key=lambda x: (x.t_min, x.t_max))
+            for n, forbidden in zip(self.alternative.negations, negated, strict=True)
+            for x in sorted(forbidden, key=lambda x: (x.t_min, x.t_max))
         )
         blockers = tuple(dict.fromkeys(blockers)) if not keep[0] else ()
         verdict: Verdict = "match" if keep[0] else ("blocked" if blockers and plan.mode != "over" else "improbable")
@@ -295,7 +295,7 @@ class _Search:
         of_class = _Condition("", wanted.condition, plan.attributes, frozenset())
         across = _Condition("", negation.condition, plan.attributes, frozenset())
         bound = dict(enumerate(events))
-        found = [
+        forbidden = [
             x
             for x in self.q.events
             if x.type_code in wanted.types
@@ -303,17 +303,17 @@ class _Search:
             and (not wanted.condition or of_class.holds({0: x}))
             and (not negation.condition or across.holds({**bound, NEGATED: x}))
         ]
-        if not found or self.q.before is not None:
-            return [x for x in found if self._in_causal_gap(negation, events, x)]
+        if not forbidden or self.q.before is not None:
+            return [x for x in forbidden if self._in_causal_gap(negation, events, x)]
         t_min, t_max = (
-            np.array([[getattr(e, side) for e in events]] * len(found), np.int64) for side in ("t_min", "t_max")
+            np.array([[getattr(e, side) for e in events]] * len(forbidden), np.int64) for side in ("t_min", "t_max")
         )
-        x_min, x_max = (np.array([getattr(x, side) for x in found], np.int64) for side in ("t_min", "t_max"))
+        x_min, x_max = (np.array([getattr(x, side) for x in forbidden], np.int64) for side in ("t_min", "t_max"))
         out = harmless(negation.left, negation.right, plan, t_min, t_max, x_min, x_max)
-        return [x for x, harm in zip(found, out, strict=True) if not harm]
+        return [x for x, harm in zip(forbidden, out, strict=True) if not harm]
 
     def _in_causal_gap(self, negation: Negation, events: list[Seen], x: Seen) -> bool:
-        """Whether it is known to come behind all on the left and before all on the right; the window is asked of stamps."""
+        """True if x is known to come after all on the left and before all on the right; stamps decide the window."""
         assert self.q.before is not None
         at = [self.q.index[e] for e in events]
         left, right = ([at[n] for n in range(len(at)) if mask >> n & 1] for mask in (negation.left, negation.right))
@@ -324,7 +324,7 @@ class _Search:
         return bool(after and before)
 
     def _label(self, negation: Negation) -> str:
-        """The negated element as it was written, or the selection that stands for it."""
+        """The negated element as it was written, or the selection that implies it."""
         types = self.q.plan.classes[negation.event_class].types
         for leaf in leaves(self.q.pattern.root):
             if isinstance(leaf, Negated) and {self.q.type_names.index(name) for name in leaf.types} == types:
@@ -346,7 +346,7 @@ class _Search:
 
 
 def _conditions(number: int, single: Sequence[tuple[str, Plan]]) -> Iterator[_Condition]:
-    """The conditions on the positives of a variant, from plans with one condition each."""
+    """The conditions on the positives of an alternative, from plans with one condition each."""
     for text, plan in single:
         alternative = plan.alternatives[number]
         for place, c in enumerate(alternative.classes):
@@ -358,10 +358,10 @@ def _conditions(number: int, single: Sequence[tuple[str, Plan]]) -> Iterator[_Co
             yield _Condition(text, program, plan.attributes, needs)
 
 
-def _columns(found: list[Seen], index: Mapping[Seen, int]) -> tuple[Ints, Ints, Ints, Ints]:
+def _columns(negated: list[Seen], index: Mapping[Seen, int]) -> tuple[Ints, Ints, Ints, Ints]:
     """Negated events of one candidate as `refine` takes them."""
-    offsets = np.array([0, len(found)], np.int64)
-    rows = np.array([(x.t_min, x.t_max, index[x]) for x in found], np.int64).reshape(-1, 3)
+    offsets = np.array([0, len(negated)], np.int64)
+    rows = np.array([(x.t_min, x.t_max, index[x]) for x in negated], np.int64).reshape(-1, 3)
     return offsets, rows[:, 0], rows[:, 1], rows[:, 2]
 
 

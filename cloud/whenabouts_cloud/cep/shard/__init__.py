@@ -1,1 +1,1 @@
-"""A rule about events in an order over readings: one shard of it that runs, or all readings at once."""
+"""A rule about events in an order, applied to readings: by a running shard, or to all readings at once."""

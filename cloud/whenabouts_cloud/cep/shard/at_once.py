@@ -1,4 +1,4 @@
-"""A rule about events in an order for all events at once: what a stream of them ends with."""
+"""A rule about events in an order, applied to all events at once: the results at the end of a stream of them."""
 
 from typing import NamedTuple
 
@@ -15,9 +15,12 @@ from whenabouts_cloud.rules.model import CepRule
 
 
 class Whole(NamedTuple):
-    """`matches` are rows of RESULT, `start_us` the least moved t_min in each. Of the events given, `within` are those whose
-    stamps are times, `once` the rows of those among them that are no repeats, `ungrouped` the rows of those among these that
-    have no place in a group's clocks, where that matters."""
+    """Matches among all events.
+
+    `matches` are rows of RESULT, `start_us` the least moved t_min of each. `within` masks the events whose stamps are valid
+    times, `once` has the rows of these without repeats, `ungrouped` the rows in `once` that have no place in a group's
+    clocks (CAUSAL only).
+    """
 
     matches: pa.Table
     start_us: Ints
@@ -27,7 +30,7 @@ class Whole(NamedTuple):
 
 
 def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> Whole:
-    """All matches among events (`events.schema_of`), which may be there several times; CAUSAL needs the views."""
+    """Return all matches among events (`events.schema_of`), which may contain repeats; CAUSAL needs the views."""
     plan, within = rule.plan(), ~beyond_time(events)
     at = np.flatnonzero(within)
     rows, keys = Identities(rule).add(events if len(at) == events.num_rows else events.take(pa.array(at)))
@@ -36,7 +39,9 @@ def matches_of(rule: CepRule, events: pa.Table, views: Views | None = None) -> W
         events = events.take(pa.array(once))
     types, t, t_max, attributes = columns_of(rule, plan, events)
     clocks = (views or Views()).clocks_of(events) if plan.mode == "causal" else None
-    found, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
-    starts = np.where(found < 0, np.iinfo(np.int64).max, t[found]).min(axis=1) if len(found) else np.empty(0, np.int64)
+    matches, probability = detected(plan, rule.type_names, types, keys, t, t_max, attributes, clocks)
+    starts = (
+        np.where(matches < 0, np.iinfo(np.int64).max, t[matches]).min(axis=1) if len(matches) else np.empty(0, np.int64)
+    )
     ungrouped = once[:0] if clocks is None else once[clocks.process < 0]
-    return Whole(match_rows(rule, found, events, "match", probability), starts, within, once, ungrouped)
+    return Whole(match_rows(rule, matches, events, "match", probability), starts, within, once, ungrouped)

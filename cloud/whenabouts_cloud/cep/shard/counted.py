@@ -1,11 +1,11 @@
 """Counting and aggregating the matches of a rule with COUNT, without listing them: all at once, or as a running shard.
 
-Counted are points in time: a reading is taken at the middle of its (moved) stamp, and how many stamps were none is told.
-Matches are told by the stretch of time, EVERY long from 1970 on, in which their last event lies, once no event can come into
-it: when the frontier, which is about ends of stamps, is past its end by half of the longest stamp. What comes into a
-stretch that was told is late.
+Events are points in time: a reading is taken at the middle of its (moved) stamp, and stamps that are not points are counted.
+Matches are counted by the stretch of time, EVERY long from 1970 on, that contains their last event. A stretch is emitted
+when no event can fall into it any more: when the frontier, which is about ends of stamps, is past its end by half of the
+longest stamp. An event in an emitted stretch is late.
 
-At the limit of the counter (held events, live starts) what comes is set aside with the reason "limit", and told.
+At the limit of the counter (held events, live starts), new events go to the side output with the reason "limit".
 
 Cost: that of `counter`, and an entry for each stretch that has events.
 """
@@ -33,7 +33,7 @@ from whenabouts_cloud.shard import StepOutput, late_rows
 
 
 class WholeCount(NamedTuple):
-    """`counts` are rows of COUNT; the rest is as in `batch.Whole`, and how many stamps were taken at their middle."""
+    """`counts` are rows of COUNT, `middles` is the number of stamps taken at their middle; the rest is as in `Whole`."""
 
     counts: pa.Table
     within: npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ class WholeCount(NamedTuple):
 
 
 def counts_of(rule: CepRule, events: pa.Table) -> WholeCount:
-    """All counts among events (`events.schema_of`), which may be there several times."""
+    """Return all counts among events (`events.schema_of`), which may contain repeats."""
     within = ~beyond_time(events)
     at = np.flatnonzero(within)
     stored = Identities(rule)
@@ -61,24 +61,24 @@ def counts_of(rule: CepRule, events: pa.Table) -> WholeCount:
 
 
 class CountShard:
-    """The counter of one rule and key shard, whose its events are, and the frontier; as `shard.CepShard`."""
+    """The counter of one rule and key shard, with the identities of its events and the frontier; see `shard.CepShard`."""
 
     def __init__(self, rule: CepRule) -> None:
         self._rule, self._plan = rule, rule.plan()
         self._every_us = _count(rule).every_us or 0
         if not self._every_us:
             raise ValueError(
-                f"rule {rule.name}: found COUNT without EVERY, expected it: no count of all time is ever final"
+                f"rule {rule.name}: found COUNT without EVERY, expected it: a count over all time is never final"
             )
         self._counter = _counter(rule)
         self._stored = Identities(rule)
         self._frontier = RuleFrontier(rule)
-        self._open: set[int] = set()  # begins of stretches that have events and are not told
+        self._open: set[int] = set()  # begins of stretches that have events and are not emitted
         self._full = ""
         self.counts: Tally[str] = Tally()
 
     def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
-        """The counts that the watermarks of the step before make final, after the table "events" is taken in."""
+        """Feed the table "events"; return the counts that the watermarks of the step before make final."""
         events = tables["events"]
         beyond = beyond_time(events)
         aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
@@ -104,7 +104,7 @@ class CountShard:
         return StepOutput(rows, self.state(), late_rows(self._rule.name, pa.concat_tables(aside)))
 
     def state(self) -> dict[str, Any]:
-        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        """Counts since the shard was created or restored, and its current state, as JSON values."""
         held = self._counter.counters
         return {
             **self.counts,
@@ -124,7 +124,7 @@ class CountShard:
         """Go on from a snapshot of the same rule.
 
         Raises:
-            ValueError: it was written by another version.
+            ValueError: another version wrote the snapshot.
         """
         counting, identities, frontier, stretches = parted(snapshot)
         self._counter = counter.restore(counting)
@@ -133,7 +133,7 @@ class CountShard:
         self._open = set(json.loads(stretches))
 
     def _feed(self, events: pa.Table) -> pa.Table:
-        """Takes events in; those that are set aside."""
+        """Feed events; return those for the side output."""
         rows, keys = self._stored.add(events)
         self.counts["repeats"] += events.num_rows - len(rows)
         self.counts["readings"] += len(rows)
@@ -181,7 +181,7 @@ def _count(rule: CepRule) -> Count:
 
 
 def _borders(rule: CepRule, t: Ints) -> list[tuple[int | None, int]]:
-    """(begin, end) of the stretches that have events; one for all of time without EVERY."""
+    """(begin, end) of the stretches that have events; without EVERY, a single one for all time."""
     every_us = _count(rule).every_us
     if every_us is None:
         return [(None, 4 * FURTHEST_US)]

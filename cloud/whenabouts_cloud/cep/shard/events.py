@@ -1,16 +1,16 @@
-"""From readings as they land to events as the engine takes them, column by column.
+"""Conversion of landed readings to events for the engine, column by column.
 
 A reading is an event of each stream of the rule that covers it; its type is the number of that stream. Stamps are moved by
-the stream's OFFSET for the engine and stay what the readers said everywhere else. Left out are readings of other streams
-and, in rules PER key, readings without a key: they are in no match and forbid none.
+the stream's OFFSET only for the engine; everywhere else they stay as the readers gave them. Readings of other streams and,
+in rules PER key, readings without a key are left out: they are in no match and forbid none.
 
-A rule in order CAUSAL has the vector clocks in a column more (`views` says what they count).
+For a rule in order CAUSAL, a further column has the vector clocks (see `views`).
 
-Columns of conditions are numbers (`expressions` says how text becomes one). The code of a text is a hash of it, so that it
-is the same in every process and after a restart; that two of a million texts have one code has a chance of 1 in 10^4, and
-then a condition between events may take them for equal. Keys are compared as they are (`stored`).
+Columns of conditions are numbers (`expressions` defines the conversion of text). The code of a text is a hash, so it is the
+same in every process and after a restart. Two of a million texts share a code with a chance of 1 in 10^4; then a condition
+between events may take them for equal. Keys are compared as text (`identities`).
 
-Cost: a few array operations an event; text is looked at once for each different one.
+Cost: a few array operations an event; each distinct text is converted once.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from whenabouts_cloud.rules.model import CepRule, Count
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-CODE_BITS = 53  # of a text, which a double holds exactly
+CODE_BITS = 53  # bits of a text's code, which a double holds exactly
 
 TEXT = pa.dictionary(pa.int32(), pa.string())
 EVENT = pa.schema(
@@ -63,7 +63,7 @@ VCLOCK = "vclock"
 
 
 class Columns(NamedTuple):
-    """What `engine.feed` takes, less the keys. t_max is None where all are points."""
+    """Arguments of `engine.feed`, without the keys. t_max is None if all stamps are points."""
 
     types: Ints
     t: Ints
@@ -72,13 +72,13 @@ class Columns(NamedTuple):
 
 
 def source_of(column: str) -> str:
-    """The column of a reading table that a column of a condition is made of: `attrs:x` is the JSON of attribute x."""
+    """The column of a reading table from which a condition's column is made: `attrs:x` is the JSON of attribute x."""
     name, _ = split_column(column)
     return name if name in FIELDS else f"attrs:{name.removeprefix('attrs.')}"
 
 
 def sources_of(plan: Plan, count: Count | None = None) -> list[str]:
-    """The columns that a reading table needs beside those of PLAIN."""
+    """The columns that a reading table needs besides those of PLAIN."""
     clocks = [VCLOCK] if plan.mode == "causal" else []
     return sorted({source_of(name) for name in (*_read(plan), *measured(count))} - set(PLAIN)) + clocks
 
@@ -89,15 +89,15 @@ def measured(count: Count | None) -> list[str]:
 
 
 def schema_of(plan: Plan, count: Count | None = None) -> pa.Schema:
-    """EVENT, a number for each column that the plan's conditions read, named with an @ before it, one for each that is
-    aggregated, with a # before it, and what CAUSAL needs."""
+    """The schema of events: EVENT, a number "@x" for each column x that the plan's conditions read, a number "#x" for each
+    aggregated column x, and the vector clocks for CAUSAL."""
     numbers = [*(f"@{name}" for name in _read(plan)), *(f"#{name}" for name in measured(count))]
     clocks = [pa.field(VCLOCK, pa.list_(pa.int64()))] if plan.mode == "causal" else []
     return pa.schema([*EVENT, *(pa.field(name, pa.float64()) for name in numbers), *clocks])
 
 
 def events_of(rule: CepRule, plan: Plan, readings: pa.Table) -> tuple[pa.Table, Ints]:
-    """The events of a reading table (PLAIN and `sources_of`), as `schema_of` says, and the row that each is made of."""
+    """The events (`schema_of`) of a reading table (PLAIN and `sources_of`), and the row of each event's reading."""
     encoded = {name: encode(readings[name]) for name in ("site", "gateway", "stream")}
     row, types = _covered(rule, encoded["site"], encoded["stream"])
     if rule.pattern.per_key:
@@ -133,23 +133,23 @@ def columns_of(rule: CepRule, plan: Plan, events: pa.Table) -> Columns:
 
 
 def moved(rule: CepRule, types: Ints, stamps: Ints) -> Ints:
-    """Stamps by the clock that the OFFSETs of the streams bring all readings to."""
+    """Stamps on the common clock: each stamp plus the OFFSET of its stream."""
     offsets = np.array([stream.offset_us for stream in rule.streams], np.int64)
     return stamps + offsets[types] if offsets.any() else stamps
 
 
 def beyond_time(events: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which events have stamps that are no time: an unbounded clock's, which reach from the beginning to the end."""
+    """True for events whose stamps are not valid times: those of an unbounded clock span all time."""
     t_min, t_max = events["t_min"].to_numpy(), events["t_max"].to_numpy()
     beyond: npt.NDArray[np.bool_] = (t_min < -FURTHEST_US) | (t_max > FURTHEST_US) | (t_max < t_min)
     return beyond
 
 
 def encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Text as numbers and the different texts."""
+    """Dictionary-encode a column of text."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-        if isinstance(column, pa.ChunkedArray):  # an older pyarrow, of no or several chunks
+        if isinstance(column, pa.ChunkedArray):  # in an older pyarrow, for no or several chunks
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
         return column.cast(TEXT)
@@ -157,18 +157,18 @@ def encode(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def text_code(text: str) -> float:
-    """The number that stands for a text in conditions between events."""
+    """The number of a text in conditions between events."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return float(int.from_bytes(digest, "big") >> (64 - CODE_BITS))
 
 
 def _read(plan: Plan) -> list[str]:
-    """Columns of conditions beside the stamps, which are there anyway."""
+    """Columns of conditions besides the stamps, which are always present."""
     return [name for name in plan.attributes if name not in STAMPS]
 
 
 def _covered(rule: CepRule, site: pa.DictionaryArray, stream: pa.DictionaryArray) -> tuple[Ints, Ints]:
-    """(row, type) of every event, in the order of rows; each pair of site and stream is looked at once."""
+    """(row, type) of every event, in the order of rows; each pair of site and stream is checked once."""
     sites, streams = site.dictionary.to_pylist(), stream.dictionary.to_pylist()
     pair = codes(site) * max(len(streams), 1) + codes(stream)
     covers = np.zeros((max(len(sites) * len(streams), 1), len(rule.streams)), bool)
@@ -180,13 +180,13 @@ def _covered(rule: CepRule, site: pa.DictionaryArray, stream: pa.DictionaryArray
 
 
 def codes(column: pa.DictionaryArray) -> Ints:
-    """The numbers of an encoded column without nulls."""
+    """The indices of an encoded column without nulls."""
     numbers: Ints = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
 def _numbers(name: str, column: pa.ChunkedArray, texts: bool = True) -> Floats:
-    """A column of a condition from the column it is made of; or with nan for texts, which have no sum."""
+    """The numbers of a condition's column from its source column; without `texts`, texts become nan, as they have no sum."""
     encoded = encode(column)
     _, word = split_column(name)
     plain = source_of(name) in TEXTS
@@ -194,8 +194,8 @@ def _numbers(name: str, column: pa.ChunkedArray, texts: bool = True) -> Floats:
     meant = [_number(x if texts or not isinstance(x, str) else None, word) for x in values]
     numbers = np.array([*meant, np.nan])
     at = encoded.indices.fill_null(len(meant)).to_numpy(zero_copy_only=False)
-    found: Floats = numbers[at]
-    return found
+    expanded: Floats = numbers[at]
+    return expanded
 
 
 def _number(value: Any, word: str | None) -> float:
@@ -207,7 +207,7 @@ def _number(value: Any, word: str | None) -> float:
 
 
 def _scalars(texts: pa.StringArray) -> Iterator[Any]:
-    """What JSON texts mean; None for those that are no number, text or truth."""
+    """Values of JSON texts; None for those that are not a number, a text or a truth value."""
     numeric = pc.match_substring_regex(texts, r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$")
     numbers = pc.cast(pc.if_else(numeric, texts, pa.scalar(None, pa.string())), pa.float64()).to_pylist()
     for number, text in zip(numbers, texts.to_pylist(), strict=True):

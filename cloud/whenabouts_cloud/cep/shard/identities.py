@@ -1,10 +1,10 @@
-"""Who the events are that an engine knows by number only: identities of all that may still be in a match, in few arrays.
+"""Identities of the events that an engine knows only by number, for all that may still be in a match, in few arrays.
 
-An event gets the number that the engine counts it by. Repeats, of the same identity (site, gateway, boot, seq) and type,
-get none. An event is forgotten when nothing that can still come joins it; a repeat that comes after that is late by the
-promise of its gateway, so it does no harm.
+An event gets the number by which the engine counts it. Repeats, with the same identity (site, gateway, boot, seq) and type,
+get none. An event is forgotten when no event still to come can join it. A repeat that arrives after that is late by its
+gateway's watermark, so it does no harm.
 
-Keys have numbers as well, because an engine takes numbers and texts must not be confused: a key keeps its number while one
+Keys have numbers as well, because an engine takes numbers and texts must not be confused. A key keeps its number while one
 of its events is stored. Gateways are numbered with their boot. Cost: 46 bytes an event; adding sorts old and new
 identities.
 """
@@ -26,7 +26,7 @@ _NO_KEY = -1
 
 
 class Identities:
-    """The identities, stamps and keys of events by the engine's number, which is ascending."""
+    """Identities, stamps and keys of events by the engine's number, in ascending order."""
 
     def __init__(self, rule: CepRule) -> None:
         self._rule = rule
@@ -70,13 +70,13 @@ class Identities:
         return rows, self._key_numbers[new["key"]]
 
     def drop_last(self, count: int) -> None:
-        """Take back the numbers that were given last, as if these events had not been added."""
+        """Remove the last `count` events; their numbers will be given again."""
         if count:
             self.next -= count
             self._columns = {name: column[:-count] for name, column in self._columns.items()}
 
     def rows(self, indices: Ints) -> pa.Table:
-        """The stored events with these numbers, with the columns of EVENT."""
+        """The stored events with these numbers, as a table of EVENT."""
         at = np.searchsorted(self._columns["index"], indices)
         if len(at) and (at.max() >= len(self) or not np.array_equal(self._columns["index"][at], indices)):
             raise LookupError("found a match of an event that is no longer stored, expected stored ones only")
@@ -99,7 +99,7 @@ class Identities:
         return self._keys.take(pa.array(np.searchsorted(self._key_numbers, numbers)))
 
     def holds(self, indices: Ints) -> npt.NDArray[np.bool_]:
-        """Which of these numbers are of stored events, -1 for none included."""
+        """Mask of the numbers that are those of stored events, or -1 (no event)."""
         held: npt.NDArray[np.bool_] = np.isin(indices, self._columns["index"]) | (indices == -1)
         return held
 
@@ -120,7 +120,7 @@ class Identities:
         self._keys, self._key_numbers = self._keys.take(pa.array(used)), self._key_numbers[used]
 
     def snapshot(self) -> bytes:
-        """Everything as one Arrow IPC stream of arrays."""
+        """The state as one Arrow IPC stream of arrays."""
         site, gateway, boot = zip(*self._sources, strict=True) if self._sources else ((), (), ())
         arrays = [pa.array(self._columns[name]) for name in _NUMBERS]
         arrays += [pa.array(site, pa.string()), pa.array(gateway, pa.string()), pa.array(boot, pa.int64())]
@@ -130,7 +130,7 @@ class Identities:
         return to_bytes(pa.table(wrapped, names=[str(n) for n in range(len(wrapped))]))
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same rule."""
+        """Continue from a snapshot of the same rule."""
         table = of_bytes(snapshot)
         arrays = [column.chunk(0).values for column in table.columns]
         numbers, (site, gateway, boot, streams, keys, key_numbers, counters) = (
@@ -144,7 +144,7 @@ class Identities:
         self.next, self._next_key = counters.to_pylist()
 
     def _source_numbers(self, events: pa.Table) -> Ints:
-        """The number of each event's site, gateway and boot; a name is looked at once for all events that share it."""
+        """The number of each event's site, gateway and boot; each distinct triple is looked up once."""
         site, gateway, boot = (encode(events["site"]), encode(events["gateway"]), _encoded_ints(events["boot"]))
         wide, long = max(len(gateway.dictionary), 1), max(len(boot.dictionary), 1)
         packed = pa.array((codes(site) * wide + codes(gateway)) * long + codes(boot)).dictionary_encode()
@@ -165,7 +165,7 @@ class Identities:
         return numbers[codes(streams)]
 
     def _key_places(self, column: pa.ChunkedArray) -> Ints:
-        """Where in the list of keys each event's is; new ones are entered."""
+        """The place of each event's key in the list of keys; new keys are added."""
         encoded = encode(column)
         places = pc.index_in(encoded.dictionary, value_set=self._keys).fill_null(_NO_KEY).to_numpy(zero_copy_only=False)
         fresh = np.flatnonzero(places == _NO_KEY)
@@ -175,11 +175,11 @@ class Identities:
         self._key_numbers = np.concatenate([self._key_numbers, self._next_key + np.arange(len(fresh))])
         self._next_key += len(fresh)
         at = encoded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
-        found: Ints = np.append(places, _NO_KEY)[at]
-        return found
+        key_places: Ints = np.append(places, _NO_KEY)[at]
+        return key_places
 
     def _first(self, new: dict[str, npt.NDArray[Any]]) -> Ints:
-        """Rows of the new events that are the first of their identity, those stored included."""
+        """Rows of the new events that are the first of their identity among stored and new events."""
         types = len(self._rule.streams)
         source, of_type, seq = (
             np.concatenate([self._columns[name].astype(np.int64), new[name].astype(np.int64)])
@@ -191,7 +191,7 @@ class Identities:
 
 
 def first_of_each(group: Ints, number: Ints, old: int) -> Ints:
-    """Places from `old` on, counted from there, of the first of each (group, number) among all."""
+    """Places, counted from `old`, of the rows from there on that are the first of their (group, number) among all rows."""
     if not len(group):
         return np.empty(0, np.int64)
     groups, low, high = int(group.max()) + 1, int(number.min()), int(number.max())
@@ -204,8 +204,8 @@ def first_of_each(group: Ints, number: Ints, old: int) -> Ints:
         order = np.lexsort((group, number))
         new = (group[order][1:] != group[order][:-1]) | (number[order][1:] != number[order][:-1])
     first = order[np.concatenate([[True], new])]
-    found: Ints = np.sort(first[first >= old]) - old
-    return found
+    places: Ints = np.sort(first[first >= old]) - old
+    return places
 
 
 def _encoded_ints(column: pa.ChunkedArray) -> pa.DictionaryArray:
@@ -216,7 +216,7 @@ def _encoded_ints(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _renumbered(numbers: npt.NDArray[Any], count: int) -> tuple[npt.NDArray[Any], Ints]:
-    """The numbers without gaps, and which of the old ones are in use."""
+    """The numbers renumbered without gaps, and the old numbers in use."""
     used = np.flatnonzero(np.bincount(numbers, minlength=count))
     place = np.zeros(max(count, 1), numbers.dtype)
     place[used] = np.arange(len(used))

@@ -1,15 +1,15 @@
-"""What a rule about events in an order tells: rows of RESULT.
+"""Results of a rule about events in an order: rows of RESULT.
 
-`events` has one entry for each place of the match that is taken, in the order of the pattern's text, stamps as the readers
-gave them; t_min is the first of them, t_max the last. `result_id` is a hash of the rule's name and of the stream and
-identity at each place, so the same match has the same id in every run and driver. A row is "match" or, for ON ARRIVAL,
-"retracted": the match of this id that was told before holds no more.
+`events` has one entry for each filled place of the match, in the order of the pattern's text, with stamps as the readers
+gave them; t_min is their least t_min, t_max their greatest t_max. `result_id` is a hash of the rule's name and of the stream
+and identity at each place, so the same match has the same id in every run and driver. The status of a row is "match" or, for
+ON ARRIVAL, "retracted": the emitted match with this id no longer holds.
 
-`probability` is 1 for CERTAIN and that of the whole match for OVER; it is null for POSSIBLE and CAUSAL, which have none, and
-in rows that are no match or none any more.
+`probability` is 1 for CERTAIN and that of the whole match for OVER. It is null for POSSIBLE and CAUSAL, which have none, and
+in rows whose status is not "match".
 
-A rule with COUNT tells rows of COUNT: the matches of a key whose last event lies in [t_min, t_max], both null where EVERY is
-not given; `exact` is false where there are that many or more. Its `result_id` is a hash of rule, key and t_min.
+A rule with COUNT emits rows of COUNT: the number of matches of a key whose last event lies in [t_min, t_max], both null
+without EVERY; `exact` is false if there are that many or more. Its `result_id` is a hash of rule, key and t_min.
 
 Cost: array operations; one hash a row.
 """
@@ -67,7 +67,7 @@ _EMPTY_PLACE = "-"
 def match_rows(
     rule: CepRule, matches: Ints, events: pa.Table, status: str, probability: Floats | None = None
 ) -> pa.Table:
-    """Rows of RESULT for matches (m, places) of rows of an event table; -1 where a place is not taken."""
+    """Rows of RESULT for matches (m, places) of rows of an event table; -1 where a place is not filled."""
     if not len(matches):
         return RESULT.empty_table()
     used, at = np.unique(matches, return_inverse=True)
@@ -126,7 +126,7 @@ def count_rows(
 
 
 def _entries(rule: CepRule, places: Ints, events: pa.Table) -> pa.StructArray:
-    """One struct of PLACE an event."""
+    """One struct PLACE for each event."""
     columns = [pa.array(rule.pattern.names, pa.string()).take(pa.array(places))] + [
         _plain(events[field.name]) for field in list(PLACE)[1:]
     ]

@@ -1,19 +1,18 @@
 """The shard of a rule about events in an order (`shard.Shard`).
 
-The frontier of the rule is the least of its streams', each moved by its stream's OFFSET (`StreamFrontier`: promises of the
-gateways, DELAY as a cap). It moves by promises alone, so a match that waits for the end of its window is told although no
-event comes. An event that ended before the frontier is late: it is set aside and changes nothing.
+The frontier of the rule is the least of its streams' frontiers, each moved by its stream's OFFSET (`StreamFrontier`:
+watermarks of the gateways, with DELAY as a cap). It moves only by watermarks, so a match that waits for the end of its
+window is emitted even if no event comes. An event that ended before the frontier is late: it goes to the side output and has
+no effect.
 
-In order CAUSAL an event waits for the next step, for the same reason: what tells its view (`views`) landed before it, but
-may only be listed then. And it waits on while its view is unknown, at most until the frontier is about to pass it. By then
-all that its gateway stamped before has landed, so the view will not be told: the event is taken in without a place in a
-group.
+In order CAUSAL an event waits for the next step: the state reading that announces its view (`views`) landed before it, but
+may be listed only then. It waits on while its view is unknown, at most until the frontier is about to pass it. By then all
+earlier readings of its gateway have landed, so the view will not be announced: the event is fed without a place in a group.
 
-At a limit of the engine (stored events, waiting matches) the events that come then are set aside with the reason "limit",
-and told: results are those without them, until the frontier makes room. More matches than one block may tell are told in
-parts.
+At a limit of the engine (stored events, waiting matches), new events go to the side output with the reason "limit", and
+results are those without them until the frontier makes room. More matches than one block may emit are emitted in parts.
 
-Cost: the engine's, and sorting the identities of what is stored once a step.
+Cost: the engine's, and sorting the identities of the stored events once a step.
 """
 
 from collections import Counter
@@ -37,11 +36,11 @@ from whenabouts_cloud.rules.model import CepRule
 from whenabouts_cloud.shard import StepOutput, late_rows
 
 _COUNTED = {"match": "matches", "retracted": "retracted", "late added": "late_added", "late removed": "late_removed"}
-NO_BOUND_US = 1 << 60  # as K: what an event's own time says about later ones is nothing
+NO_BOUND_US = 1 << 60  # as K: an event's own time sets no bound for later ones
 
 
 class CepShard:
-    """The engine of one rule and key shard, who its events are, and the frontiers of its streams."""
+    """The engine of one rule and key shard, the identities of its events, and the frontiers of its streams."""
 
     def __init__(self, rule: CepRule) -> None:
         self._rule, self._plan = rule, rule.plan()
@@ -51,16 +50,16 @@ class CepShard:
         self._stored = Identities(rule)
         self._frontier = RuleFrontier(rule)
         self._views = Views() if self._plan.mode == "causal" else None
-        self._waiting = schema_of(self._plan).empty_table()  # for their views
+        self._waiting = schema_of(self._plan).empty_table()  # events that wait for their views
         self._ungrouped: set[str] = set()
-        self._full = ""  # the limit that was met
+        self._full = ""  # the limit that was reached
         self.counts: Counter[str] = Counter()
 
     def step(self, tables: Mapping[str, pa.Table], watermarks: Sequence[Iterable[Watermark]]) -> StepOutput:
-        """The matches that the table "events" (`events.schema_of`) or the watermarks of the step before complete.
+        """Return the matches that the table "events" (`events.schema_of`) or the watermarks of the step before complete.
 
         For CAUSAL there may be a table "views" (`views.RUN`). `effects` are the matches that late events would have made
-        ("late added") or prevented ("late removed") among what was still stored.
+        ("late added") or prevented ("late removed") among stored events.
         """
         events = tables["events"]
         beyond = beyond_time(events)
@@ -83,7 +82,7 @@ class CepShard:
         return StepOutput(pa.concat_tables([none, *emitted]), self.state(), late, pa.concat_tables([none, *effects]))
 
     def state(self) -> dict[str, Any]:
-        """What was counted since the shard was made or restored, and how it stands, as JSON values."""
+        """Counts since the shard was created or restored, and its current state, as JSON values."""
         return {
             **self.counts,
             "rows_kept": len(self._stored) + self._waiting.num_rows,
@@ -99,10 +98,10 @@ class CepShard:
         return joined([self._engine.snapshot(), self._stored.snapshot(), self._frontier.snapshot(), *views])
 
     def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of the same rule.
+        """Continue from a snapshot of the same rule.
 
         Raises:
-            ValueError: it was written by another version.
+            ValueError: another version wrote the snapshot.
         """
         stored, identities, frontier, *views = parted(snapshot)
         self._engine = engine.restore(stored)
@@ -113,7 +112,7 @@ class CepShard:
             self._waiting = of_bytes(views[1])
 
     def _decided(self, views: Views, events: pa.Table, more: pa.Table | None, frontier: int | None) -> pa.Table:
-        """Of these events and those that wait, the ones that need not wait for their view; the others wait on."""
+        """Return the new and waiting events that need not wait for their view; the others wait on."""
         views.add(RUN.empty_table() if more is None else more)
         waited = self._waiting.num_rows
         events = pa.concat_tables([self._waiting, events]).unify_dictionaries().combine_chunks()
@@ -151,7 +150,7 @@ class CepShard:
                     clocks=None if clocks is None else clocks.take(part),
                 )  # fmt: skip
                 taken = len(rows)
-            except EngineLimitError as met:  # of the matches of one block: go on; or the engine is full
+            except EngineLimitError as met:  # too many matches in one block: continue; or the engine is full
                 out = met.out
                 taken += met.taken
             gone.append(out.late - first)
@@ -172,13 +171,13 @@ class CepShard:
         return self._rows(out.matches, "match", out.probability) + self._rows(out.retractions, "retracted")
 
     def _effects(self, out: Out) -> list[pa.Table]:
-        """What late events would have changed among what is still stored."""
+        """Matches of stored events that late events would have added or removed."""
         effects = [(out.late_added, "late added"), (out.late_removed, "late removed")]
         known = [(rows[self._stored.holds(rows).all(axis=1)], status) for rows, status in effects]
         return [table for rows, status in known for table in self._rows(rows, status)]
 
     def _rows(self, matches: Ints, status: str, probability: Floats | None = None) -> list[pa.Table]:
-        """Rows of RESULT for matches of numbers of stored events."""
+        """Rows of RESULT for matches, given as numbers of stored events."""
         if not len(matches):
             return []
         self.counts[_COUNTED[status]] += len(matches)

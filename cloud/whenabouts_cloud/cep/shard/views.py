@@ -1,19 +1,19 @@
-"""Whose states the vector clock of a reading counts, for order CAUSAL: the view of its group, and its gateway's place in it.
+"""Views of vector clocks, for order CAUSAL: the processes that a reading's clock counts, and its gateway's place in them.
 
-A reading carries the counts alone. What they count is told by the gateway's state readings, in the attributes `$group`,
-`$view` and `$process`: of a boot, each holds for itself and the readings after it, until the next with another view. A view
-is a number for an ordered list of gateways and their boots; counts begin at 0 in every view, so clocks of different views
-say nothing about each other.
+A reading has only the counts. The state readings of its gateway give their meaning, in the attributes `$group`, `$view` and
+`$process`: within a boot, each holds for itself and the readings after it, until the next with another view. A view is a
+number for an ordered list of gateways and their boots. Counts begin at 0 in every view, so clocks of different views cannot
+be compared.
 
-A reading has no place in a group if its gateway stamps for itself alone (a clock of one count or none), if no state reading
-before it has told the view, or if its clock has another length. It is then ordered among the readings of its gateway
-only, by boot and number. Nor has one in a view that its boot was in before and left: its counts began anew and would be
-taken for those from before.
+A reading has no place in a group if its gateway is ungrouped (a clock of one count or none), if no state reading before it
+has announced the view, or if its clock has another length. It is then ordered only among the readings of its gateway, by
+boot and number. A reading also has no place in a view that its boot was in before and left: its counts restarted and would
+be taken for the earlier ones.
 
-A gateway's readings must land in the order of their numbers, as one ingest lands them: a reading that lands before what
-tells its view would be taken for one of the view before.
+A gateway's readings must land in the order of their numbers, as one ingest lands them. A reading that lands before the state
+reading that announces its view would be taken for one of the previous view.
 
-Limit: PER_BOOT views of a boot and PER_GATEWAY boots of a gateway are known, the newest; readings from before have no place.
+Limit: the newest PER_BOOT views of a boot and PER_GATEWAY boots of a gateway are known; earlier readings have no place.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ from whenabouts_cloud.cep.uncertain.causal import Clocks
 
 PER_BOOT = 256
 PER_GATEWAY = 16
-MARK = '"$view"'  # what the attributes of a state reading have in their JSON
-STATE = ("site", "gateway", "boot", "seq", "attrs", "vclock")  # columns of a landing that tell views
+MARK = '"$view"'  # occurs in the JSON of a state reading's attributes
+STATE = ("site", "gateway", "boot", "seq", "attrs", "vclock")  # columns of a landing that announce views
 RUN = pa.schema(
     [
         ("site", pa.string()),
@@ -44,11 +44,11 @@ RUN = pa.schema(
         ("size", pa.int64()),
     ]
 )
-NOWHERE = -1  # as a process
+NOWHERE = -1  # as a process: no place in a group
 
 
 class Run(NamedTuple):
-    """From this number on, a boot's readings are of this view, as this process of so many."""
+    """From number `seq` on, a boot's readings are of this view, as process `process` of `size`."""
 
     seq: int
     view: int
@@ -57,7 +57,7 @@ class Run(NamedTuple):
 
 
 def runs_of(states: pa.Table) -> pa.Table:
-    """Where views begin (RUN) among state readings (STATE), which may be any; each begin once."""
+    """The begins of views (RUN), each once, in a table of readings (STATE), which need not be state readings."""
     rows = []
     columns = [states[name].to_pylist() for name in STATE]
     for site, gateway, boot, seq, attrs, vclock in zip(*columns, strict=True):
@@ -71,13 +71,13 @@ def runs_of(states: pa.Table) -> pa.Table:
 
 
 class Views:
-    """The views that are known, by boot."""
+    """The known views, by boot."""
 
     def __init__(self) -> None:
         self._runs: dict[tuple[str, str], dict[int, list[Run]]] = {}  # by gateway and boot
 
     def add(self, runs: pa.Table) -> None:
-        """More of them (RUN), in any order, known ones too."""
+        """Add begins of views (RUN), in any order; they may include known ones."""
         for site, gateway, boot, *run in zip(*(column.to_pylist() for column in runs.columns), strict=True):
             boots = self._runs.setdefault((site, gateway), {})
             known = sorted({*boots.get(boot, ()), Run(*run)})
@@ -87,14 +87,14 @@ class Views:
                 del boots[old]
 
     def table(self) -> pa.Table:
-        """All of them, as RUN."""
+        """All known begins of views, as a table of RUN."""
         rows = [
             (*names, boot, *run) for names, boots in self._runs.items() for boot, runs in boots.items() for run in runs
         ]
         return pa.table([pa.array(x, f.type) for x, f in zip(_transposed(rows), RUN, strict=True)], schema=RUN)
 
     def known(self, events: pa.Table) -> npt.NDArray[np.bool_]:
-        """Of which events it is decided whether they have a place: all but those whose view may still be told."""
+        """Mask of the events whose place in a group is decided: all but those whose view may still be announced."""
         ungrouped = _sizes(events) <= 1
         return ungrouped | (self._places(events)[1] >= 0)
 
@@ -116,9 +116,9 @@ class Views:
         )
 
     def _places(self, events: pa.Table) -> tuple[list[tuple[tuple[str, str, int], list[Run]]], Ints]:
-        """Boots with their runs, and of each event its place among all of those, -1 for none."""
+        """Boots with their runs, and for each event the place of its run among all of these, -1 for none."""
         gateway, boot, seq = _gateways(events), events["boot"].to_numpy(), events["seq"].to_numpy()
-        found, at, begin = [], np.full(len(seq), NOWHERE), 0
+        runs_by_boot, at, begin = [], np.full(len(seq), NOWHERE), 0
         for names, boots in self._runs.items():
             of_gateway = gateway == code(" ".join(names))
             if not of_gateway.any():
@@ -127,38 +127,38 @@ class Views:
                 rows = np.flatnonzero(of_gateway & (boot == number))
                 place = np.searchsorted([run.seq for run in runs], seq[rows], side="right") - 1
                 at[rows] = np.where(place >= 0, begin + place, NOWHERE)
-                found.append(((*names, number), _once(runs)))
+                runs_by_boot.append(((*names, number), _once(runs)))
                 begin += len(runs)
-        return found, at
+        return runs_by_boot, at
 
 
 def code(text: str) -> int:
-    """The number that stands for a gateway or a view: the same in every process and after a restart."""
+    """The number of a gateway or a view: the same in every process and after a restart."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def _emitted(attrs: str | None) -> tuple[str, int, int] | None:
     """Group, view and process of a state reading."""
     try:
-        found = json.loads(attrs or "null")
-    except ValueError:  # not what the ingest writes
+        attributes = json.loads(attrs or "null")
+    except ValueError:  # not written by the ingest
         return None
-    if not isinstance(found, dict):
+    if not isinstance(attributes, dict):
         return None
-    group, view, process = (found.get(name) for name in ("$group", "$view", "$process"))
+    group, view, process = (attributes.get(name) for name in ("$group", "$view", "$process"))
     if not isinstance(group, str) or type(view) is not int or type(process) is not int or process < 0:
         return None
     return group, view, process
 
 
 def _once(runs: list[Run]) -> list[Run]:
-    """The same, without a place where a view returns."""
+    """The runs, with no place for those whose view was there before."""
     seen: set[int] = set()
-    found = []
+    once = []
     for run in runs:
-        found.append(run._replace(process=NOWHERE) if run.view in seen else run)
+        once.append(run._replace(process=NOWHERE) if run.view in seen else run)
         seen.add(run.view)
-    return found
+    return once
 
 
 def _gateways(events: pa.Table) -> Ints:
@@ -168,8 +168,8 @@ def _gateways(events: pa.Table) -> Ints:
     pair = codes(site) * max(len(names), 1) + codes(gateway)
     used, at = np.unique(pair, return_inverse=True)
     numbers = [code(f"{sites[n // len(names)]} {names[n % len(names)]}") for n in used.tolist()]
-    found: Ints = np.array(numbers, np.int64)[at]
-    return found
+    by_event: Ints = np.array(numbers, np.int64)[at]
+    return by_event
 
 
 def _sizes(events: pa.Table) -> Ints:
@@ -178,7 +178,7 @@ def _sizes(events: pa.Table) -> Ints:
 
 
 def _dense(column: Any, sizes: Ints) -> Ints:
-    """Lists as rows of a matrix, filled up with zeros."""
+    """Lists as rows of a matrix, padded with zeros."""
     rows: Ints = np.zeros((len(sizes), max(int(sizes.max(initial=1)), 1)), np.int64)
     flat = pa.compute.list_flatten(column).to_numpy(zero_copy_only=False)
     rows[np.arange(rows.shape[1]) < sizes[:, None]] = flat
