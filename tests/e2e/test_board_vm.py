@@ -214,35 +214,35 @@ def test_readings_land_once_through_power_cuts(bench, gate, ntp):
 LIFE = """
 import random, sys
 from whenabouts_edge.board.machine.flash import Flash
-from whenabouts_edge.board.flash_log import Ring
+from whenabouts_edge.board.flash_log import FlashLog
 try:
     import os
     os.mkdir("/spool")
 except OSError:
     pass
-ring = Ring(Flash("/spool"), 3, 4096, 7)
-print("boot", ring.boot)
-random.seed(ring.boot)
+flash_log = FlashLog(Flash("/spool"), 3, 4096, 7)
+print("boot", flash_log.boot)
+random.seed(flash_log.boot)
 def steps():
     while True:
         yield
-        first = ring.next_seq
+        first = flash_log.next_seq
         payload = bytes([first & 255]) * random.randrange(1, 400)
-        if ring.append(1, payload) is None:
-            numbers = ring.numbers()
+        if flash_log.append(1, payload) is None:
+            numbers = flash_log.numbers()
             boot = min(numbers)
             seq = (numbers[boot][0] + numbers[boot][1]) // 2
-            ring.landed(boot, seq)
-            ring.save()
+            flash_log.landed(boot, seq)
+            flash_log.save()
             print("landed", boot, seq)
             continue
-        print("durable", ring.boot, first, len(payload))
+        print("durable", flash_log.boot, first, len(payload))
 program = steps()
 """
 
 
 def stored(flash):
-    """What the ring in this flash holds, read on this Python: (boot, number, payload)."""
+    """What the flash_log in this flash holds, read on this Python: (boot, number, payload)."""
     flash_log = FlashLog(Flash(str(flash / "spool")), 3, 4096, 7)
     found, message = [], flash_log.after(None)
     while message is not None:
