@@ -153,8 +153,8 @@ def imports() -> None:
 
 
 def _all() -> None:
-    with ThreadPoolExecutor(1) as aside:
-        archive = aside.submit(make_archive)
+    with ThreadPoolExecutor(1) as pool:
+        archive = pool.submit(make_archive)
         warm()
         archive.result()
 

@@ -73,14 +73,14 @@ class Agent:
         self._intake = Intake(self._append, self._delivery.work.set, config.commit_ms, self._keep_gaps, before)
         self._report = Report(config.state_dir, config.metrics_file)
         self._clear_us: dict[str, int] = {}
-        self._links = [
+        self._reader_threads = [
             ReaderThread(r, site, gateway, clock.host_us, self._time.current, self._deliverer(r.name))
             for r in config.readers
         ]
         self._presence = {
-            link.reader.name: PresenceHost(link.reader.presence, site, gateway, link.reach_us)
-            for link in self._links
-            if link.reader.presence
+            thread.reader.name: PresenceHost(thread.reader.presence, site, gateway, thread.reach_us)
+            for thread in self._reader_threads
+            if thread.reader.presence
         }
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ class Agent:
     @property
     def readers(self) -> dict[str, ReaderState]:
         """Health of each reader by its name."""
-        return {link.reader.name: link.reader_state for link in self._links}
+        return {thread.reader.name: thread.reader_state for thread in self._reader_threads}
 
     @property
     def spool_state(self) -> SpoolState:
@@ -100,8 +100,8 @@ class Agent:
     async def run(self) -> None:
         """Run until stopped, then drain: store all readings, publish for up to DRAIN_S, publish the status `stopped`."""
         log.info("agent.started", site=self.config.site, gateway=self.config.gateway, boot=self._spool.boot)
-        for link in self._links:
-            link.start()
+        for thread in self._reader_threads:
+            thread.start()
         jobs = [
             self._every(CLOCK_EVERY_S, self._time.take_sample),
             self._intake.run(),
@@ -125,8 +125,8 @@ class Agent:
             await self._drain()
             await self._delivery.uplink.close()
         finally:
-            for link in self._links:
-                link.stop()
+            for thread in self._reader_threads:
+                thread.stop()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -135,10 +135,10 @@ class Agent:
             self._db.shutdown()
 
     async def _drain(self) -> None:
-        for link in self._links:
-            link.stop()
-        for link in self._links:
-            await asyncio.to_thread(link.join, 1.0)
+        for thread in self._reader_threads:
+            thread.stop()
+        for thread in self._reader_threads:
+            await asyncio.to_thread(thread.join, 1.0)
         await asyncio.sleep(0)  # accept the last batches of the threads
         for presence in self._presence.values():
             entered, gone = presence.finish(self._time.current())
@@ -175,11 +175,11 @@ class Agent:
         derived = self._rules.through(readings)
         self._intake.accept(readings)
         self._intake.offer(derived)  # before the port counts as clear up to here: the watermark covers these too
-        self._log_presence(entered, gone)
+        self._store_presence(entered, gone)
         self._clear_us[name] = batch.clear_us
         self._detect()
 
-    def _log_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
+    def _store_presence(self, entered: list[PendingReading], gone: list[PendingReading]) -> None:
         """Store presence readings. Rules see entries only: the departure of a tag is no event."""
         derived = self._rules.through(entered)
         self._intake.offer([*entered, *derived])
@@ -192,7 +192,7 @@ class Agent:
             if not ready:
                 break
             events = [one for one in ready if one.kind not in NO_EVENT_KINDS]
-            self._log_presence(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
+            self._store_presence(events, [one for one in ready if one.kind in NO_EVENT_KINDS])
 
     def _detect(self) -> None:
         """Store the states that are certain by now, before a watermark covers a later time."""
@@ -230,16 +230,16 @@ class Agent:
 
     def _clear_host_us(self) -> int | None:
         """Earliest time at which the stamp of a reading accepted later can begin; None until every port has reported."""
-        if len(self._clear_us) < len(self._links):
+        if len(self._clear_us) < len(self._reader_threads):
             return None
-        return min(self._clear_us[link.reader.name] - link.reach_us for link in self._links)
+        return min(self._clear_us[thread.reader.name] - thread.reach_us for thread in self._reader_threads)
 
     async def _heartbeat(self) -> None:
         self._delivery.heartbeat(self._time.sample, self._time.now_us(), self._intake.refused, self._invalid)
 
     @property
     def _invalid(self) -> int:
-        return sum(link.reader_state.invalid for link in self._links)
+        return sum(thread.reader_state.invalid for thread in self._reader_threads)
 
     def _birth(self) -> Birth:
         return birth(self.config, self._spool.boot, self._rules.streams, self._group)

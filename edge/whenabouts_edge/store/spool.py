@@ -299,10 +299,10 @@ def _is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
 def _quarantine(path: Path) -> Path:
     """Rename a damaged database and its journal, never over an earlier one; returns where it is now."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while (renamed := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    path.rename(aside)
+    path.rename(renamed)
     for suffix in ("-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
-    return aside
+            path.with_name(path.name + suffix).rename(renamed.with_name(renamed.name + suffix))
+    return renamed

@@ -69,7 +69,7 @@ def test_a_pair_marks_its_reading_and_is_told_unless_only_unmatched_ones_are(kin
     one = emission(kind)
     marks = [OPEN, OPEN] if kind == "inner" else [OPEN, CLOSED]
     places = np.array([0]) if kind == "inner" else np.array([0, 1])
-    state, rows = one.found(kept(a, marks), 0, a, b, places, np.zeros(len(places), int), np.ones(len(places)))
+    state, rows = one.note_pairs(kept(a, marks), 0, a, b, places, np.zeros(len(places), int), np.ones(len(places)))
     assert seqs(rows) == emitted
     assert state["mark"].to_pylist() == ([OPEN, OPEN] if kind == "inner" else [MATCHED, CLOSED])
 
@@ -78,10 +78,10 @@ def test_the_best_pairs_are_held_back_until_their_reading_is_settled():
     """Two pairs come, the nearer one second; one is told, at the end, and nothing stays behind."""
     a, b = readings("dock/tags", (0, "k", 0)), readings("shelf/1", (7, "k", 90), (8, "k", 20))
     one, first = emission("inner", top_k=1), np.array([0])
-    state, rows = one.found(kept(a, [OPEN]), 0, a, b, first, np.array([0]), np.ones(1))
+    state, rows = one.note_pairs(kept(a, [OPEN]), 0, a, b, first, np.array([0]), np.ones(1))
     assert rows.num_rows == 0
     assert seqs(one.best) == [(0, 7)]
-    state, _ = one.found(state, 0, a, b, first, np.array([1]), np.ones(1))
+    state, _ = one.note_pairs(state, 0, a, b, first, np.array([1]), np.ones(1))
     assert seqs(one.best) == [(0, 8)]
     state, rows = one.settle(state, EPOCH_US + 1)
     assert seqs(rows) == [(0, 8)]

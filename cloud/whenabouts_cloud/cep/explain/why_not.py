@@ -143,7 +143,7 @@ class _Search:
         self.names = [names[column] for column in self.alternative.columns]
         self.covers = () if question.before is None else ideals(self.alternative).covers
         self.playing = [[e for e in question.events if self._is_type(e, i)] for i in range(len(self.names))]
-        self.most, self.found = 0, list[dict[int, Seen]]()
+        self.most, self.best = 0, list[dict[int, Seen]]()
 
     def ways(self) -> Iterator[_Way]:
         """The ways that fill the most elements."""
@@ -151,7 +151,7 @@ class _Search:
             # A focus that fails its own conditions is not used, but reported.
             if self._is_type(self.focus, place):
                 self._fill(0, {place: self.focus} if self._fits({}, place, self.focus) else {})
-        for chosen in self.found:
+        for chosen in self.best:
             way = self._complete(chosen) if len(chosen) == len(self.names) else self._lacking(chosen)
             yield way
             if way.verdict == "match" and len(chosen) == len(self.names):
@@ -161,7 +161,7 @@ class _Search:
         """Continues from an element; returns True if a match was found, which ends the search."""
         self.q.steps += 1
         rest = sum(i not in chosen and i >= place for i in range(len(self.names)))
-        if len(chosen) + rest < self.most or (self.q.steps > MAX_STEPS and self.found):
+        if len(chosen) + rest < self.most or (self.q.steps > MAX_STEPS and self.best):
             return False
         while place in chosen:
             place += 1
@@ -178,16 +178,16 @@ class _Search:
 
     def _note(self, chosen: dict[int, Seen]) -> bool:
         if len(chosen) > self.most:
-            self.most, self.found = len(chosen), []
+            self.most, self.best = len(chosen), []
         if len(chosen) < self.most:
             return False
         if len(chosen) == len(self.names):
             way = self._complete(chosen)
-            if way.verdict == "match" or not self.found or way.rank < self._complete(self.found[0]).rank:
-                self.found = [chosen]
+            if way.verdict == "match" or not self.best or way.rank < self._complete(self.best[0]).rank:
+                self.best = [chosen]
             return way.verdict == "match"
-        if len(self.found) < MAX_TIES and chosen not in self.found:
-            self.found.append(chosen)
+        if len(self.best) < MAX_TIES and chosen not in self.best:
+            self.best.append(chosen)
         return False
 
     def _fits(self, chosen: Mapping[int, Seen], place: int, event: Seen) -> bool:

@@ -53,14 +53,14 @@ def retract(machine: Machine, node: int, c: int, event: Event) -> Any:
             bind_pending(state, place, alternative.width, scratch)
             own = is_own(scratch.bound, alternative.width, event.arrival)
             if not own and breaks(program, scratch, v, event, c):
-                status = _take_back(machine, v, place)
+                status = _write_retraction(machine, v, place)
         if status != DONE:
             return status
     return DONE
 
 
 @inlined
-def _take_back(machine: Machine, v: int, place: int) -> Any:
+def _write_retraction(machine: Machine, v: int, place: int) -> Any:
     """Writes the bound pending match to the retractions, unless another class of the same event has done so."""
     out, meta = machine.out, machine.state.meta
     row, named = meta[META.retracted], -place - 2

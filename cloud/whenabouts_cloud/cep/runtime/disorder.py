@@ -79,8 +79,8 @@ class Disorder:
             codes = np.array(sorted(by_source), np.int64)
             self._meet(codes)
             for place, code in zip(np.searchsorted(self._sources, codes), codes, strict=True):
-                before, emitted = self._reached[place], min(by_source[int(code)], FOREVER - 1)
-                self._reached[place] = emitted if before == FOREVER else max(before, emitted)
+                before, watermark = self._reached[place], min(by_source[int(code)], FOREVER - 1)
+                self._reached[place] = watermark if before == FOREVER else max(before, watermark)
             if self.k < 0 and np.any(self._reached < FOREVER):
                 self.frontier = max(self.frontier, int(self._reached.min()))
         else:

@@ -81,12 +81,12 @@ class CountShard:
         """Feed the table "events"; return the counts that the watermarks of the step before make final."""
         events = tables["events"]
         beyond = beyond_time(events)
-        aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
+        side_output = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
         if beyond.any():
             events = events.filter(pa.array(~beyond))
         self.counts["beyond_time"] += int(beyond.sum())
         self._frontier.note_watermarks(events, watermarks)
-        aside.append(self._feed(events))
+        side_output.append(self._feed(events))
         emitted = [COUNT.empty_table()]
         frontier = self._frontier.value_us
         if frontier is not None:
@@ -101,7 +101,7 @@ class CountShard:
             self._stored.keep_from(reached - self._plan.window)
         rows = pa.concat_tables(emitted)
         self.counts["counts"] += rows.num_rows
-        return StepOutput(rows, self.state(), late_rows(self._rule.name, pa.concat_tables(aside)))
+        return StepOutput(rows, self.state(), late_rows(self._rule.name, pa.concat_tables(side_output)))
 
     def state(self) -> dict[str, Any]:
         """Counts since the shard was created or restored, and its current state, as JSON values."""

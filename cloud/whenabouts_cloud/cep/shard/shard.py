@@ -63,7 +63,7 @@ class CepShard:
         """
         events = tables["events"]
         beyond = beyond_time(events)
-        aside = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
+        side_output = [with_reason(events.filter(pa.array(beyond)), "beyond time")] if beyond.any() else []
         if beyond.any():
             events = events.filter(pa.array(~beyond))
         before = self._frontier.value_us
@@ -78,7 +78,7 @@ class CepShard:
             self._stored.keep_from(frontier - self._plan.longest - self._plan.window)
         self.counts["beyond_time"] += int(beyond.sum())
         none = RESULT.empty_table()
-        late = late_rows(self._rule.name, pa.concat_tables([*aside, late]))
+        late = late_rows(self._rule.name, pa.concat_tables([*side_output, late]))
         return StepOutput(pa.concat_tables([none, *emitted]), self.state(), late, pa.concat_tables([none, *effects]))
 
     def state(self) -> dict[str, Any]:

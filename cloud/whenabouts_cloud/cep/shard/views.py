@@ -61,9 +61,9 @@ def runs_of(states: pa.Table) -> pa.Table:
     rows = []
     columns = [states[name].to_pylist() for name in STATE]
     for site, gateway, boot, seq, attrs, vclock in zip(*columns, strict=True):
-        emitted = _emitted(attrs)
-        if emitted is not None:
-            group, view, process = emitted
+        announced = _view_of(attrs)
+        if announced is not None:
+            group, view, process = announced
             rows.append((site, gateway, boot, seq, code(f"{group} {view}"), process, len(vclock or ())))
     views = Views()
     views.add(pa.table([pa.array(x, f.type) for x, f in zip(_transposed(rows), RUN, strict=True)], schema=RUN))
@@ -137,7 +137,7 @@ def code(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def _emitted(attrs: str | None) -> tuple[str, int, int] | None:
+def _view_of(attrs: str | None) -> tuple[str, int, int] | None:
     """Group, view and process of a state reading."""
     try:
         attributes = json.loads(attrs or "null")

@@ -61,10 +61,10 @@ class Clocks:
     def before(self, x: Ints, y: Ints) -> Bools:
         """True where x -> y, for arrays of events of equal shape."""
         at = self.process[x]
-        emitted = self.vectors[y, at] > self.vectors[x, at]
+        known = self.vectors[y, at] > self.vectors[x, at]
         local = (self.boot[x] < self.boot[y]) | ((self.boot[x] == self.boot[y]) & (self.seq[x] < self.seq[y]))
-        apart = emitted & (at >= 0) & (self.process[y] >= 0) & (self.view[x] == self.view[y])
-        earlier: Bools = np.where(self.gateway[x] == self.gateway[y], local, apart)
+        across = known & (at >= 0) & (self.process[y] >= 0) & (self.view[x] == self.view[y])
+        earlier: Bools = np.where(self.gateway[x] == self.gateway[y], local, across)
         return earlier
 
 

@@ -184,7 +184,7 @@ class OnlineCorrelation:
             return []
         a, b = self._kept[0].slice(a_from, a_to - a_from), self._kept[1].slice(b_from, b_to - b_from)
         i, j, probability = matches(self.rule, a, b)
-        self._kept[0], rows = self._emission.found(self._kept[0], a_from, a, b, i, j, probability)
+        self._kept[0], rows = self._emission.note_pairs(self._kept[0], a_from, a, b, i, j, probability)
         return [rows]
 
     def _above_horizon(self, side: int, t_max: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -61,7 +61,7 @@ class Emission:
         """Rows for arriving readings of a that can match nothing; they are emitted at once."""
         return [unmatched_rows(self._rule, new.filter(pc.equal(new["mark"], CLOSED)))] if self.unmatched else []
 
-    def found(
+    def note_pairs(
         self,
         kept: pa.Table,
         a_from: int,

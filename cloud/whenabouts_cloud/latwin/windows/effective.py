@@ -96,21 +96,21 @@ def spread(ring: Ring, process: int, row: Array) -> None:
             place = number % head[layout.WIDTH]
             other = ring.window[j, place]
             grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
-            grew = emitted(ring, other, j, process, row) or grew
+            grew = raise_if_after(ring, other, j, process, row) or grew
             if grew:
-                raised(ring, other)
+                mark_raised(ring, other)
                 changed = True
             before = place
         other = ring.evidence[j, 0]
         if other[layout.NUMBER] >= 0:
             grew = grew and join(ring, other, ring.window[j, before, layout.ROW :], j)
-            changed = emitted(ring, other, j, process, row) or grew or changed
+            changed = raise_if_after(ring, other, j, process, row) or grew or changed
     while changed:
         changed = settle(ring)
 
 
 @bare
-def emitted(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
+def raise_if_after(ring: Ring, other: Array, own: int, process: int, row: Array) -> Any:
     """Raises a row of process `own` to a state of `process` and its clock if it comes after; returns True if it grew."""
     if other[layout.LO] <= row[layout.HI] and not 0 < row[layout.NUMBER] <= other[layout.ROW + process]:
         return False
@@ -129,7 +129,7 @@ def settle(ring: Ring) -> Any:
             grew = before >= 0 and join(ring, other, ring.window[j, before, layout.ROW :], j)
             grew = join_named(ring, j, other) or grew
             if grew:
-                raised(ring, other)
+                mark_raised(ring, other)
                 changed = True
             before = place
         other = ring.evidence[j, 0]
@@ -140,7 +140,7 @@ def settle(ring: Ring) -> Any:
 
 
 @bare
-def raised(ring: Ring, row: Array) -> None:
+def mark_raised(ring: Ring, row: Array) -> None:
     """Marks a row of the window whose clock grew after its admission."""
     if not row[layout.MARK]:
         row[layout.MARK] = 1
@@ -176,7 +176,7 @@ def announce(ring: Ring, process: int) -> None:
                 other = ring.window[j, held % heads[j, layout.WIDTH]]
                 if waiting[layout.HI] < other[layout.LO] and other[layout.ROW + process] < number:
                     other[layout.ROW + process] = number
-                    raised(ring, other)
+                    mark_raised(ring, other)
 
 
 @bare

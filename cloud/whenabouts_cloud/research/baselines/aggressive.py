@@ -54,7 +54,7 @@ def _run(chain: Chain, stacks: Stacks, emitted: Emitted, guarantee: Guarantee, e
     code, key, t, arrival, frontier = events.code, events.key, events.t, events.arrival, events.frontier
     n, classes, window = len(chain.place), chain.limits[1], chain.limits[0]
     rows, count = np.empty((256, 2 * n), np.int64), 0
-    back, back_count = np.empty((64, n), np.int64), 0
+    retractions, retraction_count = np.empty((64, n), np.int64), 0
     emitted_at = np.empty(256, np.int64)
     work = np.empty((n, SCRATCH), np.int64)
     done, before = 0, guarantee.frontier[0]  # the frontier before the event
@@ -63,7 +63,9 @@ def _run(chain: Chain, stacks: Stacks, emitted: Emitted, guarantee: Guarantee, e
             first, last = chain.first[code[e]], chain.first[code[e] + 1]
             for of in range(first, last):
                 c = chain.of[of]
-                back, back_count = _take_back(chain, emitted, c, key[e], t[e], before, back, back_count)
+                retractions, retraction_count = _retract(
+                    chain, emitted, c, key[e], t[e], before, retractions, retraction_count
+                )
                 while insert(stacks, classes, key[e], c, t[e], arrival[e], before - window) < 0:
                     stacks = renewed(stacks, classes, before - window)
             for of in range(first, last):
@@ -84,7 +86,14 @@ def _run(chain: Chain, stacks: Stacks, emitted: Emitted, guarantee: Guarantee, e
             emitted_at[done:count] = arrival[e]
             done = count
     guarantee.frontier[0] = before
-    return stacks, emitted, guarantee, rows[:count, n:].copy(), emitted_at[:count].copy(), back[:back_count].copy()
+    return (
+        stacks,
+        emitted,
+        guarantee,
+        rows[:count, n:].copy(),
+        emitted_at[:count].copy(),
+        retractions[:retraction_count].copy(),
+    )
 
 
 @compiled
@@ -117,15 +126,15 @@ def _link(emitted: Emitted, row: int) -> None:
 
 
 @compiled
-def _take_back(
-    chain: Chain, emitted: Emitted, event_class: int, key: int, t: int, frontier: int, back: Array, count: int
+def _retract(
+    chain: Chain, emitted: Emitted, event_class: int, key: int, t: int, frontier: int, retractions: Array, count: int
 ) -> tuple[Array, int]:
-    """Append the emitted matches that the event violates to `back`; remove these and final matches from their list."""
+    """Append the emitted matches that the event violates to `retractions`; remove these and final matches from their list."""
     forbidding = False
     for c in chain.negated:
         forbidding |= c == event_class
     if not forbidding:
-        return back, count
+        return retractions, count
     n = len(chain.place)
     bucket = home(key, len(emitted.head))
     row, previous = emitted.head[bucket], -1
@@ -137,9 +146,9 @@ def _take_back(
                 low, high = gap(chain, m, emitted.rows[row, 2:])
                 broken |= chain.negated[m] == event_class and low <= t < high
         if broken:
-            if count == len(back):
-                back = doubled(back)
-            back[count] = emitted.rows[row, 2 + n :]
+            if count == len(retractions):
+                retractions = doubled(retractions)
+            retractions[count] = emitted.rows[row, 2 + n :]
             count += 1
             emitted.rows[row, 1] = NEVER
         if emitted.rows[row, 1] <= frontier:
@@ -151,4 +160,4 @@ def _take_back(
         else:
             previous = row
         row = following
-    return back, count
+    return retractions, count

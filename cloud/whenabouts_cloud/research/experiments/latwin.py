@@ -205,13 +205,13 @@ def _figure_7(size: Size, judged: list[_Judged]) -> list[Figure]:
 def _by_window(size: Size, seed: int, say: Say) -> list[Figure]:
     """Figures 4 and 6, three processes."""
     office = simulate(Workload(duration_us=size.hours * HOUR), seed)
-    emitted_office = simulate(hybrid(office.workload), seed)
+    hybrid_office = simulate(hybrid(office.workload), seed)
     whole, judged, sizes, ours = _whole(office), [], [], []
     for window in size.windows:
         say(f"windows of {window}")
         judged.append(_judge(office, window, verdicts(office, window)))
         sizes.append(float(windows(office, window).sizes.mean()))
-        ours.append(float(windows(emitted_office, window, "hybrid").sizes.mean()))
+        ours.append(float(windows(hybrid_office, window, "hybrid").sizes.mean()))
     share = [100 * one / whole for one in sizes]
     x = size.windows
     detected = Figure(

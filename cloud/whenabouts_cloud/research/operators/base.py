@@ -29,7 +29,7 @@ from whenabouts_cloud.research.operators.target_bounds import Lengths, Limits, O
 
 MAX_BUFFER = 1_000_000  # tuples held a side; beyond, the oldest are dropped and counted as overflow
 NO_TIME = -(1 << 100)  # `now` before the first tuple: no tuple is late or obsolete
-MAX_LATE = 10_000  # late tuples kept for the side output; beyond, the oldest are dropped and counted as late_unemitted
+MAX_LATE = 10_000  # late tuples kept for the side output; beyond, the oldest are dropped and counted as late_dropped
 
 Side = Literal["a", "b"]
 Pair = tuple[int, int]
@@ -175,7 +175,7 @@ class Operator(ABC):
 
     def _note_late(self, n: int, index: int, t_min: int, t_max: int, now: int) -> None:
         self._counts.late += 1
-        self._counts.late_unemitted += len(self._late) == MAX_LATE
+        self._counts.late_dropped += len(self._late) == MAX_LATE
         self._late.append(LateTuple("b" if n else "a", index, t_min, t_max, now - t_max - self._delay[n]))
 
     def _tick(self, now: int) -> None:

@@ -25,7 +25,7 @@ class Counters:
     hits: int = 0  # look-ups that the table answered
     blocks: int = 0  # evaluations of a block, lazy operators
     late: int = 0  # arrived longer after their maximum than the stream's delay
-    late_unemitted: int = 0  # late tuples dropped from the side output before they were taken
+    late_dropped: int = 0  # late tuples dropped from the side output before they were taken
     beyond_length: int = 0  # shorter than rho or longer than pi: joined, but a partner may have been purged
     unmatchable: int = 0  # longer than (hi - lo)/ct: never part of a pair, so not held
     purged_a: int = 0
