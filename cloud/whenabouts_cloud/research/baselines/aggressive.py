@@ -129,7 +129,7 @@ def _link(emitted: Emitted, row: int) -> None:
 def _retract(
     chain: Chain, emitted: Emitted, event_class: int, key: int, t: int, frontier: int, retractions: Array, count: int
 ) -> tuple[Array, int]:
-    """Append the emitted matches that the event violates to `retractions`; remove these and final matches from their list."""
+    """Append the emitted matches that the event violates to `retractions`, and unlist these and final matches."""
     forbidding = False
     for c in chain.negated:
         forbidding |= c == event_class
