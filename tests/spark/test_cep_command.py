@@ -94,7 +94,7 @@ def test_the_rule_file_changes_while_the_job_runs(folder):
     wrong = folder / "wrong.wa"
     wrong.write_text(RULE.replace("WITHIN 300 ms", "WITHIN"), encoding="utf-8")
     wrong.rename(folder / "rule.wa")
-    process.wait_for("The rules from before stay")
+    process.wait_for("The running rules stay")
     more = folder / "more.wa"
     more.write_text(RULE + "RULE soon SEQ(till c, exit e) WITHIN 200 ms PER key\n", encoding="utf-8")
     more.rename(folder / "rule.wa")

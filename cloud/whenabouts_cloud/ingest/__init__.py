@@ -1,1 +1,1 @@
-"""From the broker to the landing: every reading durable before it is acknowledged, once, and nothing thrown away."""
+"""Lands readings from the broker: each durable before it is acknowledged, exactly once; nothing is discarded."""

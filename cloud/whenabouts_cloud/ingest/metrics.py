@@ -1,4 +1,4 @@
-"""What the ingest counts, as metrics."""
+"""Metrics of the ingest."""
 
 from collections.abc import Iterator, Mapping
 
@@ -7,16 +7,16 @@ from prometheus_client.core import Metric
 from whenabouts_cloud.ingest.bridge import Counters
 from whenabouts_cloud.metrics_file import counter, gauge
 
-MOST_GATEWAYS = 1000  # with a sample of their own: those that are furthest behind
+MOST_GATEWAYS = 1000  # that get their own sample: those furthest behind
 
 
 def metrics(
     counters: Counters, dead_letters: Mapping[str, int], frontiers_us: Mapping[tuple[str, str], int], now_us: int,
     qos0_dropped: int, connected: bool,
 ) -> Iterator[Metric]:  # fmt: skip
-    """All metrics; `dead_letters` are counts by reason, `frontiers_us` times by (site, gateway)."""
+    """Yield all metrics; `dead_letters` are counts by reason, `frontiers_us` times by (site, gateway)."""
     name = "whenabouts_ingest_{}".format
-    yield gauge(name("connected"), "Whether there is a connection to the broker.", connected)
+    yield gauge(name("connected"), "1 while connected to the broker, else 0.", connected)
     for field, about in (
         ("messages", "Messages received."),
         ("landed", "Readings landed."),
@@ -27,14 +27,14 @@ def metrics(
         ("clocks_ahead", "Gateways whose clock was ahead of this machine's."),
         ("refused", "Readings that gateways had no room for."),
         ("invalid", "Data of readers that no reading could hold."),
-        ("dead_dropped", "Dead letters that were counted and not kept."),
+        ("dead_dropped", "Dead letters counted but not stored."),
     ):
         yield counter(name(field), about, getattr(counters, field))
-    yield counter(name("qos0_dropped"), "Messages of QoS 0 that found the inbox full.", qos0_dropped)
+    yield counter(name("qos0_dropped"), "Messages of QoS 0 dropped because the inbox was full.", qos0_dropped)
     by_reason: dict[tuple[str, ...], float] = {(reason,): count for reason, count in sorted(dead_letters.items())}
-    yield counter(name("dead_letters"), "Messages that could not be taken.", by_reason, ("reason",))
+    yield counter(name("dead_letters"), "Dead letters, by reason.", by_reason, ("reason",))
     yield gauge(name("gateways"), "Gateways with a frontier.", len(frontiers_us))
     behind = sorted(frontiers_us.items(), key=lambda item: item[1])[:MOST_GATEWAYS]
     lags: dict[tuple[str, ...], float] = {origin: (now_us - frontier_us) / 1e6 for origin, frontier_us in behind}
-    yield gauge(name("lag_seconds"), "Present less the time before which all readings have landed.", lags,
+    yield gauge(name("lag_seconds"), "Current time minus a gateway's frontier: before it all readings have landed.", lags,
                 ("site", "gateway"))  # fmt: skip

@@ -1,1 +1,1 @@
-"""Rules as Spark jobs: one adapter for streams and one for whole landings, and what each engine wants of them."""
+"""Rules as Spark jobs: one adapter for streams, one for whole landings, and the interface that each engine implements."""

@@ -1,7 +1,7 @@
-"""A rule over a whole landing, as one Spark job: the results that a stream of it ends with.
+"""Runs a rule over a whole landing as one Spark job; the results equal the final results of the streaming job.
 
-Cost: one scan, packed into one shuffle of few large rows (`packing`); for landings of more than `Engine.group_rows` rows a
-count before it, and the quantiles of shards that are cut (`slabs`). A group is held in memory whole.
+Cost: one scan, packed into one shuffle of few large rows (`packing`). Landings of more than `Engine.group_rows` rows are
+counted first, and shards that are cut need quantiles (`time_slabs`). A group is held in memory whole.
 """
 
 import functools
@@ -33,7 +33,7 @@ def publish_whole(
     shards: int,
     group_rows: int | None = None,
 ) -> tuple[Path, list[dict[str, Any]]]:
-    """Publish the results of rules below `out` in the place of earlier ones: the folder, and what each group counted."""
+    """Publish the results of rules below `out`, replacing earlier ones; return the folder and the counts of each group."""
 
     def make(write: Write) -> "DataFrame":
         frames = (run_whole(engine, rule, spark, str(landing), shards, write, group_rows) for rule in rules)
@@ -51,9 +51,9 @@ def run_whole(
     write: Write,
     group_rows: int | None = None,
 ) -> "DataFrame":
-    """The frame of words about the results that its tasks write (`task_files`); lazy like any frame.
+    """Return a lazy frame of records about the files that its tasks write (`task_files`).
 
-    Runs small jobs at once, to place slabs and to read watermarks.
+    Runs small jobs immediately, to place slabs and to read watermarks.
     """
     landed = read_readings(spark, landing, engine.columns)
     readings = engine.readings([rule], landed, shards)
@@ -68,24 +68,24 @@ def run_whole(
         )
     watermarks = latest_watermarks(spark, landing) if engine.waits else []
 
-    # A function of its own: Spark wants to see its annotations.
+    # A named function, not a partial: Spark reads its annotations.
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(batches)
         group = table["group"][0].as_py()
-        found = zip(table["table"].to_pylist(), (blob.as_buffer() for blob in table["rows"]), strict=True)
-        tables, _ = tables_of(engine, rule, found)
+        blobs = zip(table["table"].to_pylist(), (blob.as_buffer() for blob in table["rows"]), strict=True)
+        tables, _ = tables_of(engine, rule, blobs)
         output = engine.whole(rule, tables, watermarks, slabs[group] if slabs else None)
         counts = {"shard": group, "rule": rule.name, "side_output": output.late.num_rows, **output.counts}
         yield pa.RecordBatch.from_arrays([pa.array([write(output._replace(counts=counts))], pa.binary())], ["written"])
 
-    # By number: a hash of so few groups would put several into one task and leave others without any.
+    # By number: hashing so few groups would put several into one task and leave other tasks empty.
     return rows.repartitionById(groups, "group").groupBy("group").applyInArrow(work, WRITTEN)
 
 
 def _into_slabs(
     engine: Engine[AnyRule], rule: AnyRule, slabs: list[Slab], _: int, routed: Routed
 ) -> Iterable[tuple[Ints, Ints]]:
-    """Rows for every slab that needs them."""
+    """Yield the places of the rows that each slab needs, with the slab's number."""
     inside = engine.inside(rule, routed.table, routed.rows)
     for number, slab in enumerate(slabs):
         at = np.flatnonzero((routed.shard == slab.shard) & inside(slab))

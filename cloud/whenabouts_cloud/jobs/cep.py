@@ -1,11 +1,11 @@
 """Rules about events in an order as Spark jobs: tables "events" (`events.schema_of`) and, for CAUSAL, "views" (`views.RUN`).
 
-Events are sharded by key; in a rule ACROSS KEYS events of any keys are in one match, so they are all in one shard. Views are
-told by state readings, which the rule's streams need not cover, and every shard gets them.
+Events are sharded by key. In a rule ACROSS KEYS one match can hold events of any keys, so all events are in one shard. Views
+come from state readings, which the rule's streams need not cover; every shard gets all views.
 
-In a batch a match belongs to the slab in which its first event begins. Not cut in time are rules that no window bounds:
-those that skip after a match, as what is skipped depends on all before, and those that order by vector clocks. Nor are those
-that count, whose keys have few numbers each. A group takes about 200 bytes an event.
+In a batch a match belongs to the slab in which its first event begins. Rules that no window bounds are not cut in time:
+rules with SKIP, where each match depends on all earlier matches, and rules that order by vector clocks. Rules with COUNT are
+not cut either, as they keep few numbers a key. A group takes about 200 bytes an event.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Cep(Engine[CepRule]):
-    """Jobs of rules that are all with COUNT or all without."""
+    """Jobs of rules that either all have COUNT or all have not."""
 
     columns = (*PLAIN, "kind", "value", "unit", "attrs", "vclock")
 
@@ -53,7 +53,7 @@ class Cep(Engine[CepRule]):
         return shards if rule.pattern.per_key else 1
 
     def readings(self, rules: Sequence[CepRule], landed: "DataFrame", shards: int) -> "DataFrame":
-        """The readings of any rule's streams, with the columns that some rule needs; attributes are parsed once."""
+        """Readings of the streams of all rules, with the columns that any rule needs; attributes are parsed once."""
         streams = dict.fromkeys(stream for rule in rules for stream in rule.streams)
         rows = landed.where(~F.col("kind").isin(*NO_EVENT_KINDS)).where(belongs_to_any(streams))
         if all(rule.pattern.per_key for rule in rules):
@@ -77,7 +77,7 @@ class Cep(Engine[CepRule]):
         return rule.pattern.mode == "causal"
 
     def shared_rows(self, landed: "DataFrame") -> "DataFrame":
-        """Where views begin, as state readings tell."""
+        """State readings that begin a view, packed."""
         emitted = landed.where((F.col("kind") == "state") & F.contains("attrs", F.lit(MARK)))
         return emitted.select(*STATE).mapInArrow(_pack_views, "table string, rows binary")
 
@@ -101,12 +101,12 @@ class Cep(Engine[CepRule]):
         t, t_max = (moved(rule, types, rows[name].to_numpy()) for name in ("t_min", "t_max"))
 
         def inside(slab: Slab) -> Mask:
-            found: Mask = np.ones(len(t), bool)
+            needed: Mask = np.ones(len(t), bool)
             if slab.low != INT64_MIN:
-                found &= t_max >= slab.low - slab.reach
+                needed &= t_max >= slab.low - slab.reach
             if slab.high != INT64_MAX:
-                found &= t <= slab.high + slab.reach
-            return found
+                needed &= t <= slab.high + slab.reach
+            return needed
 
         return inside
 
@@ -115,7 +115,7 @@ CEP = Cep()
 
 
 def _source(name: str) -> "Column":
-    """A column that conditions are made of; of an attribute its JSON."""
+    """Column that a condition reads; for an attribute, its JSON."""
     if not name.startswith("attrs:"):
         return F.col(name)
     path = "$['" + name.removeprefix("attrs:").replace("'", "\\'") + "']"
@@ -132,35 +132,35 @@ def _pack_views(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _matched(rule: CepRule, events: pa.Table, views: Views, slab: Slab | None) -> StepOutput:
-    """The matches of one group. What lies in two slabs is counted in one of them."""
-    found = matches_of(rule, events, views)
-    matches = found.matches
+    """Matches of one group. A reading in two slabs is counted in one of them only."""
+    result = matches_of(rule, events, views)
+    matches = result.matches
     home = np.ones(events.num_rows, bool)
     if slab is not None:
-        mine = (found.start_us >= slab.low) & (found.start_us < slab.high)
+        mine = (result.start_us >= slab.low) & (result.start_us < slab.high)
         matches = matches.filter(pa.array(mine))
         t = moved(rule, events["type"].to_numpy(), events["t_min"].to_numpy())
         home = (t >= slab.low) & ((t < slab.high) | (slab.high == INT64_MAX))
     counts = {
-        "readings": int(home[found.once].sum()),
-        "repeats": int((home & found.within).sum() - home[found.once].sum()),
-        "beyond_time": int((home & ~found.within).sum()),
+        "readings": int(home[result.once].sum()),
+        "repeats": int((home & result.within).sum() - home[result.once].sum()),
+        "beyond_time": int((home & ~result.within).sum()),
         "matches": matches.num_rows,
-        "ungrouped": len(found.ungrouped),
-        "ungrouped_at": gateways_of(events.take(pa.array(found.ungrouped))),
+        "ungrouped": len(result.ungrouped),
+        "ungrouped_at": gateways_of(events.take(pa.array(result.ungrouped))),
     }
     return StepOutput(matches, counts)
 
 
 def _counted(rule: CepRule, events: pa.Table) -> StepOutput:
-    """The counts of one group."""
-    found = counts_of(rule, events)
+    """Counts of one group."""
+    result = counts_of(rule, events)
     counts = {
-        "readings": len(found.once),
-        "repeats": int(found.within.sum()) - len(found.once),
-        "beyond_time": int((~found.within).sum()),
-        "counts": found.counts.num_rows,
-        "middles": found.middles,
+        "readings": len(result.once),
+        "repeats": int(result.within.sum()) - len(result.once),
+        "beyond_time": int((~result.within).sum()),
+        "counts": result.counts.num_rows,
+        "middles": result.middles,
         "ungrouped_at": [],
     }
-    return StepOutput(found.counts, counts)
+    return StepOutput(result.counts, counts)

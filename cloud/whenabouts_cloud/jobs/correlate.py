@@ -1,10 +1,11 @@
 """The correlation as a Spark job: tables "a" and "b" of readings (`pairs.READING`), sharded by key.
 
-In a batch side a goes into the slab its middle lies in, side b into every slab it can reach from, so each pair meets in
-exactly one slab: that of its a, which is also where it is known whether an a is in no pair and which pairs are its best.
-Repeats share everything with their original, so they meet in the same group and are dropped there.
+In a batch a reading of side a goes into the slab that contains its middle, a reading of side b into every slab whose a's can
+pair with it. So each pair is formed in exactly one slab, that of its a. All pairs of an a are formed there, so unmatched a's
+and the best pairs of an a are decided there too. A repeat equals its original, so both are in the same group, where the
+repeat is dropped.
 
-The middle is taken as floor(t_min / 2) + floor(t_max / 2), which cannot overflow and is at most 1 us off.
+The middle is computed as floor(t_min / 2) + floor(t_max / 2), which cannot overflow and is at most 1 us off.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,14 +48,14 @@ class Correlation(Engine[CorrelateRule]):
         return rule.a, rule.b
 
     def shards(self, rule: CorrelateRule, shards: int) -> int:
-        """Keys that are not compared cannot tell readings apart: one shard for all."""
+        """One shard for all readings where keys are not compared, as then any two readings may pair."""
         return shards if rule.key_equal else 1
 
     def readings(self, rules: Sequence[CorrelateRule], landed: "DataFrame", shards: int) -> "DataFrame":
-        """The readings of both streams with `side`, one that belongs to both twice.
+        """Readings of both streams with a column `side`; a reading that belongs to both streams appears twice.
 
-        Left out are those that are in no result whatever else happened: kinds that are no event and, unless readings of a
-        are told as unmatched, stamps longer than (hi - lo)/ct and readings without a key when keys are compared.
+        Readings that can be in no result are omitted: kinds that are no event; also stamps longer than (hi - lo)/ct and,
+        when keys are compared, readings without a key. Readings of a stay where unmatched ones are results.
         """
         [rule] = rules
         useful = _short_enough(rule)
@@ -78,7 +79,7 @@ class Correlation(Engine[CorrelateRule]):
     def whole(
         self, rule: CorrelateRule, tables: Mapping[str, pa.Table], watermarks: Sequence[Watermark], slab: Slab | None
     ) -> StepOutput:
-        """A copy of a reading in a neighbouring slab is not counted again."""
+        """Results of a shard or slab; a copy of a reading in a neighbouring slab is not counted again."""
         sides = [self._with_home(rule, name, tables[name], slab) for name in SIDES]
         once = [without_repeats(side) for side in sides]
         rows = correlate(rule, *once)
@@ -99,11 +100,11 @@ class Correlation(Engine[CorrelateRule]):
     def inside(self, rule: CorrelateRule, table: str, rows: pa.Table) -> Callable[[Slab], Mask]:
         middle = _middles(rows)
         reach, shift = reach_us(rule) if table == "b" else (0, 0)
-        # The borders are moved rather than the middles, which could overflow.
+        # Moves the borders, as moving the middles could overflow.
         return lambda slab: _between(middle, _moved(slab.low, shift - reach), _moved(slab.high, shift + reach))
 
     def _with_home(self, rule: CorrelateRule, name: str, rows: pa.Table, slab: Slab | None) -> pa.Table:
-        """With `home`: whether a reading is counted in this slab."""
+        """Add a column `home`: true if the reading is counted in this slab."""
         home = np.ones(rows.num_rows, bool)
         if slab is not None:
             shift = reach_us(rule)[1] if name == "b" else 0
@@ -115,7 +116,7 @@ CORRELATION = Correlation()
 
 
 def reach_us(rule: CorrelateRule) -> tuple[int, int]:
-    """How far from a's middle plus the second number b's can be in a pair, with room for the rounding of both."""
+    """(reach, shift): in a pair, b's middle is within reach of a's middle + shift; includes the rounding of both."""
     condition = condition_of(rule)
     return condition.band(2 * condition.longest_us) // 2 + 3, condition.doubled_centre // 2
 
@@ -124,7 +125,7 @@ def _short_enough(rule: CorrelateRule) -> "Column":
     longest = rule.condition.longest_us
     if longest > INT64_MAX:
         return F.lit(True)
-    # An overflow gives null: a stamp of more than 2^63 us.
+    # A stamp longer than 2^63 us overflows, which gives null.
     return F.coalesce(F.try_subtract("t_max", "t_min") <= longest, F.lit(False))
 
 

@@ -1,8 +1,8 @@
-"""What the Spark adapters must know of an engine: the one place where the three differ.
+"""Interface between the Spark adapters and an engine; all differences between the three engines are behind it.
 
-A job reads the landing, packs readings into rows for shards (`packing`) and gives each shard its tables: of what lands in a
-micro-batch (`streaming`), or of everything at once (`batch`), where a shard that is too large is cut in time (`slabs`). The
-engine says which readings it wants, as which tables, in which shard.
+A job reads the landing, packs readings into rows for shards (`packing`) and gives each shard its tables: the readings of a
+micro-batch (`streaming`), or all readings at once (`batch`), where a shard that is too large is cut in time (`time_slabs`).
+The engine chooses the readings, converts them to tables and assigns each row to a shard.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Slab(NamedTuple):
-    """A shard's results that begin within [low, high), and how far beyond that their readings may lie; us since 1970 UTC."""
+    """The results of a shard that begin within [low, high), us since 1970 UTC; their readings may lie `reach` us outside."""
 
     shard: int
     low: int
@@ -35,7 +35,7 @@ class Slab(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """Rows of one table of an engine, and the shard of each."""
+    """Rows of one table of an engine, and the shard of each row."""
 
     table: str
     rows: pa.Table
@@ -43,16 +43,16 @@ class Routed(NamedTuple):
 
 
 class Engine(ABC, Generic[AnyRule]):
-    """One engine. Methods run in the driver as in tasks; an engine has no state."""
+    """One engine. Methods run in the driver and in tasks; an engine has no state."""
 
     columns: tuple[str, ...]
-    """Of the landing those that its rules may read; Spark reads no others."""
+    """Columns of the landing that its rules may read; Spark reads no others."""
 
     waits = False
-    """Whether a whole landing gives other results with the watermarks than without."""
+    """True if the results of a whole landing depend on watermarks."""
 
     group_rows = 1_000_000
-    """Readings aimed at in one group of a batch, which a worker holds in memory whole."""
+    """Target number of readings in one group of a batch, which a worker holds in memory whole."""
 
     @abstractmethod
     def results(self, rule: AnyRule) -> pa.Schema:
@@ -68,15 +68,15 @@ class Engine(ABC, Generic[AnyRule]):
 
     @abstractmethod
     def readings(self, rules: Sequence[AnyRule], landed: "DataFrame", shards: int) -> "DataFrame":
-        """The readings that some rule needs, with the columns that `routed` needs; all by Spark's own code."""
+        """The readings that any rule needs, with the columns that `routed` needs; uses no Python workers."""
 
     @abstractmethod
     def routed(self, rule: AnyRule, readings: pa.Table, shards: int) -> Iterable[Routed]:
-        """The rule's part of some of these `readings`, as rows of its tables."""
+        """The rule's rows of its tables, made from a part of `readings`."""
 
     @abstractmethod
     def shard(self, rule: AnyRule) -> Shard:
-        """A shard that has seen nothing."""
+        """A new, empty shard."""
 
     @abstractmethod
     def whole(
@@ -85,15 +85,15 @@ class Engine(ABC, Generic[AnyRule]):
         """The results of a shard, or of a slab of it, from all of its readings at once."""
 
     def shards(self, rule: AnyRule, shards: int) -> int:
-        """How many of so many shards the rule makes use of."""
+        """Number of shards that the rule uses, at most `shards`."""
         return shards
 
     def heard(self, rule: AnyRule, site: str, streams: Sequence[str]) -> list[int]:
-        """The lists that a watermark goes to, of a gateway at this site that feeds these streams."""
+        """Indexes of the watermark lists (`streams`) that a gateway of this site with these streams counts for."""
         return [n for n, one in enumerate(self.streams(rule)) if any(one.matches(site, name) for name in streams)]
 
     def shared(self, rule: AnyRule) -> bool:
-        """Whether every shard of the rule is given `shared_rows`."""
+        """True if every shard of the rule is given `shared_rows`."""
         return False
 
     def shared_rows(self, landed: "DataFrame") -> "DataFrame":
@@ -101,12 +101,12 @@ class Engine(ABC, Generic[AnyRule]):
         raise NotImplementedError
 
     def cut(self, rule: AnyRule) -> "tuple[Column, Callable[[int], int]] | None":
-        """How the shards of a batch can be cut in time; None if what lies far apart can be in one result.
+        """How to cut the shards of a batch in time; None if one result can hold readings any time apart.
 
-        The time of a reading, and from the longest stamp how far beyond a slab lie readings that its results need, in us.
+        The time column of a reading, and a function from the longest stamp to the reach of a slab (`Slab`), in us.
         """
         return None
 
     def inside(self, rule: AnyRule, table: str, rows: pa.Table) -> Callable[[Slab], Mask]:
-        """Tells which of these rows of a table a slab needs."""
+        """A function that marks the rows of a table that a slab needs."""
         raise NotImplementedError

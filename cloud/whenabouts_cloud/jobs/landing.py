@@ -1,4 +1,4 @@
-"""The landing as Spark reads it: readings, watermarks of gateways, and which readings belong to a stream."""
+"""Reads the landing with Spark: readings, watermarks of gateways, and the readings of a stream."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
-# Folders are only looked through, not taken for partitions: a landing that is empty when a query starts has no `hour=`
-# folder yet, and Spark ends the query when that column turns up later.
+# Folders are searched, not read as partitions: a landing that is empty when a query starts has no `hour=` folder yet, and
+# Spark ends the query when that column appears later.
 LOOK_UP = {"recursiveFileLookup": "true"}
-ALL_AGES = "36500d"  # the file source forgets files older than the newest by a week otherwise
+ALL_AGES = "36500d"  # by default the file source ignores files more than a week older than the newest
 _FRONTIER = from_arrow_schema(schema.FRONTIER)
 
 
 def read_readings(spark: "SparkSession", landing: str, columns: Iterable[str]) -> "DataFrame":
-    """These columns of all that is in a landing folder."""
+    """These columns of all readings in a landing folder."""
     return spark.read.schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP).parquet(landing)
 
 
 def follow_readings(spark: "SparkSession", landing: str, columns: Iterable[str]) -> "DataFrame":
-    """These columns of a landing folder as it grows."""
+    """These columns of the readings of a landing folder, as a stream."""
     return _stream(spark).schema(from_arrow_schema(schema.of(*columns))).options(**LOOK_UP).parquet(landing)
 
 
 def follow_watermarks(spark: "SparkSession", landing: str) -> "DataFrame":
-    """site, gateway, frontier_us and streams of what gateways say as it lands; nothing in it is null."""
+    """site, gateway, frontier_us and streams of the gateways' watermarks, as a stream; no column is null."""
     known = _known(_stream(spark).schema(_FRONTIER).json(f"{landing}/_frontier"))
     streams = F.coalesce(F.array_compact("streams"), F.array().cast("array<string>"))
     return known.select("site", "gateway", "frontier_us", streams.alias("streams"))
@@ -51,21 +51,21 @@ def latest_watermarks(spark: "SparkSession", landing: str) -> list[Watermark]:
 
 
 def belongs_to(stream: Stream) -> "Column":
-    """Whether `site` and `stream` of a row make it part of the stream."""
+    """Condition that `site` and `stream` of a row belong to the stream."""
     if set(stream.pattern) & {"+", "#"}:
         named = F.col("stream").rlike(f"^(?:{name_regex(stream.pattern)})\\z")
     else:
-        named = F.col("stream") == stream.pattern  # which Parquet's statistics and dictionaries can decide
+        named = F.col("stream") == stream.pattern  # Parquet can skip data by this comparison
     return named if stream.site is None else named & (F.col("site") == stream.site)
 
 
 def belongs_to_any(streams: Iterable[Stream]) -> "Column":
-    """Whether a row is part of one of the streams."""
+    """Condition that a row belongs to at least one of the streams."""
     return reduce(lambda x, y: x | y, map(belongs_to, streams), F.lit(False))
 
 
 def shard_of_key(shards: int) -> "Column":
-    """The shard, of so many, of a row's key."""
+    """Shard of a row by its key, in 0..shards-1."""
     return F.pmod(F.xxhash64("key"), F.lit(shards)).cast("int")
 
 

@@ -1,8 +1,8 @@
 """Rules about the states of groups as Spark jobs: tables "reports" (`report.REPORT`) and "invalid" (`report.INVALID`).
 
-A shard is some of the groups, by a hash of their names: the states of a group must meet, those of different groups never do.
-Watermarks of all gateways go to every shard, as which groups a gateway is in is known by its readings alone. In a batch they
-count too: that a state which was never followed by another one lasted is known by them alone.
+A shard holds some of the groups, chosen by a hash of their names: states are compared within a group only. Watermarks of all
+gateways go to every shard, because only its readings show which groups a gateway is in. A batch needs them too: only a
+watermark shows how long the last state of a gateway has lasted.
 
 A shard's readings are held in memory whole, at about 1 kB each; take more shards for a long landing of many groups.
 """
@@ -45,7 +45,7 @@ class Latwin(Engine[LatwinRule]):
         return rule.streams
 
     def heard(self, rule: LatwinRule, site: str, streams: Sequence[str]) -> list[int]:
-        """All count as of one stream."""
+        """All streams count as one."""
         return [0]
 
     def readings(self, rules: Sequence[LatwinRule], landed: "DataFrame", shards: int) -> "DataFrame":

@@ -1,7 +1,7 @@
-"""What a job has counted and how its shards stand, and the same as metrics for Prometheus.
+"""Counts of a job and the latest state of its shards, also as metrics for Prometheus.
 
-Tasks hand their counts to the driver with each batch (`task_files`). A shard is invoked only in batches that have a row for
-it, so how it stood last is kept here. Cost of a batch: the shards of its query.
+Tasks return their counts to the driver with each batch (`task_files`). A shard runs only in batches that have a row for it,
+so its last state is kept here. Cost of a batch: proportional to the shards of its query.
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from prometheus_client.core import Metric
 
 from whenabouts_cloud.metrics_file import Labels, counter, gauge
 
-MOST_STREAMS = 1000  # with a sample of their own: those that are furthest behind
-RETRACTED = frozenset({"retracted"})  # results that were emitted too early, as engines call them
-GONE = ""  # the name under which counts of rules stand that run no longer, so that there are not ever more
-_STANDING = frozenset({"shard", "rows_kept", "keys_kept", "groups", "frontier_us"})  # no counts
+MOST_STREAMS = 1000  # that get their own sample: those furthest behind
+RETRACTED = frozenset({"retracted"})  # counts, by the engines' names, of results emitted too early
+GONE = ""  # name for the sum of counts of rules that no longer run, so that names do not grow without limit
+_STANDING = frozenset({"shard", "rows_kept", "keys_kept", "groups", "frontier_us"})  # states, not counts
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The counts of one query since its start, by rule, and how each of its shards stood last.
+    """Counts of one query since its start, by rule, and the last state of each of its shards.
 
-    `output` names the query, `unit` is the name of the count of results, `irregular` are the names of further counts.
+    `output` names the query, `unit` is the name of the count of results, `irregular` the names of further counts.
     """
 
     output: str
@@ -35,7 +35,7 @@ class Tally:
     batch_s: float | None = None
 
     def after(self, counts: Sequence[dict[str, Any]], seconds: float) -> "Tally":
-        """After a batch whose shards or groups counted this."""
+        """The tally after a batch with these counts of shards or groups."""
         by_rule = dict(self.by_rule)
         for one in counts:
             by_rule[one["rule"]] = by_rule.get(one["rule"], Counter()) + total([one])
@@ -43,7 +43,7 @@ class Tally:
         return replace(self, by_rule=by_rule, shards=shards, batches=self.batches + 1, batch_s=seconds)
 
     def restarted(self, rules: Collection[str]) -> "Tally":
-        """Before a query of these rules begins anew: its shards are not known. Counts of other rules are put together."""
+        """The tally before a query of these rules restarts: shard states are unknown, counts of other rules are summed."""
         by_rule = {rule: self.by_rule.get(rule, Counter()) for rule in rules}
         gone = [counts for rule, counts in self.by_rule.items() if rule not in by_rule]
         if gone:
@@ -51,18 +51,18 @@ class Tally:
         return replace(self, by_rule=by_rule, shards={})
 
     def total(self) -> Counter[str]:
-        """The counts of all rules together."""
+        """Sum of the counts of all rules."""
         return sum(self.by_rule.values(), Counter())
 
     def silent(self) -> dict[str, set[str]]:
-        """By rule the gateways that are no longer waited for."""
-        found: dict[str, set[str]] = {}
+        """Silent gateways, which no result waits for any longer, by rule."""
+        gateways: dict[str, set[str]] = {}
         for one in self.shards.values():
-            found.setdefault(one["rule"], set()).update(one.get("silent", ()))
-        return found
+            gateways.setdefault(one["rule"], set()).update(one.get("silent", ()))
+        return gateways
 
     def rows_kept(self) -> Counter[str]:
-        """Rows in the state, by rule."""
+        """Rows kept in the state, by rule."""
         kept: Counter[str] = Counter()
         for one in self.shards.values():
             if "rows_kept" in one:
@@ -70,17 +70,17 @@ class Tally:
         return kept
 
     def streams_us(self) -> dict[tuple[str, str], int]:
-        """By rule and stream the time before which everything has come, us since 1970 UTC: the least of the shards'."""
-        found: dict[tuple[str, str], int] = {}
+        """Frontier by rule and stream, us since 1970 UTC: the minimum over the shards."""
+        frontiers: dict[tuple[str, str], int] = {}
         for one in self.shards.values():
             for stream, us in one.get("streams_us", {}).items():
                 name = one["rule"], stream
-                found[name] = min(us, found.get(name, us))
-        return found
+                frontiers[name] = min(us, frontiers.get(name, us))
+        return frontiers
 
 
 def total(counts: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """The sum of what shards or groups counted, without how they stand."""
+    """Sum of the counts of shards or groups, without their states."""
     summed: Counter[str] = Counter()
     for one in counts:
         summed.update({name: x for name, x in one.items() if isinstance(x, int) and name not in _STANDING})
@@ -88,12 +88,12 @@ def total(counts: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
-    """All metrics of a job, whose queries have these tallies; a value that is not known has no sample."""
+    """Yield all metrics of a job whose queries have these tallies; an unknown value has no sample."""
     name = "whenabouts_job_{}".format
     for count, about in (
-        ("readings", "Readings taken, by rule."),
-        ("repeats", "Readings that had been taken before, by rule."),
-        ("late", "Readings that came after their stream's frontier had passed them, by rule."),
+        ("readings", "Readings processed, by rule."),
+        ("repeats", "Readings that had been processed before, by rule."),
+        ("late", "Readings that arrived below their stream's frontier, by rule."),
         ("side_output", "Readings written to the side output, by rule."),
     ):
         yield counter(name(count), about, _by_rule(tallies, {count}), ("rule",))
@@ -108,18 +108,18 @@ def metrics(tallies: Sequence[Tally], now_us: int) -> Iterator[Metric]:
         for rule, counts in tally.by_rule.items()
         for kind in sorted({*tally.irregular} - RETRACTED - {"late"})
     }
-    yield counter(name("irregular"), "Readings and results out of the ordinary, by rule and kind.", irregular,
+    yield counter(name("irregular"), "Irregular readings and results, by rule and kind.", irregular,
                   ("rule", "kind"))  # fmt: skip
     kept: dict[Labels, float] = {(rule,): rows for tally in tallies for rule, rows in tally.rows_kept().items()}
     yield gauge(name("rows_kept"), "Rows in the state, by rule.", kept, ("rule",))
     silent: dict[Labels, float] = {(rule,): len(who) for tally in tallies for rule, who in tally.silent().items()}
-    yield gauge(name("silent_gateways"), "Gateways that are no longer waited for, by rule.", silent, ("rule",))
-    yield gauge(name("lag_seconds"), "Present less the time before which everything of a stream has come.",
+    yield gauge(name("silent_gateways"), "Silent gateways, no longer waited for, by rule.", silent, ("rule",))
+    yield gauge(name("lag_seconds"), "Current time minus the frontier of a stream.",
                 _lags(tallies, now_us), ("rule", "stream"))  # fmt: skip
     batches: dict[Labels, float] = {(tally.output,): tally.batches for tally in tallies}
     yield counter(name("batches"), "Micro-batches done, by output folder.", batches, ("output",))
     seconds: dict[Labels, float] = {(one.output,): one.batch_s for one in tallies if one.batch_s is not None}
-    yield gauge(name("batch_seconds"), "How long the last micro-batch took, by output folder.", seconds, ("output",))
+    yield gauge(name("batch_seconds"), "Duration of the last micro-batch, by output folder.", seconds, ("output",))
 
 
 def _by_rule(tallies: Sequence[Tally], names: Collection[str]) -> dict[Labels, float]:

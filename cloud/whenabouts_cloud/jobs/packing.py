@@ -1,8 +1,8 @@
-"""Readings on their way between Spark's stages: packed by the task that reads them, many to a row.
+"""Packs readings for Spark's shuffle, many to a row.
 
 A row of a shuffle costs Spark more than a reading costs an engine. So the task that reads readings makes the rows of an
-engine's tables and packs those of one group as one Arrow IPC stream; what is shuffled, grouped and handed to Python again
-are a few such rows. A group is a shard of a rule, or in a batch a slab of one. Watermarks travel in the same way.
+engine's tables and packs those of one group as one Arrow IPC stream; Spark shuffles, groups and returns to Python only a few
+such rows. A group is a shard of a rule, or in a batch a slab of a shard. Watermarks are packed in the same way.
 """
 
 import functools
@@ -32,39 +32,39 @@ Place = Callable[[int, Routed], Iterable[tuple[Ints, Ints]]]
 
 
 def group_of(number: int, shard: int) -> int:
-    """The group of a shard of the rule with this number."""
+    """Return the group of a shard of the rule with this number."""
     return number * MAX_SHARDS + shard
 
 
 def rule_of(group: int) -> int:
-    """The number of the rule whose shard this group is."""
+    """Return the number of the rule that a group belongs to."""
     return group // MAX_SHARDS
 
 
 def by_shard(number: int, routed: Routed) -> Iterable[tuple[Ints, Ints]]:
-    """A shard is a group."""
+    """Place rows by shard: each shard is a group."""
     return [(np.arange(len(routed.shard)), number * MAX_SHARDS + routed.shard)]
 
 
 def packed(
     engine: Engine[AnyRule], rules: Mapping[int, AnyRule], readings: "DataFrame", shards: int, place: Place = by_shard
 ) -> "DataFrame":
-    """PACKED rows of a frame of `Engine.readings`, for rules by number."""
+    """Pack a frame of `Engine.readings` for rules by number; returns PACKED rows."""
     return readings.mapInArrow(functools.partial(_pack, engine, dict(rules), shards, place), PACKED)
 
 
 def packed_watermarks(
     engine: Engine[AnyRule], rules: Mapping[int, AnyRule], gone: Sequence[int], watermarks: "DataFrame", shards: int
 ) -> "DataFrame":
-    """PACKED rows of a frame of `landing.follow_watermarks`: for all groups of a rule those that count for it.
+    """Pack a frame of `landing.follow_watermarks`: every group of a rule gets the watermarks that count for the rule.
 
-    Each group of a rule that is gone gets an empty row, so that its state can be removed.
+    Each group of a rule in `gone` gets an empty row, so that its state can be removed. Returns PACKED rows.
     """
     return watermarks.mapInArrow(functools.partial(_spread, engine, dict(rules), gone, shards), PACKED)
 
 
 def packed_row(group: int, table: str, rows: bytes) -> pa.RecordBatch:
-    """One row of PACKED; they are handed out one by one, as Spark reserves memory for all of a batch at once."""
+    """Return one PACKED row as a batch: Spark reserves memory for a whole batch at once."""
     return pa.RecordBatch.from_arrays(
         [pa.array([x], field.type) for x, field in zip((group, table, rows), _ROW, strict=True)], schema=_ROW
     )
@@ -73,7 +73,7 @@ def packed_row(group: int, table: str, rows: bytes) -> pa.RecordBatch:
 def tables_of(
     engine: Engine[AnyRule], rule: AnyRule, rows: Iterable[tuple[str, bytes]]
 ) -> tuple[dict[str, pa.Table], list[list[Watermark]]]:
-    """The tables of a shard from the packed rows of a group, and its watermarks by stream."""
+    """Unpack the rows of a group into the tables of its shard and its watermarks by stream."""
     parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
     for name, blob in rows:
         parts[name].append(pa.ipc.open_stream(blob).read_all())
@@ -81,7 +81,7 @@ def tables_of(
     for table in parts.pop(WATERMARKS, []):
         for gateway, stream, us in zip(*(column.to_pylist() for column in table.columns), strict=True):
             watermarks[stream].append((gateway, us))
-    # Each part has dictionaries of its own; one for all, so that later steps need not look at parts.
+    # Unify the dictionaries of the parts, so that later steps see one chunk.
     return {
         name: pa.concat_tables([schema.empty_table(), *parts[name]]).unify_dictionaries().combine_chunks()
         for name, schema in engine.tables(rule).items()
@@ -101,7 +101,7 @@ def _pack(
 
 
 def _by_group(rows: pa.Table, at: Ints, group: Ints) -> Iterator[tuple[int, pa.Table]]:
-    """(group, its rows) of the rows at these places."""
+    """Yield (group, its rows) for the rows at these places."""
     order = np.argsort(group, kind="stable")
     ordered = group[order]
     rows = rows.take(pa.array(at[order]))
@@ -120,14 +120,14 @@ def _spread(
     for batch in batches:
         said = batch.to_pylist()
         for number, rule in rules.items():
-            found = [
+            watermarks = [
                 (f"{one['site']}/{one['gateway']}", stream, one["frontier_us"])
                 for one in said
                 for stream in engine.heard(rule, one["site"], one["streams"])
             ]
-            if found:
+            if watermarks:
                 columns = [
-                    pa.array(x, field.type) for x, field in zip(zip(*found, strict=True), WATERMARK, strict=True)
+                    pa.array(x, field.type) for x, field in zip(zip(*watermarks, strict=True), WATERMARK, strict=True)
                 ]
                 blob = to_bytes(pa.table(columns, schema=WATERMARK))
                 for shard in range(engine.shards(rule, shards)):

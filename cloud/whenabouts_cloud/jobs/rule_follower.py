@@ -1,8 +1,8 @@
-"""The rules about events of a file that may change while a job runs them.
+"""Follows a rule file about events that may change while a job runs its rules.
 
-The file is looked at between micro-batches. One that checks clean takes effect when no micro-batch is unfinished, for Spark
-would repeat that with the new rules; one with mistakes is reported, and the rules from before stay. Which rules run is kept
-in the output folder, so that a start goes on with them and then finds the file changed like any other time.
+The file is checked between micro-batches. A valid change takes effect when no micro-batch is unfinished, because Spark would
+repeat an unfinished one with the new rules. A file with mistakes is reported, and the running rules stay. The running rules
+are stored in the output folder: a restart continues with them and then applies the file as a change.
 """
 
 import time
@@ -18,14 +18,14 @@ from whenabouts_protocol.logs import Log
 log = Log(__name__)
 
 LOOK_S, STEP_S = 0.5, 0.01  # between two micro-batches Spark lists files, some hundredths of a second
-TOGETHER = "rules with COUNT and without are told in different files: choose with --rule-name"
+TOGETHER = "rules with COUNT and without need different outputs: choose with --rule-name"
 
 
 def rules_of(file: Path) -> list[CepRule]:
-    """The rules about events of a file, which can run together.
+    """Return the rules about events of a file; all can run together.
 
     Raises:
-        click.UsageError: the file has mistakes, none of these, or rules that cannot.
+        click.UsageError: the file has mistakes, no such rules, or rules that cannot run together.
     """
     try:
         rules = list(load_rules(file).cep_rules)
@@ -37,7 +37,7 @@ def rules_of(file: Path) -> list[CepRule]:
 
 
 class RuleFollower:
-    """The rules that run, and what the file says since."""
+    """The running rules, and the rules that the file asks for since."""
 
     def __init__(self, file: Path, out: Path, rules: Sequence[CepRule], shards: int) -> None:
         self._file, self._out, self._shards = file, out, shards
@@ -47,24 +47,24 @@ class RuleFollower:
         self.running = RunningRules.of(rules)
 
     def claim(self) -> None:
-        """Bind the output folder to a job that follows its rule file, and go on with the rules that it ran.
+        """Bind the output folder to a job that follows its rule file, and continue with the rules that it ran.
 
         Raises:
             WrongOutputError: the folder belongs to another job.
         """
         from whenabouts_cloud.jobs.output.sink import WrongOutputError, claimed
 
-        found = claimed(self._out, self._mine(), {"rules": self.running.as_json()})
+        bound = claimed(self._out, self._mine(), {"rules": self.running.as_json()})
         try:
-            self.running = RunningRules.of_json(found["rules"])
+            self.running = RunningRules.of_json(bound["rules"])
         except (KeyError, ValueError) as error:
             raise WrongOutputError(
-                f"output {self._out}: found no rules of the job there ({error}), expected those it ran; take another --out"
+                f"output {self._out}: found no rules of the job ({error}), expected those it ran; take another --out"
             ) from None
         self._want(self._first)
 
     def changed(self) -> bool:
-        """Whether other rules are to run; looks at the file and says what is wrong with it, once."""
+        """Return True if other rules are to run now; checks the file and logs the mistakes of each version once."""
         stamp = self._stamp()
         if stamp is not None and stamp != self._seen:
             self._seen = stamp
@@ -78,14 +78,14 @@ class RuleFollower:
             except click.UsageError as error:
                 for mistake in error.message.splitlines():
                     log.error("rules.invalid", mistake, file=self._file)
-                log.warning("rules.kept", "The rules from before stay", file=self._file)
+                log.warning("rules.kept", "The running rules stay", file=self._file)
         return self._wanted is not None and self._between()
 
     def adopt(self) -> RunningRules:
-        """The rules to run: those of the file, if a micro-batch need not be repeated with those from before."""
+        """Return the rules to run: those of the file, unless a micro-batch must be repeated with the running rules."""
         from whenabouts_cloud.jobs.output.sink import MARKER_VERSION, rewrite, unfinished
 
-        if self._wanted is not None and not unfinished(self._out):  # another one may have begun since
+        if self._wanted is not None and not unfinished(self._out):  # a micro-batch may have begun since
             before, self.running = self.running, self.running.changed(self._wanted)
             rewrite(self._out, {"version": MARKER_VERSION, **self._mine(), "rules": self.running.as_json()})
             self._wanted = None
@@ -93,7 +93,7 @@ class RuleFollower:
         return self.running
 
     def _between(self) -> bool:
-        """Whether no micro-batch is unfinished, now or soon: with much to do one follows the other."""
+        """Return True if no micro-batch is unfinished now or within LOOK_S; under load they follow without a pause."""
         from whenabouts_cloud.jobs.output.sink import unfinished
 
         until = time.monotonic() + LOOK_S
@@ -116,9 +116,9 @@ class RuleFollower:
         self._wanted = None if same else list(rules)
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        """None while there is no such file, as between two steps of an editor."""
+        """Identify the version of the file; None while there is no file, such as while an editor replaces it."""
         try:
-            found = self._file.stat()
+            status = self._file.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino

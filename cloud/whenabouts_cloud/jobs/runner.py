@@ -1,8 +1,8 @@
-"""Runs what commands do with their rules: one Spark session, signals, waiting, printing.
+"""Runs the work of commands: one Spark session, signals, waiting, printing.
 
-Results go to stdout as they are committed, read back from what the sink published; events go to the log. The folder is the
-record: a process killed between publishing a batch and printing it leaves those lines unprinted, never the results
-unwritten. Several works share the session, each with a query and a folder of its own.
+Results are printed to stdout when they are committed, read from the folder that the sink published; events go to the log.
+The folder is the record: a process killed between publishing a batch and printing it loses the printed lines, never the
+results. Several works share the session; each has its own query and folder.
 """
 
 import contextlib
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
 log = Log(__name__)
 
 POLL_S = 0.2  # how soon a signal, a failed query or a new landing is noticed
-METRICS_S = 2.0  # the lag grows also while nothing lands
-MOST_LOGGED = 10_000  # notices that are remembered, so that none is logged twice
+METRICS_S = 2.0  # the lag changes even while nothing lands
+MOST_LOGGED = 10_000  # notices remembered, so that each is logged once
 STOP_WAIT_S = (
     30.0  # a micro-batch under way is given this long before it is interrupted (and repeated at the next start)
 )
-END_S = STOP_WAIT_S + 30.0  # nor is anything else that hangs, such as a start of Spark, waited for longer than this
+END_S = STOP_WAIT_S + 30.0  # limit for anything else that hangs, such as a start of Spark
 
 
 def run(works: Sequence[Work], options: Options, named: bool = False) -> None:
-    """Run the works once, or until a signal. named: lines of results begin with the name of their rule."""
+    """Run the works once, or until a signal. named: result lines begin with the name of their rule."""
     job = _Run(works, options, named)
     job.once() if options.once else job.follow()
 
 
 class _Printer:
-    """stdout, which the threads of several queries share, some lines at a time."""
+    """stdout, shared by the threads of several queries; the lines of one call stay together."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def print(self, lines: Iterable[str]) -> bool:
-        """Results; False when nobody reads on, as with `| head`: they stay in the output folder."""
+        """Print results; False if the reader of stdout has gone, as with `| head`; they stay in the output folder."""
         with self._lock:
             try:
                 for line in lines:
@@ -91,7 +91,7 @@ class _Run:
             raise click.UsageError(f"--landing: found no folder {landing}, expected what the ingest writes")
         self._claim("once")
         with orderly_end(self._interrupt, END_S), self._session() as self._spark:
-            hear()  # Spark has put its own handler in place
+            hear()  # Spark has replaced the signal handlers
             for part in self._parts:
                 self._compute(part, self._spark)
         self._end()
@@ -106,19 +106,19 @@ class _Run:
             raise click.Abort
         try:
             with self._progress(spark):
-                found = part.compute(spark)
+                result = part.compute(spark)
         except Exception as error:
             if self._interrupted.is_set():
                 raise click.Abort from None
             if not isinstance(error, PySparkException | Py4JError | ConnectionError | LostRowsError):
                 raise
             raise click.ClickException(
-                f"output {part.output}: not computed, an earlier result stays. Spark says: {error}"
+                f"output {part.output}: not computed, the earlier result stays. Spark reports: {error}"
             ) from None
-        part.take(*found)
+        part.take(*result)
 
     def _progress(self, spark: "SparkSession") -> contextlib.AbstractContextManager[None]:
-        """A bar on a terminal; without one, or when the log is for programs, a line now and then as an event."""
+        """A bar on a terminal; otherwise, or with a log for programs, an event now and then."""
         show: Show = progress
         if self._options.quiet:
             return contextlib.nullcontext()
@@ -136,22 +136,22 @@ class _Run:
         from py4j.protocol import Py4JError
 
         with self._session() as spark:
-            hear()  # Spark has put its own handler in place
+            hear()  # Spark has replaced the signal handlers
             try:
                 for part in self._parts:
                     part.start(spark)
                 watching = f"Watching {self._options.landing} for {self._name}; stop with Ctrl-C"
                 log.info("query.started", watching, queries=len(self._parts))
                 self._wait(spark)
-            except (Py4JError, ConnectionError):  # Java has ended before us: whoever stopped us stopped its process too
+            except (Py4JError, ConnectionError):  # Java ended first: a signal to the process group stops it too
                 if not self._stopping.is_set():
                     raise click.ClickException(
-                        f"Spark's Java process has ended; start again with --out {self._options.out} to go on where it was"
+                        f"Spark's Java process has ended; start again with --out {self._options.out} to continue"
                     ) from None
         self._end()
 
     def _wait(self, spark: "SparkSession") -> None:
-        """Until a signal or a query's failure or end; micro-batches under way are let finish."""
+        """Wait for a signal, or the failure or end of a query; lets running micro-batches finish."""
         from pyspark.errors import StreamingQueryException
 
         try:
@@ -166,7 +166,7 @@ class _Run:
                 part.finish(deadline)
         except StreamingQueryException as error:
             raise click.ClickException(
-                f"the streaming query failed; start it again to go on. Spark says: {error}"
+                f"the streaming query failed; start it again to continue. Spark reports: {error}"
             ) from None
 
     def _claim(self, mode: str) -> None:
@@ -180,7 +180,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _session(self) -> Iterator["SparkSession"]:
-        """Spark, stopped behind the work unless it ran before."""
+        """A Spark session, stopped after the work unless it ran before."""
         from py4j.protocol import Py4JError
         from pyspark.sql import SparkSession
 
@@ -204,7 +204,7 @@ class _Run:
                     spark.stop()
 
     def _landing_is_there(self) -> bool:
-        """Wait for the landing folder; False when told to stop before it came."""
+        """Wait for the landing folder; False if stopped before it exists."""
         landing = self._options.landing
         if not landing.is_dir():
             log.info("landing.waiting", f"Waiting for {landing}, where the ingest lands readings", landing=landing)
@@ -215,17 +215,17 @@ class _Run:
 
     def _stop(self) -> None:
         self._stopping.set()
-        _java_may_say(logging.CRITICAL + 1)  # a Java process that was stopped together with this one is no fault
+        _java_may_say(logging.CRITICAL + 1)  # Java stopped together with this process is no fault
 
     def _interrupt(self) -> None:
-        """Of a whole landing nothing is published before all is computed, so the end of that is not waited for."""
+        """Stop at once: a job over a whole landing publishes nothing before all is computed."""
         from py4j.protocol import Py4JError
 
         self._stop()
         self._interrupted.set()
         if self._spark is not None:
             with contextlib.suppress(Py4JError, OSError):
-                self._spark.sparkContext.setLogLevel("OFF")  # of tasks that find Spark gone
+                self._spark.sparkContext.setLogLevel("OFF")  # silences tasks that lose Spark
                 self._spark.stop()
 
     def _end(self) -> None:
@@ -234,7 +234,7 @@ class _Run:
         self._write_metrics(last=True)
 
     def _write_metrics(self, last: bool = False) -> None:
-        """After each micro-batch, and when the last time was some seconds ago."""
+        """Write metrics after each micro-batch, and at least every METRICS_S."""
         if self._metrics is None:
             return
         tallies, now_s = [part.tally for part in self._parts], time.monotonic()
@@ -245,14 +245,14 @@ class _Run:
 
 
 def _java_may_say(level: int) -> None:
-    """From this level on the messages of the bridge to Java, which tells of each of its connections, are logged."""
+    """Log messages of the bridge to Java from this level on; below, it reports each of its connections."""
     logging.getLogger("py4j").setLevel(level)
 
 
 class _Part:
-    """One work of a run: its query, what it has counted and logged.
+    """One work of a run: its query, its counts, and the notices that it has logged.
 
-    `tally` is a value that the thread of the query replaces after each micro-batch.
+    `tally` is immutable; the thread of the query replaces it after each micro-batch.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class _Part:
         """Bind the output folder to the rules.
 
         Raises:
-            WrongOutputError: it belongs to others.
+            WrongOutputError: it belongs to other rules.
         """
         from whenabouts_cloud.jobs.output.sink import claim
 
@@ -282,13 +282,13 @@ class _Part:
             claim(self._work.out, self._work.rules, mode, self._shards)
 
     def compute(self, spark: "SparkSession") -> tuple[Path, list[dict[str, Any]], float]:
-        """Compute and publish the result: its folder, what each group counted, and seconds."""
+        """Compute and publish the result; return its folder, the counts of each group, and the seconds taken."""
         began_s = time.monotonic()
         folder, counts = self._work.once(spark)
         return folder, counts, time.monotonic() - began_s
 
     def take(self, folder: Path, counts: list[dict[str, Any]], seconds: float) -> None:
-        """Count and print what was computed."""
+        """Count and print a computed result."""
         self.tally = self.tally.after(counts, seconds)
         self._log_once([notice for one in counts for notice in self._work.notices(one)])
         self._print(folder)
@@ -299,13 +299,13 @@ class _Part:
         self._query = self._work.follow(spark, self._report)
 
     def renew(self, spark: "SparkSession") -> None:
-        """Start it anew if its rules are others now."""
+        """Restart the query if its rules have changed."""
         if self._query is not None and self._work.changed():
             self._query.stop()
             self.start(spark)
 
     def ended(self, within_s: float) -> bool:
-        """Whether the query has ended within this time.
+        """Return True if the query ends within this time.
 
         Raises:
             StreamingQueryException: it has failed.
@@ -313,7 +313,7 @@ class _Part:
         return self._query is None or bool(self._query.awaitTermination(within_s))  # type: ignore[arg-type]
 
     def finish(self, deadline_s: float) -> None:
-        """Stop the query, between two micro-batches if one ends by then."""
+        """Stop the query, after its running micro-batch if that ends before the deadline."""
         query = self._query
         if query is None:
             return
@@ -322,7 +322,7 @@ class _Part:
         query.stop()
 
     def summary(self) -> None:
-        """Log what all batches together had, and again which streams no reading belongs to."""
+        """Log the totals of all batches, and again the streams without readings."""
         self._logged.clear()
         self._log_unmatched()
         had, unit = self.tally.total(), self._work.unit
@@ -348,7 +348,7 @@ class _Part:
             self._print(published)
 
     def _log_batch(self, number: int, counts: list[dict[str, Any]], seconds: float) -> None:
-        """One that had readings: those with watermarks alone come several times a second."""
+        """Log a batch that had readings; batches of watermarks only occur several times a second."""
         had, unit = total(counts), self._work.unit
         if not had["readings"]:
             return
@@ -361,7 +361,7 @@ class _Part:
         )  # fmt: skip
 
     def _log_once(self, notices: Sequence[Notice]) -> None:
-        """Log what was not logged yet, not again at every heartbeat that comes late."""
+        """Log each notice once, not again with each late heartbeat."""
         if len(self._logged) > MOST_LOGGED:
             self._logged.clear()
         for notice in sorted(set(notices)):
@@ -370,7 +370,7 @@ class _Part:
                 self._logged.add(notice.text)
 
     def _log_unmatched(self) -> None:
-        """Name streams that no reading belongs to so far."""
+        """Log the streams without readings so far, each once."""
         for stream, text in self._landed.unmatched(self._rules()).items():
             name = f"stream {stream}"
             if name not in self._logged:
@@ -387,5 +387,5 @@ class _Part:
         from whenabouts_cloud.jobs.output.sink import read_results
 
         if not self._printer.print(map(self._line, read_results(folder))):
-            log.info("stdout.closed", "Nobody reads the results; they stay in the folder", folder=folder)
+            log.info("stdout.closed", "The reader of stdout has gone; results stay in the folder", folder=folder)
             self._unread()

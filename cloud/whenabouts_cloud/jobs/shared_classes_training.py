@@ -1,4 +1,4 @@
-"""The session that shows which of Java's classes the jobs need (`shared_classes`): a batch and a stream of two readings."""
+"""Session that loads the Java classes the jobs need (`shared_classes`): a batch and a stream of two readings."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ RULE near CORRELATE dock AS a, shelf AS b WHERE |@a - @b| <= 1 s OVER 80 % AND a
 
 
 def train(spark: "SparkSession", folder: Path) -> list[str]:
-    """Run the jobs in `folder`; the arguments about modules and the class path that Spark gave its Java."""
+    """Run the jobs in `folder`; return Spark's arguments to Java about modules and the class path."""
     landing = Landing(folder / "landing")
     readings = [_reading(n, stream) for n, stream in enumerate(("dock/tags", "shelf/tags"))]
     landing.write(readings, [], landed_us=2_000_000)
@@ -36,7 +36,7 @@ def train(spark: "SparkSession", folder: Path) -> list[str]:
     query.stop()
     management = spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()  # type: ignore[union-attr]
     given = [str(x) for x in management.getInputArguments()]
-    same = [x for x in given if x.startswith(("--", "-XX:+Ignore"))]  # the latter allows the former in any Java
+    same = [x for x in given if x.startswith(("--", "-XX:+Ignore"))]  # the second kind makes any Java accept the first
     return [*same, "-cp", str(management.getClassPath())]
 
 

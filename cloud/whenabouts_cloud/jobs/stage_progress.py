@@ -1,8 +1,8 @@
-"""Progress of a batch job, a stage of Spark at a time.
+"""Progress of a batch job, one Spark stage at a time.
 
-How much a whole job has to do is not known before it: Spark plans a stage when those before it are done. The tasks of a
-stage are known when it begins, so progress is told of these, with no total that was guessed. Of stages that run at the same
-time the oldest is shown until it ends.
+The total work of a job is unknown in advance: Spark plans a stage when the stages before it are done. The tasks of a stage
+are known when it begins, so progress is shown per stage, without guessed totals. Of stages that run at the same time the
+oldest is shown until it ends.
 """
 
 import contextlib
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL_S = 0.25
-FEWEST = 2  # tasks of a stage that is shown: of a single one nothing is known before its end
-END_S = 5.0  # nor is an answer of Java waited for longer when the job has ended
+FEWEST = 2  # tasks of a stage that is shown; a single task has no progress before its end
+END_S = 5.0  # longest wait for an answer of Java after the end of the job
 
 Show = Callable[[str, int, str], AbstractContextManager[Advance]]
-"""As `progress.progress`: from label, total and unit what is called with how much was done."""
+"""Like `progress.progress`: takes label, total and unit, gives a function that is called with the work done."""
 
 
 class Stage(NamedTuple):
-    """A stage: its number, its tasks, and how many of them are done."""
+    """A stage: its number, the number of its tasks, and how many of them are done."""
 
     number: int
     tasks: int
@@ -33,12 +33,12 @@ class Stage(NamedTuple):
 
 
 Look = Callable[[int | None], Stage | None]
-"""The stage of a number, or for None the oldest one that runs; None if there is none."""
+"""Returns the stage with this number, or for None the oldest running one; None if there is none."""
 
 
 @contextlib.contextmanager
 def stage_progress(spark: "SparkSession", show: Show) -> Iterator[None]:
-    """Around the work of a session; another thread shows its stages."""
+    """Show the stages of a session from another thread, for the duration of the context."""
     ended = threading.Event()
     thread = threading.Thread(target=_follow, args=(spark, show, ended), name="progress", daemon=True)
     thread.start()
@@ -50,7 +50,7 @@ def stage_progress(spark: "SparkSession", show: Show) -> Iterator[None]:
 
 
 def show_stages(look: Look, show: Show, pause: Callable[[], bool]) -> None:
-    """Show one stage after the other, until `pause`, called between two looks, says that the work has ended."""
+    """Show one stage after the other, until `pause`, called between two looks, returns True: the work has ended."""
     shown = -1
     ended = False
     while not ended:
@@ -81,5 +81,5 @@ def _follow(spark: "SparkSession", show: Show, ended: threading.Event) -> None:
         info = tracker.getStageInfo(active[0] if number is None else number)
         return None if info is None else Stage(info.stageId, info.numTasks, info.numCompletedTasks)
 
-    with contextlib.suppress(Py4JError, OSError):  # Java has ended, which the job itself tells
+    with contextlib.suppress(Py4JError, OSError):  # Java has ended; the job itself reports it
         show_stages(look, show, lambda: ended.wait(POLL_S))

@@ -1,18 +1,18 @@
-"""Rules over a landing as it grows: readings and watermarks -> state per rule and shard -> results.
+"""Runs rules over a growing landing: readings and watermarks -> state per rule and shard -> results.
 
 Readings are read and packed once for all rules of an engine. Readings go to their shard, watermarks of gateways to every
-shard: what is final by time alone is told although no reading of its key comes. A shard is one row of Spark's state, the
-snapshot of a `shard.Shard`: few coarse shards, because the operator costs per key and per state access, hardly per reading.
-applyInPandasWithState is the operator: measured with 2000 readings a batch and 4 shards on two cores it takes 1.1 s a batch,
-transformWithStateInPandas 1.7 s, and that one loops over rows in Python.
+shard, so a result that becomes final by time is emitted even if no further reading of its key arrives. A shard is one row of
+Spark's state, the snapshot of a `shard.Shard`. Shards are few and coarse, because the operator costs per key and per state
+access, hardly per reading. The operator is applyInPandasWithState: with 2000 readings a batch and 4 shards on two cores it
+takes 1.1 s a batch (measured); transformWithStateInPandas takes 1.7 s and loops over rows in Python.
 
-Each rule has shards of its own, so its frontier and what it keeps do not depend on the others, and rules can be added and
-removed between two queries over the same checkpoint.
+Each rule has its own shards, so its frontier and its state do not depend on other rules, and rules can be added and removed
+between two queries over the same checkpoint.
 
-A watermark that one invocation of a shard reads counts from the next one on (`frontier` says why). For that, a shard's next
-invocation must hold every reading of it that was visible by then: a listing takes all there is as long as nothing limits the
-files per trigger, and a shard is invoked in every micro-batch that has a row for it. So micro-batches must not be limited by
-maxFilesPerTrigger, and starting on a long history reads all of it in the first one.
+A watermark that one invocation of a shard reads counts from the next invocation on (`frontier` explains why). That requires
+that the next invocation holds every reading of the shard visible by then. This holds because a listing takes all files as
+long as nothing limits the files per trigger, and a shard is invoked in every micro-batch that has a row for it. So
+maxFilesPerTrigger must not be set, and starting on a long history reads all of it in the first micro-batch.
 """
 
 import functools
@@ -48,11 +48,11 @@ def start_query(
     report: Report | None = None,
     gone: Sequence[int] = (),
 ) -> "StreamingQuery":
-    """Start publishing the results of rules below `out`, going on from its checkpoint if there is one.
+    """Start publishing the results of rules below `out`, from its checkpoint if there is one.
 
     The landing folder must exist; its folder of watermarks is made if the ingest has not yet done so, for Spark to watch.
-    Rules may be others than those of the query before, if that one has no unfinished micro-batch: those with new numbers see
-    what lands from now on, the state of those that are `gone` is removed with the next watermark.
+    Rules may differ from those of the previous query, if that has no unfinished micro-batch: rules with new numbers see
+    readings that land from now on, the state of rules in `gone` is removed with the next watermark.
     """
     (landing / "_frontier").mkdir(exist_ok=True)
     make = functools.partial(_results, engine, rules, gone, spark, str(landing.resolve()), shards)
@@ -69,7 +69,7 @@ def _results(
     shards: int,
     write: Write,
 ) -> "DataFrame":
-    """The streaming frame of words about what was written (`task_files`)."""
+    """Return the streaming frame of records about written files (`task_files`)."""
     landed = follow_readings(spark, landing, engine.columns)
     rows = packed(engine, rules, engine.readings(list(rules.values()), landed, shards), shards)
     watermarks = follow_watermarks(spark, landing)
@@ -91,7 +91,7 @@ def _step(
     rows: Iterator[pd.DataFrame],
     state: GroupState,
 ) -> Iterator[pd.DataFrame]:
-    """Adapter between Spark's state and `shard.Shard`."""
+    """Adapt Spark's state to `shard.Shard`."""
     rule = rules.get(rule_of(int(key[0])))
     if rule is None:  # gone
         state.remove()
@@ -99,8 +99,8 @@ def _step(
     shard = engine.shard(rule)
     if state.exists:
         shard.restore(bytes(state.get[0]))
-    found = (row for part in rows for row in zip(part["table"], part["rows"], strict=True))
-    output = shard.step(*tables_of(engine, rule, found))
+    blobs = (row for part in rows for row in zip(part["table"], part["rows"], strict=True))
+    output = shard.step(*tables_of(engine, rule, blobs))
     state.update((shard.snapshot(),))
     counts = {"shard": int(key[0]), "rule": rule.name, "side_output": output.late.num_rows, **output.counts}
     yield pd.DataFrame({"written": [write(output._replace(counts=counts))]})

@@ -1,8 +1,8 @@
-"""Large shards of a batch cut in time, whatever made them large: a burst, one reading from 1970, a key that most carry.
+"""Cuts large shards of a batch in time, for any distribution: a burst, one reading from 1970, one very frequent key.
 
 Borders are quantiles of the readings' times. A result belongs to the slab in which it begins, and a slab gets every reading
-that one of its results may need. Slabs are never narrower than twice the reach: narrower ones would only copy readings into
-ever more of them. So a group is larger than wanted where more readings than that lie so close together.
+that one of its results may need. Slabs are never narrower than twice the reach, as narrower ones would only copy readings
+into more slabs. So a group exceeds its target size where more readings than that lie within twice the reach.
 """
 
 import itertools
@@ -21,7 +21,7 @@ MAX_SLABS = 512  # of time in a shard
 
 
 def slabs_of(readings: "DataFrame", time: "Column", reach: Callable[[int], int], group_rows: int) -> list[Slab]:
-    """Slabs that cover all of time for every shard of `readings`, one where it is small enough; none if all are.
+    """Slabs that cover all of time for every shard of `readings`, one for a small shard; no slabs if all are small.
 
     Cost: a pass over the readings to count them, another for the quantiles of shards that are too large.
     """
@@ -45,9 +45,9 @@ def slabs_of(readings: "DataFrame", time: "Column", reach: Callable[[int], int],
 
 
 def borders_of(cuts: list[int], apart: int) -> list[int]:
-    """Of ascending cuts those that are further apart than this."""
-    found: list[int] = []
+    """Drop ascending cuts that are not more than `apart` after the last one kept."""
+    kept: list[int] = []
     for cut in cuts:
-        if not found or cut - found[-1] > apart:
-            found.append(cut)
-    return found
+        if not kept or cut - kept[-1] > apart:
+            kept.append(cut)
+    return kept

@@ -1,4 +1,4 @@
-"""What commands share that run rules over a landing with Spark: what the user chose, and what is done with the rules."""
+"""Shared by commands that run rules over a landing with Spark: the user's options, and the work done with the rules."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _COMMANDS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What the user chose beside the rule."""
+    """The user's options, except the rule."""
 
     landing: Path
     out: Path
@@ -41,7 +41,7 @@ class Options:
 
 
 class Notice(NamedTuple):
-    """A warning to log once: its event, its sentence, and what it is about as a field of this name and value."""
+    """A warning to log once: its event, its sentence, and its subject as a field `name` with this value."""
 
     event: str
     text: str
@@ -51,13 +51,13 @@ class Notice(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What a command does with its rules, whose results go to `out`.
+    """The work of a command on its rules, whose results go to `out`.
 
-    `once` computes the result and says in which folder it is published and what was counted; `follow` starts the query.
-    `unit` is what results are called and counted as, `line` shows one, `troubles` are further counts worth telling, with
-    their text by the name of the count. `changed` is asked between micro-batches whether the query is to be started anew,
-    by `follow`, because its rules are others, which then are `running`; `claim` binds the output folder, where the rules
-    alone do not. `notices` finds in what a shard or group counted what results wait for or do without; each is logged once.
+    `once` computes the result and returns the published folder and the counts; `follow` starts the query. `unit` names
+    results and their count, `line` formats one, `troubles` maps the names of further reported counts to their texts.
+    `changed()` is polled between micro-batches; True restarts the query by `follow` with the new rules, which `running()`
+    then returns. `claim` binds the output folder where binding it to the rules does not suffice. `notices` derives from the
+    counts of a shard or group what results wait for or lack; each notice is logged once.
     """
 
     rules: Sequence[Rule]
@@ -74,7 +74,7 @@ class Work:
 
 
 def choose_rule(file: Path, name: str | None, kind: type[OneRule]) -> OneRule:
-    """The rule of a file with this name, or its only one of this kind.
+    """Return the rule of a file with this name, or its only one of this kind.
 
     Raises:
         click.UsageError: the file has mistakes or no such rule.

@@ -91,7 +91,7 @@ def test_a_changed_file_takes_effect_and_one_with_mistakes_does_not(tmp_path, ca
     mistake, kept = caplog.records
     assert (mistake.event, mistake.levelname, mistake.fields) == ("rules.invalid", "ERROR", {"file": folder.file})
     assert "expected `<` or a number" in mistake.getMessage()
-    assert (kept.event, kept.getMessage()) == ("rules.kept", "The rules from before stay")
+    assert (kept.event, kept.getMessage()) == ("rules.kept", "The running rules stay")
     folder.file.unlink()
     assert not one.changed()
     folder.write(rules(1, 3))

@@ -1,1 +1,1 @@
-"""What tasks write, and how a batch of results becomes visible."""
+"""Files that tasks write, and their atomic publication."""

@@ -2,27 +2,26 @@
 
     OUT/batch=00000012/             the results of one micro-batch as part-00000.parquet and so on; --once has only
                                     batch=00000000
-    OUT/_late/batch=00000012/       its side output: readings that came too late (`shard.LATE`). Of pairs, `reason` is
-                                    "late a" or "late b" for one that was still joined with what was left, "expired a" or
-                                    "expired b" for one that was not; of matches it is "late", or "beyond time" for a stamp
-                                    that is no time. A repeat of what is forgotten looks like one
-    OUT/_late_effects/batch=00000012/   the matches that they would have added or removed: see `status`
-    OUT/.tmp-*                      being written, by this process and by tasks (`task_files`)
+    OUT/_late/batch=00000012/       its side output: late readings (`shard.LATE`). For pairs, `reason` is "late a" or
+                                    "late b" if the reading was still joined with the rows kept, else "expired a" or
+                                    "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A repeat
+                                    whose original has been evicted is also reported as late
+    OUT/_late_effects/batch=00000012/   matches that late readings would have added or removed: see `status`
+    OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
-    OUT/_job.json                   which rules and mode OUT belongs to
+    OUT/_job.json                   rules and mode that OUT belongs to
 
-Readers of OUT pass over names that begin with "_" or ".". Of a batch there is one part with all that was little, and one for
-each shard that told much, as its task wrote it.
+Readers of OUT ignore names that begin with "_" or ".". The small files of a batch are merged into one part; each large file
+is a part as its task wrote it.
 
-A micro-batch is gathered in a folder of its own, which appears by one rename; its side output by one before that. Spark
-repeats a micro-batch that was not committed with the same number and the same input; when its folder is there already the
-repetition is thrown away. It is computed all the same, because the state of the batch is committed by computing it.
+The files of a micro-batch are gathered in a hidden folder, which one rename publishes; the side output is published first.
+Spark repeats an uncommitted micro-batch with the same number and the same input; if its folder exists already, the repeated
+output is discarded. The repetition is still computed, because computing it commits the state of the batch.
 
 The first batch is published even without results: from then on OUT can be read and has its schema. A complete result
-(--once) takes the place of an earlier one by two renames; a kill between them leaves the earlier one under a hidden name,
-from which the next run puts it back. The renames are atomic on a local or network POSIX file system; object stores have
-none. On a cluster OUT must be a folder that all machines share: the rows that workers wrote are counted and compared with
-those there.
+(--once) replaces an earlier one by two renames; a kill between them leaves the earlier one under a hidden name, from which
+the next run restores it. The renames are atomic on a local or network POSIX file system; object stores have none. On a
+cluster OUT must be a folder that all machines share: the sink checks that the files hold as many rows as workers wrote.
 """
 
 import json
@@ -49,11 +48,11 @@ MARKER_VERSION = 5
 MADE, EARLIER, TASK_FILES = ".tmp-batch", ".tmp-earlier", ".tmp-parts"
 
 Report = Callable[[int, Path | None, list[dict[str, Any]], float], None]
-"""Called after a batch: its number, the published folder (None: nothing new), what each shard or group counted, seconds."""
+"""Called after a batch: its number, the published folder (None: nothing new), counts of each shard or group, seconds."""
 
 
 class WrongOutputError(ValueError):
-    """The output folder belongs to another job; the text says which and what to do."""
+    """The output folder belongs to another job; the text names it and what to do."""
 
 
 class ResultSink:
@@ -67,13 +66,13 @@ class ResultSink:
         out.mkdir(parents=True, exist_ok=True)
 
     def follow(self, make: Make, trigger_s: float) -> "StreamingQuery":
-        """Start publishing a streaming frame, going on from its checkpoint if there is one."""
+        """Start publishing a streaming frame, from its checkpoint if there is one."""
         writer = make(self._files.write).writeStream.foreachBatch(self.publish).outputMode("append")
         writer = writer.trigger(processingTime=f"{round(trigger_s * 1000)} milliseconds")
         return writer.option("checkpointLocation", str(checkpoint_of(self._out))).start()
 
     def publish(self, frame: "DataFrame", batch_id: int) -> None:
-        """Compute a micro-batch and let its results appear, unless they are there already."""
+        """Compute a micro-batch and publish its results, unless they are published already."""
         began_s = time.monotonic()
         words = self._files.collect(frame)
         first = not any(self._out.glob("batch=*"))
@@ -88,7 +87,7 @@ class ResultSink:
             self._report(batch_id, published, words.counts, time.monotonic() - began_s)
 
     def replace(self, make: Make) -> tuple[Path, list[dict[str, Any]]]:
-        """Compute a complete result and put it in the place of an earlier one."""
+        """Compute a complete result and replace the earlier one; return its folder and the counts."""
         target, earlier = batch_folder(self._out, 0), self._out / EARLIER
         if earlier.exists() and not target.exists():
             earlier.rename(target)
@@ -104,7 +103,7 @@ class ResultSink:
         return target, words.counts
 
     def _appear(self, files: Mapping[str, int], target: Path) -> Path | None:
-        """Publish files of tasks as this folder; None if it is there already."""
+        """Publish files of tasks as this folder; return None if it exists already."""
         if target.exists():
             return None
         made = self._gathered(files)
@@ -114,7 +113,7 @@ class ResultSink:
         return target
 
     def _gathered(self, files: Mapping[str, int]) -> Path:
-        """Files of tasks in a folder that is not visible yet."""
+        """Move files of tasks into a hidden folder and return it."""
         made = self._out / MADE
         shutil.rmtree(made, ignore_errors=True)
         self._files.move(files, made, self._schema)
@@ -122,9 +121,9 @@ class ResultSink:
 
 
 def checkpoint_of(out: Path) -> Path:
-    """Where Spark keeps offsets and state; what was left there by a process killed before its first batch began is removed.
+    """Return Spark's checkpoint folder (offsets, state); remove it if a process was killed before its first batch began.
 
-    Spark refuses to begin where an unfinished file of offsets lies; before the first one is whole, nothing was computed.
+    Spark refuses to start from an unfinished offsets file; before the first complete one, nothing was computed.
     """
     folder = out.resolve() / CHECKPOINT
     begun = any(file.name.isdigit() for file in (folder / "offsets").glob("*"))
@@ -134,19 +133,19 @@ def checkpoint_of(out: Path) -> Path:
 
 
 def batch_folder(out: Path, batch_id: int) -> Path:
-    """Where the results of a micro-batch are published."""
+    """Return the folder that publishes the results of a micro-batch."""
     return out / f"batch={batch_id:08d}"
 
 
 def read_results(folder: Path) -> Iterator[dict[str, Any]]:
-    """The results of a published folder, a dictionary of columns each."""
+    """Yield the results of a published folder, each a dictionary of columns."""
     for file in sorted(folder.glob("*.parquet")):
         for rows in pq.ParquetFile(file).iter_batches():
             yield from rows.to_pylist()
 
 
 def claim(out: Path, rule: Rule | Sequence[Rule], mode: str, shards: int) -> None:
-    """Bind the output folder to rules and a mode ("once" or "streaming"), or find that it is bound to them already.
+    """Bind the output folder to rules and a mode ("once" or "streaming"), or check that it is bound to them already.
 
     Raises:
         WrongOutputError: it belongs to another rule, mode or number of shards, or holds something else.
@@ -159,7 +158,7 @@ def claim(out: Path, rule: Rule | Sequence[Rule], mode: str, shards: int) -> Non
 
 
 def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Bind the output folder to these values, with others that may change (`rewrite`); what it is bound to.
+    """Bind the output folder to these values, with others that may change (`rewrite`); return all it is bound to.
 
     Raises:
         WrongOutputError: it is bound to other values, or holds something else.
@@ -168,19 +167,19 @@ def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None)
     marker = out / MARKER
     if marker.exists():
         try:
-            found = dict(json.loads(marker.read_bytes()))
+            bound = dict(json.loads(marker.read_bytes()))
         except (ValueError, TypeError) as error:
             raise WrongOutputError(
-                f"output {out}: found a damaged {MARKER} ({error}), expected what an earlier run wrote; "
+                f"output {out}: found a damaged {MARKER} ({error}), expected the one an earlier run wrote; "
                 f"take another --out, or delete {out} to begin again"
             ) from None
         for name, value in mine.items():
-            if found.get(name) != value:
+            if bound.get(name) != value:
                 raise WrongOutputError(
-                    f"output {out}: found results of {name} {found.get(name)!r}, expected {value!r}; "
+                    f"output {out}: found results of {name} {bound.get(name)!r}, expected {value!r}; "
                     f"take another --out, or delete {out} to begin again"
                 )
-        return found
+        return bound
     if out.exists() and any(x for x in out.iterdir() if not x.name.startswith(".")):
         raise WrongOutputError(
             f"output {out}: found a folder with other content, expected an empty one or one of an earlier run; "
@@ -192,12 +191,12 @@ def claimed(out: Path, mine: dict[str, Any], more: dict[str, Any] | None = None)
 
 
 def rewrite(out: Path, values: dict[str, Any]) -> None:
-    """Put other values in the place of those that the folder is bound to, durably."""
+    """Replace the values that the folder is bound to, durably."""
     write_durably(out / MARKER, json.dumps(values, indent=1).encode())
 
 
 def unfinished(out: Path) -> bool:
-    """Whether a micro-batch has begun that is not committed: Spark repeats it first."""
+    """True if a micro-batch has begun and is not committed: Spark repeats it first."""
 
     def last(folder: str) -> int:
         names = [file.name for file in (out / CHECKPOINT / folder).glob("*")]

@@ -1,8 +1,8 @@
-"""Results on their way from the tasks to the sink: as Parquet files that the tasks write, which the sink publishes.
+"""Transfers results from the tasks to the sink: the tasks write Parquet files, which the sink publishes.
 
-What is handed from task to driver through Spark are a few words about each file, so results pass neither through Java nor
-through the driver's memory, and are encoded by all cores. A task that Spark repeats writes files of other names; only those
-are taken whose words came from the attempt that Spark counts.
+A task returns through Spark only a short record of the files it wrote, so results pass neither through Java nor through the
+driver's memory, and all cores encode them. A task that Spark repeats writes files with other names; the sink takes only the
+files in the record of the attempt that Spark counts.
 """
 
 import json
@@ -22,23 +22,23 @@ from whenabouts_cloud.shard import StepOutput
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROW_GROUP = 1 << 16  # rows of a result that are encoded at once: many small groups take twice as long to write
-FEW = 1 << 10  # a file with fewer rows is put together with others: a reader pays for each file
-WRITTEN = "written binary"  # of a frame: words about files, as JSON
+ROW_GROUP = 1 << 16  # rows encoded at once; many small row groups take twice as long to write
+FEW = 1 << 10  # files with fewer rows are merged: each file costs a reader
+WRITTEN = "written binary"  # schema of a frame: records about files, as JSON
 RESULTS, LATE, EFFECTS = "", "_late", "_late_effects"  # folders of a published output
 
 Write = Callable[[StepOutput], bytes]
-"""Writes the output of a shard to files, in a task; gives the words about them."""
+"""Writes the output of a shard to files, in a task; returns the record about them."""
 Make = Callable[[Write], "DataFrame"]
-"""Makes a frame (WRITTEN) whose tasks write in this way."""
+"""Makes a frame (WRITTEN) whose tasks write with this function."""
 
 
 class LostRowsError(RuntimeError):
-    """What the workers wrote is not there to be published: the output folder is not shared by all machines."""
+    """Files of the workers are missing: the output folder is not shared by all machines."""
 
 
 class Words(NamedTuple):
-    """Of all tasks: what was counted, and by folder the files and their rows."""
+    """Records of all tasks: their counts, and by folder the files with their number of rows."""
 
     counts: list[dict[str, Any]]
     files: dict[str, dict[str, int]]
@@ -51,7 +51,7 @@ class TaskFiles:
     folder: Path
 
     def write(self, output: StepOutput) -> bytes:
-        """Write an output to files; the words about them. Runs in tasks."""
+        """Write an output to files and return the record about them. Runs in tasks."""
         tables = {RESULTS: output.results, LATE: output.late, EFFECTS: output.effects}
         files = [
             (name, self._write(rows), rows.num_rows)
@@ -61,7 +61,7 @@ class TaskFiles:
         return json.dumps({"counts": output.counts, "files": files}).encode()
 
     def collect(self, frame: "DataFrame") -> Words:
-        """Compute a frame (WRITTEN)."""
+        """Compute a frame (WRITTEN) and return the records of its tasks."""
         self.clear()
         words = Words([], {})
         for (row,) in frame.collect():
@@ -72,15 +72,15 @@ class TaskFiles:
         return words
 
     def move(self, files: Mapping[str, int], into: Path, schema: pa.Schema | None = None) -> None:
-        """Make a durable folder of these files, small ones as one; without any, of one of this schema without rows.
+        """Move these files into a new, durable folder, merging small ones; without any, write an empty one of this schema.
 
         Raises:
-            LostRowsError: not all of them are there, or not as they were written.
+            LostRowsError: files are missing or have other numbers of rows.
         """
-        found = {name: _rows_in(self.folder / name) for name in files}
-        if found != dict(files):
+        present = {name: _rows_in(self.folder / name) for name in files}
+        if present != dict(files):
             raise LostRowsError(
-                f"output {self.folder.parent}: found {sum(found.values())} rows, expected the {sum(files.values())} "
+                f"output {self.folder.parent}: found {sum(present.values())} rows, expected the {sum(files.values())} "
                 "that were computed; on a cluster --out must be a folder that all machines share"
             )
         into.mkdir()
@@ -93,7 +93,7 @@ class TaskFiles:
         sync(into)
 
     def clear(self) -> None:
-        """Remove all files, of tasks that failed too."""
+        """Remove all files, also those of failed tasks."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _write(self, rows: pa.Table) -> str:
@@ -104,7 +104,7 @@ class TaskFiles:
 
 
 def _write(into: Path, rows: pa.Table, durably: bool = True) -> None:
-    """With dictionaries for texts that repeat; those of numbers and of ids grow as large as the columns themselves."""
+    """Use dictionaries only for texts that repeat; for numbers and ids they grow as large as the columns."""
     texts = [path for field in rows.schema if field.name != "result_id" for path in _texts(field, field.name)]
     with pq.ParquetWriter(into, rows.schema, compression="zstd", use_dictionary=texts) as writer:
         writer.write_table(rows, row_group_size=ROW_GROUP)
@@ -113,7 +113,7 @@ def _write(into: Path, rows: pa.Table, durably: bool = True) -> None:
 
 
 def _texts(field: pa.Field, path: str) -> Iterator[str]:
-    """The paths of texts in a column, as Parquet calls them."""
+    """Yield the Parquet paths of the texts in a column."""
     if pa.types.is_list(field.type):
         yield from _texts(field.type.value_field, f"{path}.list.element")
     elif pa.types.is_struct(field.type):
@@ -124,7 +124,7 @@ def _texts(field: pa.Field, path: str) -> Iterator[str]:
 
 
 def _rows_in(file: Path) -> int:
-    """0 for a file that is not there."""
+    """Number of rows in a file, 0 if it does not exist."""
     try:
         rows: int = pq.read_metadata(file).num_rows
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""The Spark session: its Java, its workers, and what is compiled before the first job."""
+"""The Spark session: its Java, its Python workers, and its archive of Java classes."""

@@ -1,11 +1,11 @@
-"""The process that the Python workers of a session on this machine are forked from: it has imported what jobs run.
+"""Daemon from which a session on this machine forks its Python workers; it imports the jobs' modules before forking.
 
-The one that comes with Spark imports nothing, as threads that an import starts would be missing in what is forked. So each
-worker spends more than a second of a core on pandas, pyarrow and numba, and Spark starts new ones after every pause of a
-minute. Here the only import that starts a thread is told not to. Workers look for garbage after every task; what is
-imported is frozen, so they do not look through all of it each time.
+Spark's own daemon imports nothing, because a fork lacks the threads that an import starts. So each worker spends more than a
+second of a core on importing pandas, pyarrow and numba, and Spark starts new workers after every pause of a minute. Here the
+only import that starts a thread is configured not to. Workers collect garbage after every task; the imported objects are
+frozen, so that the collector skips them.
 
-On a cluster Spark's own is used: the packages that are shipped with a job come later than the process.
+A cluster uses Spark's own daemon: the packages shipped with a job arrive after the daemon has started.
 """
 
 import gc
@@ -20,9 +20,9 @@ JOBS = ("batch", "streaming", "correlate", "cep", "latwin")
 
 
 def prepare() -> None:
-    """Import what jobs run, so that forks of this process need not."""
+    """Import the modules of the jobs, so that forks of this process need not."""
     os.environ.update(WITHOUT_THREADS)
-    with suppress(ImportError):  # a worker that needs it says so
+    with suppress(ImportError):  # a worker that needs the module raises the error
         for name in ("pyspark.worker", *(f"whenabouts_cloud.jobs.{job}" for job in JOBS)):
             import_module(name)
     gc.collect()

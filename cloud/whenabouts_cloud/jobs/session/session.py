@@ -1,8 +1,8 @@
-"""One Spark session set up for these jobs: small, quiet, on the loopback interface when it runs on this machine alone.
+"""One Spark session set up for these jobs: small, quiet, on the loopback interface if local.
 
-On a cluster (`spark://…`) the packages that the workers import are zipped and shipped with the job, so the machines need
-nothing of this project installed. What they do need: Python of the same minor version with numpy, pandas and pyarrow, at the
-path that PYSPARK_PYTHON names (this interpreter's when it is not set), and the folders of landing and output, shared.
+On a cluster (`spark://…`) the packages that the workers import are zipped and shipped with the job, so this project need not
+be installed there. The machines need Python of the same minor version with numpy, pandas and pyarrow, at the path that
+PYSPARK_PYTHON names (default: this interpreter's), and shared folders for landing and output.
 """
 
 import atexit
@@ -29,13 +29,13 @@ PACKAGES = ("whenabouts_cloud", "whenabouts_protocol")  # what the Python worker
 
 
 def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_partitions: int = 4) -> "SparkSession":
-    """Start Spark, or hand back the session that runs already.
+    """Start Spark, or return the running session.
 
     Takes 3 to 5 s with an archive of Java's classes (`shared_classes`), twice as long without. Sets JAVA_HOME,
     PYSPARK_PYTHON and PYTHONPATH of this process for Spark's own processes.
 
     Raises:
-        NoJavaError: there is no Java 17 or newer.
+        NoJavaError: no Java 17 or newer.
     """
     from pyspark.sql import SparkSession
 
@@ -59,13 +59,13 @@ def start_session(master: str = "local[2]", name: str = "whenabouts", shuffle_pa
     session.sparkContext.setLogLevel("ERROR")
     if not local:
         folder = tempfile.mkdtemp(prefix="whenabouts-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # workers that start later fetch the file from there
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)  # later workers fetch the file from there
         session.sparkContext.addPyFile(str(packages_zip(Path(folder))))
     return session
 
 
 def packages_zip(folder: Path) -> Path:
-    """A zip of the packages that workers import, as Spark ships it."""
+    """Make a zip of the packages that workers import, for Spark to ship."""
     made = folder / "whenabouts.zip"
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for package, home in zip(PACKAGES, _package_folders(PACKAGES), strict=True):
@@ -80,20 +80,20 @@ def _settings(shuffle_partitions: int, java: str) -> dict[str, str]:
         "spark.driver.memory": "1g",  # the rows live in the Python workers; the JVM only moves them
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOG_SETTINGS} {java}",
         "spark.ui.enabled": "false",
-        # Else every call that makes a column looks for the line that it came from, which takes longer than the call.
+        # Otherwise each call that makes a column looks up its source line, which takes longer than the call.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        # A micro-batch without input has nothing to tell these jobs.
+        # These jobs do nothing in a micro-batch without input.
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     }
 
 
 def _package_folders(packages: tuple[str, ...]) -> list[str]:
-    """The folder each package lies in."""
+    """Return the parent folder of each package."""
     folders = []
     for package in packages:
         spec = find_spec(package)

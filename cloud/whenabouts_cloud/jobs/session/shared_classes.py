@@ -1,9 +1,9 @@
-"""An archive of Java's classes that halves the time Spark takes to start; `whenabouts_cloud.warm` makes it.
+"""An archive of Java classes that halves the start time of Spark; `whenabouts_cloud.warm` makes it.
 
-Of the 7 s that Spark needs until it runs, and as many until its first query has, most goes into loading and checking some
-20 000 classes from 200 jars. Java can keep them as it needs them in one file and map that instead (JEP 310, application
-class data sharing). A session on a tiny landing notes which classes these are; a second Java writes the file. Java itself
-refuses a file of another version or other jars and then starts as without one.
+Spark takes 7 s to start, and another 7 s until its first query has run. Most of that time loads and verifies some 20 000
+classes from 200 jars. Java can store the loaded classes in one file and map it instead (JEP 310, application class data
+sharing). A session on a tiny landing records the classes; a second Java writes the file. Java ignores a file of another
+version or other jars and then starts without one.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from whenabouts_cloud.jobs.session.java import java_home
 
-OPTIONS = "-XX:+UseSerialGC"  # of a small heap; the archive keeps objects in the form of its collector
+OPTIONS = "-XX:+UseSerialGC"  # for a small heap; the archive depends on the collector
 TRAINED = "whenabouts_cloud.jobs.shared_classes_training"
 
 
 def archive_path(home: Path) -> Path:
-    """Where the archive for this Java home lies: in the environment that Spark is installed in, and goes with it."""
+    """Return the path of the archive for this Java home, inside the environment that Spark is installed in."""
     spec = find_spec("pyspark")
     jars = "" if spec is None or spec.origin is None else spec.origin
     release = next((f.read_bytes() for f in (home / "release", home.parent / "release") if f.exists()), b"")
@@ -30,9 +30,9 @@ def archive_path(home: Path) -> Path:
 
 
 def java_options(home: Path) -> str:
-    """What Java is told about the archive, nothing where there is none."""
+    """Return the options for Java, with the archive if it exists."""
     archive = archive_path(home)
-    # Java 17 tells on stdout that it could not use a file; that is no trouble of the job's.
+    # -Xlog:disable: Java 17 reports on stdout that it could not use a file, which does not concern the job.
     return f"{OPTIONS} -XX:SharedArchiveFile={archive} -Xlog:disable" if archive.exists() else OPTIONS
 
 
@@ -42,7 +42,7 @@ def make_archive() -> Path:
     Raises:
         NoJavaError: there is no Java 17 or newer.
         OSError: the environment is not writable.
-        RuntimeError: Spark or Java failed; the text is what it said.
+        RuntimeError: Spark or Java failed; the text is its output.
     """
     home = java_home(os.environ)
     archive = archive_path(home)
@@ -65,4 +65,4 @@ def _run(command: list[str], env: dict[str, str]) -> None:
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout)[-2000:]
-        raise RuntimeError(f"archive of Java's classes: found that {command[0]} ended with {done.returncode}: {said}")
+        raise RuntimeError(f"archive of Java's classes: found exit code {done.returncode} of {command[0]}: {said}")
