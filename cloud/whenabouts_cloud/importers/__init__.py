@@ -1,1 +1,1 @@
-"""Readings from the log files of others, brought into the landing beside what gateways send."""
+"""Importers of third-party log files: their readings land beside those of gateways."""

@@ -2,19 +2,18 @@
 
     OAKDATA                           the logger's name, once at the head
     3B0069E3FB 02/05/24 10:48:49      tag, month/day/year, time of day
-    LOGGING PAUSED: 02/05/24 16:55:00 in its notes: from then on it does not listen, until LOGGING STARTED
+    LOGGING PAUSED: 02/05/24 16:55:00 in its notes: it does not listen until LOGGING STARTED
 
 Lines end with CR, LF or both. A row becomes a tag reading of the stream `<logger>/tags`. Its stamp is the second that the
-logger's clock showed, [t, t + 0.999999 s]: a clock chip counts whole seconds and the logger prints what it counts. How far
-that clock was off nobody wrote down, so the state is `free-running`. No time zone is in the files: stamps are taken as UTC.
+logger's clock showed, [t, t + 0.999999 s]: the clock chip counts whole seconds. The error of that clock is not recorded, so
+the state is `free-running`. The files name no time zone: stamps are taken as UTC.
 
-A note becomes a state reading of `<logger>/listening`, true or false: outside of such a period a tag that is not read has
-not left. Notes that have no name at their head belong to the logger that the file is named after.
+A note becomes a state reading of `<logger>/listening`, true or false: outside a listening period an unread tag has not
+necessarily left. Notes without a name at their head belong to the logger that the file is named after.
 
-A row that cannot be a reading is kept aside with its line and the reason: damaged fields, stamps after the import, and those
-of the year 2000, in which a clock begins that has lost its battery. Identity: gateway is the logger, boot a number made from
-the first row, which a log that has grown still begins with, seq the number of the line. Pure; measured on one core, 6 us
-a row.
+A row that cannot be a reading is written to the side output with its line and the reason: damaged fields, stamps after the
+import, and stamps of the year 2000, where a clock restarts after losing its battery. Identity: gateway is the logger, boot a
+hash of the first row, which does not change when the log grows, seq the line number. Pure; measured on one core, 6 us a row.
 """
 
 import calendar
@@ -26,7 +25,7 @@ from whenabouts_cloud.importers.side_output import BadRow, NoLogError, SideOutpu
 from whenabouts_protocol import Reading
 
 RESOLUTION_US = 1_000_000
-CENTURY = 2000  # of years with two digits, and where a clock begins that lost its battery
+CENTURY = 2000  # of years with two digits; also the year of a clock that lost its battery
 
 _ENDS = re.compile(r"\r\n|\r|\n")
 _LOGGER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -41,7 +40,7 @@ class NotFeederError(NoLogError):
 
 
 def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[Reading | SideOutput]:
-    """Every line but the head and empty ones, as a reading or aside, in order.
+    """Yield a reading or a side output for every line but the head and empty ones, in order.
 
     `file_name` names the logger of notes without a head, `now_us` is the time of the import: nothing can have been seen
     later.
@@ -73,7 +72,7 @@ def read_feeder(text: str, file_name: str, site: str, now_us: int) -> Iterator[R
 
 
 def _logger(line: str, file_name: str) -> str:
-    """Whose log it is, by its first line."""
+    """Name of the logger, from the first line of its log."""
     if line.startswith("LOGGING "):
         named = _FILE.search(file_name)
         return f"{named[1]}DATA" if named else file_name
@@ -83,7 +82,7 @@ def _logger(line: str, file_name: str) -> str:
 
 
 def _fields(line: str, logger: str, now_us: int) -> dict[str, object]:
-    """What a line says of a reading, without its identity."""
+    """Fields of the reading in a line, without its identity."""
     note = _NOTE.fullmatch(line)
     if note:
         what: dict[str, object] = {"stream": f"{logger}/listening", "kind": "state", "value": note[1] == "STARTED"}
@@ -98,13 +97,13 @@ def _fields(line: str, logger: str, now_us: int) -> dict[str, object]:
 
 
 def _second(text: str, now_us: int) -> int:
-    """The begin of the second that is printed, as microseconds since 1970 as if UTC."""
-    found = _STAMP.fullmatch(text)
-    month, day, year, hour, minute, second = map(int, found.groups()) if found else (0,) * 6
+    """Begin of the printed second in microseconds since 1970, taken as UTC."""
+    match = _STAMP.fullmatch(text)
+    month, day, year, hour, minute, second = map(int, match.groups()) if match else (0,) * 6
     year += CENTURY
     if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
-        found = None
-    if found is None or hour > 23 or minute > 59 or second > 59:
+        match = None
+    if match is None or hour > 23 or minute > 59 or second > 59:
         raise BadRow("stamp", f"found stamp {text!r:.40}, expected such as 02/05/24 10:48:49")
     begin_us = calendar.timegm((year, month, day, hour, minute, second)) * 1_000_000
     if year == CENTURY or begin_us > now_us:

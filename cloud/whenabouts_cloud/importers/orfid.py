@@ -1,24 +1,24 @@
 """Log files of Oregon RFID antenna readers (ORMR, ORSR; fish tags at 134 kHz) as readings with honest intervals.
 
-A table row says that a tag was seen from ARR on for DUR, so the row is the interval [ARR, ARR + DUR]. It is widened by what
-the text leaves open: one unit (a tenth, or a second without decimals) downwards, as it is not said whether numbers are
-rounded or cut, and one of each number upwards, as the departure is a sum of both. Then by what the clock leaves open, TRF:
+A table row states that a tag was seen from ARR on for DUR, so the row is the interval [ARR, ARR + DUR]. The interval is
+widened by the resolution of the text: one unit (a tenth, or a second without decimals) downwards, as numbers may be rounded
+or cut, and one unit of each number upwards, as the departure is their sum. Then by the error of the clock, column TRF:
 
-    G  GNSS          nothing more; the unit is far coarser
+    G  GNSS          nothing; the unit is far coarser
     N  network       1 s, an assumption: a time server over a slow link
-    U  unreferenced  60 s after a referenced row of the same file: the clock was right once and runs freely. In the public
-                     logs of the ORFID package clocks were put back by 0.983 s after up to 5 h of this, and a marker tag with
-                     a period of a minute puts one such row 3 to 5 s off: a minute is ten times that, and no proof.
-                     Before any referenced row: a day, time zones and hand-set clocks included; the state is `unbounded`.
+    U  unreferenced  60 s after a referenced row of the same file: the clock was right and now runs freely. In the public
+                     logs of the ORFID package clocks were set back by 0.983 s after up to 5 h of this, and a marker tag with
+                     a period of a minute puts one such row 3 to 5 s off: a minute is ten times that, but not proven.
+                     Before any referenced row: a day, which covers time zones and clocks set by hand; the state is
+                     `unbounded`.
 
-A row that cannot be a reading is kept aside with its line and the reason, never dropped: damaged fields, and stamps before
-2000 or after the import itself, which occur with reference G too. So are the lines that are no detections: the reader's own
-events and the text around the table. Phantom tags (TTY P, false reads) become the stream `phantom`, so that rules about
-`tags` do not meet them; with an antenna column the streams are `A1/tags` and so on.
+A row that cannot be a reading is written to the side output with its line and the reason: damaged fields, and stamps before
+2000 or after the import, which occur with reference G too. Lines that are not detections also go there: the reader's own
+events and the text around the table. Phantom tags (TTY P, false reads) form the stream `phantom`, so that rules about `tags`
+ignore them; with an antenna column the streams are `A1/tags` and so on.
 
-No time zone is in the files: stamps are taken as UTC. Identity: gateway is the reader's name, boot a number made from the
-first table row, which a log that has grown still begins with, seq the number of the line. Pure; measured on one core,
-17 us a row.
+The files name no time zone: stamps are taken as UTC. Identity: gateway is the reader's name, boot a hash of the first table
+row, which does not change when the log grows, seq the line number. Pure; measured on one core, 17 us a row.
 """
 
 import calendar
@@ -46,7 +46,7 @@ class NotOrfidError(NoLogError):
 
 
 def read_orfid(lines: Iterable[str], reader: str, now_us: int) -> Iterator[Reading | SideOutput]:
-    """Every line but the table's head and empty ones, as a reading or aside, in order.
+    """Yield a reading or a side output for every line but the table's head and empty ones, in order.
 
     `reader` becomes the gateway's name, `now_us` is the time of the import: nothing can have been seen later.
 
@@ -91,7 +91,7 @@ def _boot(line: str) -> int:
 
 
 def _reading(row: dict[str, str], surplus: int, referenced: bool, now_us: int) -> dict[str, object]:
-    """The fields of a reading but its identity."""
+    """Fields of a reading, without gateway, boot and seq."""
     if surplus:
         raise BadRow("columns", f"found {abs(surplus)} {'more' if surplus > 0 else 'fewer'} cells than the head has")
     for name, allowed in (("DTY", "SI"), ("TTY", TAG_TYPES), ("TRF", "".join(CLOCK_BOUND_US))):
@@ -121,12 +121,12 @@ def _reading(row: dict[str, str], surplus: int, referenced: bool, now_us: int) -
 
 
 def _arrival(text: str) -> tuple[int, int]:
-    """Microseconds since 1970 as if UTC, and the unit of the last digit."""
-    found = _STAMP.fullmatch(text)
+    """Microseconds since 1970, taken as UTC, and the unit of the last digit."""
+    match = _STAMP.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        year, month, day, hour, minute, second = map(int, found.groups()[:6])
+        year, month, day, hour, minute, second = map(int, match.groups()[:6])
         if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1] and hour < 24):
             raise ValueError
         if minute > 59 or second > 59:
@@ -134,22 +134,22 @@ def _arrival(text: str) -> tuple[int, int]:
         seconds = calendar.timegm((year, month, day, hour, minute, second))
     except ValueError:
         raise BadRow("ARR", f"found arrival {text!r:.40}, expected such as 2024-05-14 09:41:10.100") from None
-    fraction_us, unit_us = _fraction(found[7])
+    fraction_us, unit_us = _fraction(match[7])
     return seconds * 1_000_000 + fraction_us, unit_us
 
 
 def _duration(text: str) -> tuple[int, int]:
-    found = _DURATION.fullmatch(text)
-    if found is None or int(found[2]) > 59 or int(found[3]) > 59:
+    match = _DURATION.fullmatch(text)
+    if match is None or int(match[2]) > 59 or int(match[3]) > 59:
         raise BadRow("DUR", f"found duration {text!r:.40}, expected such as 00:00:01.800")
-    fraction_us, unit_us = _fraction(found[4])
-    return ((int(found[1]) * 60 + int(found[2])) * 60 + int(found[3])) * 1_000_000 + fraction_us, unit_us
+    fraction_us, unit_us = _fraction(match[4])
+    return ((int(match[1]) * 60 + int(match[2])) * 60 + int(match[3])) * 1_000_000 + fraction_us, unit_us
 
 
 def _fraction(digits: str | None) -> tuple[int, int]:
     """Microseconds of the decimals, and the unit of counting.
 
-    Scans are counted in tenths, whatever is printed: .400, .4 and, once in a public log, .399. Without decimals in seconds.
+    Scans are counted in tenths with any decimals (.400, .4 and, once in a public log, .399), in seconds without.
     """
     digits = digits or ""
     return int(digits.ljust(6, "0")), SCAN_UNIT_US if digits else 1_000_000

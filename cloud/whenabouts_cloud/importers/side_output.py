@@ -1,11 +1,11 @@
-"""Lines of a log file that are no readings: kept with their place and the reason, never dropped."""
+"""Side output of an importer: lines of a log file that are not readings, with their place and the reason."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class SideOutput:
-    """A line that is no reading: its number from 1, one word of reason, what was found, and the line itself."""
+    """A line that is not a reading: its number from 1, a one-word reason, the value found, and the line itself."""
 
     line: int
     reason: str
@@ -14,11 +14,11 @@ class SideOutput:
 
 
 class NoLogError(ValueError):
-    """The file is no log of this kind of reader."""
+    """The file is not a log of this kind of reader."""
 
 
 class BadRow(ValueError):
-    """A row that cannot be a reading: one word of reason, and what was found."""
+    """A row that cannot be a reading: a one-word reason, and the value found."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)

@@ -1,10 +1,10 @@
-"""What the ingest does with each message, and when it may say so: the core between broker and landing.
+"""The ingest's core between broker and landing: processes each message and decides when to acknowledge it.
 
-A message is settled, and may be acknowledged to the broker, only when everything in it is durable: its readings in a
-Parquet file, or itself in the dead letters. After that the gateway is told how far its numbers are complete, and only
-then its frontier is believed: when every number that the beat spoke of has landed.
+A message may be acknowledged to the broker only when all its content is durable: its readings in a Parquet file, or the
+message itself in the dead letters. Then the gateway gets an acknowledgement of how far its numbers are complete. A gateway's
+frontier counts only when every number that its heartbeat named has landed.
 
-The driver calls `take` for each message, `flush` when enough has gathered, and sends what flush returns.
+The driver calls `take` for each message, `flush` when enough has gathered, and sends the acknowledgements flush returns.
 """
 
 import time
@@ -27,11 +27,11 @@ from whenabouts_protocol import (
 )  # fmt: skip
 from whenabouts_protocol.logs import Log
 
-MAX_GATEWAYS = 100_000  # of which births and frontiers are remembered
-MAX_RECENT = 100_000  # contents remembered to tell a repeat from a conflict
+MAX_GATEWAYS = 100_000  # whose births and frontiers are remembered
+MAX_RECENT = 100_000  # contents remembered to distinguish a repeat from a conflict
 MAX_ACK_BOOTS = 16  # newest boots that an acknowledgement names
 FRONTIER_EVERY_US = 1_000_000
-AHEAD_US = 1_000_000  # a gateway so far ahead of the present is reported
+AHEAD_US = 1_000_000  # a gateway further ahead of the present is reported
 
 Gateway = tuple[str, str]  # site, gateway
 log = Log(__name__)
@@ -39,7 +39,7 @@ log = Log(__name__)
 
 @dataclass(slots=True)
 class Counters:
-    """What has come, since the start."""
+    """Counts since the start."""
 
     messages: int = 0
     landed: int = 0
@@ -50,14 +50,14 @@ class Counters:
     files: int = 0
     frontiers: int = 0
     forgotten: int = 0  # numbers that gateways no longer keep and that never landed here
-    clocks_ahead: int = 0  # gateways whose promise reached beyond the present of this machine
-    refused: int = 0  # readings that gateways had no room for, by their beats
-    invalid: int = 0  # what gateways read and could make no reading of, by their beats
+    clocks_ahead: int = 0  # gateways whose watermark was ahead of this machine's clock
+    refused: int = 0  # readings that gateways had no room for, from their heartbeats
+    invalid: int = 0  # invalid data of readers, from heartbeats
 
 
 @dataclass(slots=True)
 class Flushed:
-    """What a flush made durable: tokens of messages to acknowledge, acknowledgements to publish."""
+    """Result of a flush: tokens of messages to acknowledge, acknowledgements to publish."""
 
     tokens: list[object] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Bridge:
         self._tokens: list[object] = []
         self._to_ack: dict[Gateway, set[int]] = {}
         self._streams: dict[Gateway, list[str]] = {}
-        self._heartbeats: dict[Gateway, list[Heartbeat]] = {}  # the one that is waited for, and the newest
+        self._heartbeats: dict[Gateway, list[Heartbeat]] = {}  # the one waited for, and the newest
         self._frontiers: dict[Gateway, int] = {}
         self._frontiers_written_us = 0
         self._ahead: set[Gateway] = set()
@@ -86,21 +86,21 @@ class Bridge:
 
     @property
     def waiting(self) -> int:
-        """Messages that are taken but not durable yet."""
+        """Number of messages taken but not durable yet."""
         return len(self._tokens)
 
     @property
     def waiting_readings(self) -> int:
-        """Readings that are taken but not durable yet."""
+        """Number of readings taken but not durable yet."""
         return len(self._readings)
 
     @property
     def waiting_bytes(self) -> int:
-        """Size of the messages that are taken but not durable yet."""
+        """Size of the messages taken but not durable yet."""
         return self._bytes
 
     def dead_letters(self) -> dict[str, int]:
-        """How many dead letters there were, by reason."""
+        """Number of dead letters since the start, by reason."""
         return dict(self._dead.reasons)
 
     def frontiers(self) -> dict[Gateway, int]:
@@ -108,7 +108,7 @@ class Bridge:
         return dict(self._frontiers)
 
     def take(self, topic: str, payload: bytes, token: object) -> None:
-        """Take one message; token comes back from the flush that makes it durable. Never raises for its content."""
+        """Take one message; the flush that makes it durable returns token. Its content never raises."""
         self.counters.messages += 1
         self._bytes += len(payload)
         self._tokens.append(token)
@@ -184,7 +184,7 @@ class Bridge:
         self._to_ack.setdefault(origin, set()).add(first.boot)
 
     def _report_conflicts(self) -> None:
-        """A repeat says what the first one said; another content under the same identity is an alarm, one a flush."""
+        """Log conflicts, at most once a flush: readings with a known identity and another content."""
         new = self.counters.conflicts - self._reported_conflicts
         if new:
             log.error(
@@ -211,9 +211,9 @@ class Bridge:
             self._heartbeats[origin] = [*self._heartbeats.get(origin, [])[:1], heartbeat]
 
     def _count_lost(self, origin: Gateway, heartbeat: Heartbeat) -> None:
-        """What the gateway lost since its beat before this one; said when it begins to."""
+        """Count what the gateway lost since its previous heartbeat; warn when losses begin."""
         before = self._heartbeats[origin][-1] if origin in self._heartbeats else None
-        for what, why in (("refused", "its spool is full"), ("invalid", "no reading can hold what its readers say")):
+        for what, why in (("refused", "its spool is full"), ("invalid", "its readers send invalid data")):
             known = getattr(before, what) or 0 if before is not None and before.boot == heartbeat.boot else 0
             new = (getattr(heartbeat, what) or 0) - known
             if new > 0:
@@ -253,7 +253,7 @@ class Bridge:
         self.counters.frontiers += len(moved)
 
     def _not_ahead(self, origin: Gateway, frontier_us: int | None, now_us: int) -> int | None:
-        """No promise counts beyond the present: one gateway with a clock ahead would make all others late for ever."""
+        """Cap a watermark at the present: one gateway with a clock ahead would make all others late forever."""
         if frontier_us is None or frontier_us <= now_us:
             return frontier_us
         if frontier_us > now_us + AHEAD_US and origin not in self._ahead:
@@ -266,10 +266,10 @@ class Bridge:
         return now_us
 
     def _fulfilled(self, origin: Gateway, heartbeats: list[Heartbeat]) -> int | None:
-        """The frontier of the newest beat all of whose numbers have landed, if there is one and a birth came.
+        """The frontier of the newest heartbeat whose numbers have all landed; None without one or without a birth.
 
-        A beat may overtake the readings before it. So that a backlog does not always leave the newest beat unfulfilled,
-        one beat is kept until it is.
+        A heartbeat may overtake earlier readings. During a backlog the newest heartbeat may never be fulfilled in time, so
+        one older heartbeat is kept until it is fulfilled.
         """
         if origin not in self._streams:
             return None
@@ -277,7 +277,7 @@ class Bridge:
             published = heartbeats[at].published.items()
             if all(self._ledger.reach(ledger_name(*origin), boot) >= last for boot, (_, last) in published):
                 frontier_us = heartbeats[at].frontier_us
-                del heartbeats[:-1]  # the newest is waited for next
+                del heartbeats[:-1]  # wait for the newest next
                 return frontier_us
         return None
 
@@ -287,7 +287,7 @@ class Bridge:
 
 
 class _Refused(Exception):
-    """A message that decodes but cannot be taken."""
+    """A message that decodes but must be refused."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -295,7 +295,7 @@ class _Refused(Exception):
 
 
 def _check_origin(topic_origin: Gateway, message_origin: Gateway) -> None:
-    """A gateway speaks for itself alone: the broker's rules guard the topic, this guards the content."""
+    """Refuse messages about another gateway: the broker's access rules guard the topic, this guards the content."""
     if topic_origin != message_origin:
         raise _Refused(
             "foreign", f"found a message of {'/'.join(message_origin)} on a topic of {'/'.join(topic_origin)}"
@@ -303,7 +303,7 @@ def _check_origin(topic_origin: Gateway, message_origin: Gateway) -> None:
 
 
 def _digest(reading: Reading) -> int:
-    """Tells contents apart; by their text, because True and 1 are equal and -1 and -2 have the same hash."""
+    """Hash of a reading's content; of its text, because True and 1 are equal and -1 and -2 have the same hash."""
     return hash(repr((reading.site, reading.stream, reading.kind, reading.key, reading.value, reading.t_min,
                       reading.t_max, reading.clock_state, reading.vclock, reading.unit,
                       sorted(reading.attrs.items()))))  # fmt: skip

@@ -1,8 +1,8 @@
-"""What could not be taken, kept with its reason: nothing that the broker delivered is thrown away unseen.
+"""Dead letters: messages that could not be processed, kept with their reason, so that no message is lost silently.
 
-`_dead/letters-<number>.jsonl`, one JSON object a line: landed_us, topic, reason, text, bytes (length) and payload
-(base64, cut at MAX_PAYLOAD_BYTES). A file ends at MAX_FILE_BYTES; when MAX_FILES are full further letters are counted, not
-kept, so that a hostile sender cannot fill the disk.
+`_dead/letters-<number>.jsonl`, one JSON object a line: landed_us, topic, reason, text, bytes (length) and payload (base64,
+cut at MAX_PAYLOAD_BYTES). A file ends at MAX_FILE_BYTES; when MAX_FILES are full further letters are only counted, so that a
+hostile sender cannot fill the disk.
 """
 
 import base64
@@ -17,13 +17,13 @@ MAX_FILE_BYTES = 16 << 20
 MAX_FILES = 16
 MAX_TOPIC_CHARS = 512
 MAX_TEXT_CHARS = 512
-MAX_LINE_BYTES = 128 << 10  # a letter with the longest of all of them, escaped
+MAX_LINE_BYTES = 128 << 10  # a letter with all fields at their limit, escaped
 
 log = Log(__name__)
 
 
 class DeadLetters:
-    """Appends to the dead letters of one landing; folder must be there."""
+    """Appends to the dead letters of one landing; the folder must exist."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +32,7 @@ class DeadLetters:
         self.dropped = 0
 
     def add(self, topic: str, payload: bytes, reason: str, text: str, landed_us: int) -> None:
-        """Keep a message; durable after the next `flush`. reason is one word, counted; text says more."""
+        """Keep a message; durable after the next `flush`. reason is one word and counted; text explains it."""
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
         letter = {
             "landed_us": landed_us,
@@ -74,7 +74,7 @@ class DeadLetters:
 
 
 def _append(path: Path, lines: bytes) -> None:
-    """Add whole lines, durably, or nothing. A line that a crash left without its end is cut off: nobody was told of it."""
+    """Add whole lines, durably, or nothing. Cut off a line that a crash left incomplete: it was never acknowledged."""
     with open(path, "a+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         if end:

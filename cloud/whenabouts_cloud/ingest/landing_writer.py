@@ -1,12 +1,12 @@
-"""The landing: Parquet files of readings, each appearing whole and durable or not at all.
+"""Writes the landing: Parquet files of readings, each published whole and durable or not at all.
 
     DIR/hour=2026-01-31T17/part-00000042.parquet     by hour of arrival, so that one flush is one file
     DIR/_frontier/part-00000042.json                 how far each gateway's readings are complete
-    DIR/_dead/                                       what could not be taken, with its reason (dead.py)
+    DIR/_dead/                                       dead letters, with their reasons (dead_letters.py)
     DIR/_ingest/                                     lock, snapshot of the ledger, name of the session at the broker
 
-Files appear as `durable` says. The metadata of one says which numbers it holds, so that after a crash the ledger is rebuilt
-from a snapshot and the files behind it. Spark and pyarrow pass over names that begin with "_" or ".".
+Files are published as in `durable`. The metadata of a file lists the numbers it holds, so that after a crash the ledger is
+rebuilt from a snapshot and the files after it. Spark and pyarrow ignore names that begin with "_" or ".".
 """
 
 import fcntl
@@ -27,11 +27,11 @@ from whenabouts_protocol import Reading
 
 RANGES_KEY = b"whenabouts.ranges"
 FRONTIER_KEPT_US = 86400 * 1_000_000
-SNAPSHOT_EVERY = 64  # files: what a restart must read the metadata of
+SNAPSHOT_EVERY = 64  # files whose metadata a restart must read, at most
 
 
 class LandingError(Exception):
-    """The landing cannot be used. The text says what was found and what to do."""
+    """The landing cannot be used. The text names the cause and what to do."""
 
 
 class Landing:
@@ -78,7 +78,7 @@ class Landing:
         self.session = session.read_text()
 
     def recover(self) -> Iterator[Range]:
-        """The numbers that have landed: from the snapshot and the files written after it.
+        """Yield the numbers that have landed, from the snapshot and the files written after it.
 
         Raises:
             LandingError: a file is damaged.
@@ -113,33 +113,33 @@ class Landing:
         return path
 
     def write_frontiers(self, rows: list[dict[str, Any]]) -> None:
-        """Say how far gateways are complete; everything that the rows promise must have been written before."""
+        """Write the gateways' frontiers; all readings below them must have been written before."""
         folder = self.folder / "_frontier"
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
         write_durably(folder / f"part-{rows[0]['landed_us']:017d}.json", text.encode())
 
     def drop_old_frontiers(self, now_us: int) -> None:
-        """Delete frontier files that newer ones have replaced long ago; a job that was away longer reads the newer ones."""
+        """Delete frontier files older than FRONTIER_KEPT_US; a job that was stopped for longer reads newer ones."""
         for path in (self.folder / "_frontier").glob("part-*.json"):
             number = path.stem.removeprefix("part-")
             if number.isdecimal() and int(number) < now_us - FRONTIER_KEPT_US:
                 path.unlink(missing_ok=True)
 
     def snapshot_due(self) -> bool:
-        """Whether enough files were written since the last snapshot."""
+        """True if SNAPSHOT_EVERY files were written since the last snapshot."""
         written_since: int = self._next - 1 - self._upto
         return written_since >= SNAPSHOT_EVERY
 
     def snapshot(self, ranges: Iterable[Range]) -> None:
-        """Keep what has landed, so that a restart need not read every file."""
+        """Store the numbers that have landed, so that a restart need not read every file."""
         self._write_snapshot({"upto": self._next - 1, "since": self._hour, "ranges": list(ranges)})
 
     def close(self) -> None:
-        """Let another bridge write here."""
+        """Release the landing for another bridge."""
         self._lock.close()
 
     def _look_since(self, hour: str) -> None:
-        """The clock was put back: a restart must look for files in earlier hours than the snapshot says."""
+        """After the clock was set back: make a restart also search earlier hours than the snapshot names."""
         self._write_snapshot({**self._read_snapshot(), "since": hour})
 
     def _write_snapshot(self, snapshot: dict[str, Any]) -> None:
@@ -147,7 +147,7 @@ class Landing:
         self._upto, self._since = snapshot["upto"], snapshot["since"]
 
     def _read_snapshot(self) -> dict[str, Any]:
-        """upto: highest number of a file it covers; since: no file behind that is in an earlier hour; ranges."""
+        """upto: highest number of a file it covers; since: no later file is in an earlier hour; ranges."""
         path = self.folder / "_ingest" / "ledger.json"
         try:
             snapshot: dict[str, Any] = json.loads(path.read_bytes())
@@ -163,7 +163,7 @@ class Landing:
         return snapshot
 
     def _files(self) -> Iterator[tuple[int, Path]]:
-        """(number, path) of the files in the hours since the snapshot, all that it does not cover among them."""
+        """Yield (number, path) of the files in the hours since the snapshot; includes all that it does not cover."""
         for folder in self.folder.glob("hour=*"):
             if folder.name.removeprefix("hour=") < self._since:
                 continue
@@ -179,7 +179,7 @@ def _range(entry: Any) -> Range:
 
 
 def to_table(readings: list[Reading], landed_us: int) -> pa.Table:
-    """The columns of readings as they land; value and attrs as JSON, so that numbers, texts and bools stay what they are."""
+    """Table of readings in the landing's schema; value and attrs are JSON, which keeps numbers, texts and bools distinct."""
     columns = [
         [r.site for r in readings],
         [r.gateway for r in readings],

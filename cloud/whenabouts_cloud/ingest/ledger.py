@@ -1,7 +1,7 @@
-"""Which numbers of which gateway have come: finds repeats, and says up to where everything has landed.
+"""Ledger of the numbers of each gateway: finds repeats, and the number up to which everything has landed.
 
-Per (gateway, boot) the numbers form a few disjoint ranges, one as a rule. A number is *seen* when it was admitted and
-*landed* when it is durable; acknowledgements and frontiers speak of landed ones only. Pure; O(log ranges) a run of numbers.
+Per (gateway, boot) the numbers form a few disjoint ranges, usually one. A number is *seen* once admitted and *landed* once
+durable; acknowledgements and frontiers use landed numbers only. Pure; O(log ranges) a run of numbers.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ MAX_GATEWAY_BOOTS = 65536  # of one gateway, so that none can use up what all sh
 
 
 class LedgerFull(Exception):
-    """More gaps or boots than any honest gateway makes; what was offered is not admitted."""
+    """More gaps or boots than a correct gateway makes; the offered numbers are not admitted."""
 
 
 class Ranges:
@@ -32,12 +32,12 @@ class Ranges:
         return at >= 0 and number <= self.lasts[at]
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether any number from first to last is in the set."""
+        """True if any number from first to last is in the set."""
         at = bisect_right(self.firsts, last) - 1
         return at >= 0 and self.lasts[at] >= first
 
     def covers(self, first: int, last: int) -> bool:
-        """Whether every number from first to last is in the set."""
+        """True if every number from first to last is in the set."""
         at = bisect_right(self.firsts, first) - 1
         return at >= 0 and self.lasts[at] >= last
 
@@ -51,7 +51,7 @@ class Ranges:
         self.lasts[low:high] = [last]
 
     def reach(self, start: int = 0) -> int:
-        """The highest n so that all of start..n are in the set; start - 1 if start is not."""
+        """The highest n such that all of start..n are in the set; start - 1 if start is not in it."""
         at = bisect_right(self.firsts, start) - 1
         return self.lasts[at] if at >= 0 and start <= self.lasts[at] else start - 1
 
@@ -68,12 +68,12 @@ class Ledger:
     def __init__(self) -> None:
         self._seen: dict[Boot, Ranges] = {}
         self._landed: dict[Boot, Ranges] = {}
-        self._boots: Counter[str] = Counter()  # how many of each gateway
+        self._boots: Counter[str] = Counter()  # number of boots of each gateway
 
     def admit(self, gateway: str, boot: int, numbers: list[int]) -> list[bool]:
-        """For each number of a message, at least one, whether it is new; new ones are seen from now on.
+        """Mark the numbers of a message, at least one, as seen; return for each number True if it is new.
 
-        Numbers that close a gap or go on where others end are always taken: a gateway at its limit can still recover.
+        Numbers that close a gap or extend a range are always taken: a gateway at its limit can still recover.
 
         Raises:
             LedgerFull: more gaps than MAX_RANGES, or more boots than MAX_GATEWAY_BOOTS or MAX_BOOTS. Nothing is admitted.
@@ -99,7 +99,7 @@ class Ledger:
         return new
 
     def land(self, ranges: Iterable[Range]) -> None:
-        """These numbers are durable. Limits do not apply: what is on disk is so."""
+        """Mark these numbers as landed. Limits do not apply to numbers on disk."""
         for gateway, boot, first, last in ranges:
             if (gateway, boot) not in self._seen:
                 self._open(gateway, boot, Ranges())
@@ -107,7 +107,7 @@ class Ledger:
             self._landed.setdefault((gateway, boot), Ranges()).add(first, last)
 
     def forget_before(self, gateway: str, boot: int, first: int) -> None:
-        """The gateway no longer keeps numbers below first: they landed, here or in an earlier landing.
+        """Mark numbers below first as landed: the gateway no longer keeps them, they landed here or in an earlier landing.
 
         Raises:
             LedgerFull: as for `admit`.
@@ -141,8 +141,8 @@ class Ledger:
 
 
 def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    """Numbers in their order as runs (first, last) that count up by one."""
-    if numbers == list(range(numbers[0], numbers[0] + len(numbers))):  # as good as always
+    """Split numbers, in their order, into runs (first, last) that count up by one."""
+    if numbers == list(range(numbers[0], numbers[0] + len(numbers))):  # nearly always
         return [(numbers[0], numbers[-1])]
     runs: list[tuple[int, int]] = []
     for number in numbers:
@@ -162,5 +162,5 @@ def as_ranges(identities: Iterable[tuple[str, int, int]]) -> list[Range]:
 
 
 def ledger_name(site: str, gateway: str) -> str:
-    """What the ledger calls a gateway: names are unique within a group, and a landing may hold several groups."""
+    """Name of a gateway in the ledger; with the site, as names are unique only in a group and a landing may hold several."""
     return f"{site}/{gateway}"

@@ -1,9 +1,9 @@
-"""The driver of the bridge: an MQTT session that survives restarts, one thread that lands what paho's thread receives.
+"""Driver of the bridge: an MQTT session that survives restarts, and one thread that lands messages of paho's thread.
 
-MQTT 5 where the broker speaks it, for a large receive window (few, large files) and a bounded session; else 3.1.1, whose
-brokers often allow only some twenty unacknowledged messages, so that a flush comes as soon as nothing more arrives.
-Messages are acknowledged by hand, after the flush that made them durable. What was received on an earlier connection is
-not acknowledged on a later one: the broker sends it again, and it is a repeat.
+Uses MQTT 5 where the broker supports it, for a large receive window (few, large files) and a bounded session. Otherwise uses
+3.1.1, whose brokers often allow only some twenty unacknowledged messages, so a flush follows as soon as nothing more
+arrives. Messages are acknowledged by hand, after the flush that made them durable. Messages of an earlier connection are not
+acknowledged on a later one: the broker sends them again, and they count as repeats.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ from whenabouts_protocol.logs import Log
 
 FLUSH_S = 0.5  # readings wait at most this long for a file
 FLUSH_READINGS = 50_000
-FLUSH_BYTES = 32 << 20  # of messages: bounds what large or hostile ones hold in memory
-IDLE_S = 0.05  # with a small receive window: flush when nothing came for this long
-RECEIVE_WINDOW = 2000  # messages on their way to us that are not acknowledged
-INBOX_MESSAGES = 2 * RECEIVE_WINDOW  # received, not looked at; when full, QoS 0 is dropped and counted, QoS 1 waits
+FLUSH_BYTES = 32 << 20  # of messages: bounds the memory for large or hostile ones
+IDLE_S = 0.05  # with a small receive window: flush after this long without a message
+RECEIVE_WINDOW = 2000  # unacknowledged messages in flight
+INBOX_MESSAGES = 2 * RECEIVE_WINDOW  # received but not processed; when full, QoS 0 is dropped and counted, QoS 1 waits
 MAX_PACKET_BYTES = 512 << 10  # with MQTT 5 the broker does not deliver larger ones; twice the largest batch
-SESSION_EXPIRY_S = 7 * 86400  # the broker keeps messages for an ingest that is away so long
+SESSION_EXPIRY_S = 7 * 86400  # how long the broker keeps messages for a stopped ingest
 RETRY_S = 1.0
-FULL_S = 0.1  # how soon a message that waits for room in the inbox learns of the end
-LEAVE_S = 2.0  # for the last acknowledgements and the DISCONNECT; a broker that stands still is not waited for longer
+FULL_S = 0.1  # how often a message that waits for room in the inbox checks for the end
+LEAVE_S = 2.0  # longest wait for the last acknowledgements and the DISCONNECT, if the broker hangs
 CONNECT_TIMEOUT_S = 10.0
-CONNECT_5_TIMEOUT_S = 3.0  # a broker that knows only 3.1.1 may wait for the rest of what it takes for a longer packet
+CONNECT_5_TIMEOUT_S = 3.0  # a broker with only 3.1.1 may misread the packet as longer and wait for the rest
 LEAVES = (("obs", 1), ("birth", 1), ("heartbeat", 0))
 
 log = Log(__name__)
@@ -44,7 +44,7 @@ log = Log(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """Identifies a received message towards the broker, on one connection."""
+    """Identifies a received message to the broker, on one connection."""
 
     connection: int
     mid: int
@@ -52,7 +52,7 @@ class _Token:
 
 
 class IngestService:
-    """Connects a bridge to a broker and runs it. client_id names the session that the broker keeps for us."""
+    """Connects a bridge to a broker and runs it. client_id names the session that the broker keeps."""
 
     def __init__(self, host: str, port: int, bridge: Bridge, client_id: str, credentials: Credentials) -> None:
         self._host, self._port, self._bridge = host, port, bridge
@@ -61,20 +61,20 @@ class IngestService:
         self._closing = False
         self._connection = 0
         self._refused = ""
-        self._opened = threading.Event()  # a connection, or why there is none
+        self._opened = threading.Event()  # connected, or failed
         self._answered = threading.Event()
         self._unreachable: Exception | None = None
         self._stopping = threading.Event()
         self._client: mqtt.Client | None = None
         self._large_window = True
         self.connected = False
-        self.dropped = 0  # messages of QoS 0 that found the inbox full
+        self.dropped = 0  # messages of QoS 0 that arrived at a full inbox
 
     def connect(self) -> None:
-        """Connect with MQTT 5, or 3.1.1 where the broker knows no newer. Ends early when stopped.
+        """Connect with MQTT 5, or 3.1.1 if the broker supports no newer version. Returns early when stopped.
 
         Raises:
-            BrokerError: it cannot be reached, or refuses us.
+            BrokerError: it cannot be reached, or refuses the connection.
         """
         for version in (MQTTProtocolVersion.MQTTv5, MQTTProtocolVersion.MQTTv311):
             self._large_window = version == MQTTProtocolVersion.MQTTv5
@@ -90,7 +90,7 @@ class IngestService:
     def run(self, tick: Callable[[], None], tick_s: float) -> None:
         """Land messages until `stop`; calls tick about every tick_s seconds. Flushes before it returns.
 
-        What was received and not taken yet is left to the broker, which sends it to the next start.
+        Messages received but not taken yet stay at the broker, which sends them to the next start.
         """
         flushed_s = ticked_s = time.monotonic()
         while not self._stopping.is_set():
@@ -107,7 +107,7 @@ class IngestService:
         self.close()
 
     def stop(self) -> None:
-        """Ask `connect` and `run` to end; from any thread, not from a signal handler."""
+        """Make `connect` and `run` end; callable from any thread, not from a signal handler."""
         self._stopping.set()
         self._opened.set()
         self._answered.set()
@@ -127,7 +127,7 @@ class IngestService:
         )
 
     def _receive(self, timeout_s: float) -> bool:
-        """Take what has come, waiting up to timeout_s for the first; whether anything came. Nothing more when full."""
+        """Take received messages, waiting up to timeout_s for the first; True if any came. Takes none when full."""
         if self._full:
             return False
         try:
@@ -172,9 +172,9 @@ class IngestService:
         self._opened.clear()
         self._answered.clear()
         self._refused, self._unreachable = "", None
-        if self._stopping.is_set():  # asked now rather than before: `stop` sets what was just cleared
+        if self._stopping.is_set():  # checked after the clearing: `stop` sets the events just cleared
             return
-        # In a thread, so that the end need not wait for a name server or a handshake.
+        # In a thread, so that stopping need not wait for a name server or a handshake.
         threading.Thread(target=self._dial, args=(version,), name="dial", daemon=True).start()
         self._opened.wait()
         if self._unreachable is not None:
@@ -198,7 +198,7 @@ class IngestService:
     def _leave(self) -> None:
         """End the connection, if there is one.
 
-        paho's `loop_stop` waits for its thread, which a broker that stands still can hold for more than a minute.
+        paho's `loop_stop` waits for its thread, which a hanging broker can block for more than a minute.
         """
         client, self._client = self._client, None
         if client is not None:
@@ -271,5 +271,5 @@ class IngestService:
 
 
 def _stop_loop(client: mqtt.Client) -> None:
-    with contextlib.suppress(AttributeError):  # of paho: its thread may end between being looked at and being joined
+    with contextlib.suppress(AttributeError):  # in paho: its thread may end between the check and the join
         client.loop_stop()

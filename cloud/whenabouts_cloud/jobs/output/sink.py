@@ -4,8 +4,8 @@
                                     batch=00000000
     OUT/_late/batch=00000012/       its side output: late readings (`shard.LATE`). For pairs, `reason` is "late a" or
                                     "late b" if the reading was still joined with the rows kept, else "expired a" or
-                                    "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A repeat
-                                    whose original has been evicted is also reported as late
+                                    "expired b"; for matches it is "late", or "beyond time" for a stamp out of range. A
+                                    repeat whose original has been evicted is also reported as late
     OUT/_late_effects/batch=00000012/   matches that late readings would have added or removed: see `status`
     OUT/.tmp-*                      unfinished files of this process and of tasks (`task_files`)
     OUT/_checkpoint/                Spark's offsets and state
