@@ -180,6 +180,6 @@ def test_readings_without_a_clock_of_a_group_are_told_of(run_once, folder):
     process = run_once(folder, "cep")
     assert process.code == 0, "\n".join(process.err)
     assert as_matches(pq.read_table(folder / "out")) == causal_expected(rows, facts)
-    said = "Gateway hall/g3 stamps without a group's clock: its readings are in order among themselves only"
+    said = "Gateway hall/g3 stamps without a group's clock: its readings are ordered only among themselves"
     assert sum(line.endswith(said) for line in process.err) == 1
     assert "without a group's clock" in process.err[-1]

@@ -1,4 +1,4 @@
-"""The options with which every command that talks to the broker says where it is and who asks."""
+"""Options of every command that connects to the broker: its address and the credentials."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ def broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def credentials(
     username: str | None, password_file: Path | None, ca_file: str | None, cert_file: str | None, key_file: str | None
 ) -> Credentials:
-    """What these options say; a password file that holds no line of text is refused."""
+    """Make the credentials from these options; refuses a password file without a line of text."""
     password = _password(password_file) if password_file else None
     return Credentials(username, password, ca_file, cert_file, key_file)
 

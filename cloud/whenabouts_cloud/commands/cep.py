@@ -1,4 +1,4 @@
-"""`whenabouts-cloud cep`: find events in an order over a landing, once or for as long as it grows (`jobs.rule_follower`)."""
+"""`whenabouts-cloud cep`: find events in an order in a landing, once or continuously (`jobs.rule_follower`)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,19 +38,19 @@ with unpaid.wa:
 @job_options("matches")
 @rule_name_option
 def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
-    """Find readings that happened in an order, as rules say, and what should have happened but did not.
+    """Find readings that happened in the order a rule asks for, and expected readings that did not happen.
 
-    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
-    where it was, and no match comes twice. With ON ARRIVAL a match may be taken back: a row with status "retracted". With
-    COUNT in the rule the matches of each key are counted instead of told.
+    Without --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues, and no
+    match is emitted twice. With ON ARRIVAL a match may be retracted: a row with status "retracted". With COUNT in the rule
+    the matches of each key are counted instead of emitted.
 
-    Without --rule-name all rules of the file run that are about events in an order, and the file may change meanwhile: a
-    rule that is added sees the readings from then on, one that is removed is forgotten, a changed one is both. Mistakes in
-    the file are told, and the rules from before stay.
+    Without --rule-name all rules of the file about events in an order run, and the file may change meanwhile: an added rule
+    sees the readings from then on, the state of a removed rule is deleted, a changed rule is removed and added. Mistakes in
+    the file are logged, and the running rules stay.
     """
     options = Options(**chosen)
     rules = rules_of(rule_file) if rule_name is None else []
-    rules = rules or [choose_rule(rule_file, rule_name, CepRule)]  # which says what is there instead
+    rules = rules or [choose_rule(rule_file, rule_name, CepRule)]  # raises with what the file holds instead
     check_counts(rule_file, rules, options)
     following = None
     if rule_name is None:
@@ -62,18 +62,18 @@ def check_counts(rule_file: Path, rules: Sequence[CepRule], options: Options) ->
     """Refuse a count that would never be final.
 
     Raises:
-        click.UsageError: which rule, and what it could be instead.
+        click.UsageError: names the rules and the alternatives.
     """
     forever = [rule.name for rule in rules if rule.count and rule.count.every_us is None]
     if forever and not options.once:
         raise click.UsageError(
             f"{rule_file}: found COUNT without EVERY in rule {', '.join(forever)}, expected --once, or EVERY as in COUNT "
-            "EVERY 1 h: as long as readings come no count of all of them is final"
+            "EVERY 1 h: a count of all readings is never final while readings arrive"
         )
 
 
 def work_of(rules: list[CepRule], options: Options, following: RuleFollower | None = None) -> Work:
-    """What a job does with rules that are all with COUNT or all without, and with a file that changes them."""
+    """Make the work of a job: rules that all have COUNT or all have not, and the file that changes them."""
     counts = any(rule.count for rule in rules)
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
@@ -105,11 +105,11 @@ def work_of(rules: list[CepRule], options: Options, following: RuleFollower | No
 
 
 def _notices(counts: dict[str, Any]) -> list[Notice]:
-    text = f"{counts.get('full')}: what comes goes to the side output in OUT/_late"
+    text = f"{counts.get('full')}: further input goes to the side output in OUT/_late"
     full = [Notice("limit.reached", text, "limit", counts["full"])] if counts.get("full") else []
-    text = "Stream {}: no gateway has sent a watermark yet; what needs it waits"
+    text = "Stream {}: no gateway has sent a watermark yet; results that need it wait"
     unheard = [Notice("stream.waiting", text.format(name), "stream", name) for name in counts.get("unheard", ())]
-    text = "Gateway {} stamps without a group's clock: its readings are in order among themselves only"
+    text = "Gateway {} stamps without a group's clock: its readings are ordered only among themselves"
     alone = [Notice("gateway.ungrouped", text.format(name), "gateway", name) for name in counts["ungrouped_at"]]
     return full + unheard + alone
 
@@ -117,9 +117,9 @@ def _notices(counts: dict[str, Any]) -> list[Notice]:
 _TROUBLES = {
     "retracted": "retracted",
     "late": "late (in the side output, OUT/_late)",
-    "beyond_time": "with a stamp that is no time",
+    "beyond_time": "with a stamp out of range",
     "beyond_length": "longer than LENGTH",
     "ungrouped": "without a group's clock",
-    "middles": "taken at the middles of their stamps",
+    "middles": "counted at the middles of their stamps",
     "limit": "in the side output at a limit of the engine",
 }

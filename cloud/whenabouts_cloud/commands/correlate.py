@@ -1,4 +1,4 @@
-"""`whenabouts-cloud correlate`: run a correlation over a landing, once or for as long as it grows."""
+"""`whenabouts-cloud correlate`: run a correlation over a landing, once or continuously."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,17 +34,17 @@ with handover.wa:
 @job_options("pairs")
 @rule_name_option
 def correlate(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
-    """Find the pairs of readings of two streams that happened close together, as a rule says.
+    """Find pairs of readings of two streams that happened close together, as defined by a rule.
 
-    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
-    where it was, and no pair comes twice.
+    Without --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues, and no
+    pair is emitted twice.
     """
     rule, options = choose_rule(rule_file, rule_name, CorrelateRule), Options(**chosen)
     run([work_of(rule, options)], options)
 
 
 def work_of(rule: CorrelateRule, options: Options) -> Work:
-    """What a job does with the rule."""
+    """Make the work of a job for this rule."""
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
@@ -67,5 +67,5 @@ _TROUBLES = {
     "late": "late (in the side output, OUT/_late)",
     "expired": "too late to be joined",
     "beyond_length": "longer than LENGTH",
-    "overflow": "forgotten for want of room",
+    "overflow": "evicted for lack of room",
 }

@@ -1,4 +1,4 @@
-"""`whenabouts-cloud experiments correlation`, `... cep`, `... latwin`: the papers' figures measured again."""
+"""`whenabouts-cloud experiments correlation`, `... cep`, `... latwin`: measure the papers' figures again."""
 
 import gc
 import json
@@ -40,12 +40,10 @@ def experiments() -> None:
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for plots, report.md and figures.json."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-@click.option(
-    "--quick", is_flag=True, help="A few hundred tuples a run: shows that it works, says nothing about speed."
-)
+@click.option("--quick", is_flag=True, help="A few hundred tuples a run: tests that it works, not its speed.")
 @click.option("--seed", default=2009, show_default=True, help="Seed of the generated streams.")
 def correlation(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
-    """Figures 4-6 of the 2009 paper and 3-9 of the 2010 paper: tables and what differs, with --out also plots.
+    """Figures 4-6 of the 2009 paper and 3-9 of the 2010 paper: tables and the differences, with --out also plots.
 
     Takes under two minutes on two cores. Numbers are CPU times of this machine; counts are the same everywhere.
     """
@@ -65,12 +63,10 @@ def correlation(out: Path | None, as_json: bool, quick: bool, seed: int) -> None
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for plots, report.md and figures.json."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-@click.option(
-    "--quick", is_flag=True, help="Some thousand events a run: shows that it works, says nothing about speed."
-)
+@click.option("--quick", is_flag=True, help="Some thousand events a run: tests that it works, not its speed.")
 @click.option("--seed", default=2016, show_default=True, help="Seed of the generated streams.")
 def cep(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
-    """Figures 4-8 of the INFA-HTS paper and harder workloads: tables and what differs, with --out also plots.
+    """Figures 4-8 of the INFA-HTS paper and harder workloads: tables and the differences, with --out also plots.
 
     Takes under two minutes on two cores. Costs are CPU times of this machine; waits and accuracy are the same everywhere.
     """
@@ -90,10 +86,12 @@ def cep(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
     "--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for plots, report.md and figures.json."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-@click.option("--quick", is_flag=True, help="Some hours of two and three processes: shows that it works, and no more.")
+@click.option(
+    "--quick", is_flag=True, help="Some hours of two and three processes: tests that it works, not its speed."
+)
 @click.option("--seed", default=2011, show_default=True, help="Seed of the simulated offices.")
 def latwin(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
-    """Table II and Figures 4-7 of the Lat-Win paper, and what bounded clocks add: tables, with --out also plots.
+    """Table II and Figures 4-7 of the Lat-Win paper, and the effect of bounded clocks: tables, with --out also plots.
 
     Takes about two minutes on two cores. Times are CPU times of this machine; sizes and shares are the same everywhere.
     """
@@ -102,7 +100,7 @@ def latwin(out: Path | None, as_json: bool, quick: bool, seed: int) -> None:
     size = QUICK if quick else FULL
     workload = (
         f"Workload of section 6: {size.hours} h of a smart office, predicates on for 25 and off for 5 min on average, "
-        "sampled each minute; control messages and reports take 0.5 s on average where nothing else is said."
+        "sampled each minute; control messages and reports take 0.5 s on average unless stated otherwise."
     )
     title = "The Lat-Win paper's experiments, run here"
     _measure(lambda say: figures(size, seed, say), out, as_json, seed, quick, workload, title)
@@ -112,7 +110,7 @@ def _measure(
     figures: "Callable[[Callable[[str], None]], list[Figure]]", out: Path | None, as_json: bool, seed: int, quick: bool,
     about: str, title: str,
 ) -> None:  # fmt: skip
-    """Run them, with progress on stderr; write plots, report and figures where they are wanted, print one of the latter."""
+    """Run the experiments, with progress on stderr; write plots, report and figures to `out`, print report or figures."""
     from whenabouts_cloud.research.experiments.figures import as_json as plain
     from whenabouts_cloud.research.experiments.figures import markdown, plot
 
@@ -124,16 +122,16 @@ def _measure(
                 "plots: found no matplotlib; pip install 'whenabouts[research]', or leave out --out"
             ) from None
         out.mkdir(parents=True, exist_ok=True)
-    gc.freeze()  # what is loaded stays: no measurement waits for a search through it
+    gc.freeze()  # the collector skips loaded objects, so it does not disturb measurements
     began = time.monotonic()
-    found = figures(lambda text: click.echo(f"{time.monotonic() - began:5.1f} s  {text}", err=True))
+    measured = figures(lambda text: click.echo(f"{time.monotonic() - began:5.1f} s  {text}", err=True))
     preface = f"Measured in {time.monotonic() - began:.0f} s, seed {seed}. {about}"
-    report = markdown(found, preface, title)
-    data = json.dumps({"seed": seed, "quick": quick, "figures": [plain(figure) for figure in found]}, indent=2)
+    report = markdown(measured, preface, title)
+    data = json.dumps({"seed": seed, "quick": quick, "figures": [plain(figure) for figure in measured]}, indent=2)
     if out is not None:
-        for figure in found:
+        for figure in measured:
             plot(figure, out)
         (out / "report.md").write_text(report, encoding="utf-8")
         (out / "figures.json").write_text(data + "\n", encoding="utf-8")
-        click.echo(f"{len(found)} plots, report.md and figures.json in {out}", err=True)
+        click.echo(f"{len(measured)} plots, report.md and figures.json in {out}", err=True)
     click.echo(data if as_json else report, nl=as_json)

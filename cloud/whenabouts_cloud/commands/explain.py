@@ -1,4 +1,4 @@
-"""`whenabouts-cloud explain`: what the rules of a file will do, and where they run.
+"""`whenabouts-cloud explain`: predict the behaviour of the rules of a file, and where they run.
 
 Results go to stdout, mistakes to stderr; with --json everything is one object on stdout. Exit 0 when all is well, 2 when
 the file has mistakes, a rule cannot run where it must, or the command is used wrongly.
@@ -23,7 +23,7 @@ from whenabouts_protocol import WireError
 from whenabouts_protocol.compiled_rule import encode_rules
 from whenabouts_protocol.topics import is_name
 
-MAX_STREAMS_BYTES = 1 << 24  # of a file of streams: more is the wrong file
+MAX_STREAMS_BYTES = 1 << 24  # of a file of streams; a larger one is the wrong file
 EXAMPLE = """\b
 Example:
   whenabouts-cloud explain rules.wa --stream dock/tags=warehouse/gw-1 --stream shelf/1=warehouse/gw-2 --rate dock=10
@@ -53,7 +53,7 @@ A file of streams is a JSON list of objects with stream and gateway, and if know
 @click.option(
     "--compiled",
     type=click.Path(path_type=Path),
-    help="Write the rules of each gateway, as it gets them, into this folder: SITE.GATEWAY.rules.",
+    help="Write the message with the rules of each gateway into this folder: SITE.GATEWAY.rules.",
 )
 @JSON
 def explain(
@@ -66,20 +66,20 @@ def explain(
     compiled: Path | None,
     as_json: bool,
 ) -> None:
-    """Say where each rule runs and why, which lengths can match, what must be tested, how long readings are kept.
+    """Show where each rule runs and why, which lengths can match, what must be tested, how long readings are kept.
 
-    Of a rule about an order of events: its automaton, what is negated where and when that is sure. Of one about the states
-    of a group: which gateways, what decides, and the limit on the global states in its windows.
+    For a rule about an order of events: its automaton, its negations, and when each is final. For a rule about the states of
+    a group: its gateways, the algorithm that decides, and the limit on the global states in its windows.
     """
-    found = load_or_exit(rules, as_json)
-    chosen = [rule for rule in found.rules if name in (None, rule.name)]
+    rule_file = load_or_exit(rules, as_json)
+    chosen = [rule for rule in rule_file.rules if name in (None, rule.name)]
     if not chosen:
-        if not found.rules:
+        if not rule_file.rules:
             raise click.UsageError(f"{rules}: found no RULE, expected one to explain")
-        known = ", ".join(rule.name for rule in found.rules)
+        known = ", ".join(rule.name for rule in rule_file.rules)
         raise click.UsageError(f"--rule: found {name}, expected one of those in {rules}: {known}")
     streams = [*_streams(stream_file), *(_stream(text) for text in stream_texts)]
-    rates_hz = _rates(rate_texts, {stream.name for stream in found.streams})
+    rates_hz = _rates(rate_texts, {stream.name for stream in rule_file.streams})
     try:
         placements = place(chosen, streams)
     except PlanError as error:
@@ -118,7 +118,7 @@ def _draw(file: Path, chosen: list[Rule]) -> None:
 
 
 def encode_for(gateway: tuple[str | None, str], rules: Any) -> bytes:
-    """The message of a gateway's rules. Raises click.UsageError when its site is not known or it does not fit."""
+    """Encode the message of a gateway's rules. Raises click.UsageError if its site is unknown or it is too large."""
     site, name = gateway
     if site is None:
         raise click.UsageError(f"--compiled: found gateway {name} without a site, expected --stream NAME=SITE/{name}")

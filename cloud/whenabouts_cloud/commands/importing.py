@@ -1,7 +1,7 @@
-"""`whenabouts-cloud import`: log files of readers into the landing, what is no reading beside it.
+"""`whenabouts-cloud import`: land log files of readers; rows that are not readings go to the side output.
 
-A row lands once: its identity is looked up in what the landing already holds, so importing a file again, or one that has
-grown, lands only what is new. Rows kept aside are written first, to LANDING/_dead, and listed.
+A row lands once: its identity is looked up in the landing, so importing a file again, or after it has grown, lands only new
+rows. The side output is written first, to LANDING/_dead, and listed.
 """
 
 import json
@@ -25,12 +25,12 @@ from whenabouts_protocol import Reading
 from whenabouts_protocol.topics import is_name
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Read = Callable[[str, str], Iterable[Reading | SideOutput]]  # a log's text and its file's name
+Read = Callable[[str, str], Iterable[Reading | SideOutput]]  # from a log's text and its file's name
 
 MAX_FILE_BYTES = 256 << 20  # read whole; ten years of one reader are a tenth of it
 READINGS_IN_FILE = 100_000  # of the landing
-LISTED = 10  # rows kept aside that are shown of a file; all are in its file under _dead
-HARMLESS = ("event", "text")  # kept aside without being wrong
+LISTED = 10  # rows of the side output shown for a file; all are in its file under _dead
+HARMLESS = ("event", "text")  # reasons in the side output that are no errors
 
 
 @click.group("import")
@@ -39,7 +39,7 @@ def imports() -> None:
 
 
 def _of_logs(command: Command) -> Command:
-    """The arguments that every import of log files has."""
+    """Adds the arguments of every import of log files."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="One JSON object a file on stdout."),
         click.option("--landing", required=True, type=click.Path(path_type=Path, file_okay=False), show_envvar=True,
@@ -55,7 +55,7 @@ def _of_logs(command: Command) -> Command:
 def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
     """Land the log FILES of Oregon RFID antenna readers; each is named after its reader.
 
-    What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
+    Lines that are no readings are kept in LANDING/_dead with the reason. Importing a file again lands nothing new.
 
     \b
     Example:  whenabouts-cloud import orfid lower.txt upper.txt --landing ./landing
@@ -72,7 +72,7 @@ def orfid(files: tuple[Path, ...], landing: Path, as_json: bool) -> None:
 def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> None:
     """Land the log FILES of RFID loggers at bird feeders; a logger's name is the first line of each.
 
-    What is no reading is kept in LANDING/_dead with its line and the reason. The same file again lands nothing new.
+    Lines that are no readings are kept in LANDING/_dead with the reason. Importing a file again lands nothing new.
 
     \b
     Example:  whenabouts-cloud import feeder OAKDATA.TXT ELMDATA.TXT --landing ./landing
@@ -107,7 +107,7 @@ def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us:
     except (LandingError, LedgerFull) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"landing {landing}: {error}; what was told above has landed") from None
+        raise click.ClickException(f"landing {landing}: {error}; the files listed above have landed") from None
 
 
 def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[SideOutput]]:
@@ -117,10 +117,10 @@ def _parsed(file: Path, read: Read) -> tuple[list[Reading], list[SideOutput]]:
             raise click.ClickException(
                 f"{file}: found {size} bytes, expected at most {MAX_FILE_BYTES}; cut it in parts"
             )
-        found = list(read(file.read_bytes().decode("utf-8", "surrogateescape"), file.stem))
+        rows = list(read(file.read_bytes().decode("utf-8", "surrogateescape"), file.stem))
     except (OSError, NoLogError) as error:
         raise click.ClickException(f"{file}: {error}") from None
-    return [x for x in found if isinstance(x, Reading)], [x for x in found if isinstance(x, SideOutput)]
+    return [x for x in rows if isinstance(x, Reading)], [x for x in rows if isinstance(x, SideOutput)]
 
 
 def _import(
@@ -159,7 +159,7 @@ def _import(
 
 
 def _keep(store: Landing, log: str, side_output: list[SideOutput]) -> Path:
-    """Write what is no reading; the name is made from the content, so the same again is the same file."""
+    """Write the side output; its name is a hash of the content, so the same content gives the same file."""
     lines = ({"line": x.line, "reason": x.reason, "text": x.text, "row": x.row} for x in side_output)
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
     path = store.folder / "_dead" / f"{log}-{blake2b(content, digest_size=6).hexdigest()}.jsonl"
@@ -176,7 +176,7 @@ def _report(result: dict[str, Any], as_json: bool) -> None:
     text += f" ({', '.join(unsure)})" if unsure else ""
     if result["side_output"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in result["side_output"].items())
-        text += f", {sum(result['side_output'].values())} kept aside ({reasons}) in {result['side_output_file']}"
+        text += f", {sum(result['side_output'].values())} in the side output ({reasons}): {result['side_output_file']}"
     click.echo(text)
     for bad in result["bad"][:LISTED]:
         click.echo(f"  line {bad['line']}: {bad['text']}")

@@ -1,4 +1,4 @@
-"""`whenabouts-cloud ingest`: from the broker to the landing."""
+"""`whenabouts-cloud ingest`: land readings from the broker."""
 
 import json
 import time
@@ -19,7 +19,7 @@ from whenabouts_cloud.orderly_end import orderly_end
 from whenabouts_protocol.logs import write_logs
 
 REPORT_S = 2.0
-END_S = 15.0  # far above what a flush and a farewell take
+END_S = 15.0  # far longer than a flush and a disconnect take
 
 
 @click.command()
@@ -45,9 +45,9 @@ def ingest(
 ) -> None:
     """Land the readings of all gateways as Parquet files, durable before they are acknowledged.
 
-    Repeats are dropped by (gateway, boot, seq); what cannot be decoded goes to LANDING/_dead with its reason. Ends on
-    SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile. An end that takes more than 15 s, as on a
-    disk that stands still, is cut short with exit code 70 and what it waited for; nothing acknowledged is lost by that.
+    Repeats are dropped by (gateway, boot, seq); messages that cannot be decoded go to LANDING/_dead with the reason. Ends on
+    SIGTERM or Ctrl-C after a last flush; the broker keeps the session meanwhile. If that takes more than 15 s, as on a
+    hanging disk, it exits with code 70 and reports what it waited for; nothing acknowledged is lost.
 
     \b
     Example:  whenabouts-cloud ingest --broker localhost:1883 --landing ./landing
@@ -74,7 +74,7 @@ def ingest(
         report.last()
 
 
-QUIET = ("messages", "files", "frontiers")  # change with everything, or without meaning anything to a person
+QUIET = ("messages", "files", "frontiers")  # change with every message, or mean nothing to a person
 SHOWN = {
     "repeats": "repeats", "conflicts": "conflicts", "refused": "refused at gateways", "invalid": "invalid at gateways",
     "forgotten": "numbers confirmed elsewhere", "clocks_ahead": "gateways with a clock ahead",
@@ -83,7 +83,7 @@ SHOWN = {
 
 
 class _Reporter:
-    """Says what has landed, when something has changed."""
+    """Reports the counts when they have changed."""
 
     def __init__(self, bridge: Bridge, service: IngestService, as_json: bool, metrics_file: MetricsFile | None) -> None:
         self._bridge, self._service, self._as_json = bridge, service, as_json

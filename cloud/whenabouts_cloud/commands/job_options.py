@@ -1,4 +1,4 @@
-"""The options of commands that run rules over a landing with Spark."""
+"""Options of commands that run rules over a landing with Spark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,12 +27,12 @@ class _Seconds(click.ParamType[float]):
 
 
 def _absolute(ctx: click.Context, param: click.Parameter, value: Path) -> Path:
-    """Spark's processes need not have the working folder of this one."""
+    """Make a path absolute: Spark's processes may have another working folder."""
     return value.absolute()
 
 
 def job_options(unit: str) -> Callable[[Command], Command]:
-    """The options of a command whose results are called so, as parameters of `Options` and rule_file."""
+    """Return a decorator with the options of a job whose results are called `unit`: rule_file, and those of `Options`."""
     path = click.Path(path_type=Path)
     options = [
         click.option(
@@ -41,7 +41,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
         click.option("--rule", "rule_file", required=True, type=path, help="File with streams and rules."),
         click.option("--out", required=True, type=path, callback=_absolute, help=f"Folder for the {unit}, as Parquet."),
         click.option(
-            "--once", is_flag=True, help="Work on what has landed and end, replacing an earlier result of the rule."
+            "--once", is_flag=True, help="Process what has landed and end, replacing an earlier result of the rule."
         ),
         click.option("--json", "as_json", is_flag=True, help=f"Print {unit} as JSON, one object a line."),
         click.option(
@@ -49,7 +49,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
             default=4,
             show_default=True,
             type=click.IntRange(1, 1024),
-            help="Parts the work is divided in, by key or by group.",
+            help="Parts the work is divided into, by key or by group.",
         ),
         click.option(
             "--trigger",
@@ -59,7 +59,7 @@ def job_options(unit: str) -> Callable[[Command], Command]:
             help="Shortest time between micro-batches.",
         ),
         click.option("--master", default="local[2]", show_default=True, help="Spark master."),
-        click.option("--quiet", is_flag=True, help="Log warnings and errors alone, and show no progress."),
+        click.option("--quiet", is_flag=True, help="Log only warnings and errors, and show no progress."),
         metrics_file_option("after each micro-batch, and every 2 s"),
         log_format_option,
     ]

@@ -1,4 +1,4 @@
-"""`whenabouts-cloud latwin`: what the gateways of a group were in together, over a landing, once or as it grows."""
+"""`whenabouts-cloud latwin`: detect global states of a group of gateways in a landing, once or continuously."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,13 +38,13 @@ with mute.wa:
 @click.option(
     "--draw",
     type=click.Path(path_type=Path),
-    help="At the end draw the global states in the windows, at the latest verdict, into this SVG file.",
+    help="At the end draw the global states in the windows at the latest verdict into this SVG file.",
 )
 def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: Any) -> None:
-    """Tell when the gateways of a group possibly or definitely were in states together, as a rule says.
+    """Find when the gateways of a group possibly or definitely were in states together, as defined by a rule.
 
-    Without --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on
-    where it was, and no verdict comes twice. With POSSIBLY ... EAGER one may be withdrawn: a row with status "withdrawn".
+    Without --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues, and no
+    verdict is emitted twice. With POSSIBLY ... EAGER one may be retracted: a row with status "retracted".
     """
     rule, options = choose_rule(rule_file, rule_name, LatwinRule), Options(**chosen)
     run([work_of(rule, options)], options)
@@ -53,7 +53,7 @@ def latwin(rule_file: Path, rule_name: str | None, draw: Path | None, **chosen: 
 
 
 def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
-    """The picture of the windows at the latest verdict that stands, from the landing itself."""
+    """Draw the windows at the latest verdict that is not retracted, from the landing."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
@@ -75,7 +75,7 @@ def _draw(rule: LatwinRule, options: Options, file: Path) -> None:
 
 
 def work_of(rule: LatwinRule, options: Options) -> Work:
-    """What a job does with the rule."""
+    """Make the work of a job for this rule."""
 
     def once(spark: "SparkSession") -> tuple[Path, list[dict[str, Any]]]:
         from whenabouts_cloud.jobs.batch import publish_whole
@@ -94,7 +94,7 @@ def work_of(rule: LatwinRule, options: Options) -> Work:
 
 
 def _notices(counts: dict[str, Any]) -> list[Notice]:
-    text = "Group {} has sent no state yet; what needs it waits"
+    text = "Group {} has sent no state yet; results that need it wait"
     missing = [Notice("group.waiting", text.format(name), "group", name) for name in counts["unheard"]]
     return [*missing, *(Notice("group.mistake", f"Mistake: {text}", "mistake", text) for text in counts["mistakes"])]
 
@@ -103,11 +103,11 @@ _TROUBLES = {
     "retracted": "retracted",
     "late": "late",
     "given_up": "states given up as lost",
-    "ambiguous": "of a second gateway where one is expected",
-    "wrong": "that say that they are states and are none",
-    "old_view": "of a view that is over",
-    "beyond_time": "with a stamp that is no time",
-    "forced": "taken without waiting for want of room",
-    "choices_forgotten": "choices of runs forgotten for want of room",
-    "forgotten": "left waiting in a view that is over",
+    "ambiguous": "from a second gateway where one is expected",
+    "wrong": "invalid as states",
+    "old_view": "of an ended view",
+    "beyond_time": "with a stamp out of range",
+    "forced": "processed early for lack of room",
+    "choices_forgotten": "choices of runs evicted for lack of room",
+    "forgotten": "left waiting in an ended view",
 }

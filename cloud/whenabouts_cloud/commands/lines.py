@@ -1,4 +1,4 @@
-"""A result as one line for people: a pair, a match, a count of matches, a verdict."""
+"""Formats a result as one line for people: a pair, a match, a count of matches, a verdict."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from whenabouts_cloud.display_time import date, headline, instant, shown
 
 
 def pair_text(pair: dict[str, Any]) -> str:
-    """When, what, who and how surely, from a row of `correlation.pairs.RESULT`; a reading of a that is in no pair says so.
+    """Time, key, both readings and probability, from a row of `correlation.pairs.RESULT`; or one reading, "unmatched".
 
     >>> a = {"a_stream": "dock", "a_site": "s", "a_gateway": "g", "a_t_min": 0, "a_t_max": 1500}
     >>> b = {"b_stream": "shelf", "b_site": "s", "b_gateway": "h", "b_t_min": 0, "b_t_max": 20}
@@ -26,8 +26,7 @@ def pair_text(pair: dict[str, Any]) -> str:
 
 
 def match_text(match: dict[str, Any]) -> str:
-    """When, what, which event at each place and how surely if it is not certain, from a row of
-    `cep.shard.results.RESULT`.
+    """Time, key, the event at each place, and the probability if below 1, from a row of `cep.shard.results.RESULT`.
 
     >>> event = {"name": "a", "stream": "shelf/1", "site": "s", "gateway": "g", "t_min": 0, "t_max": 0}
     >>> row = {"key": "E1", "status": "match", "t_min": 0, "probability": None}
@@ -51,8 +50,7 @@ def match_text(match: dict[str, Any]) -> str:
 
 
 def count_text(count: dict[str, Any]) -> str:
-    """When, of which key, how many matches and their aggregates, from a row of
-    `cep.shard.results.COUNT`.
+    """Time, key, number of matches and aggregates, from a row of `cep.shard.results.COUNT`.
 
     >>> row = {"key": "E1", "t_min": 0, "matches": 3, "exact": True, "aggregates": [{"name": "SUM(a.value)", "value": 1.5}]}
     >>> count_text(row)
@@ -69,8 +67,7 @@ def count_text(count: dict[str, Any]) -> str:
 
 
 def verdict_text(row: dict[str, Any]) -> str:
-    """Since when, what is said of which group, and by which states, from a row of
-    `latwin.shard.results.RESULT`.
+    """Begin, group, verdict and states, from a row of `latwin.shard.results.RESULT`.
 
     >>> state = {"name": "phone", "site": "s", "gateway": "g", "state": 3, "t_min": 0, "t_max": 1500}
     >>> row = {"group": "office", "verdict": "definitely", "status": "emitted", "t_min": 0, "states": [state]}

@@ -1,4 +1,4 @@
-"""The options that say how a command writes its log and its metrics."""
+"""Options for the log and the metrics of a command."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ log_format_option = click.option(
 
 
 def metrics_file_option(when: str) -> Callable[[Command], Command]:
-    """The option of a command that replaces the file then, such as "every 2 s"."""
+    """Return the option --metrics-file; `when` is how often the command replaces the file, such as "every 2 s"."""
     return click.option(
         "--metrics-file", type=click.Path(path_type=Path, dir_okay=False),
         help=f"Metrics for Prometheus, replaced {when}; its name should end with .prom.",

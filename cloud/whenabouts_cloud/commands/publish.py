@@ -1,4 +1,4 @@
-"""`whenabouts-cloud publish`: rules to the gateways that can run them at once."""
+"""`whenabouts-cloud publish`: send rules to the gateways that can run them."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from whenabouts_protocol.compiled_rule import encode_rules
 @click.command("publish", epilog="\b\nExample:\n  whenabouts-cloud publish rules.wa --broker localhost:1883")
 @click.argument("rules", metavar="RULES", type=click.Path(path_type=Path))
 @broker_options
-@click.option("--dry-run", is_flag=True, help="Say what would go where, and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Show which rules would go where, and send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def publish(
     rules: Path,
@@ -32,18 +32,18 @@ def publish(
 ) -> None:
     """Send each rule whose streams are all on one gateway to that gateway, which runs it from then on.
 
-    Which gateway has which streams is read from what the gateways have announced to the broker. The rules of a file replace
-    those that gateways had; a gateway for which the file has none stops running any.
+    The streams of each gateway are read from the births it has published to the broker. The rules of a file replace the
+    rules that gateways had; a gateway for which the file has no rule stops running any.
     """
     try:
-        found = [rule for rule in load_rules(rules).rules if isinstance(rule, CorrelateRule)]
+        correlations = [rule for rule in load_rules(rules).rules if isinstance(rule, CorrelateRule)]
     except RuleError as error:
         raise click.UsageError(str(error)) from None
     asking = credentials(username, password_file, ca_file, cert_file, key_file)
     try:
         with RulesClient(*broker, asking) as client:
             births = client.births()
-            placements = place(found, announced(births.known.values()))
+            placements = place(correlations, announced(births.known.values()))
             messages = {x: encode_rules(*x, compile_rules(placements, *x)) for x in sorted(births.known)}
             if not dry_run:
                 client.publish(messages)
@@ -64,7 +64,7 @@ def publish(
         return
     for p in placements:
         click.echo(f"rule {p.rule.name}: {_where(p) or 'in the cloud'} ({p.reason})")
-    verb = "would be told" if dry_run else "reported"
+    verb = "would get their rules" if dry_run else "got their rules"
     click.echo(f"{len(messages)} gateways {verb}" + (f", {births.refused} births refused" if births.refused else ""))
 
 

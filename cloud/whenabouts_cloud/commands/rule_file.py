@@ -1,4 +1,4 @@
-"""A rule file as commands load it: its rules, or an exit with every mistake in it."""
+"""Loads a rule file for a command; exits with every mistake in it."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 
 def load_or_exit(file: Path, as_json: bool) -> RuleFile:
-    """The streams and rules of a file; with mistakes exit 2, and all of them on stderr, or as JSON on stdout."""
+    """Return the streams and rules of a file; with mistakes exit 2 and print all to stderr, or as JSON to stdout."""
     try:
         return load_rules(file)
     except RuleError as error:
@@ -32,5 +32,5 @@ def exit_with_mistakes(file: Path, mistakes: list[dict[str, Any]], text: str, as
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One object on stdout."""
+    """Print one JSON object on stdout."""
     click.echo(json.dumps(value))

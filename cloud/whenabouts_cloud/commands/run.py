@@ -1,4 +1,4 @@
-"""`whenabouts-cloud run`: all rules of a file over a landing, in one Spark (`jobs.runner`)."""
+"""`whenabouts-cloud run`: run all rules of a file over a landing in one Spark session (`jobs.runner`)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +33,12 @@ writes results/pairs/handover and results/matches.
 @click.command("run", epilog=EXAMPLE)
 @job_options("results")
 def run_all(rule_file: Path, **chosen: Any) -> None:
-    """Run all rules of a file together: one Spark starts faster and takes less memory than one for each.
+    """Run all rules of a file together: one Spark session starts faster and takes less memory than one for each rule.
 
-    Results go to OUT/pairs/RULE of a correlation, OUT/verdicts/RULE of a rule about a group, OUT/matches and OUT/counts of
-    all rules about events in an order; a line begins with the name of its rule, and as JSON it has it in "rule". Without
-    --once it goes on as the landing grows, until Ctrl-C or SIGTERM; started again with the same --out it goes on where it
-    was. The file is read at the start.
+    Results of a correlation go to OUT/pairs/RULE, of a rule about a group to OUT/verdicts/RULE, of all rules about events in
+    an order to OUT/matches and OUT/counts. A line begins with the name of its rule; in JSON the key is "rule". Without
+    --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues. The file is read
+    at the start only.
     """
     options = Options(**chosen)
     try:

@@ -1,7 +1,7 @@
-"""`whenabouts-cloud why-not`: how far a rule's pattern came for a key around a time, and what was missing or in the way.
+"""`whenabouts-cloud why-not`: explain how far a rule's pattern matched for a key around a time, and what prevented a match.
 
-Reads the landing itself, without Spark, and of it only the rows of the key within two windows of the time. The explanation
-goes to stdout, mistakes to stderr; exit 0 when there is an explanation, whatever it says, 2 when used wrongly.
+Reads the landing without Spark, and only the rows of the key within two windows of the time. The explanation goes to stdout,
+mistakes to stderr. Exit 0 with any explanation, 2 on wrong usage.
 """
 
 import json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from whenabouts_cloud.cep.explain.explanation import Explanation, Seen
     from whenabouts_cloud.cep.uncertain.causal import Clocks
 
-MAX_ROWS = 200_000  # read of the landing; the rest is not looked at, and it is said so
+MAX_ROWS = 200_000  # read from the landing; the output says if there are more
 IDENTITY = ("site", "gateway", "boot", "seq")
 
 EXAMPLE = """\b
@@ -45,10 +45,10 @@ Example:
 @click.option("--rule-name", help="Which rule, if the file has several.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_name: str | None, as_json: bool) -> None:
-    """Say why a rule about an order of events told no match for KEY around TIME, or which match it told.
+    """Explain why a rule about an order of events emitted no match for KEY around TIME, or which match it emitted.
 
-    TIME is ISO 8601, UTC if it names no zone, or microseconds since 1970. The answer is about the event of KEY nearest to it
-    that could play a part in the pattern.
+    TIME is ISO 8601, UTC if it names no zone, or microseconds since 1970. The answer is about the event of KEY nearest to
+    TIME that could be an element of the pattern.
     """
     from whenabouts_cloud.cep.explain.explanation import lines
     from whenabouts_cloud.cep.explain.why_not import why_not  # loads numba
@@ -59,21 +59,21 @@ def why_not_command(key: str, time: str, landing: Path, rule_file: Path, rule_na
     rows, repeats, cut = read_rows(landing, rule, key, time_us)
     events = seen(rule, rows, key)
     clocks = clocks_of(landing, [row for _, row in events]) if rule.pattern.mode == "causal" else None
-    found = why_not(rule.pattern, rule.type_names, [one for one, _ in events], time_us, rule.longest_us, clocks)
+    explanation = why_not(rule.pattern, rule.type_names, [one for one, _ in events], time_us, rule.longest_us, clocks)
     if as_json:
-        click.echo(json.dumps(_as_json(rule, key, found, len(rows), repeats, cut)))
+        click.echo(json.dumps(_as_json(rule, key, explanation, len(rows), repeats, cut)))
         return
-    said = lines(found)
+    said = lines(explanation)
     click.echo(f"rule {rule.name}, key {shown(key)}, around {headline(time_us, 'auto')}: {said[0]}")
     for line in said[1:]:
         click.echo(shown(line))
     click.echo(f"  looked at {len(rows)} readings{f', {repeats} repeats dropped' if repeats else ''}")
     if cut:
-        click.echo(f"  more than {MAX_ROWS} readings have landed: some of them were not looked at")
+        click.echo(f"  more than {MAX_ROWS} readings have landed: some were not examined")
 
 
 def read_rows(landing: Path, rule: CepRule, key: str, time_us: int) -> tuple[list[dict[str, Any]], int, bool]:
-    """(readings within reach, each once; number of repeats; whether there were more than MAX_ROWS).
+    """Read (readings within reach, each once; number of repeats; True if there were more than MAX_ROWS).
 
     Raises:
         click.ClickException: a file of the landing cannot be read.
@@ -95,7 +95,7 @@ def _read(landing: Path, wanted: "ds.Expression", limit: int) -> pa.Table:
     import pyarrow.dataset as ds
 
     try:
-        # Names that begin with "_" or "." are passed over: promises, dead letters, files that are being written.
+        # Skips names that begin with "_" or ".": watermarks, dead letters, unfinished files.
         return ds.dataset(landing, schema=SCHEMA, format="parquet").scanner(filter=wanted).head(limit)
     except (OSError, pa.ArrowException) as error:
         raise click.ClickException(
@@ -104,10 +104,10 @@ def _read(landing: Path, wanted: "ds.Expression", limit: int) -> pa.Table:
 
 
 def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
-    """The vector clocks of readings; what their counts stand for is told by state readings of the same boots.
+    """Return the vector clocks of readings; their counts refer to views, which state readings of the same boots define.
 
     Raises:
-        click.ClickException: a file of the landing cannot be read, or more than MAX_ROWS readings tell views.
+        click.ClickException: a file of the landing cannot be read, or more than MAX_ROWS readings hold views.
     """
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
@@ -118,8 +118,8 @@ def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
     states = _read(landing, ds.field("boot").isin(boots) & pc.match_substring(ds.field("attrs"), MARK), MAX_ROWS + 1)
     if states.num_rows > MAX_ROWS:
         raise click.ClickException(
-            f"--landing {landing}: found more than {MAX_ROWS} readings that tell views, expected at most that many; "
-            "ask about a copy with the hours around TIME alone"
+            f"--landing {landing}: found more than {MAX_ROWS} readings with views, expected at most that many; "
+            "use a copy that holds only the hours around TIME"
         )
     views = Views()
     views.add(runs_of(states))
@@ -127,12 +127,12 @@ def clocks_of(landing: Path, rows: list[dict[str, Any]]) -> "Clocks":
 
 
 def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[tuple[Seen, dict[str, Any]]]":
-    """The readings as events of the rule, one for each stream that covers a reading, each with its reading."""
+    """Return the readings as events of the rule, each with its reading; one event for each stream that covers a reading."""
     from whenabouts_cloud.cep.explain.explanation import Seen
 
     columns = [name for name in rule.plan().attributes if name not in ("t_min", "t_max")]
     codes: dict[str, int] = {}
-    found = []
+    events = []
     for row in rows:
         attributes = _json(row["attrs"])
         fields = row | {"value": _json(row["value"])}
@@ -143,12 +143,12 @@ def seen(rule: CepRule, rows: list[dict[str, Any]], key: str) -> "list[tuple[See
             if stream.matches(row["site"], row["stream"]):
                 name = f"{row['stream']}@{row['site']}/{row['gateway']} {row['boot']}:{row['seq']}"
                 t_min, t_max = (row[side] + stream.offset_us for side in ("t_min", "t_max"))
-                found.append((Seen(code, t_min, t_max, name, numbers, row["key"] == key), row))
-    return found
+                events.append((Seen(code, t_min, t_max, name, numbers, row["key"] == key), row))
+    return events
 
 
 def column_of(fields: Mapping[str, Any], attributes: Mapping[str, Any], column: str, codes: dict[str, int]) -> float:
-    """What a condition reads of a reading, as `cep.expressions` says; texts are compared by a code that is given to each."""
+    """Value of a column for conditions, as in `pattern.expressions`; each text gets a code, by which texts are compared."""
     name, word = split_column(column)
     value = fields[name] if name in FIELDS else attributes.get(name.removeprefix("attrs."))
     if value is None:
@@ -163,7 +163,7 @@ def column_of(fields: Mapping[str, Any], attributes: Mapping[str, Any], column: 
 def _json(text: str | None) -> Any:
     try:
         return None if text is None else json.loads(text)
-    except ValueError:  # not what the ingest writes: then there is no value
+    except ValueError:  # not written by the ingest: no value
         return None
 
 
@@ -197,7 +197,9 @@ def _time_us(text: str) -> int:
     return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
-def _as_json(rule: CepRule, key: str, found: "Explanation", readings: int, repeats: int, cut: bool) -> dict[str, Any]:
+def _as_json(
+    rule: CepRule, key: str, explanation: "Explanation", readings: int, repeats: int, cut: bool
+) -> dict[str, Any]:
     def event(one: "Seen | None") -> dict[str, Any] | None:
         return (
             None
@@ -206,18 +208,19 @@ def _as_json(rule: CepRule, key: str, found: "Explanation", readings: int, repea
         )
 
     return {
-        "verdict": found.verdict,
-        "time_us": found.time_us,
-        "probability": found.probability,
-        "left_out": found.left_out,
-        "searched_all": found.searched_all,
+        "verdict": explanation.verdict,
+        "time_us": explanation.time_us,
+        "probability": explanation.probability,
+        "left_out": explanation.left_out,
+        "searched_all": explanation.searched_all,
         "rule": rule.name,
         "key": key,
-        "focus": event(found.focus),
+        "focus": event(explanation.focus),
         "elements": [
-            {"name": e.name, "event": event(e.event), "failure": e.failure, "reason": e.reason} for e in found.elements
+            {"name": e.name, "event": event(e.event), "failure": e.failure, "reason": e.reason}
+            for e in explanation.elements
         ],
-        "blockers": [{"negation": b.negation, "event": event(b.event), "where": b.where} for b in found.blockers],
+        "blockers": [{"negation": b.negation, "event": event(b.event), "where": b.where} for b in explanation.blockers],
         "readings": readings,
         "repeats": repeats,
         "more_readings_landed": cut,
