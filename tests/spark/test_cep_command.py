@@ -127,7 +127,7 @@ def test_counts_are_printed_and_published(run_once, folder):
     assert sum(row["matches"] for row in emitted) > 5
     assert len(process.out) == len(emitted)
     assert all(line.startswith("ever  ") and "  AVG(a.rssi) -" in line for line in process.out)
-    assert "taken at the middles of their stamps" in process.err[-1]
+    assert "counted at the middles of their stamps" in process.err[-1]
 
 
 def test_once_prints_a_line_for_every_match(run_once, folder):

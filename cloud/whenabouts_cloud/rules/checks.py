@@ -1,6 +1,6 @@
-"""From parse trees to the model: everything about a declaration that a grammar cannot say.
+"""Converts parse trees to the model: checks everything about a declaration that a grammar cannot express.
 
-A declaration with a mistake yields no stream or rule, but its name stays known, so that one mistake does not make others.
+A declaration with a mistake yields no stream or rule, but its name stays known, so that one mistake causes no others.
 """
 
 import difflib
@@ -16,12 +16,12 @@ from whenabouts_cloud.rules.counts import read_count
 from whenabouts_cloud.rules.model import CepRule, CorrelateRule, LatwinRule, Place, ResultKind, Rule, RuleFile, Stream
 from whenabouts_cloud.rules.states import read_global_state
 
-MAX_NAME = 64  # letters of a rule's name, which becomes a part of a stream name
+MAX_NAME = 64  # letters of a rule's name, which becomes part of a stream name
 MAX_TOP = 1000  # partners of a reading that a rule can ask for
 
 
 class Checker:
-    """Collects mistakes of one file into the list it is given."""
+    """Checks the declarations of one file; appends its mistakes to the given list."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         self._mistakes = mistakes
@@ -30,7 +30,7 @@ class Checker:
         self._rules: dict[str, Rule | None] = {}
 
     def check(self, trees: Iterable["Tree[Token]"]) -> RuleFile:
-        """Streams first, wherever they stand, then rules."""
+        """Check streams first, wherever they are in the file, then rules."""
         declarations: list[Any] = [tree.children[0] for tree in trees]
         for kind, known, check in (("stream", self._streams, self._stream), ("rule", self._rules, self._rule)):
             self._declare(kind, known, check, [x for x in declarations if x.data == kind])
@@ -76,7 +76,7 @@ class Checker:
             self._notes.add(token, 'found an empty pattern, expected a stream name such as "dock/tags"')
         for n, level in enumerate(levels):
             if "#" in level and (level != "#" or n != len(levels) - 1):
-                self._notes.add(token, f"found # inside {token}, expected it alone as the last level")
+                self._notes.add(token, f"found # inside {token}, expected # only as the last level")
             if "+" in level and level != "+":
                 self._notes.add(token, f"found + inside the level {level!r}, expected it to be a whole level")
 
@@ -140,23 +140,23 @@ class Checker:
         return CepRule(name, known, pattern, "auto" if place is None else "cloud", count)
 
     def _latwin(self, name: str, place: Token | None, body: Any) -> LatwinRule | None:
-        found = read_global_state(body, self._notes, self._known_stream)
+        state = read_global_state(body, self._notes, self._known_stream)
         if place == "EDGE":
             self._notes.add(place, "found AT EDGE, expected AT CLOUD or nothing: a gateway runs CORRELATE rules only")
-        streams = [] if found is None else [self._streams.get(x) for x in found.streams]
-        if found is None or None in streams:
+        streams = [] if state is None else [self._streams.get(x) for x in state.streams]
+        if state is None or None in streams:
             return None
         known = tuple(stream for stream in streams if stream is not None)
         return LatwinRule(
             name,
             known,
-            found.modality,
-            found.predicate,
-            found.windows,
-            found.group,
-            found.in_window,
-            found.emit,
-            found.causal,
+            state.modality,
+            state.predicate,
+            state.windows,
+            state.group,
+            state.in_window,
+            state.emit,
+            state.causal,
             "auto" if place is None else "cloud",
         )
 
@@ -205,5 +205,5 @@ class Checker:
                     self._notes.add(alias, f"found {alias}, expected {either(aliases)}")
             if texts[0] != texts[3]:
                 return True
-        self._notes.add(condition, "found a condition that is not supported yet; expected `a.key = b.key` alone")
+        self._notes.add(condition, "found a condition that is not supported yet; expected `a.key = b.key` only")
         return False

@@ -1,4 +1,4 @@
-"""From the parse tree of COUNT to what is counted; what cannot be is a mistake, with its reason."""
+"""Converts the parse tree of COUNT; patterns that cannot be counted are mistakes, with the reason."""
 
 from typing import Any, cast
 
@@ -9,8 +9,8 @@ from whenabouts_cloud.rules.model import Count, Function
 
 
 def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
-    """What a rule counts, or None with notes."""
-    from whenabouts_cloud.pattern.countable import NotCountableError, countable, places_of  # which loads numba
+    """Return the counts of a rule, or None with notes."""
+    from whenabouts_cloud.pattern.countable import NotCountableError, countable, places_of  # loads numba
 
     before = len(notes.mistakes)
     aggregates: list[tuple[Function, str, str]] = []
@@ -31,7 +31,7 @@ def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
             notes.add(column[0], f"found {column[0]}, expected value or an attribute: numbers that readings have")
         aggregates.append((cast(Function, str(function).lower()), str(name), ".".join(column)))
     if pattern.emit == "arrival":
-        notes.add(tree, "found COUNT with ON ARRIVAL, expected WHEN SURE: what is counted is not taken back")
+        notes.add(tree, "found COUNT with ON ARRIVAL, expected WHEN SURE: counts are not retracted")
     if len(notes.mistakes) > before:
         return None
     try:
@@ -47,6 +47,6 @@ def read_count(tree: Any, pattern: Pattern, notes: Notes) -> Count | None:
     if every_us is not None and tables.trails.any():
         notes.add(
             tree,
-            "found EVERY with a negation behind the last event, expected none: such matches are sure at no time of theirs",
+            "found EVERY with a negation behind the last event, expected none: such matches are final after their period",
         )
     return Count(tuple(aggregates), every_us)

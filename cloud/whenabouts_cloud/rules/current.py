@@ -1,8 +1,8 @@
-"""Which rules a job runs while its rule file changes: each has a number that no other ever had.
+"""The rules that a job runs while its rule file changes; each has a number that is never reused.
 
-A rule is its text with its streams. One whose text stays keeps its number, and so its state; one that is changed is one
-removed and one added. An added rule sees the readings from then on. The state of a removed one is forgotten; its number is
-kept in a list for that, of which the newest GONE are known.
+A rule is identified by its text with its streams. A rule whose text stays keeps its number, and so its state; a changed rule
+counts as one removed and one added. An added rule sees the readings from then on. The state of a removed rule is deleted;
+for that its number is listed in `gone`, which keeps the newest GONE.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ GONE = 256
 
 @dataclass(frozen=True)
 class RunningRules:
-    """Rules by number, the number of the next one, and those that are gone."""
+    """Rules by number, the number of the next new rule, and the numbers of removed rules."""
 
     rules: dict[int, CepRule]
     following: int
@@ -25,21 +25,21 @@ class RunningRules:
 
     @staticmethod
     def of(rules: Sequence[CepRule]) -> "RunningRules":
-        """Rules to begin with."""
+        """Number the first rules of a job."""
         return RunningRules(dict(enumerate(rules)), len(rules))
 
     def changed(self, rules: Sequence[CepRule]) -> "RunningRules":
-        """These rules instead."""
+        """Replace the rules by these."""
         left = {rule.text(): number for number, rule in self.rules.items()}
-        following, found = self.following, {}
+        following, kept = self.following, {}
         for rule in rules:
             number = left.pop(rule.text(), following)
             following += number == following
-            found[number] = rule
-        return RunningRules(found, following, (*self.gone, *left.values())[-GONE:])
+            kept[number] = rule
+        return RunningRules(kept, following, (*self.gone, *left.values())[-GONE:])
 
     def difference(self, before: "RunningRules") -> str:
-        """In words: what runs since then, and what does no longer."""
+        """Describe the rules added, changed and removed since `before`."""
         names = {rule.name: n for n, rule in before.rules.items()}
         new = [rule.name for n, rule in self.rules.items() if n not in before.rules]
         parts = {
@@ -51,19 +51,19 @@ class RunningRules:
         return said or "no rule about events changed"
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return it as JSON values."""
         texts = {str(number): rule.text() for number, rule in self.rules.items()}
         return {"texts": texts, "following": self.following, "gone": list(self.gone)}
 
     @staticmethod
-    def of_json(found: dict[str, Any]) -> "RunningRules":
-        """From what `as_json` gave.
+    def of_json(values: dict[str, Any]) -> "RunningRules":
+        """Make it from the values of `as_json`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the values are not of `as_json`.
         """
         try:
-            rules = {int(number): parse_rules(text).cep_rules[0] for number, text in found["texts"].items()}
-            return RunningRules(rules, int(found["following"]), tuple(map(int, found["gone"])))
+            rules = {int(number): parse_rules(text).cep_rules[0] for number, text in values["texts"].items()}
+            return RunningRules(rules, int(values["following"]), tuple(map(int, values["gone"])))
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"found {error!r}, expected rules by number") from None

@@ -1,15 +1,15 @@
-"""What a rule will do before it runs: limits, lengths that can match, probe regions, how long readings are kept, memory.
+"""Predicts a CORRELATE rule: limits, lengths that can match, probe regions, how long readings are kept, memory.
 
 Pure; times in microseconds. Bounds and shares after Sections 4 and 5 of the mathematics of interval correlation: for a base
-interval of length w in [0, w], every partner whose maximum is below L_H or above R_H is none, every one from L_L to R_L is
-sure, and those between must be tested. With s(w1, w2) the least s at which U(0, w1) + U(0, w2) reaches the confidence,
-rho and pi the shortest and longest partner:
+interval of length w in [0, w], a partner whose maximum is below L_H or above R_H never matches, one with its maximum from
+L_L to R_L matches certainly, and those between must be tested. With s(w1, w2) the least s at which U(0, w1) + U(0, w2)
+reaches the confidence, rho and pi the shortest and longest partner:
 
     L_H = lo + s(w, rho)      R_L = w + hi + rho - s(w, rho)
     L_L = lo + s(w, pi)       R_H = w + hi + pi - s(w, pi)
 
-The sure range is only valid while hi - lo >= w + pi. Ordered by middles, as here, the part to test is
-2 |Q(w, pi) - Q(w, rho)| wide instead of pi - rho (Q = s - (w1 + w2)/2): the quotient is the probe share.
+The certain range is only valid if hi - lo >= w + pi. With an order by middles, as here, the part to test is 2 |Q(w, pi) -
+Q(w, rho)| wide instead of pi - rho (Q = s - (w1 + w2)/2): the quotient is the probe share.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ CLOUD_BYTES = 100
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where partners' maxima lie, relative to the minimum of a base interval of this length; sure is None if never."""
+    """Ranges of partners' maxima relative to the minimum of a base interval of this length; sure_us None: no range."""
 
     length_us: int
     candidates_us: tuple[int, int]
@@ -37,7 +37,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Side:
-    """One side as base: lengths expected of it, bounds for its shortest, middle and longest, what is kept of it."""
+    """One side as base: its expected lengths, bounds for its shortest, middle and longest, and its kept readings."""
 
     alias: str
     stream: str
@@ -51,7 +51,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything that can be said of a rule before it runs; memory None where a rate is not given."""
+    """All predictions about a rule before it runs; memory_bytes is None if a rate is not given."""
 
     name: str
     text: str
@@ -67,10 +67,10 @@ class Explanation:
 
 
 def explain(placement: Placement, rates_hz: Mapping[str, float]) -> Explanation:
-    """The explanation of a placed CORRELATE rule; rates_hz: readings a second by the stream's name in the rules.
+    """Explain a placed CORRELATE rule; rates_hz: readings a second by the stream's name in the rules.
 
     Raises:
-        ValueError: the rule is none; `explain_events` explains patterns of events.
+        ValueError: it is another kind of rule; `explain_events` explains patterns of events.
     """
     rule = placement.rule
     if not isinstance(rule, CorrelateRule):
@@ -136,14 +136,14 @@ def _bounds(
     limits: tuple[int, int], ct: Fraction, base: tuple[int, int], target: tuple[int, int]
 ) -> tuple[Bounds, ...]:
     (lo, hi), (rho, pi) = limits, target
-    found = []
+    bounds = []
     for w in sorted({base[0], sum(base) // 2, base[1]}):
         s_rho, s_pi = (quantile(w, other, ct.numerator, ct.denominator) for other in (rho, pi))
         sure = lo + s_pi, w + hi + rho - s_rho
         valid = hi - lo >= w + pi and sure[0] <= sure[1]
         # The quantile is rounded up to a whole microsecond, so the candidates begin and end one earlier and later.
-        found.append(Bounds(w, (lo + s_rho - 1, w + hi + pi - s_pi + 1), sure if valid else None))
-    return tuple(found)
+        bounds.append(Bounds(w, (lo + s_rho - 1, w + hi + pi - s_pi + 1), sure if valid else None))
+    return tuple(bounds)
 
 
 def _doubled_q(w1: int, w2: int, ct: Fraction) -> int:

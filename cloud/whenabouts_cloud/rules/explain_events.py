@@ -1,10 +1,9 @@
-"""What a rule about an order of events will do before it runs: its automaton, what is negated where and when that is sure,
-how long events are kept.
+"""Predicts a rule about an order of events: its automaton, its negations and when each is final, how long events are kept.
 
-Pure; times in microseconds. With f the frontier (everything that ended before f has arrived), L the longest stamp and w
-the window: a gap that ends at an event is sealed when f >= its time + L, one that ends with the window when f > the first
-event's time + w + L. Under the K-bound f = M - K, M the latest end of all events so far; per source f is what every source
-has passed. An event can still join something until f - L - w has passed its end.
+Pure; times in microseconds. With f the frontier (everything that ended before f has arrived), L the longest stamp and w the
+window: a gap that ends at an event is final when f >= its time + L, one that ends with the window when f > the first event's
+time + w + L. Under the K-bound f = M - K, M the latest end of all events so far; per source f is the time that every source
+has passed. An event can still join a match until f - L - w has passed its end.
 """
 
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from whenabouts_cloud.rules.model import CepRule
 
 @dataclass(frozen=True)
 class GapExplained:
-    """Where no event of an element may be, and what has to pass until that is sure: the time of `final_by` + `after_us`."""
+    """Where no event of an element may be; final when the time of `final_by` + `after_us` has passed."""
 
     element: str
     where: str
@@ -30,7 +29,7 @@ class GapExplained:
 
 @dataclass(frozen=True)
 class StateExplained:
-    """A state of the automaton: the types present, whether a search follows, and (type, number of the next state)."""
+    """A state of the automaton: the types present, `complete` if a search follows, and (type, number of the next state)."""
 
     present: tuple[str, ...]
     complete: bool
@@ -39,9 +38,9 @@ class StateExplained:
 
 @dataclass(frozen=True)
 class EventsExplained:
-    """Everything that can be said of a rule before it runs; `states` are empty where `state_count` is above 32.
+    """All predictions about a rule before it runs; `states` is empty if `state_count` is above 32.
 
-    `layers`: (types present, states, complete ones); `state_count` None: more than are counted.
+    `layers`: (types present, states, complete ones); `state_count` None: too many to count.
     """
 
     name: str
@@ -64,8 +63,8 @@ class EventsExplained:
 
 
 def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules only") -> EventsExplained:
-    """The explanation of a rule that runs in the cloud for this reason."""
-    pattern, found = rule.pattern, automaton(rule.pattern)
+    """Explain a rule that runs in the cloud for this reason."""
+    pattern, graph = rule.pattern, automaton(rule.pattern)
     return EventsExplained(
         rule.name,
         rule.text(),
@@ -81,22 +80,22 @@ def explain_events(rule: CepRule, reason: str = "a gateway runs CORRELATE rules 
         pattern.emit,
         None if rule.count is None else rule.count.text(),
         gaps(rule),
-        None if found.states is None else len(found.states),
-        _states(found),
-        tuple((n, *counts) for n, counts in found.layers().items()),
+        None if graph.states is None else len(graph.states),
+        _states(graph),
+        tuple((n, *counts) for n, counts in graph.layers().items()),
     )
 
 
 def picture(rule: CepRule) -> str:
-    """The automaton of a rule as the text of an SVG file, with what is negated below it."""
+    """Draw the automaton of a rule as the text of an SVG file, with its negations below."""
     notes = [f"no {gap.element} {gap.where}" for gap in gaps(rule)]
     return svg(automaton(rule.pattern), f"{rule.name}: {rule.pattern.root.text()}", notes)
 
 
 def gaps(rule: CepRule) -> tuple[GapExplained, ...]:
-    """Each gap of each variant once, in the order of the text."""
-    found = [_gap(rule, shape, gap) for shape in _shapes(rule.pattern) for gap in shape.gaps]
-    return tuple(dict.fromkeys(found))
+    """Gaps of all alternatives, each once, in the order of the text."""
+    explained = [_gap(rule, shape, gap) for shape in _shapes(rule.pattern) for gap in shape.gaps]
+    return tuple(dict.fromkeys(explained))
 
 
 def _shapes(pattern: Pattern) -> list[Shape]:
@@ -119,30 +118,30 @@ def _gap(rule: CepRule, shape: Shape, gap: Gap) -> GapExplained:
 
 
 def _names(pattern: Pattern, shape: Shape, mask: int, begins: bool) -> str:
-    """What the positives at a border of a gap are called; where a gap begins after a repetition that is its last one."""
+    """Names of the positives at a border of a gap; a gap that begins after a repetition names its last copy."""
     first: list[int] = []
     place = 0
     for leaf in leaves(pattern.root):
         first.append(place)
         place += getattr(leaf, "most", 0)
-    found = []
+    names = []
     for p in (shape.positives[i] for i in bits(mask)):
         name = pattern.names[first[p.leaf] + p.copy - 1]
         copies = sum(other.leaf == p.leaf for other in shape.positives)
         is_last = begins and p.copy == copies and name.endswith("]")
-        found.append(f"{name.rpartition('[')[0]}[LAST]" if is_last else name)
-    return " and ".join(found)
+        names.append(f"{name.rpartition('[')[0]}[LAST]" if is_last else name)
+    return " and ".join(names)
 
 
-def _states(found: Automaton) -> tuple[StateExplained, ...]:
-    if found.states is None or len(found.states) > MAX_DRAWN:
+def _states(graph: Automaton) -> tuple[StateExplained, ...]:
+    if graph.states is None or len(graph.states) > MAX_DRAWN:
         return ()
-    number = {state: n for n, state in enumerate(found.states)}
+    number = {state: n for n, state in enumerate(graph.states)}
     return tuple(
         StateExplained(
-            found.names(state),
-            found.is_complete(state),
-            tuple((name, number[after]) for name, after in found.transitions(state)),
+            graph.names(state),
+            graph.is_complete(state),
+            tuple((name, number[after]) for name, after in graph.transitions(state)),
         )
-        for state in found.states
+        for state in graph.states
     )

@@ -1,4 +1,4 @@
-"""What a rule about the states of a group will do before it runs: which gateways, which engine, what it keeps and waits for.
+"""Predicts a rule about the states of a group: its gateways, its engine, what it keeps and waits for.
 
 Pure; times in microseconds.
 """
@@ -10,7 +10,7 @@ from whenabouts_cloud.rules.model import LatwinRule
 from whenabouts_cloud.rules.states import box_of
 
 ENGINES = {
-    "runs": "runs of true states of each gateway, whatever the windows: what it tells is never wrong",
+    "runs": "runs of true states of each gateway, independent of the windows: never wrong",
     "conjunction": "detector of conjunctions, without the lattice of global states",
     "lattice": "lattice of the global states in the windows",
 }
@@ -20,7 +20,7 @@ ENGINES = {
 class ProcessExplained:
     """A gateway of the group by its STREAM: window in states, how late its readings may land, and how long a stamp may be.
 
-    `length_us` None: it is not promised, and the longest stamp so far stands for it.
+    `length_us` None: not declared, the longest stamp so far is used.
     """
 
     stream: str
@@ -33,7 +33,7 @@ class ProcessExplained:
 
 @dataclass(frozen=True)
 class StatesExplained:
-    """Everything that can be said of a rule before it runs; `box` is the limit on the global states in the windows."""
+    """All predictions about a rule before it runs; `box` is the limit on the global states in the windows."""
 
     name: str
     text: str
@@ -49,7 +49,7 @@ class StatesExplained:
 
 
 def explain_states(rule: LatwinRule, reason: str = "a gateway runs CORRELATE rules only") -> StatesExplained:
-    """The explanation of a rule that runs in the cloud for this reason."""
+    """Explain a rule that runs in the cloud for this reason."""
     processes = tuple(
         ProcessExplained(s.name, s.pattern, s.site, w, s.delay_us, None if s.length_us is None else s.length_us[1])
         for s, w in zip(rule.streams, rule.windows, strict=True)
@@ -74,25 +74,23 @@ def explain_states(rule: LatwinRule, reason: str = "a gateway runs CORRELATE rul
 
 
 def lines(e: StatesExplained) -> list[str]:
-    """The explanation for people."""
-    found = [
+    """The explanation as lines for people."""
+    points = [
         f"rule {e.name}",
         f"  runs         in the {e.where}: {e.reason}",
         f"  condition    {e.text.splitlines()[-2].strip()}",
-        f"  groups       {e.group}, each for itself",
+        f"  groups       {e.group}, each separately",
         f"  decided by   {ENGINES[e.engine]}",
-        f"  order        by vector clocks{' alone' if e.causal else ', and by stamps that do not overlap'}",
+        f"  order        by vector clocks{' only' if e.causal else ', and by stamps that do not overlap'}",
     ]
     if e.engine == "runs":
-        found += [f"  alternative  {part}" for part in e.alternatives]
+        points += [f"  alternative  {part}" for part in e.alternatives]
     else:
-        found.append(f"  windows      at most {e.box} global states")
+        points.append(f"  windows      at most {e.box} global states")
     for p in e.processes:
         where = f'"{p.pattern}"' + ("" if p.site is None else f" at site {p.site}")
         length = "as long as any so far" if p.length_us is None else f"up to {p.length_us} us long"
-        found.append(f"  gateway      {p.stream}: the one with {where}, {p.window} states; lands {p.delay_us} us late")
-        found.append(f"    stamps     {length}: an open state has lasted until the gateway's promise less that")
-    emitted = (
-        "as soon as it is found" if e.emit == "eager" else "when all gateways have promised that nothing earlier comes"
-    )
-    return [*found, f"  told         {emitted}"]
+        points.append(f"  gateway      {p.stream}: the one with {where}, {p.window} states; lands {p.delay_us} us late")
+        points.append(f"    stamps     {length}: an open state has lasted until the gateway's watermark less that")
+    emitted = "as soon as it is found" if e.emit == "eager" else "when no gateway can still send an earlier state"
+    return [*points, f"  emitted      {emitted}"]

@@ -1,4 +1,4 @@
-"""What rules will do, as lines for people."""
+"""Formats explanations of rules as lines for people."""
 
 from whenabouts_cloud.rules.explain import Bounds, Explanation, Side
 from whenabouts_cloud.rules.explain_events import EventsExplained
@@ -7,7 +7,7 @@ from whenabouts_cloud.rules.explain_states import lines as states_lines
 
 
 def lines(e: Explanation | EventsExplained | StatesExplained) -> list[str]:
-    """A rule's explanation, a line for each point."""
+    """The explanation of a rule, a line for each point."""
     if isinstance(e, StatesExplained):
         return states_lines(e)
     if isinstance(e, EventsExplained):
@@ -33,10 +33,10 @@ def _events_lines(e: EventsExplained) -> list[str]:
         f"  runs         in the {e.where}: {e.reason}",
         f"  pattern      {e.text.splitlines()[-1].strip()}",
         f"  match        {', '.join(e.places)}",
-        f"  variants     {e.alternatives}",
+        f"  alternatives {e.alternatives}",
         f"  window       {_time(e.window_us)}, {'less than that' if e.strict_window else 'that much included'}",
         f"  stamps       up to {_time(e.longest_us)} long, at most {_time(e.bound_us)} late (K)",
-        f"  told         {_emitted(e)}",
+        f"  emitted      {_emitted(e)}",
         f"  kept         until an event ends {_time(e.keep_us)} later",
     ]
     for gap in e.gaps:
@@ -51,15 +51,13 @@ def _events_lines(e: EventsExplained) -> list[str]:
 
 def _emitted(e: EventsExplained) -> str:
     if e.count is not None:
-        return (
-            f"{e.count}, with each reading at the middle of its stamp; a stretch of time once nothing can come into it"
-        )
-    return "when sure" if e.emit == "sure" else "on arrival, and taken back when it proves wrong"
+        return f"{e.count}, with each reading at the middle of its stamp; a period when no reading can enter it"
+    return "when sure" if e.emit == "sure" else "on arrival, and retracted if it proves wrong"
 
 
 def _automaton_lines(e: EventsExplained) -> list[str]:
     if e.state_count is None:
-        return ["  automaton    more states than are counted, one for each set of types present"]
+        return ["  automaton    too many states to count, one for each set of types present"]
     lines = [f"  automaton    {counted(e.state_count, 'state')}, one for each set of types present"]
     for n, state in enumerate(e.states):
         moves = ", ".join(f"{name} -> {after}" for name, after in state.moves)
@@ -97,5 +95,5 @@ def _time(us: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number and its noun, in the plural where that is due."""
+    """A number with its noun, in the plural unless 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

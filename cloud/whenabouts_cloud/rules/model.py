@@ -1,6 +1,6 @@
-"""What a rule file says, checked and exact: streams and rules as values that engines take.
+"""Model of a rule file, checked and exact: streams and rules as values for the engines.
 
-Durations are integer microseconds, a confidence threshold is the decimal that was written as an exact fraction.
+Durations are integer microseconds; a confidence threshold is the written decimal as an exact fraction.
 """
 
 import re
@@ -22,7 +22,7 @@ Function = Literal["sum", "min", "max", "avg"]
 class Stream:
     """A named source of readings: stream names that match `pattern`, at one site if `site` is given.
 
-    `delay_us` is how long after its t_max a reading may land and still be waited for. `length_us` promises the shortest and
+    `delay_us` is how long after its t_max a reading may land and is still waited for. `length_us` declares the shortest and
     longest stamp; without it any length is expected.
     """
 
@@ -34,7 +34,7 @@ class Stream:
     offset_us: int = 0
 
     def matches(self, site: str, stream: str) -> bool:
-        """Whether a reading of this site and stream name belongs to the stream."""
+        """Return True if a reading of this site and stream name belongs to the stream."""
         return self.site in (None, site) and re.fullmatch(name_regex(self.pattern), stream) is not None
 
     def text(self) -> str:
@@ -49,12 +49,12 @@ class Stream:
 class CorrelateRule:
     """Pairs of a reading of `a` and one of `b` that satisfy a timing condition; a tie with its confidence is a pair.
 
-    With `key_equal` both must carry the same key; a reading without a key is then in no pair.
+    With `key_equal` both must have the same key; a reading without a key is then in no pair.
 
-    `top_k` keeps of each reading of `a` only the pairs with its k best readings of `b`: the most probable first, then those
-    whose middles lie nearest to each other, then by the identity of b. `kind` says what comes out:
-    `inner` the pairs; `left` the pairs, and each reading of `a` that has none, alone; `anti` only the latter.
-    `place` is where the rule must run; `auto` leaves it to the planner.
+    `top_k` keeps for each reading of `a` only the pairs with its k best readings of `b`: the most probable first, then those
+    whose middles lie nearest to each other, then by the identity of b. `kind` selects the results: `inner` the pairs; `left`
+    the pairs and each reading of `a` in no pair; `anti` only the readings of `a` in no pair. `place` is where the rule must
+    run; `auto` leaves it to the planner.
     """
 
     name: str
@@ -69,7 +69,7 @@ class CorrelateRule:
     place: Place = "auto"
 
     def text(self) -> str:
-        """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
+        """The rule with its streams in canonical text: equal texts are equal rules."""
         place = "" if self.place == "auto" else f" AT {self.place.upper()}"
         keys = f" AND {self.a_alias}.key = {self.b_alias}.key" if self.key_equal else ""
         nearest = "" if self.top_k is None else f" TOP {self.top_k}"
@@ -82,7 +82,7 @@ class CorrelateRule:
         )
 
     def predicate_text(self) -> str:
-        """The timing predicate alone: as `within` when its limits are symmetric, else as `between`."""
+        """The timing predicate: as `within` when its limits are symmetric, else as `between`."""
         lo, hi = self.condition.lo_us, self.condition.hi_us
         if lo == -hi:
             return f"|@{self.a_alias} - @{self.b_alias}| <= {hi} us"
@@ -91,9 +91,9 @@ class CorrelateRule:
 
 @dataclass(frozen=True)
 class Count:
-    """How many matches each key has, and aggregates over them; `every_us` long stretches of time apart, by the last event.
+    """Number of matches of each key and aggregates over them, for each period of `every_us`, by the last event.
 
-    `aggregates` are (function, element, column), such as ("sum", "d", "value"): of numbers that events of this element have.
+    `aggregates` are (function, element, column), such as ("sum", "d", "value"), over a numeric column of this element.
     """
 
     aggregates: tuple[tuple[Function, str, str], ...] = ()
@@ -101,20 +101,20 @@ class Count:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each aggregate is called, which is how it is written."""
+        """Name of each aggregate, as it is written."""
         return tuple(f"{function.upper()}({name}.{column})" for function, name, column in self.aggregates)
 
     def text(self) -> str:
-        """In the rule language."""
+        """The count in the rule language."""
         every = "" if self.every_us is None else f" EVERY {self.every_us} us"
         return ", ".join(["COUNT", *self.names]) + every
 
 
 @dataclass(frozen=True)
 class CepRule:
-    """Events in an order, as a pattern says whose types are the names of `streams`, each once, in the pattern's order.
+    """Events in an order; the types of the pattern are the names of `streams`, each once, in the pattern's order.
 
-    With `count` the matches are counted, not told. A reading is an event of every stream that covers it: of streams that
+    With `count` the matches are counted, not emitted. A reading is an event of every stream that covers it: of streams that
     overlap it is several events, which may even be in one match.
     """
 
@@ -126,24 +126,24 @@ class CepRule:
 
     @property
     def type_names(self) -> tuple[str, ...]:
-        """The name of the stream that each type code stands for."""
+        """Names of the streams; a type code is an index."""
         return tuple(stream.name for stream in self.streams)
 
     @property
     def bound_us(self) -> int:
-        """K of the K-bound that the streams' DELAY implies, where nobody promises more.
+        """K of the K-bound that the streams' DELAY implies, in the absence of watermarks.
 
-        Once an event with t_max = M is there it is at least M on the clock, so no event that ended before M - DELAY is
-        still to come; with OFFSETs, which move stamps but not the clock, the widest pair of streams decides.
+        Once an event with t_max = M has arrived the clock shows at least M, so every event that ended before M - DELAY has
+        arrived; with OFFSETs, which move stamps but not the clock, the widest pair of streams decides.
         """
         return max(s.delay_us - s.offset_us for s in self.streams) + max(s.offset_us for s in self.streams)
 
     @property
     def longest_us(self) -> int:
-        """The longest stamp to expect: of the streams' LENGTH, for a stream without one the window.
+        """The longest stamp to expect: from the streams' LENGTH, the window for a stream without one.
 
-        A longer event is in no match whose order and window are certain. One of a negated stream might still forbid a match
-        that has been told by then, so a stream whose stamps may be longer than the window needs a LENGTH.
+        A longer event is in no match whose order and window are certain. A longer event of a negated stream might still
+        forbid a match that has been emitted, so a stream whose stamps may exceed the window needs a LENGTH.
         """
         return max(self.pattern.window_us if s.length_us is None else s.length_us[1] for s in self.streams)
 
@@ -152,7 +152,7 @@ class CepRule:
         return self.pattern.plan(self.type_names, self.longest_us)
 
     def text(self) -> str:
-        """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
+        """The rule with its streams in canonical text: equal texts are equal rules."""
         place = "" if self.place == "auto" else f" AT {self.place.upper()}"
         streams = "\n".join(stream.text() for stream in self.streams)
         count = "" if self.count is None else f" {self.count.text()}"
@@ -161,12 +161,12 @@ class CepRule:
 
 @dataclass(frozen=True)
 class LatwinRule:
-    """A predicate on the states that gateways of one group were in together.
+    """A predicate on simultaneous states of the gateways of one group.
 
-    Each of `streams` stands for the states of one gateway of the group; `windows` are how many of its latest states are
-    looked at. `group` names the groups, each for itself: `+` in it is any text without a slash, `#` at its end any text.
-    "definitely" is sound and looks at runs of states, not at windows; `in_window` is the verdict of Yang and others (2011,
-    section 3) over the windows, which may tell what never happened. With `causal` only the vector clocks order states.
+    Each of `streams` denotes the states of one gateway of the group; `windows` are the numbers of its latest states that
+    count. `group` names the groups, each treated separately: `+` in it is any text without a slash, `#` at its end any text.
+    "definitely" is sound and uses runs of states, not windows; `in_window` is the verdict of Yang and others (2011, section
+    3) over the windows, which may report what never happened. With `causal` only the vector clocks order states.
     """
 
     name: str
@@ -182,28 +182,28 @@ class LatwinRule:
 
     @property
     def by_runs(self) -> bool:
-        """Whether runs of states decide, and no window."""
+        """True if runs of states decide, not windows."""
         return self.modality == "definitely" and not self.in_window
 
     @property
     def alternatives(self) -> list[Alternative] | None:
-        """The conjunctions of local predicates that the predicate is a choice of; None if it is none."""
+        """The predicate as a disjunction of conjunctions of local predicates; None if it has no such form."""
         return alternatives(self.predicate)
 
     @property
     def engine(self) -> Literal["runs", "conjunction", "lattice"]:
-        """What decides: runs of states, the detector of conjunctions in the windows, or the lattice of global states."""
+        """Algorithm: runs of states, the detector of conjunctions in the windows, or the lattice of global states."""
         if self.by_runs:
             return "runs"
         parts = self.alternatives
         return "conjunction" if parts is not None and len(parts) == 1 else "lattice"
 
     def covers(self, group: str) -> bool:
-        """Whether the rule is about this group."""
+        """Return True if the rule applies to this group."""
         return re.fullmatch(group_regex(self.group), group) is not None
 
     def text(self) -> str:
-        """The rule with its streams in the rule language, in one way: equal texts are equal rules."""
+        """The rule with its streams in canonical text: equal texts are equal rules."""
         place = "" if self.place == "auto" else f" AT {self.place.upper()}"
         streams = "\n".join(stream.text() for stream in self.streams)
         modality = self.modality.upper() + (" IN WINDOW" if self.in_window else "")
@@ -221,32 +221,32 @@ Rule = CorrelateRule | CepRule | LatwinRule
 
 @dataclass(frozen=True)
 class RuleFile:
-    """Everything one file declares, in its order."""
+    """All declarations of one file, in its order."""
 
     streams: tuple[Stream, ...]
     rules: tuple[Rule, ...]
 
     @property
     def correlate_rules(self) -> tuple[CorrelateRule, ...]:
-        """Those that find pairs."""
+        """Rules that find pairs."""
         return tuple(rule for rule in self.rules if isinstance(rule, CorrelateRule))
 
     @property
     def cep_rules(self) -> tuple[CepRule, ...]:
-        """Those that find events in an order."""
+        """Rules that find events in an order."""
         return tuple(rule for rule in self.rules if isinstance(rule, CepRule))
 
     @property
     def latwin_rules(self) -> tuple[LatwinRule, ...]:
-        """Those about the states of a group."""
+        """Rules about the states of a group."""
         return tuple(rule for rule in self.rules if isinstance(rule, LatwinRule))
 
 
 def name_regex(pattern: str) -> str:
-    """A regular expression, for Python and Java alike, of the whole names an MQTT topic filter stands for.
+    """Regular expression, for both Python and Java, that matches the whole names that an MQTT topic filter covers.
 
     `+` is one level, `#` the rest with its parent: "dock/#" covers "dock" and "dock/tags/left". As with topics, a leading
-    wildcard does not cover names that begin with `$`: those are the streams that rules derive (MQTT 3.1.1, section 4.7.2).
+    wildcard does not cover names that begin with `$`, which are streams derived by rules (MQTT 3.1.1, section 4.7.2).
 
     >>> name_regex("dock/+")
     'dock/[^/]*'
@@ -258,7 +258,7 @@ def name_regex(pattern: str) -> str:
 
 
 def group_regex(pattern: str) -> str:
-    """A regular expression of the group names that a pattern stands for.
+    """Regular expression that matches the group names that a pattern covers.
 
     >>> group_regex("office-+")
     'office\\\\-[^/]*'
@@ -277,7 +277,7 @@ def _regex(levels: list[str]) -> str:
 
 
 def decimal_text(value: Fraction) -> str:
-    """A fraction whose denominator divides a power of ten, as that decimal."""
+    """Decimal text of a fraction whose denominator divides a power of ten."""
     digits = 0
     while (value * 10**digits).denominator != 1:
         digits += 1

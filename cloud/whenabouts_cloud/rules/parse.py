@@ -1,7 +1,7 @@
-"""Rule text -> streams and rules, or every mistake of the file with its place.
+"""Parses rule text into streams and rules, or reports every mistake of the file with its place.
 
-The text is cut at the words STREAM and RULE first and each declaration is parsed alone, with its place in the file kept, so
-that one slip hides no other. What is grammatical but makes no sense (unknown stream, OVER 0) is found by `checks`.
+The text is first cut at the words STREAM and RULE, and each declaration is parsed separately at its place in the file, so
+that one syntax error hides no other. `checks` reports mistakes that the grammar allows (unknown stream, OVER 0).
 """
 
 import re
@@ -15,17 +15,17 @@ from whenabouts_cloud.language.grammar import found_at, place_of, tree_of, witho
 from whenabouts_cloud.rules.checks import Checker
 from whenabouts_cloud.rules.model import RuleFile
 
-MAX_FILE_BYTES = 1 << 20  # a rule file is written by hand; more is the wrong file
+MAX_FILE_BYTES = 1 << 20  # a rule file is written by hand; a larger one is the wrong file
 
-# Comments and names in quotes are skipped, so that a STREAM in them begins nothing.
+# Comments and quoted names are skipped, so that a STREAM in them begins no declaration.
 _DECLARATION = re.compile(r'#[^\n]*|"[^"\n]*"|\b(STREAM|RULE)\b')
 
 
 def parse_rules(text: str, file: str = "rules") -> RuleFile:
-    """The streams and rules of a text; `file` is what mistakes are reported under.
+    """The streams and rules of a text; `file` is the name in reports of mistakes.
 
     Raises:
-        RuleError: the text has mistakes; all of them that can be told apart.
+        RuleError: the text has mistakes; holds all that can be distinguished.
     """
     mistakes: list[Mistake] = []
     trees: list[Tree[Token]] = []
@@ -64,7 +64,7 @@ def load_rules(path: Path) -> RuleFile:
 
 
 def _declarations(text: str, mistakes: list[Mistake]) -> Iterator[str]:
-    """Each declaration with everything before it blanked, so that lines and columns stay those of the file."""
+    """Yield each declaration with the text before it blanked, so that lines and columns are those of the file."""
     starts = [m.start() for m in _DECLARATION.finditer(text) if m[1]]
     before = without_comments(text[: starts[0]] if starts else text)
     if before.strip() or not starts:

@@ -1,8 +1,8 @@
-"""Where each rule runs, and the form in which a gateway gets it.
+"""Decides where each rule runs, and compiles rules for gateways.
 
-Pure: given the rules and which gateway has which streams (from births), every rule gets its place. A rule whose streams are
-all on one gateway runs there, at once and without the network; AT EDGE and AT CLOUD force it. Only streams that are
-announced count: when a birth brings a new one that a pattern covers, plan again.
+Pure: from the rules and the streams of each gateway (from births), every rule gets its place. A rule whose streams are all
+on one gateway runs there, immediately and without the network; AT EDGE and AT CLOUD force the place. Only announced streams
+count: when a birth adds a stream that a pattern covers, plan again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,12 +20,12 @@ from whenabouts_protocol.compiled_rule import (
     RuleSide,
 )
 
-EDGE_READINGS = 20_000  # that one rule may make a gateway keep, 7 MB on CPython; a board sets its own lower limit
+EDGE_READINGS = 20_000  # kept for one rule at most, 7 MB on CPython; a board sets its own lower limit
 
 
 @dataclass(frozen=True)
 class GatewayStream:
-    """A stream that a gateway has; site None stands for any site, length_us_max None for stamps of unknown length."""
+    """A stream of a gateway; site None means any site, length_us_max None stamps of unknown length."""
 
     stream: str
     gateway: str
@@ -34,13 +34,13 @@ class GatewayStream:
 
     @property
     def place(self) -> str:
-        """The gateway with its site, as people write it."""
+        """The gateway with its site, as SITE/GATEWAY."""
         return self.gateway if self.site is None else f"{self.site}/{self.gateway}"
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a rule runs and why; for the edge with its gateway (of both sides) and the streams it takes there."""
+    """Where a rule runs and why; at the edge with the streams of both sides, all of one gateway."""
 
     rule: Rule
     where: Literal["edge", "cloud"]
@@ -63,18 +63,18 @@ class PlanError(ValueError):
 
 
 def announced(births: Iterable[Birth]) -> list[GatewayStream]:
-    """The streams of readers that gateways told of in their births; what rules derive there is none of them."""
-    found = []
+    """Streams of readers that gateways announced in their births, without streams derived by rules."""
+    announcements = []
     for birth in births:
         for row in birth.streams:
             name, length_us_max = str(row[0]), row[4]
             if not name.startswith(DERIVED_PREFIX):
-                found.append(GatewayStream(name, birth.gateway, birth.site, int(length_us_max or 0)))
-    return found
+                announcements.append(GatewayStream(name, birth.gateway, birth.site, int(length_us_max or 0)))
+    return announcements
 
 
 def place(rules: Sequence[Rule], streams: Sequence[GatewayStream]) -> list[Placement]:
-    """The placement of each rule, in their order.
+    """Place each rule; returns placements in the order of the rules.
 
     Raises:
         PlanError: AT EDGE is impossible; all such rules at once.
@@ -82,26 +82,26 @@ def place(rules: Sequence[Rule], streams: Sequence[GatewayStream]) -> list[Place
     placements, mistakes = [], []
     busy: dict[tuple[str | None, str], int] = {}
     for rule in rules:
-        found = _place(rule, streams)
-        if found.gateway is not None:
-            busy[found.gateway] = busy.get(found.gateway, 0) + 1
-            if busy[found.gateway] > MAX_RULES:
-                found = Placement(rule, "cloud", f"{found.a[0].place} runs {MAX_RULES} rules already")
-        if rule.place == "edge" and found.where == "cloud":
-            mistakes.append(f"rule {rule.name}: found AT EDGE, but {found.reason}; expected AT CLOUD or nothing")
-        placements.append(found)
+        placement = _place(rule, streams)
+        if placement.gateway is not None:
+            busy[placement.gateway] = busy.get(placement.gateway, 0) + 1
+            if busy[placement.gateway] > MAX_RULES:
+                placement = Placement(rule, "cloud", f"{placement.a[0].place} runs {MAX_RULES} rules already")
+        if rule.place == "edge" and placement.where == "cloud":
+            mistakes.append(f"rule {rule.name}: found AT EDGE, but {placement.reason}; expected AT CLOUD or nothing")
+        placements.append(placement)
     if mistakes:
         raise PlanError(mistakes)
     return placements
 
 
 def compile_rules(placements: Iterable[Placement], site: str | None, gateway: str) -> list[CompiledRule]:
-    """What a gateway must run, for `whenabouts_protocol.compiled_rule.encode_rules`."""
+    """Rules that a gateway must run, for `whenabouts_protocol.compiled_rule.encode_rules`."""
     return [_compiled(p) for p in placements if p.gateway == (site, gateway)]
 
 
 def lengths_us(stream: Stream, streams: Sequence[GatewayStream], longest_us: int) -> tuple[int, int]:
-    """(rho, pi) to expect of a stream: as promised in the rules, as announced, and not longer than can ever match."""
+    """(shortest, longest) stamp to expect of a stream: as declared, as announced, and at most the longest that can match."""
     rho, pi = stream.length_us or (0, longest_us)
     known = [s.length_us_max for s in streams]
     if known and None not in known:
@@ -134,16 +134,16 @@ def _place(rule: Rule, streams: Sequence[GatewayStream]) -> Placement:
     return Placement(rule, "edge", f"AT EDGE says so, and {why}" if rule.place == "edge" else why, *sides)
 
 
-def _covers(stream: Stream, found: GatewayStream) -> bool:
-    site = stream.site or "" if found.site is None else found.site
-    return not found.stream.startswith(DERIVED_PREFIX) and stream.matches(site, found.stream)
+def _covers(stream: Stream, candidate: GatewayStream) -> bool:
+    site = stream.site or "" if candidate.site is None else candidate.site
+    return not candidate.stream.startswith(DERIVED_PREFIX) and stream.matches(site, candidate.stream)
 
 
 def _compiled(placement: Placement) -> CompiledRule:
     rule = placement.rule
-    assert isinstance(rule, CorrelateRule)  # no other is ever placed on a gateway
+    assert isinstance(rule, CorrelateRule)  # only these are placed on a gateway
     ct, longest_us = rule.condition.ct, rule.condition.longest_us
-    # (@b + offset_b) - (@a + offset_a) between lo and hi, said about the stamps as they are.
+    # (@b + offset_b) - (@a + offset_a) between lo and hi, rewritten for stamps without offsets.
     shift = rule.b.offset_us - rule.a.offset_us
     sides = [
         RuleSide(sorted(s.stream for s in streams), *lengths_us(stream, streams, longest_us))

@@ -1,12 +1,12 @@
-"""Predicates on the local states of several gateways, as a rule about a group states them.
+"""Predicates on the local states of several gateways, for rules about a group.
 
-A value is `name.attr` of a state of the STREAM called so; a bare name means its `value`. It is a number (truth counts as 1
-and 0), a text, or missing. A bare value holds when it is not 0. Of what is missing nothing is known: neither a comparison
-with it nor its opposite holds, and NOT of what is not known is not known (Kleene's strong logic of three values). So a rule
-never takes for true what a gateway did not know. Text has no order: it is = or != only; a text and a number are different.
+A value is `name.attr` of a state of the STREAM with this name; a bare name means its `value`. It is a number (truth counts
+as 1 and 0), a text, or missing. A bare value holds when it is not 0. A comparison with a missing value is unknown: neither
+it nor its opposite holds, and NOT of unknown is unknown (Kleene's strong three-valued logic). So a rule never treats as true
+what a gateway did not know. Text has no order: only = and != apply; a text and a number are different.
 
-A predicate on one stream is local: a gateway alone decides it. `alternatives` writes a predicate as a disjunction of
-conjunctions of local ones, which is what can be detected without looking at global states one by one.
+A predicate on one stream is local: one gateway can decide it. `alternatives` writes a predicate as a disjunction of
+conjunctions of local predicates, which can be detected without enumerating global states.
 """
 
 import itertools
@@ -31,112 +31,116 @@ _COMPARE: dict[Sign, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the states of a stream; by itself it is the predicate that it is not 0."""
+    """A value of the states of a stream; as a predicate it means that it is not 0."""
 
     stream: str
     name: str = "value"
 
     def text(self) -> str:
-        """As it is written."""
+        """The predicate in the rule language."""
         return self.stream if self.name == "value" else f"{self.stream}.{self.name}"
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A value and another one, a number or a text."""
+    """Comparison of a value with another value, a number or a text."""
 
     sign: Sign
     left: Value
     right: Value | float | str
 
     def text(self) -> str:
-        """As it is written."""
+        """The predicate in the rule language."""
         return f"{self.left.text()} {self.sign} {_side(self.right)}"
 
 
 @dataclass(frozen=True)
 class Not:
-    """What does not hold."""
+    """Negation of a predicate."""
 
     part: "Predicate"
 
     def text(self) -> str:
-        """As it is written."""
+        """The predicate in the rule language."""
         return f"NOT {_bracketed(self.part)}"
 
 
 @dataclass(frozen=True)
 class All:
-    """All of two or more."""
+    """Conjunction of two or more predicates."""
 
     parts: "tuple[Predicate, ...]"
 
     def text(self) -> str:
-        """As it is written."""
+        """The predicate in the rule language."""
         return " AND ".join(_bracketed(part) for part in self.parts)
 
 
 @dataclass(frozen=True)
 class Some:
-    """At least one of two or more."""
+    """Disjunction of two or more predicates."""
 
     parts: "tuple[Predicate, ...]"
 
     def text(self) -> str:
-        """As it is written."""
+        """The predicate in the rule language."""
         return " OR ".join(_bracketed(part) for part in self.parts)
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """At least so many of the parts."""
+    """At least `count` of the parts hold."""
 
     count: int
     parts: "tuple[Predicate, ...]"
 
     def text(self) -> str:
-        """As it is written."""
+        """The predicate in the rule language."""
         return f"{self.count} OF ({', '.join(part.text() for part in self.parts)})"
 
 
 Predicate = Value | Compared | Not | All | Some | AtLeast
 Alternative = dict[str, Predicate]
-"""A conjunction: of each stream that it names a local predicate."""
+"""A conjunction: a local predicate for each stream that it names."""
 
 
 def values_of(predicate: Predicate) -> tuple[Value, ...]:
-    """Every value that is mentioned, once, in the order of the text."""
+    """All values in a predicate, each once, in the order of the text."""
     return tuple(dict.fromkeys(_values(predicate)))
 
 
 def streams_of(predicate: Predicate) -> tuple[str, ...]:
-    """Every stream that is mentioned, once, in the order of the text."""
+    """All streams in a predicate, each once, in the order of the text."""
     return tuple(dict.fromkeys(value.stream for value in _values(predicate)))
 
 
 def alternatives(predicate: Predicate) -> list[Alternative] | None:
-    """Conjunctions of local predicates of which one holds exactly when the predicate does.
+    """Conjunctions of local predicates; the predicate holds exactly when at least one of them does.
 
-    None where there are none: two streams are compared with each other. None implies another.
+    None if a comparison names two streams, so that no such form exists. No conjunction implies another one.
 
     Raises:
         ValueError: there are more than MAX_ALTERNATIVES.
     """
     try:
-        found = _alternatives(predicate, True)
+        conjunctions = _alternatives(predicate, True)
     except _Joint:
         return None
-    return [one for n, one in enumerate(found) if not any(_implies(one, x) for x in found[:n] + found[n + 1 :])]
+    return [
+        one
+        for n, one in enumerate(conjunctions)
+        if not any(_implies(one, x) for x in conjunctions[:n] + conjunctions[n + 1 :])
+    ]
 
 
 def test(predicate: Predicate) -> Test:
-    """The predicate as a function of values: whether it is known to hold. One that is not given is missing."""
+    """The predicate as a function of values, True if it is known to hold. Values not given are missing."""
     truth = _truth(predicate)
     return lambda values: truth(values) is True
 
 
 def _truth(predicate: Predicate) -> Callable[[Values], bool | None]:
-    """True, False or, for what is not known, None."""
+    """The predicate as a function of values: True, False, or None for unknown."""
     match predicate:
         case Value():
             return lambda values: _compared("!=", values.get(predicate), 0.0)
@@ -146,7 +150,7 @@ def _truth(predicate: Predicate) -> Callable[[Values], bool | None]:
             return lambda values: _compared(sign, values.get(left), right)
         case Not(part):
             inner = _truth(part)
-            return lambda values: None if (found := inner(values)) is None else not found
+            return lambda values: None if (truth := inner(values)) is None else not truth
         case All(parts):
             return _at_least(len(parts), parts)
         case Some(parts):
@@ -159,16 +163,16 @@ def _at_least(count: int, parts: "tuple[Predicate, ...]") -> Callable[[Values], 
     every = [_truth(part) for part in parts]
 
     def counted(values: Values) -> bool | None:
-        found = [one(values) for one in every]
-        if found.count(True) >= count:
+        truths = [one(values) for one in every]
+        if truths.count(True) >= count:
             return True
-        return False if len(found) - found.count(False) < count else None
+        return False if len(truths) - truths.count(False) < count else None
 
     return counted
 
 
 class _Joint(Exception):
-    """A predicate of two streams that is no combination of local ones."""
+    """A predicate of two streams that is no combination of local predicates."""
 
 
 def _values(predicate: Predicate) -> Iterable[Value]:
@@ -187,7 +191,7 @@ def _values(predicate: Predicate) -> Iterable[Value]:
 
 
 def _alternatives(predicate: Predicate, wanted: bool) -> list[Alternative]:
-    """Of the predicate, or of its opposite."""
+    """Alternatives of the predicate if `wanted`, else of its negation."""
     names = streams_of(predicate)
     if len(names) == 1:
         return [{names[0]: predicate if wanted else _opposite(predicate)}]
@@ -209,19 +213,19 @@ def _opposite(predicate: Predicate) -> Predicate:
 
 
 def _any(parted: Iterable[list[Alternative]]) -> list[Alternative]:
-    found: list[Alternative] = []
+    conjunctions: list[Alternative] = []
     for one in parted:
-        found += [x for x in one if x not in found]
-        _check(len(found))
-    return found
+        conjunctions += [x for x in one if x not in conjunctions]
+        _check(len(conjunctions))
+    return conjunctions
 
 
 def _each(parted: list[list[Alternative]]) -> list[Alternative]:
-    found: list[Alternative] = [{}]
+    conjunctions: list[Alternative] = [{}]
     for some in parted:
-        _check(len(found) * len(some))
-        found = [_both(a, b) for a in found for b in some]
-    return found
+        _check(len(conjunctions) * len(some))
+        conjunctions = [_both(a, b) for a in conjunctions for b in some]
+    return conjunctions
 
 
 def _both(a: Alternative, b: Alternative) -> Alternative:
@@ -237,7 +241,7 @@ def _conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 
 
 def _implies(a: Alternative, b: Alternative) -> bool:
-    """Whether a plainly demands all that b does."""
+    """True if a contains every conjunct of b, a sufficient condition for a to imply b."""
     return all(name in a and {*_conjuncts(part)} <= {*_conjuncts(a[name])} for name, part in b.items())
 
 

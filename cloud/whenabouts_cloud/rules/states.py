@@ -1,4 +1,4 @@
-"""From parse trees to predicates on the states of a group, their windows and what is told when."""
+"""Converts parse trees to predicates on the states of a group, their windows, and when verdicts are emitted."""
 
 import difflib
 import math
@@ -27,9 +27,9 @@ Emission = Literal["eager", "patient"]
 
 MAX_STATE_STREAMS = 16  # gateways that one rule can name
 MAX_WINDOW = 64  # states of a gateway
-MAX_NESTED = 32  # of predicates in each other, as they are written
+MAX_NESTED = 32  # depth of nested predicates, as they are written
 MAX_BOX_BITS = 26  # global states of all windows, as a power of two: 8 MiB, one bit each
-MAX_SLOTS = 64  # states of all windows together where global states are looked at one by one
+MAX_SLOTS = 64  # states of all windows together where global states are enumerated
 _WORDS = {"eager": "EAGER or PATIENT", "patient": "EAGER or PATIENT", "by_clocks": "CAUSAL"}
 
 
@@ -47,7 +47,7 @@ class GlobalState(NamedTuple):
 
 
 def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], Any]) -> GlobalState | None:
-    """The body of a tree, or None with notes; `check_stream` notes what is wrong with the name of a stream."""
+    """Read the body of a tree, or return None with notes; `check_stream` notes mistakes in the name of a stream."""
     before = len(notes.mistakes)
     modality, *rest = tree.children
     in_window = rest.pop(0) if rest[0].data == "in_window" else None
@@ -61,7 +61,7 @@ def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], A
         given[kind] = option.data
     certain = modality.data == "definitely"
     if in_window is not None and not certain:
-        notes.add(in_window, "found POSSIBLY IN WINDOW, expected POSSIBLY alone: it looks at the window anyway")
+        notes.add(in_window, "found POSSIBLY IN WINDOW, expected only POSSIBLY: it uses the window anyway")
     if str(group)[1:-1] == "" and group.type == "STRING":
         notes.add(group, "found an empty group, expected its name")
     if predicate is None or len(notes.mistakes) > before:
@@ -71,7 +71,7 @@ def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], A
         notes.add(holds, f"found {len(streams)} streams, expected at most {MAX_STATE_STREAMS}")
     windows = _windows(widths, streams, notes)
     default = "eager" if certain and in_window is None else "patient"
-    found = GlobalState(
+    state = GlobalState(
         cast(Modality, str(modality.data)),
         in_window is not None,
         predicate,
@@ -82,12 +82,12 @@ def read_global_state(tree: Any, notes: Notes, check_stream: Callable[[Token], A
         "CAUSAL" in given,
     )
     if len(notes.mistakes) == before:
-        _check_cost(found, holds, widths, notes)
-    return found if len(notes.mistakes) == before else None
+        _check_cost(state, holds, widths, notes)
+    return state if len(notes.mistakes) == before else None
 
 
 def box_of(windows: tuple[int, ...]) -> int:
-    """Global states of all windows."""
+    """Number of global states of all windows."""
     return math.prod(windows)
 
 
@@ -114,21 +114,21 @@ def _width(number: Token, notes: Notes) -> int:
     return int(number)
 
 
-def _check_cost(found: GlobalState, holds: Any, widths: Any, notes: Notes) -> None:
+def _check_cost(state: GlobalState, holds: Any, widths: Any, notes: Notes) -> None:
     try:
-        parts = alternatives(found.predicate)
+        parts = alternatives(state.predicate)
     except ValueError as error:
         notes.add(holds, str(error))
         return
-    if found.modality == "definitely" and not found.in_window:
+    if state.modality == "definitely" and not state.in_window:
         if parts is None:
             notes.add(
                 holds,
                 "found DEFINITELY of streams compared with each other, expected POSSIBLY, or DEFINITELY IN WINDOW, which "
-                "may tell what never happened: only what each gateway decides alone can be definite",
+                "may report what never happened: only local predicates of single gateways can be definite",
             )
     elif parts is None or len(parts) > 1:
-        box, slots = box_of(found.windows), sum(found.windows)
+        box, slots = box_of(state.windows), sum(state.windows)
         if box > 1 << MAX_BOX_BITS or slots > MAX_SLOTS:
             notes.add(
                 widths,
@@ -138,7 +138,7 @@ def _check_cost(found: GlobalState, holds: Any, widths: Any, notes: Notes) -> No
 
 
 class _Wrong(Exception):
-    """A mistake that has been noted; what stands round it cannot be read."""
+    """A mistake that has been noted; the expression around it cannot be read."""
 
 
 class _Reader:
@@ -149,7 +149,7 @@ class _Reader:
         self._checked: set[str] = set()
 
     def read(self, tree: Any, depth: int) -> Predicate | None:
-        """The predicate, or None with a note."""
+        """Read a predicate, or return None with a note."""
         try:
             return self._predicate(tree, depth)
         except _Wrong:
@@ -176,21 +176,21 @@ class _Reader:
         value = self._side(tree.children[0])
         if isinstance(value, Value):
             return value
-        raise self._fail(tree, f"found {_said(value)} alone, expected a name or a comparison as in phone.room = 2")
+        raise self._fail(tree, f"found {_said(value)}, expected a name or a comparison as in phone.room = 2")
 
     def _parts(self, trees: Any, depth: int) -> tuple[Predicate, ...]:
-        """Each of them, so that one with a mistake hides no other."""
-        found = [self.read(tree, depth + 1) for tree in trees]
-        if None in found:
+        """Read all parts before failing, so that a mistake in one hides no other."""
+        predicates = [self.read(tree, depth + 1) for tree in trees]
+        if None in predicates:
             raise _Wrong
-        return tuple(part for part in found if part is not None)
+        return tuple(part for part in predicates if part is not None)
 
     def _at_least(self, tree: Any, depth: int) -> AtLeast:
         number, *parts = tree.children
-        found = self._parts(parts, depth)
-        if "." in number or not 1 <= int(number) <= len(found):
-            raise self._fail(number, f"found {number} OF {len(found)}, expected a whole number from 1 to {len(found)}")
-        return AtLeast(int(number), found)
+        holds = self._parts(parts, depth)
+        if "." in number or not 1 <= int(number) <= len(holds):
+            raise self._fail(number, f"found {number} OF {len(holds)}, expected a whole number from 1 to {len(holds)}")
+        return AtLeast(int(number), holds)
 
     def _compared(self, tree: Any) -> Compared:
         left, token, right = tree.children

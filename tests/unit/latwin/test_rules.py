@@ -182,7 +182,7 @@ def test_a_choice_of_two_of_three_is_three_conjunctions():
     [
         ("DEFINITELY phone.x > rfid.x WINDOW 4 IN GROUP g", 22, "found DEFINITELY of streams compared with each other"),
         ('POSSIBLY phone > "a" WINDOW 4 IN GROUP g', 26, 'found > "a", expected = or !=: text has no order'),
-        ("POSSIBLY 3 WINDOW 4 IN GROUP g", 20, "found the number 3 alone, expected a name or a comparison"),
+        ("POSSIBLY 3 WINDOW 4 IN GROUP g", 20, "found the number 3, expected a name or a comparison"),
         ('POSSIBLY "x" = 3 WINDOW 4 IN GROUP g', 20, 'found the number 3 compared with the text "x"'),
         (
             "POSSIBLY rfjd WINDOW 4 IN GROUP g",
@@ -195,7 +195,7 @@ def test_a_choice_of_two_of_three_is_three_conjunctions():
         ("POSSIBLY phone WINDOW 4, phone 3, phone 3 IN GROUP g", 45, "found a second window of phone"),
         ('POSSIBLY phone WINDOW 4 IN GROUP ""', 44, "found an empty group, expected its name"),
         ("POSSIBLY phone WINDOW 4 IN GROUP g EAGER PATIENT", 52, "found a second EAGER or PATIENT, expected one"),
-        ("POSSIBLY IN WINDOW phone WINDOW 4 IN GROUP g", 20, "found POSSIBLY IN WINDOW, expected POSSIBLY alone"),
+        ("POSSIBLY IN WINDOW phone WINDOW 4 IN GROUP g", 20, "found POSSIBLY IN WINDOW, expected only POSSIBLY"),
         ("POSSIBLY phone", 25, "found the end of the declaration, expected"),
         ("POSSIBLY phone WINDOW 4 IN office", 38, "found office, expected GROUP"),
         ("POSSIBLY phone OR rfid WINDOW 33 IN GROUP g", 34, "found windows of 66 states and 1089 global states"),
@@ -249,11 +249,11 @@ def test_what_a_rule_will_do_is_explained():
     assert (found.engine, found.box, [p.length_us for p in found.processes]) == ("runs", 64, [100_000, None, None])
     text = "\n".join(lines(found))
     assert 'gateway      phone: the one with "phone/state" at site hq, 4 states' in text
-    assert "what it tells is never wrong" in text
+    assert "never wrong" in text
     assert 'alternative  (phone.room = "meeting") AND (rfid.speaker) AND (projector.on)' in text
     lattice = explain_states(rule("POSSIBLY phone OR rfid WINDOW 4, rfid 8 IN GROUP g CAUSAL"))
     assert "windows      at most 32 global states" in "\n".join(lines(lattice))
-    assert "by vector clocks alone" in "\n".join(lines(lattice))
+    assert "by vector clocks only" in "\n".join(lines(lattice))
 
 
 def test_the_commands_know_such_rules(tmp_path):
