@@ -1,1 +1,1 @@
-"""What of the rule language patterns need: grammar, durations, conditions, sequences, mistakes with their places."""
+"""The part of the rule language for patterns: grammar, durations, conditions, sequences, mistakes with their places."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a rule file.
+"""Errors of a rule file.
 
 RuleError (ValueError)      all mistakes of a file; each is a Mistake with its place
 """

@@ -1,4 +1,4 @@
-"""From parse trees to conditions: what is a number, what a truth, what a text, and which elements are meant."""
+"""Converts parse trees to conditions: checks numbers, truth values and texts, and resolves names of elements."""
 
 import difflib
 import math
@@ -30,11 +30,11 @@ _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 class _Wrong(Exception):
-    """A mistake that has been noted; what stands round it cannot be read."""
+    """A mistake that has been noted; the expression around it cannot be read."""
 
 
 class Conditions:
-    """Reads the conditions of one pattern, whose elements are given, each with the token that it is called by."""
+    """Reads the conditions of one pattern; its elements are given, each with the token of its name."""
 
     def __init__(self, notes: Notes, leaves: Sequence[tuple[Leaf, Token]]) -> None:
         self._notes = notes
@@ -45,19 +45,19 @@ class Conditions:
         self._read: list[tuple[Expression, Any]] = []
 
     def read(self, tree: Any) -> list[Expression]:
-        """The conditions that a WHERE joins by AND; those with mistakes are noted and left out."""
+        """Read the conditions that a WHERE joins by AND; mistakes are noted, and their conditions left out."""
         for one in self._split(tree):
             before = len(self._notes.mistakes)
             try:
-                found = self._truth(one, 1)
+                truth = self._truth(one, 1)
             except _Wrong:
                 continue
-            if len(self._notes.mistakes) == before and self._names_elements(found, one):
-                self._read += [(expression, one) for expression in conjuncts(found)]
+            if len(self._notes.mistakes) == before and self._names_elements(truth, one):
+                self._read += [(expression, one) for expression in conjuncts(truth)]
         return [expression for expression, _ in self._read]
 
     def check_together(self, shapes: Sequence[Shape]) -> bool:
-        """Note each condition whose elements are never in one variant; True if there is none."""
+        """Note each condition whose elements are never in one alternative; return True if there is none."""
         present = [{p.leaf for p in shape.positives} | {gap.leaf for gap in shape.gaps} for shape in shapes]
         fine = True
         for expression, tree in self._read:
@@ -90,21 +90,21 @@ class Conditions:
         return _Wrong()
 
     def _truth(self, tree: Any, depth: int) -> Expression:
-        found: Expression | str = self._any(tree, depth)
-        if isinstance(found, Attribute):
-            return Operation("!=", (found, Constant(0.0)))
-        if not isinstance(found, str) and _is_truth(found):
-            return found
-        raise self._fail(tree, f"found {_said(found)}, expected a condition as in a.value > 3")
+        expression: Expression | str = self._any(tree, depth)
+        if isinstance(expression, Attribute):
+            return Operation("!=", (expression, Constant(0.0)))
+        if not isinstance(expression, str) and _is_truth(expression):
+            return expression
+        raise self._fail(tree, f"found {_said(expression)}, expected a condition as in a.value > 3")
 
     def _number(self, tree: Any, depth: int) -> Expression:
-        found: Expression | str = self._any(tree, depth)
-        if isinstance(found, str) or _is_truth(found):
-            raise self._fail(tree, f"found {_said(found)}, expected a number or an attribute")
-        return found
+        expression: Expression | str = self._any(tree, depth)
+        if isinstance(expression, str) or _is_truth(expression):
+            raise self._fail(tree, f"found {_said(expression)}, expected a number or an attribute")
+        return expression
 
     def _any(self, tree: Any, depth: int) -> Expression | str:
-        """The expression of a tree; of a text the text itself."""
+        """Read the expression of a tree; for a text return the text."""
         if depth > MAX_DEPTH:
             raise self._fail(tree, f"found an expression nested more than {MAX_DEPTH} deep, expected no more")
         match tree.data:
@@ -132,15 +132,15 @@ class Conditions:
 
     def _compared(self, tree: Any, depth: int) -> Expression:
         left, sign, right = tree.children
-        found = [self._any(side, depth + 1) for side in (left, right)]
-        numbers = [x for x in found if not isinstance(x, str)]
+        operands = [self._any(side, depth + 1) for side in (left, right)]
+        numbers = [x for x in operands if not isinstance(x, str)]
         if len(numbers) == 2:
             for side, of in zip(numbers, (left, right), strict=True):
                 if _is_truth(side):
                     raise self._fail(of, f"found {_said(side)}, expected a number or an attribute")
             return Operation(cast(Op, str(sign)), tuple(numbers))
-        text = next(x for x in found if isinstance(x, str))
-        attribute = found[1] if isinstance(found[0], str) else found[0]
+        text = next(x for x in operands if isinstance(x, str))
+        attribute = operands[1] if isinstance(operands[0], str) else operands[0]
         if not isinstance(attribute, Attribute):
             raise self._fail(tree, f'found "{text}" compared with {_said(attribute)}, expected an attribute')
         if sign not in ("=", "!="):
@@ -152,10 +152,10 @@ class Conditions:
         of = self._reference(reference)
         if not second:
             if first == "attrs":
-                raise self._fail(first, "found attrs alone, expected an attribute as in attrs.rssi")
+                raise self._fail(first, "found attrs, expected an attribute as in attrs.rssi")
             return Attribute(of, str(first))
         if first != "attrs":
-            raise self._fail(first, f"found {first}.{second[0]}, expected {first} alone, or attrs.{second[0]}")
+            raise self._fail(first, f"found {first}.{second[0]}, expected {first} or attrs.{second[0]}")
         name = str(second[0])
         return Attribute(of, f"attrs.{name}" if name in FIELDS else name)
 
@@ -172,14 +172,14 @@ class Conditions:
 
     def _reference(self, tree: Any) -> Reference:
         name, *index = tree.children
-        found = self._labels.get(str(name), [])
-        if len(found) != 1:
-            raise self._fail(name, self._unknown(str(name), len(found)))
+        numbers = self._labels.get(str(name), [])
+        if len(numbers) != 1:
+            raise self._fail(name, self._unknown(str(name), len(numbers)))
         if not index:
             return Reference(str(name))
-        leaf = self._leaves[found[0]]
+        leaf = self._leaves[numbers[0]]
         if not isinstance(leaf, Event) or leaf.most == 1:
-            raise self._fail(index[0], f"found {name}[{index[0]}], expected {name} alone: it is not repeated")
+            raise self._fail(index[0], f"found {name}[{index[0]}], expected {name}: it is not repeated")
         if index[0].type == "NUMBER":
             number = str(index[0])
             if "." in number or not 1 <= int(number) <= leaf.most:
@@ -189,7 +189,7 @@ class Conditions:
 
     def _unknown(self, name: str, times: int) -> str:
         if times:
-            return f"found {name}, which is {times} elements; expected a name of its own for each, as in {name} x"
+            return f"found {name}, which is {times} elements; expected a different name for each, as in {name} x"
         near = difflib.get_close_matches(name, self._labels, n=1)
         hint = f"; did you mean {near[0]}?" if near else f", which are {', '.join(self._labels)}"
         return f"found {name}, expected one of the elements{hint}"

@@ -1,7 +1,7 @@
-"""From text to a parse tree, or the first slip in it: where it is, what stands there and what could have.
+"""Parses text to a tree, or reports its first syntax error: place, found text and expected text.
 
-One grammar with two beginnings: `start` is a declaration of a rule file, `pattern` the part of a rule that says which
-events, in which order.
+One grammar with two start symbols: `start` is a declaration of a rule file, `pattern` the body of a rule about events in an
+order.
 """
 
 import functools
@@ -23,7 +23,7 @@ _SAY = {
 
 
 def tree_of(text: str, beginning: Start, whole: str, mistakes: list[Mistake]) -> "Tree[Token] | None":
-    """The tree of a text, or None with a mistake; `whole` is the file that it is a part of, at the same place."""
+    """Parse a text, or return None with a mistake; `whole` is the file that holds the text at the same place."""
     try:
         return _grammar().parse(text, start=beginning)
     except UnexpectedCharacters as error:
@@ -32,14 +32,14 @@ def tree_of(text: str, beginning: Start, whole: str, mistakes: list[Mistake]) ->
     except UnexpectedToken as error:
         at_end = error.token.type == "$END"
         line, column = _end(text) if at_end else (error.line, error.column)
-        # What only a rule may say, behind a pattern alone, fits the grammar's state of both but ends in neither.
+        # Words that only a rule allows after a pattern fit the parser state of both start symbols but lead to no end.
         expected = error.accepts or error.expected or _expected_after(text[: error.pos_in_stream], beginning)
         mistakes.append(_unexpected(whole, line, column, expected, at_end))
     return None
 
 
 def found_at(text: str, line: int, column: int) -> str:
-    """What stands at a place, as it is named in a mistake."""
+    """Text at a place, as a mistake quotes it."""
     lines = text.split("\n")
     rest = lines[line - 1][column - 1 :] if line <= len(lines) else ""
     word = re.match(r'"[^"]*"?|[A-Za-z_0-9.]+|[<>!=]=?|\S', rest)
@@ -54,7 +54,7 @@ def place_of(text: str, at: int) -> tuple[int, int]:
 
 
 def without_comments(text: str) -> str:
-    """The text of the same length with blanks for comments."""
+    """Replace comments by blanks; the length stays the same."""
     return re.sub(r'("[^"\n]*")|#[^\n]*', lambda m: m[1] or " " * len(m[0]), text)
 
 
@@ -65,7 +65,7 @@ def _grammar() -> Lark:
 
 
 def _expected_after(text: str, beginning: Start) -> set[str]:
-    """What may follow a text that is right; the lexer alone would name all that its state can meet anywhere."""
+    """Terminals that may follow a correct text; the lexer would name all that it accepts in its state anywhere."""
     try:
         _grammar().parse(text, start=beginning)
     except UnexpectedToken as error:
@@ -94,5 +94,5 @@ def _either(words: list[str]) -> str:
 
 
 def _end(text: str) -> tuple[int, int]:
-    """Where a text ends that stopped too early: behind its last word."""
+    """Place behind the last word of a text that ends too early."""
     return place_of(text, len(without_comments(text).rstrip()))

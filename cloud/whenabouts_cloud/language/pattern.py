@@ -1,4 +1,4 @@
-"""A pattern of events: read from text, and compiled for the types of a stream of events."""
+"""A pattern of events: parsed from text, and compiled for the types of a stream of events."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,16 +15,16 @@ from whenabouts_cloud.pattern.plan import Plan
 
 
 class Pattern(PatternParts):
-    """Events in an order within a window: the parts, with the ways from text and to a plan."""
+    """Events in an order within a window: the parts, with the conversions from text and to a plan."""
 
     @staticmethod
     def parse(text: str, unit_us: int = 1) -> "Pattern":
-        """The pattern of a text such as "SEQ(A, B, !C, D) WITHIN 40"; types may have any names.
+        """Parse a text such as "SEQ(A, B, !C, D) WITHIN 40"; types may have any names.
 
         A window without a unit counts in `unit_us` microseconds.
 
         Raises:
-            ValueError: unit_us is no number of microseconds.
+            ValueError: unit_us is not a number of microseconds.
             RuleError: the text has mistakes; each with line and column.
         """
         if not isinstance(unit_us, int) or unit_us < 1:
@@ -37,10 +37,10 @@ class Pattern(PatternParts):
         return pattern
 
     def plan(self, type_names: Sequence[str], longest: int = 0) -> Plan:
-        """The plan for events whose type codes are places in `type_names`; `longest` is the longest stamp to expect, us.
+        """Compile the plan for events whose type codes are indices of `type_names`; `longest`: longest expected stamp, us.
 
         Raises:
-            ValueError: a type is not among the names, or the pattern breaks a limit or names what it has not.
+            ValueError: a type is not among the names, or the pattern exceeds a limit or names unknown elements.
         """
         return compile_pattern(self, type_names, longest)
 
@@ -48,6 +48,6 @@ class Pattern(PatternParts):
 def read_pattern(
     tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None = None
 ) -> Pattern | None:
-    """The pattern of a tree, or None with notes; the arguments are those of `read_parts`."""
+    """Read the pattern of a tree, or return None with notes; the arguments are those of `read_parts`."""
     parts = read_parts(tree, notes, check_type, unit_us)
     return None if parts is None else Pattern(**vars(parts))

@@ -1,4 +1,4 @@
-"""From parse trees to patterns of events: names, numbers and limits, each mistake at its place."""
+"""Converts parse trees to patterns of events; checks names, numbers and limits, each mistake with its place."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -27,7 +27,7 @@ from whenabouts_cloud.pattern.plan import Mode
 
 _GROUPS: dict[str, type[Seq] | type[And] | type[Or]] = {"seq": Seq, "both": And, "either": Or}
 _WORDS = {"seq": "SEQ", "both": "AND", "either": "OR"}
-# Options of which a pattern has one at most, by what they decide.
+# Options of a pattern, by kind; a pattern has at most one of each kind.
 _PER, _MODE, _SELECT, _EMIT = "PER or ACROSS KEYS", "CERTAIN, POSSIBLE, OVER or CAUSAL", "NEXT or STRICT", "WHEN or ON"
 _KINDS = {
     "per": _PER, "across": _PER, "certain": _MODE, "possible": _MODE, "over": _MODE, "causal": _MODE, "where": "WHERE",
@@ -36,10 +36,10 @@ _KINDS = {
 
 
 def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit_us: int | None) -> PatternParts | None:
-    """The parts of a pattern from its tree, or None with notes.
+    """Read the parts of a pattern from its tree, or return None with notes.
 
-    `check_type` notes what is wrong with the name of a type; `unit_us` is the unit of a window without one, None where it
-    must have one.
+    `check_type` notes mistakes in the name of a type; `unit_us` is the unit of a window without one, None if a unit is
+    required.
     """
     before = len(notes.mistakes)
     group, span, *options = tree.children
@@ -63,7 +63,7 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
     _per(given.get(_PER), notes)
     emit, skip = chosen.get(_EMIT, "sure"), chosen.get("SKIP", "none")
     if emit == "arrival" and skip != "none":
-        notes.add(given["SKIP"], "found SKIP with ON ARRIVAL, expected WHEN SURE: what is skipped is known only then")
+        notes.add(given["SKIP"], "found SKIP with ON ARRIVAL, expected WHEN SURE: skipped matches are known only then")
     if len(notes.mistakes) > before or root is None or window_us is None:
         return None
     pattern = PatternParts(
@@ -82,7 +82,7 @@ def read_parts(tree: Any, notes: Notes, check_type: Callable[[Token], Any], unit
 
 
 def _compilable(pattern: PatternParts, group: Any, conditions: Conditions | None, notes: Notes) -> PatternParts | None:
-    """The pattern if it keeps its limits, each condition applies somewhere, and it can be compiled."""
+    """Return the pattern if it keeps its limits, each condition applies somewhere, and it can be compiled."""
     try:
         alternatives = alternative_shapes(pattern)
         if conditions is None or conditions.check_together([shape for shape, _ in alternatives]):
@@ -126,7 +126,7 @@ def _per(option: Any, notes: Notes) -> None:
 
 
 class _Elements:
-    """Reads groups and elements; `leaves` are the elements so far, each with the token that it is called by."""
+    """Reads groups and elements; `leaves` are the elements so far, each with the token of its name."""
 
     def __init__(self, notes: Notes, check_type: Callable[[Token], Any]) -> None:
         self._notes = notes
@@ -136,7 +136,7 @@ class _Elements:
         self.leaves: list[tuple[Leaf, Token]] = []
 
     def group(self, tree: Any, depth: int) -> Seq | And | Or | None:
-        """The group, or None where it is nested too deeply."""
+        """Read a group, or return None if it is nested too deeply."""
         if depth > MAX_NESTED:
             if not self._too_deep:
                 self._notes.add(tree, f"found groups nested more than {MAX_NESTED} deep, expected no more")
@@ -202,6 +202,6 @@ class _Elements:
     def _name(self, leaf: Leaf, token: Token) -> None:
         for other, _ in self.leaves:
             if other.label == leaf.label and (leaf.name or other.name):
-                self._notes.add(token, f"found {leaf.label} as a name a second time, expected one of its own")
+                self._notes.add(token, f"found {leaf.label} as a name a second time, expected another one")
                 break
         self.leaves.append((leaf, token))

@@ -1,6 +1,6 @@
-"""Durations, thresholds and predicates: from parse trees to exact limits.
+"""Converts durations, thresholds and predicates from parse trees to exact limits.
 
-Every predicate becomes limits lo <= @b - @a <= hi, so however it was written, the same condition is the same rule.
+Every predicate becomes limits lo <= @b - @a <= hi, so all forms of one condition give the same rule.
 """
 
 import difflib
@@ -18,7 +18,7 @@ MAX_DECIMALS = 12  # of a confidence: keeps the exact comparison in small intege
 
 
 class Notes:
-    """Where mistakes are written down."""
+    """Collects mistakes with their places."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         self.mistakes = mistakes
@@ -30,7 +30,7 @@ class Notes:
 
 
 def duration(tree: Any, notes: Notes, signed: bool = False) -> int | None:
-    """Microseconds, or None with a note."""
+    """Read a duration in microseconds, or return None with a note."""
     *sign, number, unit = tree.children
     if unit not in UNITS_US:
         near = difflib.get_close_matches(unit.lower(), [*UNITS_US, "sec", "hour"], n=1)
@@ -51,7 +51,7 @@ def duration(tree: Any, notes: Notes, signed: bool = False) -> int | None:
 
 
 def confidence(tree: Any, notes: Notes) -> Fraction | None:
-    """The decimal that was written, or None with a note."""
+    """Read a confidence as its exact decimal, or return None with a note."""
     number, percent = tree.children[0], len(tree.children) == 2
     value = Fraction(str(number)) / (100 if percent else 1)
     decimals = len(str(number).partition(".")[2])
@@ -68,7 +68,7 @@ def confidence(tree: Any, notes: Notes) -> Fraction | None:
 
 
 def condition(predicate: Any, window: Any, ct: Fraction | None, aliases: tuple[str, str], notes: Notes) -> Any:
-    """The Condition of a predicate with its window (None if there is none) for the streams' aliases a and b, or None."""
+    """Read a predicate with its window (or None), for the aliases of streams a and b, as a Condition, or return None."""
     first, second = (x.children[0] for x in predicate.children if x.data == "moment")
     _check_moments(first, second, aliases, notes)
     window_us = None if window is None else duration(window.children[0], notes)
@@ -88,14 +88,14 @@ def condition(predicate: Any, window: Any, ct: Fraction | None, aliases: tuple[s
 
 
 def either(names: set[str], sign: str = "") -> str:
-    """The names as alternatives in a sentence."""
+    """Join the names with "or"."""
     return " or ".join(sign + name for name in sorted(names))
 
 
 def _check_moments(first: Token, second: Token, aliases: tuple[str, str], notes: Notes) -> None:
     known = set(aliases)
     if len(known) < 2:
-        return  # that is the mistake, and it is noted
+        return  # equal aliases are noted as a mistake already
     for moment in (first, second):
         if moment not in known:
             notes.add(moment, f"found @{moment}, expected {either(known, '@')}")
@@ -121,7 +121,7 @@ def _between(predicate: Any, notes: Notes) -> tuple[int, int] | None:
 def _one_sided(
     predicate: Any, window: Any, window_us: int | None, from_a: bool, notes: Notes
 ) -> tuple[int, int] | None:
-    """`@x + d >= @y`: with x = a it bounds @b - @a above, with x = b below; the window is the limit on the other side."""
+    """Limits of `@x + d >= @y`: x = a bounds @b - @a above, x = b below; the window is the limit on the other side."""
     d = duration(predicate.children[1], notes, signed=True)
     if window is None:
         other = "earlier" if from_a else "later"

@@ -1,1 +1,1 @@
-"""A pattern of events as a value, its compilation to tables, and the automaton of it as a picture."""
+"""A pattern of events as a value, its compilation to tables, and a picture of its automaton."""

@@ -1,9 +1,9 @@
-"""INFA: the automaton that takes the positive types of a pattern in any order of arrival.
+"""INFA: the automaton that accepts the positive types of a pattern in any order of arrival.
 
-Its state is the set of types that are present, so that it knows when an event can complete something; only then is the hash
-table searched for what it completes. After Wang, Wang, Cheng and Lu (KSII TIIS 10(9), 2016, Section 3), whose trigger counts
-events: here it is the set that counts, so a second event of a type that is present leaves the state as it is, and negated
-types are in no state. A repeated type is one type; whether enough events of it are there is for the search to find.
+Its state is the set of types that are present. An event can complete a match only in a complete state; only then the hash
+table is searched for matches. After Wang, Wang, Cheng and Lu (KSII TIIS 10(9), 2016, Section 3), whose trigger counts
+events. Here the set decides: a second event of a present type does not change the state, and negated types are in no state.
+A repeated type is one type; the search checks that there are enough events of it.
 """
 
 from collections import Counter
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from whenabouts_cloud.pattern.elements import Event, PatternParts, leaves
 from whenabouts_cloud.pattern.unfold import bits, shapes
 
-MAX_STATES = 1 << 16  # that are counted one by one, those of 16 types in any order
+MAX_STATES = 1 << 16  # states counted one by one: those of 16 types in any order
 
 
 @dataclass(frozen=True)
 class Automaton:
-    """`letters` are the kinds of events that elements want, each one or more types; a state is a set of them, as bits.
+    """`letters` are the kinds of events that elements accept, each one or more types; a state is a set of letters, as bits.
 
-    `moves[type]` are the letters that an event of the type brings; a state is complete when it holds one of `needs`, the
-    letters of a variant. `states` are those that can be reached, None if there are more than MAX_STATES.
+    `moves[type]` are the letters that an event of the type adds; a state is complete if it contains one of `needs`, the
+    letters of an alternative. `states` are the reachable states, None if there are more than MAX_STATES.
     """
 
     letters: tuple[tuple[str, ...], ...]
@@ -30,11 +30,11 @@ class Automaton:
     states: tuple[int, ...] | None
 
     def is_complete(self, state: int) -> bool:
-        """Whether some variant has every type that it needs."""
+        """Return True if all types of some alternative are present."""
         return any(need & ~state == 0 for need in self.needs)
 
     def names(self, state: int) -> tuple[str, ...]:
-        """The letters of a state as they are written."""
+        """The letters of a state, in the rule language."""
         return tuple("|".join(self.letters[i]) for i in bits(state))
 
     def transitions(self, state: int) -> Iterator[tuple[str, int]]:
@@ -44,16 +44,16 @@ class Automaton:
                 yield name, state | brings
 
     def layers(self) -> dict[int, tuple[int, int]]:
-        """By number of letters present: how many states there are, and how many of them are complete."""
-        found, complete = Counter[int](), Counter[int]()
+        """(states, complete states) by number of letters present."""
+        total, complete = Counter[int](), Counter[int]()
         for state in self.states or ():
-            found[state.bit_count()] += 1
+            total[state.bit_count()] += 1
             complete[state.bit_count()] += self.is_complete(state)
-        return {n: (found[n], complete[n]) for n in sorted(found)}
+        return {n: (total[n], complete[n]) for n in sorted(total)}
 
 
 def automaton(pattern: PatternParts) -> Automaton:
-    """The automaton of a pattern, all variants in one."""
+    """Make the automaton of a pattern, one for all alternatives."""
     elements = list(leaves(pattern.root))
     kinds = [tuple(sorted(leaf.types)) for leaf in elements]
     letters = tuple(dict.fromkeys(kind for leaf, kind in zip(elements, kinds, strict=True) if isinstance(leaf, Event)))

@@ -1,7 +1,7 @@
-"""The automaton of a pattern as a picture: states by number of types present, from left to right.
+"""Draws the automaton of a pattern: states by number of types present, from left to right.
 
-Up to MAX_DRAWN states each is a box with the types that it holds, and each transition a line in the colour of its type; of
-more, one box for each number of types present says how many there are. Complete states have a double border.
+Up to MAX_DRAWN states, each state is a box with its types, and each transition a line in the colour of its type. With more
+states, one box for each number of types present shows the number of states. Complete states have a double border.
 """
 
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from whenabouts_cloud.pattern.automaton import MAX_STATES, Automaton
 from whenabouts_cloud.svg import COLOURS, LETTER, LINE, MARGIN, Box, Page, short
 
-MAX_DRAWN = 32  # boxes and, at most, 80 lines: what can still be followed by eye
+MAX_DRAWN = 32  # boxes and, at most, 80 lines: as much as the eye can follow
 PAD = 12  # space inside a box, px
 GAP_X, GAP_Y = 130, 26
-MAX_NAME = 24  # letters of a type that are shown; the rest is in the title that appears on pointing at it
+MAX_NAME = 24  # letters of a type that are shown; its tooltip shows the rest
 STYLE = (
     ".state{fill:#fff;stroke:#444}.complete{fill:#e8f4ea;stroke:#444}"
     ".inner{fill:none;stroke:#444}.move{fill:none;stroke-width:1.6}"
 )
-COMPLETE = "double border: all types of a variant are there, so matches that the event completes are searched for"
+COMPLETE = "double border: all types of an alternative are present, so the engine searches for matches"
 
 
 def svg(automaton: Automaton, title: str, notes: Sequence[str] = ()) -> str:
-    """The picture as the text of an SVG file, with lines of notes below it."""
+    """Draw the picture as the text of an SVG file, with lines of notes below it."""
     picture = _Picture(title, automaton)
     if automaton.states is not None and len(automaton.states) <= MAX_DRAWN:
         picture.draw_states(automaton.states)
@@ -38,7 +38,7 @@ class _Picture:
         self._top = MARGIN + 2 * LINE
 
     def draw_states(self, states: Sequence[int]) -> None:
-        """One box for each state."""
+        """Draw one box for each state."""
         columns: dict[int, list[int]] = {}
         for state in states:
             columns.setdefault(state.bit_count(), []).append(state)
@@ -63,7 +63,7 @@ class _Picture:
         self._end(x - GAP_X, self._top + tallest)
 
     def draw_layers(self) -> None:
-        """One box for each number of types present."""
+        """Draw one box for each number of types present."""
         total, layers = len(self._automaton.letters), self._automaton.layers()
         if layers:
             lines = {
@@ -82,7 +82,7 @@ class _Picture:
         self._end(x - GAP_X // 3, self._top + 3 * LINE + PAD)
 
     def finish(self, notes: Sequence[str]) -> str:
-        """Legend, notes and size."""
+        """Add legend, notes and size; return the SVG text."""
         for number, name in enumerate(self._types):
             self._page.legend("move", number, f"{name} arrives")
         for note in notes:

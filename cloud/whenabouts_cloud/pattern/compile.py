@@ -1,12 +1,12 @@
-"""From a pattern to a plan: shapes become variants, conditions go to the first place where they can be decided.
+"""Compiles a pattern to a plan: shapes become alternatives, conditions go to the first place where they can be decided.
 
-A condition on one element alone belongs to its class. One that names a negated element belongs to that negation: it says
-which events are forbidden. Every other one belongs to the variants in which all elements that it names are; in the others
-it says nothing. On a repeated element it must hold for every repetition.
+A condition on one element only belongs to its class. A condition that names a negated element belongs to that negation and
+selects the forbidden events. Every other condition belongs to the alternatives that contain all elements that it names; it
+does not apply to the others. On a repeated element a condition must hold for every repetition.
 
-NEXT forbids between two neighbours what could have come instead of the later one: any other element whose turn it was, and
-one more repetition where that was allowed, if it satisfies the conditions that name only it and what came before. STRICT
-forbids everything there. Alternatives of an OR are patterns of their own, so neither sees the other's.
+NEXT forbids between two neighbours any event that could replace the later one: another element whose turn it was, or one
+more repetition where allowed, if it satisfies the conditions that name only it and earlier elements. STRICT forbids every
+event there. The branches of an OR are separate patterns: neither forbids events of the other.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,17 +18,17 @@ from whenabouts_cloud.pattern.expressions import MAX_STEPS, Expression, Referenc
 from whenabouts_cloud.pattern.plan import MAX_STACK, NEGATED, Alternative, EventClass, Negation, Plan, Program
 from whenabouts_cloud.pattern.unfold import Positive, Shape, bits, orders, shapes
 
-MAX_ALTERNATIVE_NEGATIONS = 64  # written ones and those that NEXT and STRICT stand for
-MAX_CONDITIONS = 256  # of one variant, repetitions counted
+MAX_ALTERNATIVE_NEGATIONS = 64  # written ones and those that NEXT and STRICT add
+MAX_CONDITIONS = 256  # of one alternative, repetitions counted
 
-Instance = Mapping[Reference, Positive]  # which event each mention of an element means
+Instance = Mapping[Reference, Positive]  # the event that each mention of an element refers to
 
 
 def compile_pattern(pattern: PatternParts, type_names: Sequence[str], longest: int) -> Plan:
-    """The plan of a pattern, over type codes that are places in `type_names`; `longest` is the longest stamp, us.
+    """Compile a pattern, for type codes that are indices of `type_names`; `longest` is the longest stamp, us.
 
     Raises:
-        ValueError: a type is not among the names, or the pattern breaks a limit or names what it has not.
+        ValueError: a type is not among the names, or the pattern exceeds a limit or names unknown elements.
     """
     if len(set(type_names)) != len(type_names):
         raise ValueError(f"found type names {', '.join(type_names)}, expected each once")
@@ -43,16 +43,16 @@ def compile_pattern(pattern: PatternParts, type_names: Sequence[str], longest: i
 
 
 def alternative_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ...] | None]]:
-    """The shapes of the variants, under NEXT and STRICT each with an order of its positives.
+    """Shapes of the alternatives, under NEXT and STRICT each with an order of its positives.
 
     Raises:
-        ValueError: a limit; see `shapes`.
+        ValueError: a limit is exceeded; see `shapes`.
     """
-    found = shapes(pattern)
+    unordered = shapes(pattern)
     if pattern.select == "any":
-        return [(shape, None) for shape in found]
+        return [(shape, None) for shape in unordered]
     ordered: list[tuple[Shape, tuple[int, ...] | None]] = list(
-        islice(((s, order) for s in found for order in orders(s)), MAX_ALTERNATIVES + 1)
+        islice(((s, order) for s in unordered for order in orders(s)), MAX_ALTERNATIVES + 1)
     )
     if len(ordered) > MAX_ALTERNATIVES:
         raise ValueError(
@@ -64,7 +64,7 @@ def alternative_shapes(pattern: PatternParts) -> list[tuple[Shape, tuple[int, ..
 
 @dataclass(frozen=True)
 class _Conjunct:
-    """A condition with the elements that it names, and the negated one of them if it names one."""
+    """A condition with the elements that it names, and the negated one among them, if any."""
 
     expression: Expression
     references: tuple[Reference, ...]
@@ -81,10 +81,10 @@ class _Compiler:
         self._classes: dict[EventClass, int] = {}
         self._columns: dict[str, int] = {}
         self._places = _places(self._leaves)
-        found = [self._conjunct(expression) for expression in pattern.where]
-        self._crossing = [c for c in found if not self._is_of_one(c)]
+        conjuncts = [self._conjunct(expression) for expression in pattern.where]
+        self._crossing = [c for c in conjuncts if not self._is_of_one(c)]
         self._class_of = [
-            self._class(leaf.types, [c for c in found if self._is_of_one(c) and c.leaves == {n}])
+            self._class(leaf.types, [c for c in conjuncts if self._is_of_one(c) and c.leaves == {n}])
             for n, leaf in enumerate(self._leaves)
         ]
 
@@ -108,10 +108,12 @@ class _Compiler:
         named = tuple(dict.fromkeys(references(expression)))
         numbers = set()
         for reference in named:
-            found = self._labels.get(reference.name, [])
-            if len(found) != 1:
-                raise ValueError(f"found {reference.name} in a condition, which is {len(found)} elements, expected one")
-            numbers.add(found[0])
+            elements = self._labels.get(reference.name, [])
+            if len(elements) != 1:
+                raise ValueError(
+                    f"found {reference.name} in a condition, which is {len(elements)} elements, expected one"
+                )
+            numbers.add(elements[0])
         negated = [n for n in numbers if isinstance(self._leaves[n], Negated)]
         if not numbers or len(negated) > 1:
             raise ValueError(f"found the condition {expression.text()}, expected one on elements, at most one negated")
@@ -131,7 +133,7 @@ class _Compiler:
         steps = program(expression, element, lambda name: self._columns.setdefault(name, len(self._columns)))
         if len(steps) > MAX_STEPS:
             raise ValueError(f"found a condition of {len(steps)} steps, expected at most {MAX_STEPS}")
-        if stack_of(steps) >= MAX_STACK:  # one place is for joining it to another one
+        if stack_of(steps) >= MAX_STACK:  # joining conditions takes one place
             raise ValueError(f"found a condition that keeps {stack_of(steps)} numbers, expected less than {MAX_STACK}")
         return steps
 
@@ -154,7 +156,7 @@ class _Compiler:
         negations = list(dict.fromkeys(negations))
         if len(negations) > MAX_ALTERNATIVE_NEGATIONS:
             raise ValueError(
-                f"found {len(negations)} negations in one variant, expected at most {MAX_ALTERNATIVE_NEGATIONS}; "
+                f"found {len(negations)} negations in one alternative, expected at most {MAX_ALTERNATIVE_NEGATIONS}; "
                 f"{self._pattern.select.upper()} needs some for every two neighbours"
             )
         before = shape.before if order is None else tuple((1 << p) - 1 for p in range(len(positives)))
@@ -179,14 +181,14 @@ class _Compiler:
                     yield self._program(conjunct.expression, lambda r, of=instance: place[of[r]])  # type: ignore[misc]
 
     def _forbidden_if(self, leaf: int, place: Mapping[Positive, int]) -> Program:
-        """What an event of a negated element must satisfy to be forbidden, beside its class."""
-        found = []
+        """Conditions, besides its class, that make an event of a negated element forbidden."""
+        programs = []
         for conjunct in self._crossing:
             if conjunct.negated == leaf:
                 for of in self._instances(conjunct, place):
                     at = {r: NEGATED if p.leaf == leaf else place[p] for r, p in of.items()}
-                    found.append(self._program(conjunct.expression, at.__getitem__))
-        return self._all(found)
+                    programs.append(self._program(conjunct.expression, at.__getitem__))
+        return self._all(programs)
 
     def _all(self, programs: list[Program]) -> Program:
         joined = both(programs)
@@ -197,7 +199,7 @@ class _Compiler:
         return joined
 
     def _instances(self, conjunct: _Conjunct, present: Mapping[Positive, int]) -> Iterator[Instance]:
-        """The ways in which a condition applies to events: none if an element that it names is not there."""
+        """Yield the ways in which a condition applies to events: none if an element that it names is missing."""
         copies: dict[int, int] = {}
         for positive in present:
             copies[positive.leaf] = max(copies.get(positive.leaf, 0), positive.copy)
@@ -214,7 +216,7 @@ class _Compiler:
                 yield of
 
     def _selection(self, shape: Shape, order: tuple[int, ...]) -> Iterator[Negation]:
-        """What NEXT or STRICT forbids between neighbours of a chain; see the head of this file."""
+        """Yield the negations that NEXT or STRICT adds between neighbours of a chain; see the module docstring."""
         for p in range(1, len(order)):
             left, right = 1 << p - 1, 1 << p
             if self._pattern.select == "strict":
@@ -227,7 +229,7 @@ class _Compiler:
                 yield Negation(self._class_of[candidate.leaf], left, right, condition)
 
     def _candidates(self, shape: Shape, earlier: tuple[int, ...]) -> Iterator[Positive]:
-        """The elements whose turn it is after those that have come."""
+        """Yield the elements whose turn it is after the earlier ones."""
         taken = sum(1 << i for i in earlier)
         optional = {i: p.leaf for i, p in enumerate(shape.positives) if p.copy > self._least(p.leaf)}
         for i, positive in enumerate(shape.positives):
@@ -246,22 +248,22 @@ class _Compiler:
         return event.least if isinstance(event, Event) else 0
 
     def _could_be(self, candidate: Positive, taken: Mapping[Positive, int], shape: Shape) -> Program:
-        """The conditions that say whether an event could have been the candidate, by what had come before it."""
+        """Conditions on an event to be the candidate, using only earlier events."""
         whole = {p.leaf: sum(other.leaf == p.leaf for other in shape.positives) for p in shape.positives}
         present = {**taken, candidate: NEGATED}
-        found = []
+        programs = []
         for conjunct in self._crossing:
             if conjunct.negated is not None or candidate.leaf not in conjunct.leaves:
                 continue
             for of in self._instances(conjunct, present):
-                # The last of a repetition that is not complete is not known yet.
+                # The last event of an incomplete repetition is not known yet.
                 known = all(
                     r.index != "last" or (p.leaf != candidate.leaf and p.copy == whole[p.leaf]) for r, p in of.items()
                 )
                 if candidate in of.values() and known and all(p in present for p in of.values()):
                     at = {r: present[p] for r, p in of.items()}
-                    found.append(self._program(conjunct.expression, at.__getitem__))
-        return self._all(found)
+                    programs.append(self._program(conjunct.expression, at.__getitem__))
+        return self._all(programs)
 
 
 def _copy(reference: Reference, now: int, total: int) -> int:
@@ -271,9 +273,9 @@ def _copy(reference: Reference, now: int, total: int) -> int:
 
 
 def _places(elements: list[Leaf]) -> list[int]:
-    """Of each element the first place in a match that is its own."""
-    found, next_place = [], 0
+    """First place in a match of each element."""
+    places, next_place = [], 0
     for leaf in elements:
-        found.append(next_place)
+        places.append(next_place)
         next_place += leaf.most if isinstance(leaf, Event) else 0
-    return found
+    return places

@@ -1,6 +1,6 @@
-"""The timing condition of a rule, and what follows from it for intervals that can never satisfy it.
+"""The timing condition of a rule, and bounds that exclude intervals which can never satisfy it.
 
-X is uniform in [a_min, a_max], Y in [b_min, b_max], both independent, Z = Y - X. Every predicate is one:
+X is uniform in [a_min, a_max], Y in [b_min, b_max], independent of each other, Z = Y - X. Every predicate has one form:
 
     lo <= Z <= hi   with probability ct or more; a tie is a result, and ct is the decimal that was written.
 
@@ -9,16 +9,16 @@ X is uniform in [a_min, a_max], Y in [b_min, b_max], both independent, Z = Y - X
     deadline d, window w   lo = -w, hi = d      b at most d after a
     delay d, window w      lo = d,  hi = w      b at least d after a
 
-Deadline and delay alone are one-sided: every older (newer) reading would match for ever, the result would grow with the
-square of the input and one of the two buffers could never be emptied. So they demand the other limit.
+Deadline and delay without a window are one-sided: every older (newer) reading would match forever, the result would grow
+with the square of the input and one of the two buffers could never be emptied. So they require the other limit.
 
 With M = (b_min + b_max) - (a_min + a_max) - (lo + hi), the doubled distance of the middles from the condition's centre, and
 D = hi - lo, the probability depends on |M|, the two lengths and D only: it is that of `within` D/2 for intervals whose
-middles are |M|/2 apart. Three facts make everything else cheap; they hold for every D >= 0 and all lengths, zero included.
+middles are |M|/2 apart. Three facts keep the rest cheap; they hold for every D >= 0 and all lengths, zero included.
 
 *Longest useful interval.* Fix X = x. Y has the constant density 1/w on its length w > 0, and the condition covers at most
 D of it, so P <= D/w for every x and therefore for the pair. P >= ct thus needs w <= D/ct, for either of the two intervals.
-At D = 0 only points are left, rightly: an interval meets a given instant with probability 0.
+At D = 0 only points remain, correctly: an interval meets a given instant with probability 0.
 
 *Band.* Let T = w_a + w_b and C the distribution of U(0, w_a) + U(0, w_b). C is convex up to T/2 with C(0) = 0 and
 C(T/2) = 1/2, so C(s) <= s/T there, and C(s) < 1/2 for s < T/2. P is at most C((D + T - |M|)/2), so P >= ct needs
@@ -44,8 +44,8 @@ MAX_DENOMINATOR = 10**12  # of ct: keeps the exact comparison in small integers
 class Condition:
     """A predicate on two uncertain instants with its confidence threshold; times in integer microseconds (or any tick).
 
-    Two conditions are equal when they ask the same: limits and confidence, however they were written.
-    confidence is the decimal as written: text, Decimal, Fraction, or a float that is taken by its shortest decimal.
+    Two conditions are equal if their limits and confidence are equal, in whatever form they were written. confidence is the
+    decimal as written: text, Decimal, Fraction, or a float, which counts as its shortest decimal.
 
     Raises:
         ValueError: the kind is unknown, a limit is missing or contradicts the kind, or the confidence is not within (0, 1].
@@ -99,11 +99,11 @@ class Condition:
         return num / den
 
     def holds(self, a_min: int, a_max: int, b_min: int, b_max: int) -> bool:
-        """Whether the pair is a result, decided in integers."""
+        """Return True if the pair is a result, decided in integers."""
         return self.is_met(*self.ratio(a_min, a_max, b_min, b_max))
 
     def is_met(self, num: int, den: int) -> bool:
-        """Whether the exact probability num/den reaches ct; a tie does."""
+        """Return True if the exact probability num/den is at least ct; a tie counts."""
         return num * self.ct.denominator >= self.ct.numerator * den
 
     def _limits(self) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def exact_confidence(confidence: "str | Decimal | Fraction | float | int") -> Fr
     """The confidence threshold as the exact fraction of the decimal written.
 
     Raises:
-        ValueError: it is no number in (0, 1], or has more than 12 decimals. At 0 everything would match.
+        ValueError: it is not a number in (0, 1], or has more than 12 decimals. At 0 everything would match.
 
     >>> exact_confidence(0.8)
     Fraction(4, 5)

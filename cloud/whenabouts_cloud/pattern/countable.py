@@ -1,9 +1,9 @@
-"""What of a plan can be counted without its matches being listed, as the tables of `sweep`.
+"""Compiles a plan to tables for `sweep`, which counts its matches without listing them.
 
-Each variant must be a chain whose conditions are on one event each: then what a partial match may become depends on its
-first event's time and on how far it has come, on nothing else it holds, and equal ones are one number. Everything else is
-refused with its reason. What one place of a chain or one negation asks of an event is a *term*: types and a condition; equal
-terms are one, and an event is known by the bits of the terms that it satisfies.
+Each alternative must be a chain whose conditions are on one event each. Then the continuation of a partial match depends
+only on the time of its first event and on its length, so all equal partial matches are one number. Everything else is
+refused with its reason. The requirement of one place of a chain or of one negation on an event is a *term*: types and a
+condition. Equal terms are one, and an event is represented by the bits of the terms that it satisfies.
 """
 
 from collections.abc import Sequence
@@ -20,54 +20,54 @@ Function = Literal["sum", "min", "max", "avg"]
 Aggregate = tuple[Function, str]  # of a column of an element: ("sum", "d.value")
 
 TERMS = 62  # bits of a mask
-MEASURES = 16  # columns of elements that are aggregated at most
+MEASURES = 16  # most columns of elements that are aggregated
 FUNCTIONS = ("sum", "min", "max", "avg")
 STAMPS = ("t_min", "t_max")
 
 
 class NotCountableError(ValueError):
-    """The matches of this plan cannot be counted without listing them; the text says why."""
+    """The matches of this plan cannot be counted without listing them; the text gives the reason."""
 
 
 class Tables(NamedTuple):
-    """Variants one behind the other; `x_start[v] : x_start[v + 1]` are the rows of table x that belong to variant v."""
+    """Alternatives one after the other; `x_start[v] : x_start[v + 1]` are the rows of table x of alternative v."""
 
     place_start: Array
     place_term: Array
-    terms: Array  # by variant: bits of all terms it looks at
-    lead: Array  # by variant: which of those that look back before their first event it is, -1: none
-    trails: Array  # by variant: whether a negation reaches beyond its last event
+    terms: Array  # by alternative: bits of all its terms
+    lead: Array  # by alternative: its number among those with a negation before their first event, -1: none
+    trails: Array  # by alternative: true if a negation reaches beyond its last event
     negation_start: Array
     negation_term: Array
-    negation_left: Array  # the place in the variant behind which the gap begins, -1: before all
-    negation_right: Array  # the place before which it ends, the number of places: beyond all
-    reads: Array  # (measures, places): column of an event's values that is read there, -1: none
-    first_read: Array  # (measures, variants): the first such place in the variant, the number of places: none
+    negation_left: Array  # the place in the alternative behind which the gap begins, -1: before all
+    negation_right: Array  # the place before which the gap ends, the number of places: beyond all
+    reads: Array  # (measures, places): column of an event's values read there, -1: none
+    first_read: Array  # (measures, alternatives): the first such place in the alternative, the number of places: none
     limits: (
-        Array  # window (border included), variants that lead, bits that start a match, bits that are looked back for
+        Array  # window (border included), alternatives that lead, bits that start a match, bits of leading negations
     )
 
 
 @dataclass(frozen=True)
 class Countable:
-    """The tables, and what Python needs to make masks of events and aggregates of measures."""
+    """The tables, and the values for making masks of events and aggregates of measures in Python."""
 
     tables: Tables
     type_mask: Array  # by type code: terms without a condition
     conditions: tuple[tuple[int, tuple[int, ...], Resolved], ...]  # bit of the term, types, condition
-    columns: tuple[str, ...]  # that feed must be given
-    values: tuple[str, ...]  # columns that are kept with the events, of those or of STAMPS
+    columns: tuple[str, ...]  # required by feed
+    values: tuple[str, ...]  # columns kept with the events, from `columns` or STAMPS
     aggregates: tuple[tuple[Function, int], ...]  # function and measure
-    names: tuple[str, ...]  # of the aggregates, as they were asked for: sum(d.value)
+    names: tuple[str, ...]  # of the aggregates, as requested: sum(d.value)
     per_key: bool
 
 
 def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: dict[str, list[int]]) -> Countable:
-    """The tables of a plan over `types` type codes; `places` are those of a match that a name stands for.
+    """Compile a plan over `types` type codes; `places` maps a name to its places in a match.
 
     Raises:
-        NotCountableError: the matches of the plan cannot be counted so.
-        ValueError: an aggregate that is none, or of an element that is none.
+        NotCountableError: the matches of the plan cannot be counted in this way.
+        ValueError: an unknown aggregate, or an aggregate of an unknown element.
     """
     if plan.mode != "certain":
         raise NotCountableError(
@@ -95,7 +95,7 @@ def countable(plan: Plan, types: int, aggregates: Sequence[Aggregate], places: d
 
 
 def places_of(names: Sequence[str]) -> dict[str, list[int]]:
-    """The places that a name stands for, of `Pattern.names`: a repeated one for all its repetitions."""
+    """Places in a match by name of `Pattern.names`; the name of a repeated element has those of all repetitions."""
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places[name] = [place]
@@ -111,14 +111,14 @@ class _Chain(NamedTuple):
 
 
 class _Terms:
-    """Terms by what they ask for, in the order in which they are met."""
+    """Terms by types and condition, in the order of first use."""
 
     def __init__(self, plan: Plan, types: int) -> None:
         self._plan, self._types = plan, types
         self._found: dict[tuple[frozenset[int], Resolved], int] = {}
 
     def of(self, event_class: int, more: list[Program]) -> int:
-        """The bit number of a class with more conditions, all of whose steps name one event."""
+        """Bit number of a class with more conditions, all of whose steps name one event."""
         wanted = self._plan.classes[event_class]
         beyond = [code for code in wanted.types if not 0 <= code < self._types]
         if beyond:
@@ -153,7 +153,7 @@ def _chain(plan: Plan, alternative: Alternative, terms: _Terms) -> _Chain:
         named = {step.element for step in condition if step.op == "attribute"} or {0}
         if len(named) > 1:
             raise NotCountableError(
-                f"found a condition across {len(named)} events, expected each on one event alone; use the engine"
+                f"found a condition across {len(named)} events, expected each on only one event; use the engine"
             )
         own[named.pop()].append(condition)
     places = [terms.of(c, more) for c, more in zip(alternative.classes, own, strict=True)]
@@ -162,10 +162,10 @@ def _chain(plan: Plan, alternative: Alternative, terms: _Terms) -> _Chain:
 
 
 def _gap(negation: Negation, places: int, terms: _Terms) -> tuple[int, int, int]:
-    """Term and borders: behind the latest of the left ones, before the earliest of the right ones."""
+    """Term and borders of a negation: behind the latest of its left positives, before the earliest of its right ones."""
     if any(step.op == "attribute" and step.element != NEGATED for step in negation.condition):
         raise NotCountableError(
-            "found a condition between a negated event and another one, expected each on one event alone; use the engine"
+            "found a condition between a negated event and another one, expected each on only one event; use the engine"
         )
     right = (negation.right & -negation.right).bit_length() - 1 if negation.right else places
     return terms.of(negation.event_class, [negation.condition]), negation.left.bit_length() - 1, right
@@ -174,7 +174,7 @@ def _gap(negation: Negation, places: int, terms: _Terms) -> tuple[int, int, int]
 def _measures(
     aggregates: Sequence[Aggregate], places: dict[str, list[int]]
 ) -> tuple[list[tuple[tuple[int, ...], str]], list[tuple[Function, int]]]:
-    """What is measured, (places of a match, column), and of which each aggregate is made."""
+    """The measures, (places of a match, column), and the function and measure of each aggregate."""
     measures: dict[tuple[tuple[int, ...], str], int] = {}
     functions = []
     for function, of in aggregates:
@@ -210,7 +210,7 @@ def _tables(plan: Plan, chains: list[_Chain], measures: list[tuple[tuple[int, ..
     return Tables(
         place_start,
         np.array([term for c in chains for term in c.terms], np.int64),
-        np.array([_bits(found) for found in bits], np.int64),
+        np.array([_bits(numbers) for numbers in bits], np.int64),
         lead,
         np.array([any(right == len(c.terms) for _, _, right in c.negations) for c in chains], np.bool_),
         np.cumsum([0, *(len(c.negations) for c in chains)]),
@@ -224,7 +224,7 @@ def _tables(plan: Plan, chains: list[_Chain], measures: list[tuple[tuple[int, ..
 
 
 def _bits(terms: list[int]) -> int:
-    found = 0
+    mask = 0
     for term in terms:
-        found |= 1 << term
-    return found
+        mask |= 1 << term
+    return mask

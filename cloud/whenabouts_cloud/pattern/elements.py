@@ -1,12 +1,12 @@
 """The parts of a pattern of events: elements, groups, and the options of the whole.
 
     SEQ(a, b)        every event of a before every one of b        AND(a, b)   all of them, in any order
-    OR(a, b)         one of them                                   A x         an event of type A, called x
+    OR(a, b)         one of them                                   A x         an event of type A, named x
     (A | B) x        an event of either type                       B{2,5} b    two to five events, one after the other
     B+ b             one to PLUS_REPEAT of them, B{2,} two to it    !C          no event of type C in this gap
 
-A gap reaches from what stands before it to what stands behind it, of the sequences around it too. At the edge of the whole
-pattern it reaches as far as the window could. In AND it is all that the AND could fill.
+A gap reaches from the element before it to the element behind it, also in enclosing sequences. At the edge of the whole
+pattern it reaches as far as the window could. In AND it covers the whole span that the AND could fill.
 """
 
 from collections import Counter
@@ -21,18 +21,18 @@ from whenabouts_cloud.pattern.plan import Mode, Skip
 Select = Literal["any", "next", "strict"]
 Emit = Literal["sure", "arrival"]
 
-PLUS_REPEAT = 8  # what B+ stands for: unfolded, so that it has an end
+PLUS_REPEAT = 8  # repetitions of B+, which needs a limit because it is unfolded
 MAX_REPEAT = 16  # of one element
 MAX_PLACES = 64  # of a match, those of all alternatives and repetitions together
 MAX_POSITIVES = 16  # events of one match
 MAX_NEGATIONS = 16  # written in one pattern
 MAX_ALTERNATIVES = 256  # ways to choose alternatives, numbers of repetitions and, where it matters, orders
-MAX_NESTED = 8  # SEQ, AND and OR in each other
+MAX_NESTED = 8  # depth of nested SEQ, AND and OR
 
 
 @dataclass(frozen=True)
 class Event:
-    """An element that an event plays, `least` to `most` events of it one after the other; name None: called as its type."""
+    """An element for `least` to `most` events, one after the other; name None: named like its types."""
 
     types: tuple[str, ...]
     name: str | None = None
@@ -41,62 +41,62 @@ class Event:
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """Its name, or its types if it has none."""
         return self.name or "|".join(self.types)
 
     def text(self) -> str:
-        """As it is written."""
+        """The element in the rule language."""
         count = f"{{{self.least},{self.most}}}" if self.most > 1 else ""
         return _types(self.types) + count + (f" {self.name}" if self.name else "")
 
 
 @dataclass(frozen=True)
 class Negated:
-    """An element that no event may play."""
+    """An element that no event may match."""
 
     types: tuple[str, ...]
     name: str | None = None
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """Its name, or its types if it has none."""
         return self.name or "|".join(self.types)
 
     def text(self) -> str:
-        """As it is written."""
+        """The element in the rule language."""
         return f"!{_types(self.types)}" + (f" {self.name}" if self.name else "")
 
 
 @dataclass(frozen=True)
 class Seq:
-    """Parts one after the other."""
+    """Group of parts, one after the other."""
 
     parts: "tuple[Part, ...]"
 
     def text(self) -> str:
-        """As it is written."""
+        """The element in the rule language."""
         return f"SEQ({', '.join(part.text() for part in self.parts)})"
 
 
 @dataclass(frozen=True)
 class And:
-    """Parts in any order."""
+    """Group of parts in any order."""
 
     parts: "tuple[Part, ...]"
 
     def text(self) -> str:
-        """As it is written."""
+        """The element in the rule language."""
         return f"AND({', '.join(part.text() for part in self.parts)})"
 
 
 @dataclass(frozen=True)
 class Or:
-    """One of the parts."""
+    """Group of which one part matches."""
 
     parts: "tuple[Part, ...]"
 
     def text(self) -> str:
-        """As it is written."""
+        """The element in the rule language."""
         return f"OR({', '.join(part.text() for part in self.parts)})"
 
 
@@ -108,8 +108,8 @@ Leaf = Event | Negated
 class PatternParts:
     """Events in an order within a window, microseconds; `where` are conditions that must all hold. See `Pattern`.
 
-    `select`: every combination, or only one in which no event between two neighbours could have taken the later one's place
-    (`next`), or none lies between them at all (`strict`). `emit` is when a match is told.
+    `select`: every combination, or only those in which no event between two neighbours could replace the later one (`next`),
+    or in which no event lies between them at all (`strict`). `emit`: when a match is emitted.
     """
 
     root: Seq | And | Or
@@ -132,20 +132,20 @@ class PatternParts:
     def names(self) -> tuple[str, ...]:
         """The name of each place of a match, in the order of the text; repetitions are b[1], b[2] and so on.
 
-        Elements without a name of their own are called as their type, and counted if several are: A#1, A#2.
+        Elements without a name are named like their types, with numbers if several are: A#1, A#2.
         """
         events = [leaf for leaf in leaves(self.root) if isinstance(leaf, Event)]
         total = Counter(event.label for event in events)
         seen: Counter[str] = Counter()
-        found = []
+        places = []
         for event in events:
             seen[event.label] += 1
             label = event.label if total[event.label] == 1 else f"{event.label}#{seen[event.label]}"
-            found += [label] if event.most == 1 else [f"{label}[{i}]" for i in range(1, event.most + 1)]
-        return tuple(found)
+            places += [label] if event.most == 1 else [f"{label}[{i}]" for i in range(1, event.most + 1)]
+        return tuple(places)
 
     def text(self) -> str:
-        """The pattern in the language, in one way: equal texts are equal patterns."""
+        """The pattern in canonical text: equal texts are equal patterns."""
         mode = f"OVER {_percent(self.probability)}" if self.mode == "over" else self.mode.upper()
         parts = [
             self.root.text(),
@@ -170,11 +170,11 @@ def leaves(part: Part) -> Iterator[Leaf]:
 
 
 def labelled(root: Part) -> dict[str, list[int]]:
-    """By what they are called, the numbers of the elements in the order of the text."""
-    found: dict[str, list[int]] = {}
+    """Numbers of the elements, in the order of the text, by label."""
+    numbers: dict[str, list[int]] = {}
     for number, leaf in enumerate(leaves(root)):
-        found.setdefault(leaf.label, []).append(number)
-    return found
+        numbers.setdefault(leaf.label, []).append(number)
+    return numbers
 
 
 def _types(names: tuple[str, ...]) -> str:
@@ -187,7 +187,7 @@ def _bracketed(expression: Expression) -> str:
 
 
 def _percent(share: Fraction) -> str:
-    """The exact decimal of a share; those that no decimal is are not written in the language."""
+    """Exact decimal of a share; other fractions cannot be written in the language."""
     digits = 0
     while (share * 10**digits).denominator != 1:
         digits += 1

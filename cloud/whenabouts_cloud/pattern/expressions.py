@@ -1,13 +1,13 @@
-"""Conditions on events, as they are written and as the machine of a plan takes them.
+"""Conditions on events: as expressions, and compiled to programs for the stack machine of a plan.
 
-A column is what a condition reads of an event, always a number: `value`, `t_min`, `t_max`, `key` (its code) or the name of
-an attribute. Text is compared for equality only. With a text that is written in the rule the column is an indicator, named
-`antenna="left"`: 1 where the attribute is that text, 0 where it is something else (`split_column` takes the name apart).
-Between events two text attributes compare by a code that whoever fills the columns chooses: equal texts, equal numbers.
-What an event does not have is nan; no comparison with it holds, and dividing by zero gives it too.
+A column is a number that a condition reads from an event: `value`, `t_min`, `t_max`, `key` (its code) or the name of an
+attribute. Text is compared for equality only. For a comparison with a text in the rule the column is an indicator, named
+`antenna="left"`: 1 where the attribute is that text, 0 where it is something else (`split_column` splits the name). Between
+events two text attributes compare by a code chosen by the code that fills the columns: equal texts, equal numbers. A missing
+attribute is nan; no comparison with nan holds, and dividing by zero gives nan too.
 
 Allen's relations (Allen, Maintaining knowledge about temporal intervals, 1983) take [t_min, t_max] as a duration. They are
-stated so that exactly one of the 13 holds for any two closed intervals, those of length zero included.
+defined so that exactly one of the 13 holds for any two closed intervals, those of length zero included.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from typing import Literal, cast
 
 from whenabouts_cloud.pattern.plan import Op, Program, Step
 
-MAX_DEPTH = 32  # of operations in each other, as they are written
+MAX_DEPTH = 32  # of nested operations, as they are written
 MAX_STEPS = 256  # of one condition
 FIELDS = (
     "value",
@@ -31,7 +31,7 @@ FIELDS = (
     "stream",
 )  # of a reading, before attributes
 
-# Of two intervals a and b: how the begins compare, how the ends do, and what else must hold.
+# Relations of two intervals a and b: comparison of the begins, of the ends, and a further condition.
 ALLEN = {
     "before": ("", "", "a.t_max < b.t_min"),
     "after": ("", "", "a.t_min > b.t_max"),
@@ -51,13 +51,13 @@ ALLEN = {
 
 @dataclass(frozen=True)
 class Reference:
-    """An element by its name. Of a repeated one: every repetition, the n-th, the last, or the one before each."""
+    """An element by its name. If repeated: every repetition, the n-th, the last, or the one before each."""
 
     name: str
     index: int | Literal["last", "prev"] | None = None
 
     def text(self) -> str:
-        """As it is written."""
+        """The expression in the rule language."""
         return self.name if self.index is None else f"{self.name}[{str(self.index).upper()}]"
 
 
@@ -69,7 +69,7 @@ class Attribute:
     column: str
 
     def text(self) -> str:
-        """As it is written."""
+        """The expression in the rule language."""
         return f"{self.of.text()}.{self.column}"
 
 
@@ -80,14 +80,14 @@ class Constant:
     value: float
 
     def text(self) -> str:
-        """As a decimal."""
+        """The number as a decimal."""
         written = format(Decimal(repr(self.value)), "f")
         return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 @dataclass(frozen=True)
 class TextIs:
-    """Whether an attribute is, or is not, this text."""
+    """Condition that an attribute is, or is not, this text."""
 
     of: Attribute
     word: str
@@ -95,11 +95,11 @@ class TextIs:
 
     @property
     def indicator(self) -> str:
-        """The column it reads."""
+        """Name of the column that it reads."""
         return f'{self.of.column}="{self.word}"'
 
     def text(self) -> str:
-        """As it is written."""
+        """The expression in the rule language."""
         return f'{self.of.text()} {"=" if self.equal else "!="} "{self.word}"'
 
 
@@ -112,7 +112,7 @@ class Related:
     b: Reference
 
     def text(self) -> str:
-        """As it is written."""
+        """The expression in the rule language."""
         return f"{self.a.text()} {self.relation.upper().replace('_', ' ')} {self.b.text()}"
 
 
@@ -124,7 +124,7 @@ class Operation:
     operands: "tuple[Expression, ...]"
 
     def text(self) -> str:
-        """As it is written, each operation inside another one in brackets."""
+        """The operation in the rule language, with inner operations in brackets."""
         inner = [f"({x.text()})" if isinstance(x, Operation | TextIs | Related) else x.text() for x in self.operands]
         if self.op in ("negate", "not"):
             return f"{'-' if self.op == 'negate' else 'NOT '}{inner[0]}"
@@ -135,7 +135,7 @@ Expression = Attribute | Constant | TextIs | Related | Operation
 
 
 def split_column(column: str) -> tuple[str, str | None]:
-    """The attribute of a column, and the text that it indicates if it is an indicator.
+    """Split a column into its attribute and, for an indicator, its text.
 
     >>> split_column('antenna="left"'), split_column("value")
     (('antenna', 'left'), ('value', None))
@@ -145,7 +145,7 @@ def split_column(column: str) -> tuple[str, str | None]:
 
 
 def references(expression: Expression) -> Iterator[Reference]:
-    """Every mention of an element, in the order of the text."""
+    """Yield every mention of an element, in the order of the text."""
     match expression:
         case Attribute(of, _):
             yield of
@@ -160,7 +160,7 @@ def references(expression: Expression) -> Iterator[Reference]:
 
 
 def conjuncts(expression: Expression) -> Iterator[Expression]:
-    """The conditions that an expression joins by AND, however they are bracketed."""
+    """Yield the conditions that an expression joins by AND, with any brackets."""
     if isinstance(expression, Operation) and expression.op == "and":
         for operand in expression.operands:
             yield from conjuncts(operand)
@@ -169,7 +169,7 @@ def conjuncts(expression: Expression) -> Iterator[Expression]:
 
 
 def program(expression: Expression, element: Callable[[Reference], int], column: Callable[[str], int]) -> Program:
-    """The steps of an expression, given which element a reference is and where a column stands."""
+    """Compile an expression to steps; `element` numbers references, `column` numbers columns."""
     match expression:
         case Attribute(of, name):
             return (Step("attribute", element(of), column(name)),)
@@ -188,7 +188,7 @@ def program(expression: Expression, element: Callable[[Reference], int], column:
 
 
 def both(programs: list[Program]) -> Program:
-    """The program that holds where all hold; () holds always."""
+    """Join programs by AND; () always holds."""
     joined: Program = ()
     for one in programs:
         joined += (*one, Step("and")) if joined else one
@@ -196,7 +196,7 @@ def both(programs: list[Program]) -> Program:
 
 
 def stack_of(steps: Program) -> int:
-    """How many numbers a machine keeps at most while it runs these steps."""
+    """Largest number of values on the stack while these steps run."""
     height = most = 0
     for step in steps:
         if step.op in ("attribute", "constant"):
@@ -210,12 +210,12 @@ def stack_of(steps: Program) -> int:
 def _allen(relation: str, a: Reference, b: Reference) -> Expression:
     begins, ends, across = ALLEN[relation]
     sides = {"a": a, "b": b}
-    found: list[Expression] = []
+    conditions: list[Expression] = []
     for op, name in ((begins, "t_min"), (ends, "t_max")):
         if op:
-            found.append(Operation(cast(Op, op), (Attribute(a, name), Attribute(b, name))))
+            conditions.append(Operation(cast(Op, op), (Attribute(a, name), Attribute(b, name))))
     if across:
         left, op, right = across.split()
         one, other = (Attribute(sides[side], name) for side, name in (left.split("."), right.split(".")))
-        found.append(Operation(cast(Op, op), (one, other)))
-    return found[0] if len(found) == 1 else Operation("and", tuple(found))
+        conditions.append(Operation(cast(Op, op), (one, other)))
+    return conditions[0] if len(conditions) == 1 else Operation("and", tuple(conditions))

@@ -1,15 +1,15 @@
-"""A pattern as the kernels take it: classes of events, and variants, which are plain sets of elements in a partial order.
+"""A pattern as input for the kernels: classes of events, and alternatives, which are sets of elements in a partial order.
 
-A class is what an event must be to play an element: its types and the conditions on it alone. Elements of one class, in one
-pattern or in many, share one chain of stored events. A variant has no choice left in it: OR and repetition are unfolded, so
-its positives are a fixed list. `before[i]` is the set, as bits, of the positives that happen strictly before positive i.
+A class is the requirement on an event to match an element: its types and the conditions on this event only. Elements of one
+class, in one pattern or in many, share one chain of stored events. An alternative has no choices: OR and repetition are
+unfolded, so its positives are a fixed list. `before[i]` is the set, as bits, of the positives strictly before positive i.
 
 A negation forbids events of a class between the latest of its left positives and the earliest of its right ones, both
 excluded. Without left ones it reaches back to the last positive's time less the window, included; without right ones
 forward to the first positive's time plus the window, included.
 
-Selection is a matter of negations too: NEXT forbids, between neighbours, what could have been the later one; STRICT forbids
-any event of the key. So every strategy is decided by the set of events alone.
+Selection strategies are negations too: NEXT forbids, between neighbours, events that could be the later one; STRICT forbids
+any event of the key. So every strategy depends only on the set of events.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Skip = Literal["none", "to_next", "past_last"]
 Op = Literal["attribute", "constant", "+", "-", "*", "/", "negate", "=", "!=", "<", "<=", ">", ">=", "and", "or", "not"]
 MAX_STACK = 64
 TIME_LIMIT = 1 << 60  # stamps, windows and slacks stay below: sums of a few of them fit 64 bits
-NEGATED = -1  # as an element of a step: the negated event itself
+NEGATED = -1  # as an element of a step: the negated event
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Step:
     """One step of a condition in postfix order, for a machine with a stack of numbers; truth is 1 and 0.
 
     `attribute` pushes column `column` of positive `element` (or of the negated event, NEGATED); `constant` pushes `value`.
-    Columns are numbers, t_min and t_max are columns like others; `cep.expressions` says how text becomes one. Comparisons
-    with a missing value (nan) are false, `!=` too; dividing by zero gives nan. The stack holds at most MAX_STACK numbers.
+    Columns are numbers, t_min and t_max are columns like others; `pattern.expressions` defines how text becomes a number.
+    Comparisons with a missing value (nan) are false, `!=` too; dividing by zero gives nan. The stack holds at most MAX_STACK
+    numbers.
     """
 
     op: Op
@@ -78,15 +79,15 @@ class Alternative:
 
     @property
     def is_chain(self) -> bool:
-        """Whether each positive comes after all before it in the list."""
+        """True if each positive comes after all earlier ones of the list."""
         return all(mask == (1 << i) - 1 for i, mask in enumerate(self.before))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One pattern for a fixed list of type names; a match has `width` places, -1 where its variant has no positive.
+    """One pattern for a fixed list of type names; a match has `width` places, -1 where its alternative has no positive.
 
-    `longest` is the longest stamp that is expected of the events, in ticks like `window`; 0 for points.
+    `longest` is the longest expected stamp of the events, in ticks like `window`; 0 for points.
     """
 
     classes: tuple[EventClass, ...]
@@ -99,17 +100,15 @@ class Plan:
     skip: Skip = "none"
     per_key: bool = True
     longest: int = 0
-    attributes: tuple[
-        str, ...
-    ] = ()  # of the columns that conditions read, as `cep.expressions.split_column` takes them
+    attributes: tuple[str, ...] = ()  # columns that conditions read, for `pattern.expressions.split_column`
 
 
 class Compilable(Protocol):
-    """A pattern: gives its plan for a list of type names."""
+    """A pattern that can be compiled to a plan for a list of type names."""
 
     def plan(self, type_names: Sequence[str]) -> Plan: ...
 
 
 def plan_of(pattern: Compilable | Plan, type_names: Sequence[str]) -> Plan:
-    """The plan of a pattern, or the plan itself."""
+    """Compile a pattern; return a plan unchanged."""
     return pattern if isinstance(pattern, Plan) else pattern.plan(type_names)

@@ -1,7 +1,7 @@
-"""From a pattern to shapes: each a choice of alternatives and numbers of repetitions, with nothing left to choose.
+"""Unfolds a pattern to shapes: each fixes the choices of every OR and the numbers of repetitions.
 
-A shape lists its positives in the order of the text, which agrees with time, and says of each which others come before.
-Under NEXT and STRICT neighbours matter, so there each possible order of an AND is a shape of its own, a chain.
+A shape lists its positives in the order of the text, which agrees with time, and for each the positives before it. Under
+NEXT and STRICT neighbours matter, so each possible order of an AND becomes a separate chain.
 """
 
 import math
@@ -26,7 +26,7 @@ from whenabouts_cloud.pattern.elements import (
 
 @dataclass(frozen=True)
 class Positive:
-    """Repetition `copy`, from 1, of element `leaf`, which counts the elements in the order of the text."""
+    """Repetition `copy`, from 1, of element `leaf`, its number in the order of the text."""
 
     leaf: int
     copy: int
@@ -43,7 +43,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Shape:
-    """`before[i]`: bits of the positives that come before positive i."""
+    """Positives with their order and gaps; `before[i]`: bits of the positives that come before positive i."""
 
     positives: tuple[Positive, ...]
     before: tuple[int, ...]
@@ -51,32 +51,31 @@ class Shape:
 
 
 def shapes(pattern: PatternParts) -> list[Shape]:
-    """Every shape of a pattern, orders not yet chosen.
+    """All shapes of a pattern, before orders are chosen.
 
     Raises:
-        ValueError: more variants, positives or negations than may be, or a group without a positive.
+        ValueError: too many alternatives, positives or negations, or a group without a positive.
     """
     total = _ways(pattern.root)
     if total > MAX_ALTERNATIVES:
         raise ValueError(
-            f"found {total} alternatives (ways to choose among OR and numbers of repetitions), "
-            f"expected at most {MAX_ALTERNATIVES}"
+            f"found {total} alternatives (choices of OR and repetition), expected at most {MAX_ALTERNATIVES}"
         )
     negated = sum(isinstance(leaf, Negated) for leaf in leaves(pattern.root))
     if negated > MAX_NEGATIONS:
         raise ValueError(f"found {negated} negated elements, expected at most {MAX_NEGATIONS}")
-    found = [_shape(fixed) for fixed in _unfold(pattern.root, count())]
-    longest = max(len(shape.positives) for shape in found)
+    unfolded = [_shape(fixed) for fixed in _unfold(pattern.root, count())]
+    longest = max(len(shape.positives) for shape in unfolded)
     if longest > MAX_POSITIVES:
         raise ValueError(
             f"found matches of up to {longest} events, expected at most {MAX_POSITIVES}; a repetition counts as many times "
             "as it may occur"
         )
-    return found
+    return unfolded
 
 
 def orders(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Every order of the positives, as their indices, that the shape allows; lexicographic."""
+    """Yield every order of the positives that the shape allows, as indices; lexicographic."""
 
     def extend(chosen: tuple[int, ...], taken: int) -> Iterator[tuple[int, ...]]:
         if len(chosen) == len(shape.positives):
@@ -89,7 +88,7 @@ def orders(shape: Shape) -> Iterator[tuple[int, ...]]:
 
 
 def covers(shape: Shape, i: int) -> int:
-    """The direct predecessors of positive i, as bits."""
+    """Direct predecessors of positive i, as bits."""
     mask = shape.before[i]
     for j in bits(shape.before[i]):
         mask &= ~shape.before[j]
@@ -97,7 +96,7 @@ def covers(shape: Shape, i: int) -> int:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The indices of the set bits, ascending."""
+    """Yield the indices of the set bits, ascending."""
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
@@ -105,7 +104,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """A part with nothing left to choose: a group of parts, one after the other or in any order."""
+    """A part without choices: a group of parts, one after the other or in any order."""
 
     in_order: bool
     parts: "tuple[_Fixed | Positive | _Absent, ...]"
@@ -129,7 +128,7 @@ def _ways(part: Part) -> int:
 
 
 def _unfold(part: Part, numbers: Iterator[int]) -> list[_Choice]:
-    """Every choice of a part; takes one of the numbers for each element, in the order of the text."""
+    """All choices of a part; takes one of the numbers for each element, in the order of the text."""
     match part:
         case Event(_, _, least, most):
             leaf = next(numbers)
@@ -146,7 +145,7 @@ def _unfold(part: Part, numbers: Iterator[int]) -> list[_Choice]:
 
 @dataclass
 class _Layout:
-    """The positives of a choice laid out, and of every group which they are, which come first and which last, as bits."""
+    """Lays out the positives of a choice; for every group keeps all, the first and the last positives, as bits."""
 
     positives: list[Positive] = field(default_factory=list)
     before: list[int] = field(default_factory=list)
@@ -174,7 +173,7 @@ class _Layout:
         return _Laid(part, laid, earlier, present[0].first, present[-1].last)
 
     def find_gaps(self, group: "_Laid", left: int, right: int) -> None:
-        """The gaps in a group that lies between left and right; 0: nothing is there."""
+        """Find the gaps in a group between the positives `left` and `right`, as bits; 0: none on that side."""
         assert isinstance(group.part, _Fixed)
         for n, inner in enumerate(group.parts):
             here = left, right

@@ -237,7 +237,7 @@ def test_next_and_strict_are_negations():
         ("SKIP TO NEXT", {"skip": "to_next"}),
         ("NEXT SKIP PAST LAST", {"select": "next", "skip": "past_last"}),
         ("WHEN SURE", {}),
-        ("ON ARRIVAL PER key OVER 0.5", {"emit": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
+        ("ON ARRIVAL PER key OVER 0.5", {"emit_row": "arrival", "mode": "over", "probability": Fraction(1, 2)}),
     ],
 )
 def test_the_words_after_the_window(words, expected):
@@ -289,20 +289,20 @@ def test_windows_and_groups_as_they_are_written():
         ("SEQ(A{16}, A{16}, A{16}, A{16}, A) WITHIN 3", 33, "found more than 64 places"),
         ("SEQ(" + "!A, " * 17 + "B) WITHIN 3", 1, "found 17 negated elements, expected at most 16"),
         ("SEQ(" * 9 + "A" + ")" * 9 + " WITHIN 3", 33, "found groups nested more than 8 deep"),
-        ("AND(A a, A b, A c, A d, A e, A f) WITHIN 3 NEXT", 1, "found more than 256 alternatives, expected no more: with"),
+        ("AND(A a, A b, A c, A d, A e, A f) WITHIN 3 NEXT", 1, "found more than 256 alternatives, expected no more: with NEXT"),
         ("SEQ(A) WITHIN 3 SKIP TO NEXT ON ARRIVAL", 17, "found SKIP with ON ARRIVAL, expected WHEN SURE"),
         ("SEQ(A, B) WITHIN 3 WHERE x.a > 3", 26, "found x, expected one of the elements, which are A, B"),
         ("SEQ(shelf, B) WITHIN 3 WHERE shelv.a > 3", 30, "did you mean shelf?"),
-        ("SEQ(A, A) WITHIN 3 WHERE A.a > 3", 26, "which is 2 elements; expected a name of its own for each, as in A x"),
+        ("SEQ(A, A) WITHIN 3 WHERE A.a > 3", 26, "which is 2 elements; expected a different name for each, as in A x"),
         ("SEQ(A) WITHIN 3 WHERE A.a > \"x\"", 27, 'found > "x", expected = or !='),
         ("SEQ(A) WITHIN 3 WHERE \"x\" = \"x\"", 23, 'expected an attribute'),
         ("SEQ(A) WITHIN 3 WHERE A.a + 3", 23, "found the number A.a + 3, expected a condition"),
         ("SEQ(A) WITHIN 3 WHERE (A.a > 3) + 1 > 2", 24, "found the condition A.a > 3, expected a number"),
         ("SEQ(A) WITHIN 3 WHERE A.a + \"x\" > 2", 29, 'found the text "x", expected a number'),
         ("SEQ(A) WITHIN 3 WHERE 3 > 2", 23, "found a condition that names no element"),
-        ("SEQ(A) WITHIN 3 WHERE A.attrs > 2", 25, "found attrs alone"),
-        ("SEQ(A) WITHIN 3 WHERE A.a.b > 2", 25, "found a.b, expected a alone, or attrs.b"),
-        ("SEQ(A) WITHIN 3 WHERE A[1].a > 2", 25, "found A[1], expected A alone: it is not repeated"),
+        ("SEQ(A) WITHIN 3 WHERE A.attrs > 2", 25, "found attrs, expected an attribute"),
+        ("SEQ(A) WITHIN 3 WHERE A.a.b > 2", 25, "found a.b, expected a or attrs.b"),
+        ("SEQ(A) WITHIN 3 WHERE A[1].a > 2", 25, "found A[1], expected A: it is not repeated"),
         ("SEQ(A+) WITHIN 3 WHERE A[9].a > 2", 26, "found A[9], expected a whole number from 1 to 8"),
         ("SEQ(A) WITHIN 3 WHERE A.a > 2 sec", 31, "did you mean s?"),
         ("SEQ(A, !B, !C, D) WITHIN 3 WHERE B.a > C.a", 34, "found B and C in one condition, both negated"),
@@ -351,7 +351,7 @@ def test_the_text_of_a_pattern_is_read_back_as_the_pattern(pattern):
         found = Pattern.parse(pattern.text())
     except RuleError as error:
         above_a_limit = re.search(
-            r"(variants|up to \d+ events|more than \d+ conditions|negations in one|steps of)", str(error)
+            r"(alternatives|up to \d+ events|more than \d+ conditions|negations in one|steps of)", str(error)
         )
         assume(not above_a_limit and "never in one match" not in str(error))
         raise
