@@ -82,9 +82,9 @@ def feeder(files: tuple[Path, ...], landing: Path, as_json: bool, site: str) -> 
     _land("feeder", files, lambda text, name: read_feeder(text, name, site, now_us), landing, now_us, as_json)
 
 
-def _check_name(name: str, found: str, instead: str = "") -> None:
+def _check_name(name: str, prefix: str, instead: str = "") -> None:
     if not is_name(name):
-        raise click.ClickException(f"{found} {name!r}, expected one without spaces, / + #{instead}")
+        raise click.ClickException(f"{prefix} {name!r}, expected one without spaces, / + #{instead}")
 
 
 def _land(kind: str, files: tuple[Path, ...], read: Read, landing: Path, now_us: int, as_json: bool) -> None:

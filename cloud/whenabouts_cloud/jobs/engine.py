@@ -101,9 +101,9 @@ class Engine(ABC, Generic[AnyRule]):
         raise NotImplementedError
 
     def cut(self, rule: AnyRule) -> "tuple[Column, Callable[[int], int]] | None":
-        """How to cut the shards of a batch in time; None if one result can hold readings any time apart.
+        """Time column and reach for cutting the shards of a batch; None if one result can hold readings any time apart.
 
-        The time column of a reading, and a function from the longest stamp to the reach of a slab (`Slab`), in us.
+        The reach of a slab (`Slab`) is a function of the longest stamp, both in us.
         """
         return None
 

@@ -1,9 +1,9 @@
 """Compiles a plan to tables for `sweep`, which counts its matches without listing them.
 
 Each alternative must be a chain whose conditions are on one event each. Then the continuation of a partial match depends
-only on the time of its first event and on its length, so all equal partial matches are one number. Everything else is
-refused with its reason. The requirement of one place of a chain or of one negation on an event is a *term*: types and a
-condition. Equal terms are one, and an event is represented by the bits of the terms that it satisfies.
+only on the time of its first event and on the number of its events, so all equal partial matches are one number. Everything
+else is refused with its reason. The requirement of one place of a chain or of one negation on an event is a *term*: types
+and a condition. Equal terms are one, and an event is represented by the bits of the terms that it satisfies.
 """
 
 from collections.abc import Sequence

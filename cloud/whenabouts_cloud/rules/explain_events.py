@@ -19,7 +19,7 @@ from whenabouts_cloud.rules.model import CepRule
 
 @dataclass(frozen=True)
 class GapExplained:
-    """Where no event of an element may be; final when the time of `final_by` + `after_us` has passed."""
+    """A gap in which no event of an element may be; final when the time of `final_by` + `after_us` has passed."""
 
     element: str
     where: str

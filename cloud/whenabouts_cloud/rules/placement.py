@@ -40,7 +40,7 @@ class GatewayStream:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a rule runs and why; at the edge with the streams of both sides, all of one gateway."""
+    """The place where a rule runs, and why; at the edge with the streams of both sides, all of one gateway."""
 
     rule: Rule
     where: Literal["edge", "cloud"]
