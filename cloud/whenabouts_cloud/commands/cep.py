@@ -38,7 +38,7 @@ with unpaid.wa:
 @job_options("matches")
 @rule_name_option
 def cep(rule_file: Path, rule_name: str | None, **chosen: Any) -> None:
-    """Find readings that happened in the order a rule asks for, and expected readings that did not happen.
+    """Find readings that happened in the order a rule asks for, and expected readings that are missing.
 
     Without --once it runs as the landing grows, until Ctrl-C or SIGTERM; a restart with the same --out continues, and no
     match is emitted twice. With ON ARRIVAL a match may be retracted: a row with status "retracted". With COUNT in the rule
