@@ -76,8 +76,8 @@ def _expected_after(text: str, beginning: Start) -> set[str]:
 def _unexpected(text: str, line: int, column: int, expected: set[str], found_end: bool = False) -> Mistake:
     names = sorted(expected - {"COMMENT"})
     words = list(dict.fromkeys(_word(name) for name in names))
-    found = "the end of the declaration" if found_end and text.strip() else found_at(text, line, column)
-    return Mistake(line, column, f"found {found}, expected {_either(words)}")
+    quoted = "the end of the declaration" if found_end and text.strip() else found_at(text, line, column)
+    return Mistake(line, column, f"found {quoted}, expected {_either(words)}")
 
 
 def _word(terminal: str) -> str:
