@@ -28,7 +28,7 @@ try:
     from whenabouts_sim.stack.sources import new_seed
     from whenabouts_sim.stack.stack import PartError
     from whenabouts_sim.swarm.run import Swarm
-except ModuleNotFoundError as error:  # every extra brings this command along, but not what it needs
+except ModuleNotFoundError as error:  # every extra installs this command, but not always its packages
     raise SystemExit(
         f"whenabouts-sim: package {error.name} is missing; install the extra: pip install 'whenabouts[sim]'"
     ) from None
@@ -77,7 +77,7 @@ def demo(seed: int | None, speed: float, trace: Path | None, keep: Path | None, 
 
 @main.command()
 @click.option(
-    "--seed", type=click.IntRange(min=0), help="Decides who is where and clocks; chosen and printed if not given."
+    "--seed", type=click.IntRange(min=0), help="Decides presences and clocks; chosen and printed if not given."
 )
 @click.option("--virtual", is_flag=True, help="Without processes and MQTT: many hours in seconds.")
 @click.option(
@@ -134,7 +134,7 @@ def office(
 @click.option(
     "--rate",
     type=click.FloatRange(1, 1e6),
-    help="Readings a second of all together; raised until it bends if not given.",
+    help="Readings a second of all gateways together; if not given, raised until the system is overloaded.",
 )
 @click.option(
     "--seconds", default=10.0, show_default=True, type=click.FloatRange(1, 3600), help="How long each rate is held."
@@ -159,7 +159,7 @@ def swarm(gateways: int, rate: float | None, seconds: float, keep: Path | None, 
 
 
 def _per_thousand(name: str, about: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    text = f"Of 1000 frames so many {about}."
+    text = f"How many of 1000 frames {about}."
     return click.option(name, default=0, show_default=True, type=click.IntRange(0, 1000), help=text)
 
 
@@ -171,9 +171,11 @@ def _per_thousand(name: str, about: str) -> Callable[[Callable[..., None]], Call
 @click.option(
     "--tags", default=20, show_default=True, type=click.IntRange(1, 100_000), help="How many different tags pass."
 )
-@click.option("--seconds", type=click.FloatRange(min=0), help="End after so long; until Ctrl-C if not given.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="End after this many seconds; until Ctrl-C if not given.")
 @click.option(
-    "--truth", type=click.Path(path_type=Path, dir_okay=False), help="Write what leaves the reader to this file."
+    "--truth",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the sightings that leave the reader to this file.",
 )
 @_per_thousand("--split", "arrive in pieces")
 @_per_thousand("--noise", "have noise in front")
@@ -182,16 +184,19 @@ def _per_thousand(name: str, about: str) -> Callable[[Callable[..., None]], Call
 @_per_thousand("--glued", "lack their last byte, so that the next one follows at once")
 @click.option("--mid-frame-start", is_flag=True, help="The first frame after power-on lacks its beginning.")
 @click.option(
-    "--brown-out", default=0.0, type=click.FloatRange(min=0), help="m6e: boot by itself every so many seconds."
+    "--brown-out",
+    default=0.0,
+    type=click.FloatRange(min=0),
+    help="m6e: seconds between brown-outs, each of which reboots it.",
 )
-@click.option("--unplug", default=0.0, type=click.FloatRange(min=0), help="Be gone for 2 s every so many seconds.")
+@click.option("--unplug", default=0.0, type=click.FloatRange(min=0), help="Seconds between unpluggings, each for 2 s.")
 def reader(
     name: str, port: Path | None, seed: int | None, rate: float, tags: int, seconds: float | None, truth: Path | None,
     split: int, noise: int, flipped: int, head_lost: int, glued: int, mid_frame_start: bool, brown_out: float, unplug: float,
 ) -> None:  # fmt: skip
     """Simulate one reader on a pseudo-terminal; prints the path of its port.
 
-    It answers and reports with the timing of the real one. In the end it says how many sightings it reported, how many of
+    It answers and reports with the timing of the real one. At the end it prints how many sightings it reported, how many of
     them damaged, and how many it did not see.
 
     \b
@@ -219,13 +224,17 @@ def reader(
     "--tags", default=20, show_default=True, type=click.IntRange(1, 100_000), help="How many different tags pass."
 )
 @click.option(
-    "--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 86_400), help="How much of its time."
+    "--seconds",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 86_400),
+    help="Length of the trace in its own time.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def record(name: str, file: Path, seed: int | None, rate: float, tags: int, seconds: float, force: bool) -> None:
-    """Write what an agent that drives a simulated reader would record, both directions, into FILE, at once.
+    """Write to FILE the trace that an agent driving a simulated reader would record, both directions, without waiting.
 
-    The time in it is simulated: the same seed gives the same file. `replay://FILE` plays it wherever a port is asked for.
+    Its time is simulated: the same seed gives the same file. `replay://FILE` plays it wherever a port is expected.
 
     \b
     Example:  whenabouts-sim record m6e dock.trace --seed 7 --rate 4
@@ -244,8 +253,8 @@ def record(name: str, file: Path, seed: int | None, rate: float, tags: int, seco
 
 @main.command()
 @click.option("--seed", type=click.IntRange(min=0), help="Decides events and clocks; chosen and printed if not given.")
-@click.option("--broker", metavar="HOST:PORT", help="A broker that runs; an own one if not given.")
-@click.option("--seconds", type=click.FloatRange(min=0), help="End after so long; until Ctrl-C if not given.")
+@click.option("--broker", metavar="HOST:PORT", help="A running broker; starts one if not given.")
+@click.option("--seconds", type=click.FloatRange(min=0), help="End after this many seconds; until Ctrl-C if not given.")
 @click.option(
     "--keep", type=click.Path(path_type=Path, file_okay=False), help="Keep truth, spools and logs in this new folder."
 )
@@ -273,7 +282,7 @@ def _address(broker: str) -> tuple[str, int]:
 
 
 def _check_options(context: click.Context, virtual: bool) -> None:
-    """Refuse what the chosen way to run does not look at."""
+    """Refuse options that the chosen kind of run ignores."""
     others = ("speed", "keep") if virtual else ("phones", "hours", "clock_error")
     for name in others:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
@@ -282,7 +291,7 @@ def _check_options(context: click.Context, virtual: bool) -> None:
 
 
 def _in_folder(keep: Path | None, run: Callable[[Path], T]) -> T:
-    """Run in a folder; what ends it is told to a person."""
+    """Run in a folder; report errors and Ctrl-C as messages."""
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise click.UsageError(f"--keep: {keep} is not empty, expected a new folder")
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell starts background jobs with it ignored

@@ -2,10 +2,10 @@
 //
 // vm            folder of the MicroPython package
 // flash         folder that is the board's file system
-// heap_kb       what Python can have, 0 for as much as it wants
+// heap_kb       memory for Python objects, 0 for no limit
 // uarts         {id: path of a terminal, or "tcp:HOST:PORT"}
-// cut_after_bytes   the power is cut within the write to flash that exceeds so many bytes; null for never
-// ticks_us      where the clock of ticks begins
+// cut_after_bytes   the power is cut during the write to flash that exceeds this number of bytes; null for never
+// ticks_us      first value of the ticks clock
 // unique_id     text
 // send_buffer   bytes that a socket or UART takes before it refuses more
 
@@ -19,12 +19,12 @@ import { CHANNELS, Channels, ENDED, FAILED, FREE, Line, OPEN } from "./channels.
 import { LINUX } from "./errors.mjs";
 
 const CONSOLE = 0;
-const NAME_UNKNOWN = -2; // what lwIP's getaddrinfo fails with
+const NAME_UNKNOWN = -2; // error of lwIP's getaddrinfo
 const POWER_ON = 1, WATCHDOG = 3; // machine.reset_cause() of the RP2 port
 
 const options = JSON.parse(process.argv[2]);
 const channels = new Channels();
-const ports = new Map(); // channel -> what serves it: {line, write, packet, resume, close}
+const ports = new Map(); // channel -> its server: {line, write, packet, resume, close}
 let worker, watchdog;
 let leaving = Promise.resolve();
 
@@ -32,8 +32,8 @@ const failure = (error) => LINUX[error.code] ?? LINUX.EIO;
 
 // ---- kinds of channels
 
-// A stream of Node, whose bytes wait in it while the ring is full. Its end and its failure, too, wait for those bytes: Node may
-// tell them while the last are still kept. Gives what to call when the ring has room, and how to tell a failure.
+// Copies a Node stream into the channel's ring and pauses it while the ring is full. The stream's end and failure wait for the
+// kept bytes: Node may report them earlier. Returns `resume`, to call when the ring has room, and `fail`, to report a failure.
 function flowing(line, stream) {
   let kept = null, ending = null;
   const take = (data) => {
@@ -91,7 +91,7 @@ function lookUp(line, name) {
   return { close() {} };
 }
 
-// A UART: what its buffer has no room for is lost, as on a board.
+// A UART: bytes that its buffer has no room for are lost, as on a board.
 function uart(line, id) {
   const place = options.uarts[id];
   if (place === undefined) {
@@ -127,7 +127,7 @@ function wiredByTerminal(place) {
   }];
 }
 
-// ---- what the VM asks for
+// ---- requests of the VM
 
 const requests = {
   open({ channel, kind, name, port }) {
@@ -145,7 +145,7 @@ const requests = {
     channels.become(channel, FREE);
   },
   reset({ hard, raw }) {
-    if (hard) clearTimeout(watchdog); // a soft reset does not stop it, nor does anything else
+    if (hard) clearTimeout(watchdog); // only a hard reset stops a watchdog
     restart({ raw: raw && !hard, cause: POWER_ON });
   },
   watchdog({ ms }) {
@@ -158,7 +158,7 @@ const requests = {
 function restart(reset) {
   leaving = leaving.then(async () => {
     const ending = worker;
-    worker = null; // what it still asks for is not done; a late feed would start the watchdog of the next life
+    worker = null; // its late requests are ignored: a late feed would start the watchdog of the next life
     await ending.terminate();
     for (let channel = 1; channel < CHANNELS; channel++) requests.close({ channel });
     start(reset);

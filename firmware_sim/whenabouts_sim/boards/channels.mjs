@@ -6,7 +6,7 @@
 export const CHANNELS = 16; // 0 is the console; a board's lwIP has about as many sockets
 export const RING_BYTES = 16384;
 export const FREE = 0, OPENING = 1, OPEN = 2, ENDED = 3, FAILED = 4; // STATE of a channel
-export const EVENTS = 0; // grows when anything happened to any channel
+export const EVENTS = 0; // counts the changes of all channels
 const STATE = 0, HEAD = 1, TAIL = 2, OUT = 3, ERROR = 4, LIMIT = 5, LOST = 6, FIELDS = 8;
 const HEADER_INTS = 8 + CHANNELS * FIELDS;
 
@@ -26,7 +26,7 @@ export class Channels {
   }
   events() { return Atomics.load(this.ints, EVENTS); }
 
-  // Sleeps until something happened after `events` was read, at most so many milliseconds; for ever if null.
+  // Sleeps until anything happens after `events` was read, at most `ms` milliseconds; without limit if null.
   wait(events, ms) { Atomics.wait(this.ints, EVENTS, events, ms === null ? Infinity : ms); }
 
   begin(channel, limit = RING_BYTES - 1) {
@@ -50,7 +50,7 @@ export class Channels {
   available(channel) { return (this._get(channel, HEAD) - this._get(channel, TAIL) + RING_BYTES) % RING_BYTES; }
   room(channel) { return this._get(channel, LIMIT) - this.available(channel); }
 
-  // Puts in what fits and says how many bytes that were. Event loop only.
+  // Puts in the bytes that fit and returns their number. Event loop only.
   put(channel, data) {
     const count = Math.min(data.length, Math.max(0, this.room(channel)));
     const base = channel * RING_BYTES, head = this._get(channel, HEAD);
@@ -62,7 +62,7 @@ export class Channels {
     return count;
   }
 
-  // Takes out as much as fits into `target` and says how many bytes that were. Thread of the VM only.
+  // Takes out the bytes that fit into `target` and returns their number. Thread of the VM only.
   take(channel, target) {
     const count = Math.min(target.length, this.available(channel));
     const base = channel * RING_BYTES, tail = this._get(channel, TAIL);
@@ -73,8 +73,8 @@ export class Channels {
     return count;
   }
 
-  // As `take`; 0 only at the end, -errno of what failed, null while nothing is there. Thread of the VM only.
-  // The state is read first: what comes between the two, and the end behind it, is for the next call.
+  // Like `take`, but 0 means the end, -errno a failure, null no bytes yet. Thread of the VM only.
+  // The state is read first: bytes that come between the two reads, and the end after them, are left to the next call.
   takeOrEnd(channel, target) {
     const state = this.state(channel), count = this.take(channel, target);
     if (count || state === ENDED) return count;
@@ -82,8 +82,8 @@ export class Channels {
   }
 }
 
-// A channel as its user on the side of the event loop has it. Once left, what comes late (an answer, the end of a write) does
-// nothing: another may have the channel by then.
+// The event loop's handle of a channel. After `leave`, late calls (an answer, the end of a write) do nothing: the channel may
+// have another user by then.
 export class Line {
   constructor(channels, channel) {
     this.channels = channels;

@@ -47,7 +47,7 @@ LOOK_S = 0.5
     type=click.Choice(list(READERS)),
     help="A simulated reader on UART 0 that sees a tag a second; `line` is a sensor that measures as often.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print where the board is as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print port, flash and reader as one JSON object.")
 def board(flash: Path | None, heap_kb: int, reader: str | None, as_json: bool) -> None:
     """Start a board: the real MicroPython, its console on a terminal whose path is printed. Runs until Ctrl-C.
 
@@ -70,26 +70,26 @@ def board(flash: Path | None, heap_kb: int, reader: str | None, as_json: bool) -
 
 
 def _report(made: NodeBoard, reader: str | None, as_json: bool) -> None:
-    found = {"port": made.port, "flash": str(made.flash), "reader": reader}
+    facts = {"port": made.port, "flash": str(made.flash), "reader": reader}
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(facts))
         return
     click.echo(f"board  {made.port}\nflash  {made.flash}")
     if reader is not None:
         click.echo(f"UART 0 {reader}, a {'line' if reader == 'line' else 'tag'} a second")
-    click.echo(f"try: mpremote connect {made.port}; Ctrl-C here takes its power", err=True)
+    click.echo(f"try: mpremote connect {made.port}; Ctrl-C here cuts its power", err=True)
 
 
 def _watch(made: NodeBoard, tags: "_Tags | None") -> None:
-    """Let tags pass until the board ends by itself, which it never should."""
+    """Let tags pass until the process of the board ends, which is an error."""
     while not made.wait(LOOK_S):
         if tags is not None:
             tags.pass_by()
-    raise click.ClickException(f"board: its process ended by itself; {made.complaint.strip() or 'it said nothing'}")
+    raise click.ClickException(f"board: its process ended by itself; {made.complaint.strip() or 'it printed nothing'}")
 
 
 class _Tags:
-    """A reader behind a terminal, and tags that come by one after the other."""
+    """A reader behind a terminal, and tags that pass it one after the other."""
 
     def __init__(self, kind: str, path: Path) -> None:
         self.path = path
@@ -100,7 +100,7 @@ class _Tags:
         self.link = PtyLink(READERS[kind](kind, 0), self._clock, path)
 
     def pass_by(self) -> None:
-        """See to it that tags are on their way."""
+        """Give the reader more tags if few are left."""
         if self._last_us - self._clock.true_us(time.monotonic_ns()) > AHEAD_TAGS * TAG_US // 2:
             return
         sightings = []

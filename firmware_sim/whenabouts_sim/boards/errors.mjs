@@ -1,4 +1,4 @@
-// Error numbers: the C library of the VM counts as WASI does, boards and MicroPython's `errno` as Linux does.
+// Error numbers: the C library of the VM uses those of WASI, boards and MicroPython's `errno` those of Linux.
 
 import os from "node:os";
 
@@ -11,7 +11,7 @@ export const WASI = {
 export const LINUX = os.constants.errno;
 const LINUX_BY_WASI = new Map(Object.entries(WASI).map(([name, number]) => [number, LINUX[name]]));
 
-// The imports of the VM that talk to the file system, answering with the numbers of boards.
+// The imports of the VM; its file system calls are wrapped to return the error numbers of boards.
 export function withLinuxErrors(imports) {
   const wrapped = {};
   for (const [module, functions] of Object.entries(imports)) {

@@ -1,13 +1,13 @@
 // A file system for Emscripten that is a folder of the host: every write reaches the folder before it returns.
 //
-// So the flash of a board outlives its process, however it ends. littlefs shows a write only when the file is flushed; here a
-// cut between two writes, or within one, leaves what was written so far, which is harder on the firmware.
+// So the flash of a board outlives its process, however the process ends. littlefs makes a write visible only when the file is
+// flushed; here a power cut between two writes, or within one, leaves the bytes written so far, which is harder on the firmware.
 
 import fs from "node:fs";
 import path from "node:path";
 import { WASI } from "./errors.mjs";
 
-// FS: of the VM. write(fd, data, position): how a file of the flash is written.
+// FS: the file system of the VM. write(fd, data, position): writes to a file of the flash.
 export function flashFs(FS, folder, write) {
   const hostPath = (node) => (node.parent === node ? folder : path.join(hostPath(node.parent), node.name));
 

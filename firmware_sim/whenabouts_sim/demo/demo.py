@@ -1,8 +1,8 @@
-"""The demonstration: two sites, wrong clocks, real processes, the pairs that truly belong together, who did not pay, and
-when both sites were staffed at once.
+"""The demonstration: two sites with wrong clocks, in real processes. It finds the pairs that truly belong together, goods
+that were not paid for, and the times when both sites were staffed at once.
 
 Readers (simulated, or a recorded capture) -> agents -> broker -> ingest -> a Spark job; every pair, theft and verdict is
-printed as it is found, and in the end the run is held against what truly happened. The line between the till's gateway
+printed as it is found, and at the end the run is compared with what truly happened. The line between the till's gateway
 and the broker is cut for a while. A capture has no thefts and no staff.
 """
 
@@ -31,12 +31,12 @@ DURATION_S = 30
 ITEMS, PEOPLE, SHOPPERS = 40, 8, 16
 REPORT_S = 2.0
 READY_S, LANDED_S, PAIRS_S = 60.0, 60.0, 240.0
-SPARK_S = 240.0  # without an archive of its classes, beside whatever else the machine does
-THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once on a machine, which takes minutes on a slow one
+SPARK_S = 240.0  # without an archive of its classes, on a busy machine
+THEFTS_S = TOGETHER_S = 240.0  # their engines are compiled once per machine, which takes minutes on a slow one
 
 
 class Demo:
-    """One run; `run` gives the judgement."""
+    """One run; `run` returns the judgement."""
 
     def __init__(self, folder: Path, seed: int, speed: float, trace: Path | None, quiet: bool) -> None:
         self._seed, self._speed = seed, speed
@@ -117,7 +117,7 @@ class Demo:
         self.say("agents", f"reading; events for {self._source.duration_s:.0f} s")
 
     def _watch(self, stack: Stack) -> None:
-        """Report while events happen, until everything has landed and every expected pair is there."""
+        """Report progress while events happen and until everything has landed."""
         end_s = time.monotonic() + self._source.duration_s + 0.5
         with self._reporter.waiting("events", end_s - time.monotonic()):
             while time.monotonic() < end_s:
@@ -139,7 +139,7 @@ class Demo:
         self._progress(stack)
 
     def _cut_in_time(self) -> None:
-        """Cut the uplink and mend it when the world says so."""
+        """Schedule the cut of the uplink and its repair at the world's times."""
         cut = self._source.world.cut if isinstance(self._source, SimulatedReaders) else None
         if cut is None:
             return
@@ -172,8 +172,8 @@ class Demo:
         def thefts() -> TheftSummary | None:
             if self._world.cut is None:
                 return None
-            found = [(match[0], match[-1]) for match in stack.found_matches()]
-            return summarise_thefts(THEFT, emitted, landed, found, placement)
+            matches = [(match[0], match[-1]) for match in stack.found_matches()]
+            return summarise_thefts(THEFT, emitted, landed, matches, placement)
 
         def staff() -> TogetherSummary | None:
             if not self._posts:
@@ -181,13 +181,13 @@ class Demo:
             return summarise_together(POSTS, arrived, stack.landed_states("present"), stack.found_verdicts())
 
         self.say("spark", f"last results ({judge().summary.expected_pairs} pairs in all by the rule's definition)")
-        with self._reporter.waiting("Spark tells the last results"):
+        with self._reporter.waiting("Spark emits the last results"):
             self._wait_while(stack, lambda: bool(judge().summary.absent), PAIRS_S)
-            self._wait_while(stack, lambda: bool((found := thefts()) and found.absent), THEFTS_S)
-            self._wait_while(stack, lambda: bool((found := staff()) and found.absent), TOGETHER_S)
-        self.say("spark", "everything is told; ending the job")
+            self._wait_while(stack, lambda: bool((summary := thefts()) and summary.absent), THEFTS_S)
+            self._wait_while(stack, lambda: bool((summary := staff()) and summary.absent), TOGETHER_S)
+        self.say("spark", "no more results to wait for; ending the job")
         with self._reporter.waiting("Spark ends"):
-            stack.parts["job"].stop()  # what it was about to say twice it has said now
+            stack.parts["job"].stop()  # a repeat that it was about to emit is emitted by now
         return judge()
 
     def _wait_while(self, stack: Stack, condition: Callable[[], bool], timeout_s: float) -> None:
@@ -218,5 +218,5 @@ class Demo:
 
     @property
     def _posts(self) -> tuple[Post, ...]:
-        """A capture has none."""
+        """The posts of the run; a capture has none."""
         return POSTS if isinstance(self._source, SimulatedReaders) else ()

@@ -1,7 +1,7 @@
-"""The smart office in virtual time: when everybody truly was at the lecture, and what each way of judging makes of it.
+"""The smart office in virtual time: when everybody truly was at the lecture, and the results of four ways of judging.
 
-Phones in the meeting room, an RFID reader that sees the speaker, a projector: Yang et al. (2011), section 6. What they
-report is judged in four ways: by the detector of "definitely" as the cloud runs it, by the paper's own verdict over
+Phones in the meeting room, an RFID reader that sees the speaker, a projector: Yang et al. (2011), section 6. Their
+reports are judged in four ways: by the detector of "definitely" as the cloud runs it, by the paper's own verdict over
 windows, by plain timestamps, and by the order of arrival. Pure; a hundred hours take seconds.
 """
 
@@ -23,12 +23,12 @@ WINDOW = 4
 
 @dataclass(frozen=True)
 class OfficeSummary:
-    """A run in numbers. A stretch is one in which all predicates held; `true_stretches` counts those that happened.
+    """Numbers of a run. In a stretch all predicates held; `true_stretches` counts those that truly happened.
 
-    `definitely`, `by_stamp`, `by_arrival`: stretches told by the detector, by plain timestamps, by the order of arrival.
-    `wait_s_median`, `wait_s_p99`: from the true begin of a stretch to its verdict; None when none was told.
-    `windows_emitted`, `windows_wrong`: windows for which the paper's Def is told, and in which no true stretch lies; with
-    the same events, receipts as states and clocks alone, as published.
+    `definitely`, `by_stamp`, `by_arrival`: stretches given by the detector, by plain timestamps, by the order of arrival.
+    `wait_s_median`, `wait_s_p99`: from the true begin of a stretch to its verdict; None without a verdict.
+    `windows_emitted`: windows in which the paper's Def holds; `windows_wrong`: those of them without a true stretch. Both
+    are of the same events with receipts as states and only vector clocks, as published.
     """
 
     watched: tuple[str, ...]
@@ -52,12 +52,12 @@ class OfficeSummary:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was told to hold definitely that did not."""
+        """True if every stretch that the detector emitted truly happened."""
         return not self.definitely.false
 
 
 def names(processes: int) -> tuple[str, ...]:
-    """What each process watches: the last two the speaker's tag and the projector, all others a phone."""
+    """Names of what the processes watch: the last two the speaker's tag and the projector, all others a phone."""
     phones = processes - 2
     return (*(("phone",) if phones == 1 else tuple(f"phone-{k + 1}" for k in range(phones))), "speaker", "projector")
 
@@ -80,8 +80,8 @@ def run_office(seed: int, processes: int, hours: int, clock_error_s: float, wind
     stretches, runs = office.together(office.true_us)
     begin_of = {tuple(run): begin for run, begin in zip(runs.tolist(), stretches[:, 0].tolist(), strict=True)}
     true = set(begin_of)
-    found = emitted(office, window, "hybrid")
-    waits = [(at - begin_of[run]) / SECOND for run, at in found.items() if run in begin_of]
+    detected = emitted(office, window, "hybrid")
+    waits = [(at - begin_of[run]) / SECOND for run, at in detected.items() if run in begin_of]
     plain = [office.together(at)[1] for at in ((office.lo + office.hi) // 2, office.arrival_us)]
     by_stamp, by_arrival = ({tuple(run) for run in runs.tolist()} for runs in plain)
     published = simulate(replace(workload, receipt="state", heartbeat_us=0), seed)
@@ -95,7 +95,7 @@ def run_office(seed: int, processes: int, hours: int, clock_error_s: float, wind
         reports=int(kinds[REPORT]),
         heartbeats=int(kinds[HEARTBEAT]),
         true_stretches=len(true),
-        definitely=PairScore.of(set(found), true),
+        definitely=PairScore.of(set(detected), true),
         by_stamp=PairScore.of(by_stamp, true),
         by_arrival=PairScore.of(by_arrival, true),
         wait_s_median=float(np.median(waits)) if waits else None,
@@ -108,7 +108,7 @@ def run_office(seed: int, processes: int, hours: int, clock_error_s: float, wind
 def office_table(s: OfficeSummary) -> str:
     """The summary for a person."""
     lines = [
-        f"{', '.join(s.watched)} for {s.hours} h; clocks wrong by up to {s.clock_error_s:g} s, which they say",
+        f"{', '.join(s.watched)} for {s.hours} h; clocks wrong by up to {s.clock_error_s:g} s, which is their bound",
         f"{s.states} states, {s.reports} clock-only reports, {s.heartbeats} heartbeats",
         "",
         "all at once                  true     found     false    missed",
@@ -121,15 +121,15 @@ def office_table(s: OfficeSummary) -> str:
     lines += [f"{name:<26} {s.true_stretches:>6} {x.found:>9} {x.false:>9} {x.missed:>9}" for name, x in rows]
     lines.append("")
     if s.wait_s_median is not None:
-        lines.append(f"Told {s.wait_s_median:.1f} s after it truly began (median; 99 %: {s.wait_s_p99:.1f} s).")
+        lines.append(f"Emitted {s.wait_s_median:.1f} s after the true begin (median; 99 %: {s.wait_s_p99:.1f} s).")
     lines += [
         f"DEFINITELY was wrong {s.definitely.false} times. Plain timestamps would have been wrong {_wrong(s.by_stamp)}, "
         f"the order of arrival {_wrong(s.by_arrival)}.",
-        f"Judged over windows as published in 2011, {s.windows_wrong} of {s.windows_emitted} windows would tell what never "
-        "happened.",
+        f"Judged over windows as published in 2011, the verdict would be wrong in {s.windows_wrong} of "
+        f"{s.windows_emitted} windows.",
     ]
     return "\n".join(lines)
 
 
 def _wrong(score: PairScore) -> str:
-    return f"{score.false + score.missed} times ({score.false} told that never were, {score.missed} not seen)"
+    return f"{score.false + score.missed} times ({score.false} that never happened, {score.missed} missed)"

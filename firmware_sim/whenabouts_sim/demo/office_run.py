@@ -1,7 +1,8 @@
-"""The smart office for real: phone, speaker and projector, each watched by an agent, and the rule that mutes the phone.
+"""The smart office in real processes: phone, speaker and projector, each watched by an agent, and the rule that mutes the
+phone.
 
-Simulated badge readers -> agents of one group, which tell each other their states over the broker -> ingest -> the Spark job
-of DEFINITELY. Each agent has a wrong clock of its own. In the end the verdicts are held against what truly was.
+Simulated badge readers -> agents of one group, which exchange their states over the broker -> ingest -> the Spark job of
+DEFINITELY. Each agent has another wrong clock. At the end the verdicts are compared with what truly happened.
 """
 
 import threading
@@ -29,17 +30,17 @@ POSTS = (
 )
 RULE = rule_text("mute", GROUP, POSTS)
 READY_S, LANDED_S = 60.0, 60.0
-EMITTED_S = 240.0  # the engine is compiled once on a machine
+EMITTED_S = 240.0  # the engine is compiled once per machine
 
 
 def office_world(seed: int) -> World:
-    """Badges at the three readers, in turn all at once and just missing each other."""
+    """Badges at the three readers: meetings of all alternate with near misses."""
     empty = World(seed, EPOCH_US, DURATION_S * SECOND_US, d_us=0, readers=(), clocks={}, sightings=())
     return with_posts(empty, POSTS)
 
 
 class OfficeRun:
-    """One run; `run` gives the judgement."""
+    """One run; `run` returns the judgement."""
 
     def __init__(self, folder: Path, seed: int, speed: float, quiet: bool) -> None:
         self._began_s = time.monotonic()
@@ -61,7 +62,7 @@ class OfficeRun:
                 self._wait_while(stack, lambda: not self._landed(stack), LANDED_S)
                 self._wait_while(stack, lambda: bool(self._judge(stack).absent), EMITTED_S)
                 job = stack.parts["job"]
-                job.stop()  # what it was about to say twice it has said now
+                job.stop()  # a repeat that it was about to emit is emitted by now
                 return self._judge(stack)
             finally:
                 self._source.stop()
@@ -101,7 +102,7 @@ class OfficeRun:
             stack.check()
 
     def _landed(self, stack: Stack) -> bool:
-        """Whether all that was read has landed and no agent has anything left; a badge that has gone is a state too."""
+        """True if all readings have landed, no spool holds any, and every agent has reported that its badge is gone."""
         statuses = [stack.status(gateway) or {} for gateway in self._gateways]
         quiet = all(s and not s["spool"]["readings"] and not s["group"]["values"].get("present") for s in statuses)
         return quiet and len(stack.landed()) >= sum(not e.damaged for e in self._source.emitted())
@@ -120,6 +121,6 @@ class OfficeRun:
         return summarise_together(POSTS, reads, stack.landed_states("present"), stack.found_verdicts())
 
     def say(self, what: str, text: str) -> None:
-        """One line of progress, with the seconds since the start."""
+        """Print one line of progress, with the seconds since the start."""
         if not self._quiet:
             click.echo(f"{time.monotonic() - self._began_s:5.1f} s  {what:<9} {text}")

@@ -1,4 +1,4 @@
-"""What a run tells a person: lines with the seconds since its start, and on a terminal a bar below them while it waits."""
+"""Progress of a run for people: lines with the seconds since its start, and on a terminal a bar below them during waits."""
 
 import contextlib
 import sys
@@ -21,7 +21,7 @@ class Reporter:
         self._console = Console() if sys.stdout.isatty() and not quiet else None
 
     def say(self, what: str, text: str) -> None:
-        """One line; any thread may say one."""
+        """Print one line; any thread may call this."""
         line = f"{time.monotonic() - self._began_s:5.1f} s  {what:<9} {text}"
         if self._console is not None:
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -30,7 +30,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def waiting(self, text: str, seconds: float | None = None) -> Iterator[None]:
-        """Around a wait: a bar that fills within so many seconds, or moves to and fro where these are not known."""
+        """Show a bar during a wait: it fills within `seconds`, or moves to and fro if they are not known."""
         if self._console is None:
             yield
             return
@@ -41,7 +41,7 @@ class Reporter:
 
 
 class _Bar(ProgressColumn):
-    """Fills with time."""
+    """A bar that fills with time."""
 
     def render(self, task: Task) -> ProgressBar:
         return ProgressBar(

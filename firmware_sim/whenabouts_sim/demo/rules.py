@@ -1,6 +1,6 @@
-"""What the demonstration asks of its two sites: three rules, and what they are about.
+"""The three rules of the demonstration, and their parameters.
 
-`python -m whenabouts_sim.demo.rules` compiles what these rules run, so that a set-up need not compile everything.
+`python -m whenabouts_sim.demo.rules` compiles the engines of these rules, so that a set-up need not compile everything.
 """
 
 from fractions import Fraction
@@ -21,7 +21,7 @@ RULE handover
   CORRELATE dock AS a, door AS b
   WHERE |@a - @b| <= 2 s OVER 80 % AND a.key = b.key
 """
-# LENGTH is far above what stamps here are long; with it a match waits that much longer to be sure.
+# LENGTH is far above the length of stamps here; each match waits that much longer until it is certain.
 THEFT = TheftRule(SHELF, CHECKOUT, EXIT, 20_000_000)
 THEFT_RULE = """
 # Goods from the warehouse's shelf that leave by the shop's exit and did not pass the till between.
@@ -41,7 +41,7 @@ STAFF_RULE = "\n# The guard is at the warehouse and the cashier at the shop.\n" 
 
 
 def more_rules() -> str:
-    """The rules beside RULE, about people that a capture does not have."""
+    """The rules other than RULE, about goods and staff that a capture does not have."""
     return THEFT_RULE.format(t=THEFT) + STAFF_RULE
 
 

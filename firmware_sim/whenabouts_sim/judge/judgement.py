@@ -1,4 +1,4 @@
-"""What a run of the demonstration comes to: its numbers, as a table for a person, and whether every promise held."""
+"""Judgement of a run of the demonstration: its numbers, a table for people, and whether every promise held."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from whenabouts_sim.judge.truth import Rule, Summary
 
 @dataclass(frozen=True)
 class Judgement:
-    """The summary of a run by its rule of pairs, of its thefts and of its staff where the world has such."""
+    """Summaries of a run: of its rule of pairs, and of its thefts and its staff if the world has any."""
 
     rule: Rule
     summary: Summary
@@ -22,8 +22,8 @@ class Judgement:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and dictionaries; `thefts` and `staff` are None without them."""
-        found = {"thefts": self.thefts and self.thefts.as_dict(), "staff": self.staff and self.staff.as_dict()}
-        return {**self.summary.as_dict(), **found}
+        others = {"thefts": self.thefts and self.thefts.as_dict(), "staff": self.staff and self.staff.as_dict()}
+        return {**self.summary.as_dict(), **others}
 
 
 def table(judged: Judgement) -> str:
@@ -63,12 +63,12 @@ _DAMAGE = {
 
 
 def verdict(s: Summary) -> str:
-    """One sentence: what the plain join got wrong, and what the intervals cost."""
+    """One sentence on the errors of the plain join and the cost of the intervals."""
     if s.naive.false > s.job.false:
         return (
             f"A join on plain timestamps would have reported {s.naive.false} pairs that never happened; "
             f"with intervals {s.job.false} of {s.job.found + s.job.false} reported are wrong, and {s.job.missed} were too "
-            "unsure to be told."
+            "uncertain to be emitted."
         )
     return f"Plain timestamps gave {s.naive.false} false pairs here, interval stamps {s.job.false}."
 
@@ -87,7 +87,7 @@ def _theft_lines(t: TheftSummary) -> list[str]:
     )
     lines += [
         "",
-        f"The Spark job told {exact} that the definition of SEQ(shelf, !till, exit) gives.",
+        f"The Spark job emitted {exact} that the definition of SEQ(shelf, !till, exit) gives.",
         f"An engine that trusts the order of arrival would have accused {_customers(t.by_arrival.false)} who had paid: the "
         "till's gateway was cut off for a while, and its readings came late. "
         f"Ours waited until it was sure, and accused {t.job.false}.",
@@ -96,7 +96,7 @@ def _theft_lines(t: TheftSummary) -> list[str]:
 
 
 def together_lines(what: str, t: TogetherSummary) -> list[str]:
-    """The part of the table about posts that are taken at once."""
+    """The part of the table about posts that are all taken at once."""
     lines = ["", f"{what:<27} true     found     false    missed"]
     rows = (
         ("DEFINITELY, in Spark", t.job),
@@ -108,12 +108,12 @@ def together_lines(what: str, t: TogetherSummary) -> list[str]:
     for one in t.misjudged:
         at = datetime.fromtimestamp(one.at_us / 1e6, UTC)
         lines.append(
-            f"At {at:%H:%M:%S} plain timestamps show all at once for {one.seems_us / 1e6:.2f} s. That never was: one had "
-            f"gone {one.apart_us / 1e3:.0f} ms before another came."
+            f"At {at:%H:%M:%S} plain timestamps show all at once for {one.seems_us / 1e6:.2f} s. That never "
+            f"happened: one had left {one.apart_us / 1e3:.0f} ms before another came."
         )
     if not t.misjudged:
-        lines.append("Plain timestamps told nothing wrong in this run.")
-    lines.append(f"DEFINITELY told {t.job.false} that never were.")
+        lines.append("Plain timestamps gave no wrong result in this run.")
+    lines.append(f"DEFINITELY gave {t.job.false} that never happened.")
     return lines
 
 
@@ -122,7 +122,7 @@ def _customers(count: int) -> str:
 
 
 def flawless(judged: Judgement) -> bool:
-    """Whether every promise held: nothing lost, nothing twice, every stamp right, the rules' exact results."""
+    """True if every promise held: nothing lost, nothing repeated, every stamp right, the rules' exact results."""
     s, thefts, staff = judged.summary, judged.thefts, judged.staff
     return (
         (thefts is None or thefts.exact)

@@ -1,8 +1,9 @@
 """Ties landed readings to the sightings they report, without trusting their stamps more than needed.
 
-Pure. Same gateway, stream and key, in order of sequence numbers, the true time inside the stamp. Where several
-assignments are possible (equal keys 120 ms apart under a bound of 300 ms, some lost) the one with most readings placed
-is taken, then the one that uses most undamaged frames, then the one nearest to what the gateway's own clock showed.
+Pure. Reading and sighting have the same gateway, stream and key, and the true time lies inside the stamp; the order is
+that of sequence numbers. Where several assignments are possible (equal keys 120 ms apart under a bound of 300 ms, some
+lost) the one with most readings placed is taken, then the one that uses most undamaged frames, then the one nearest to
+the times that the gateway's own clock showed.
 Cost: quadratic in the sightings of one key at one reader.
 """
 
@@ -43,11 +44,11 @@ class Landed:
 
 @dataclass(frozen=True)
 class Placement:
-    """Which reading reports which sighting, and what could not be placed.
+    """The sighting that each reading reports, and the readings that could not be placed.
 
-    `repeated`: rows with an identity seen before. `violations`: readings of a known key whose stamp contains no
-    sighting of it. `surplus`: a sighting is inside, but other readings report all of these. `invented`: nobody ever
-    carried that key past that reader.
+    `repeated`: number of rows with an identity seen before. `violations`: readings of a known key whose stamp contains no
+    sighting of it. `surplus`: readings whose stamp contains sightings, all of which are reported by other readings.
+    `invented`: readings of a key that never passed that reader.
     """
 
     sighting_of: Mapping[ReadingId, SightingId]
@@ -63,7 +64,7 @@ def place(
     readers: Iterable[SimReader],
     clocks: Mapping[str, GatewayClock],
 ) -> Placement:
-    """Ties landed readings to emitted sightings; the head of this module says how doubt is settled."""
+    """Ties landed readings to emitted sightings; the head of this module says which assignment is taken."""
     streams = {reader.name: (reader.gateway, reader.stream) for reader in readers}
     sightings = grouped(emitted, lambda entry: (*streams[entry.reader], entry.key))
     first_of: dict[ReadingId, Landed] = {}
@@ -96,7 +97,7 @@ def _why_unplaced(reading: Landed, candidates: Sequence[Emitted]) -> str:
 def _align(
     readings: Sequence[Landed], candidates: Sequence[Emitted], clock: GatewayClock
 ) -> dict[ReadingId, SightingId]:
-    """The best assignment that keeps the order of both sides, by the usual table of two sequences."""
+    """The best assignment that keeps the order of both sides, by the usual dynamic programming on two sequences."""
     # best[i][j]: score with the first i readings and the first j sightings: (placed, undamaged, -distance).
     best = [[(0, 0, 0)] * (len(candidates) + 1) for _ in range(len(readings) + 1)]
     for i, reading in enumerate(readings, 1):
@@ -118,7 +119,7 @@ def _align(
 def _with_pair(
     score: tuple[int, int, int], reading: Landed, entry: Emitted, clock: GatewayClock
 ) -> tuple[int, int, int]:
-    """The score after placing `reading` on `entry`; as bad as nothing if the stamp does not contain it."""
+    """The score after placing `reading` on `entry`; below any other score if the stamp does not contain it."""
     if not reading.t_min <= entry.true_us <= reading.t_max:
         return (-1, 0, 0)
     distance_us = abs(reading.t_min + reading.t_max - 2 * clock.reading_us(entry.true_us))
@@ -126,7 +127,7 @@ def _with_pair(
 
 
 def grouped(entries: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Entries by key, in order of first appearance; no key is missing, none is empty."""
+    """Entries by key, in order of first appearance; no list is empty."""
     groups: defaultdict[Any, list[T]] = defaultdict(list)
     for entry in entries:
         groups[key(entry)].append(entry)

@@ -1,7 +1,7 @@
-"""Goods that left without being paid for: what truly happened, what the rule must tell, what order of arrival makes of it.
+"""Goods that left without being paid for: the truth, the rule's exact matches, and the results of a naive engine.
 
-Pure. `SEQ(shelf, !till, exit) WITHIN w PER key` in three ways: on true times, on the stamps that landed by the definition of
-CERTAIN, and as an engine does it that takes readings for ordered as they come. Cost: cubic in the sightings of one key.
+Pure. `SEQ(shelf, !till, exit) WITHIN w PER key` is evaluated in three ways: on true times; on the stamps that landed, by the
+definition of CERTAIN; and by an engine that assumes its input to be in order. Cost: cubic in the sightings of one key.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class TheftRule:
 
 @dataclass(frozen=True)
 class TheftSummary:
-    """A run in numbers of goods. `stolen`: truly left unpaid, by the sightings that landed.
+    """Numbers of goods in a run. `stolen`: goods that truly left unpaid, by the sightings that landed.
 
-    `job`, `by_arrival`, `by_stamp`: goods told by the job, by a naive engine in the order in which readings landed, and by
-    the same one in the order of plain timestamps. `expected_matches`, `unexpected`, `absent`: the rule's matches by its
-    definition, and how the job's differ from it.
+    `job`, `by_arrival`, `by_stamp`: goods reported by the job, by a naive engine in the order in which readings landed, and
+    by the same engine in the order of plain timestamps. `expected_matches`, `unexpected`, `absent`: the rule's matches by
+    its definition, and how the job's matches differ from them.
     """
 
     stolen: int
@@ -53,7 +53,7 @@ class TheftSummary:
 
     @property
     def exact(self) -> bool:
-        """Whether the job told the rule's matches, once each, and nobody wrongly."""
+        """True if the job emitted the rule's matches, once each, and accused nobody wrongly."""
         return not (self.job.false or self.matches_repeated or self.unexpected or self.absent)
 
 
@@ -72,8 +72,8 @@ def stolen_goods(rule: TheftRule, emitted: Iterable[Emitted]) -> set[str]:
 
 
 def certain_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[Theft]:
-    """The rule's matches by definition: order and window hold and no till reading lies between, wherever in their stamps the
-    events happened."""
+    """The rule's matches by definition: order and window hold and no till reading lies between, for every choice of times
+    in the stamps."""
     unique = {row.id: row for row in landed}.values()
     detected = set()
     for of_key in grouped(unique, lambda row: row.key).values():
@@ -87,7 +87,7 @@ def certain_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[Theft]:
 
 
 def naive_thefts(rule: TheftRule, landed: Iterable[Landed]) -> set[str]:
-    """Keys told by an engine that takes readings for ordered as they are given, and the middle of a stamp for its time."""
+    """Keys found by an engine that assumes the given order and takes the middle of a stamp for its time."""
     at_shelf: dict[str, int] = {}
     detected = set()
     for row in landed:
@@ -108,21 +108,21 @@ def summarise_thefts(
     job: Sequence[Theft],
     placement: Placement,
 ) -> TheftSummary:
-    """Judges a run; `landed` in the order of arrival, `job` the matches that the job told, repeats included."""
+    """Judges a run; `landed` in the order of arrival, `job` the matches that the job emitted, repeats included."""
     arrived = set(placement.sighting_of.values())
     stolen = stolen_goods(rule, [entry for entry in emitted if entry.id in arrived])
     key_of = {row.id: row.key for row in landed}
-    expected, found = certain_thefts(rule, landed), set(job)
+    expected, matches = certain_thefts(rule, landed), set(job)
     by_stamp = sorted(landed, key=lambda row: row.t_min + row.t_max)
     return TheftSummary(
         stolen=len(stolen),
-        job=PairScore.of({key_of.get(a, "") for a, _ in found}, stolen),
+        job=PairScore.of({key_of.get(a, "") for a, _ in matches}, stolen),
         by_arrival=PairScore.of(naive_thefts(rule, landed), stolen),
         by_stamp=PairScore.of(naive_thefts(rule, by_stamp), stolen),
         expected_matches=len(expected),
-        matches_repeated=len(job) - len(found),
-        unexpected=len(found - expected),
-        absent=len(expected - found),
+        matches_repeated=len(job) - len(matches),
+        unexpected=len(matches - expected),
+        absent=len(expected - matches),
     )
 
 

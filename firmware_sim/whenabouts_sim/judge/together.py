@@ -1,7 +1,7 @@
-"""Whether posts were taken at once: what the job told, what plain timestamps and order of arrival make of it, the truth.
+"""Times when all posts were taken at once: by the job, by plain timestamps, by order of arrival, and in truth.
 
-Pure. A stretch is a choice of one presence of each post; it is true if they overlapped. State readings tell when presences
-began and ended; each is tied to the true one that began inside its stamp.
+Pure. A stretch is a choice of one presence of each post; it is true if they overlapped. State readings mark the begin and
+end of presences; each presence that landed is tied to the true one that began inside its stamp.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from whenabouts_sim.world.emitted import Emitted
 from whenabouts_sim.world.posts import Post, Presence, together, true_presences
 
 Detected = tuple[ReadingId, ...]
-"""Of each post the state reading with which its presence began."""
+"""For each post the state reading with which its presence began."""
 
 
 @dataclass(frozen=True, order=True)
@@ -38,7 +38,7 @@ class LandedState:
 
     @property
     def plain_us(self) -> int:
-        """What would be its one timestamp."""
+        """The middle of the stamp, as a plain timestamp."""
         return (self.t_min + self.t_max) // 2
 
 
@@ -48,7 +48,7 @@ Run = tuple[LandedState, LandedState | None]
 
 @dataclass(frozen=True)
 class Misjudged:
-    """Plain timestamps show all present at `at_us` for `seems_us`; truly one had gone `apart_us` before another came."""
+    """Plain timestamps show all present at `at_us` for `seems_us`; in truth one had left `apart_us` before another came."""
 
     at_us: int
     seems_us: int
@@ -57,11 +57,12 @@ class Misjudged:
 
 @dataclass(frozen=True)
 class TogetherSummary:
-    """A run in numbers of stretches. `states`: state readings that landed, without repeats.
+    """Numbers of stretches in a run. `states`: state readings that landed, without repeats.
 
-    `violations`: presences told whose stamp holds no true begin. `job`, `by_stamp`, `by_arrival`: stretches told by the job,
-    by plain timestamps, and by the order of arrival. `repeated`: verdicts told more than once. `absent`: stretches not told
-    that are certain by the stamps of the landed states alone. `misjudged`: where plain timestamps tell one that never was.
+    `violations`: presences that landed with a stamp that holds no true begin. `job`, `by_stamp`, `by_arrival`: stretches
+    given by the job, by plain timestamps, and by the order of arrival. `repeated`: repeats of verdicts. `absent`: stretches
+    that the job did not emit, though they are certain by just the stamps of the landed states. `misjudged`: stretches given
+    by plain timestamps that never happened.
     """
 
     states: int
@@ -80,14 +81,14 @@ class TogetherSummary:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was told that never was, or twice, all that is certain was, and no stamp was wrong."""
+        """True if no verdict was false or repeated, no certain stretch is absent, and no stamp was wrong."""
         return not (self.job.false or self.repeated or self.absent or self.violations)
 
 
 def summarise_together(
     posts: Sequence[Post], reads: Iterable[Emitted], landed: Iterable[LandedState], detected: Sequence[Detected]
 ) -> TogetherSummary:
-    """Judges a run: `reads` are those that reached the agents, `landed` all state readings, `detected` what the job told."""
+    """Judges a run: `reads` are those that reached the agents, `landed` all state readings, `detected` all verdicts."""
     seen = list(reads)
     truth = [true_presences(post, seen) for post in posts]
     true = together(truth)
@@ -106,8 +107,8 @@ def summarise_together(
             shown = dict.fromkeys(range(len(presences)), Presence(0, 0))
             shown |= {n: of(begin, end) for n, begin, end in known if n is not None}
             plain.append([shown[n] for n in range(len(presences))])
-    unknown = -1  # no presence of the truth
-    found = {tuple(unknown if (n := place.get(one)) is None else n for one in choice) for choice in detected}
+    unknown = -1  # not the index of a true presence
+    choices = {tuple(unknown if (n := place.get(one)) is None else n for one in choice) for choice in detected}
     seeming = together(by_stamp)
     return TogetherSummary(
         states=len(states),
@@ -115,7 +116,7 @@ def summarise_together(
         violations=sum(n is None for n in place.values()),
         repeated=len(detected) - len(set(detected)),
         absent=len(_certain(runs_of) - set(detected)),
-        job=PairScore.of(found, set(true)),
+        job=PairScore.of(choices, set(true)),
         by_stamp=PairScore.of(set(seeming), set(true)),
         by_arrival=PairScore.of(set(together(by_arrival)), set(true)),
         misjudged=tuple(
@@ -127,30 +128,32 @@ def summarise_together(
 
 
 def _certain(runs_of: Sequence[Sequence[Run]]) -> set[Detected]:
-    """Choices of one run of each post that overlapped wherever in their stamps they began and ended."""
-    found: list[tuple[Run, ...]] = [()]
+    """Choices of one run of each post that overlap for every choice of begins and ends in the stamps."""
+    choices: list[tuple[Run, ...]] = [()]
     for runs in runs_of:
-        found = [(*choice, run) for choice in found for run in runs if all(_overlap(run, other) for other in choice)]
-    return {tuple(begin.id for begin, _ in choice) for choice in found}
+        choices = [
+            (*choice, run) for choice in choices for run in runs if all(_overlap(run, other) for other in choice)
+        ]
+    return {tuple(begin.id for begin, _ in choice) for choice in choices}
 
 
 def _overlap(one: Run, other: Run) -> bool:
-    """Whether each surely began before the other ended; the end of one that is still on is not known."""
+    """True if each certainly began before the other ended; False if one has not ended."""
     (a, a_end), (b, b_end) = one, other
     return a_end is not None and b_end is not None and a.t_max < b_end.t_min and b.t_max < a_end.t_min
 
 
 def _runs(states: Sequence[LandedState]) -> list[Run]:
-    """Of states in their order, where each presence began and where it ended; None if it did not."""
-    found: list[Run] = []
+    """The states with which each presence began and ended, from states in order; None if it did not end."""
+    runs: list[Run] = []
     begin: LandedState | None = None
     for state in states:
         if state.present and begin is None:
             begin = state
         elif not state.present and begin is not None:
-            found.append((begin, state))
+            runs.append((begin, state))
             begin = None
-    return [*found, (begin, None)] if begin is not None else found
+    return [*runs, (begin, None)] if begin is not None else runs
 
 
 def _true_one(begin: LandedState, presences: Sequence[Presence]) -> int | None:

@@ -1,7 +1,8 @@
 """Judges a run against what truly happened: readings lost, stamps violated, pairs found, pairs invented.
 
-Pure. Two yardsticks beside the job's pairs: the join people write today, on one naive time stamp per reading, and the
-probability rule computed the slow way, in exact fractions and by other formulas than the engines use.
+Pure. The job's pairs are compared with the truth and with two other joins: the one people write today, on one naive time
+stamp per reading, and the probability rule computed the slow way, in exact fractions and by other formulas than the
+engines use.
 Cost: quadratic in the sightings of one key at both readers.
 """
 
@@ -49,7 +50,7 @@ def _near_pairs(a: Iterable[Emitted], b: Iterable[Emitted], d_us: int, time_us: 
 
 
 def rule_pairs(a: Iterable[Landed], b: Iterable[Landed], d_us: int, ct: Fraction) -> set[ReadingPair]:
-    """What `|@a - @b| <= d OVER ct AND a.key = b.key` must give for these readings; a tie with ct belongs to it."""
+    """The exact pairs of `|@a - @b| <= d OVER ct AND a.key = b.key` for these readings; a tie with ct is a pair."""
     others = grouped(b, lambda reading: reading.key)
     return {
         (first.id, second.id)
@@ -88,7 +89,7 @@ def _area_below(a1: int, b1: int, a2: int, b2: int, z: int) -> Fraction:
 
 @dataclass(frozen=True)
 class PairScore:
-    """Pairs of sightings: `found` are right, `false` were reported and are not, `missed` are true and were not."""
+    """Numbers of pairs: `found` are reported and true, `false` are reported but not true, `missed` true but not reported."""
 
     found: int
     false: int
@@ -102,12 +103,12 @@ class PairScore:
 
 @dataclass(frozen=True)
 class Summary:
-    """A run in numbers; `as_dict` is ready for JSON.
+    """Numbers of a run; `as_dict` is ready for JSON.
 
-    `made`: frames that reported a sighting, of which `damaged` may be lost without blame. `lost`: undamaged, not
-    landed. `true_pairs`: among all made; the three scores count only pairs of sightings that landed, so that they
-    measure the joins and not the losses, and `missed_not_landed` is the rest. `expected_pairs` and `unexpected`,
-    `absent`: the rule computed the slow way, and how the job's pairs differ from it.
+    `made`: frames that reported a sighting; `damaged` of them may be lost without a fault of the system. `lost`: undamaged
+    frames that did not land. `true_pairs`: pairs among all frames made. The three scores count only pairs of sightings that
+    landed, so that they measure the joins and not the losses; `missed_not_landed` counts the other true pairs.
+    `expected_pairs`: pairs of the rule computed the slow way; `unexpected`, `absent`: how the job's pairs differ from them.
     """
 
     made: int
@@ -154,7 +155,7 @@ def summarise(
     clocks: Mapping[str, GatewayClock],
 ) -> Summary:
     """Judges a whole run; `job_pairs` are the identities of the readings that the job paired, (a, b), repeats included."""
-    found = set(job_pairs)
+    pairs = set(job_pairs)
     placement = place(landed, emitted, readers, clocks)
     arrived = set(placement.sighting_of.values())
     lost = [entry for entry in emitted if entry.id not in arrived]
@@ -185,18 +186,18 @@ def summarise(
         invented=len(placement.invented),
         true_pairs=len(every),
         missed_not_landed=len(every - reachable),
-        job=PairScore.of(_as_sightings(found, placement), reachable),
+        job=PairScore.of(_as_sightings(pairs, placement), reachable),
         naive=PairScore.of(naive, reachable),
         ideal=PairScore.of(_as_sightings(expected, placement), reachable),
         expected_pairs=len(expected),
-        pairs_repeated=len(job_pairs) - len(found),
-        unexpected=len(found - expected),
-        absent=len(expected - found),
+        pairs_repeated=len(job_pairs) - len(pairs),
+        unexpected=len(pairs - expected),
+        absent=len(expected - pairs),
         damage={reason: len(entries) for reason, entries in grouped(emitted, lambda e: e.damaged).items() if reason},
     )
 
 
 def _as_sightings(pairs: set[ReadingPair], placement: Placement) -> set[tuple[Any, Any]]:
-    """Reading identities replaced by those of the sightings; a reading placed nowhere keeps its own, and is false."""
+    """Reading identities replaced by those of the sightings; an unplaced reading keeps its own, so its pair is false."""
     where = placement.sighting_of
     return {(where.get(a, a), where.get(b, b)) for a, b in pairs}

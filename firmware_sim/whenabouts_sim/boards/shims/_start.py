@@ -1,5 +1,5 @@
-"""What happens once in a life, before boot.py: the flash becomes the root of the file system, and the shims become modules
-that are there already, like those in the ROM of a board.
+"""First steps of each life, before boot.py: the flash becomes the root of the file system, and the shims are imported, like
+modules in the ROM of a board.
 """
 
 import builtins
@@ -16,24 +16,24 @@ import ubinascii
 import ucollections
 
 sys.path.remove("/shims")
-# A board has these in its ROM; this build also has them written in Python, which takes memory, and takes those first.
+# A board has these in its ROM; this build would import its versions written in Python, which take memory.
 sys.modules["binascii"], sys.modules["collections"] = ubinascii, ucollections
 _flash = vfs.VfsPosix("/flash")
 vfs.umount("/")
 vfs.mount(_flash, "/")
 os.chdir("/")
 _ballast = []
-names = {}  # of the module __main__, in which files and the REPL run; the host sets it
+names = {}  # globals of __main__, in which files and the REPL run; set by the host
 _failure = None
 
 
 def run(name):
-    """Run a file. What comes next: "step" if it has left a `program`, "reset" if it asks for one, else "end"."""
+    """Run a file; return the next action: "step" if it has left a `program`, "reset" if it asks for one, else "end"."""
     return _next(_execute, name)
 
 
 def step():
-    """One step of the iterator `program`; what comes next, as of `run`."""
+    """Take one step of the iterator `program`; return the next action, like `run`."""
     return _next(next, names["program"])
 
 
@@ -52,7 +52,7 @@ def _next(work, given):
         except KeyboardInterrupt as interrupt:
             if "program" not in names:
                 raise
-            names["program"].throw(interrupt)  # it may have come behind the last line of the step
+            names["program"].throw(interrupt)  # it may have come after the last line of the step
             return "step"
     except StopIteration:
         return "end"
@@ -64,7 +64,7 @@ def _next(work, given):
 
 
 def report():
-    """Print the exception that `run` or `step` ended with: a call of its own, as theirs may have no memory left."""
+    """Print the exception that ended `run` or `step`. A separate call, as theirs may have had no memory left."""
     global _failure
     if _failure is not None:
         sys.print_exception(_failure)
@@ -72,5 +72,5 @@ def report():
 
 
 def fill(size):
-    """Take so many bytes more away."""
+    """Take away this many more bytes of memory."""
     _ballast.append(bytearray(size))

@@ -1,4 +1,4 @@
-"""`machine` of a board: UARTs that the host wires to readers, reset, watchdog; pins remember what they were set to."""
+"""`machine` of a board: UARTs that the host wires to readers, reset, watchdog; pins keep the value they were set to."""
 
 import io
 import time
@@ -105,7 +105,7 @@ class Pin:
 
 
 class RTC:
-    """The clock of the board; what it is set to lasts until the next reset."""
+    """The clock of the board; its setting lasts until the next reset."""
 
     def datetime(self, moment=None):
         if moment is None:

@@ -1,4 +1,4 @@
-"""`network` of a board: a Wi-Fi that is there as soon as it is asked for."""
+"""`network` of a board: a Wi-Fi that connects at once."""
 
 STA_IF, AP_IF = 0, 1
 STAT_IDLE, STAT_CONNECTING, STAT_GOT_IP = 0, 1, 3

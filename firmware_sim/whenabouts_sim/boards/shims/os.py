@@ -1,4 +1,4 @@
-"""`os` of a board: this build lacks the random numbers of the hardware."""
+"""`os` of a board, with random numbers, which this build lacks."""
 
 from uos import *
 

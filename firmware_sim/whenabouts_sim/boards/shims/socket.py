@@ -98,12 +98,12 @@ class socket(io.IOBase):
 
     def read(self, size=-1):
         if size < 0:
-            found = b""
+            content = b""
             while True:
                 more = self.recv(256)
                 if not more:
-                    return found
-                found += more
+                    return content
+                content += more
         try:
             return self.recv(size)
         except OSError as error:
@@ -121,7 +121,7 @@ class socket(io.IOBase):
         return line
 
     def bind(self, address):
-        pass  # any port will do for one who asks first
+        pass  # a client can have any port
 
     def sendto(self, data, address):
         return _host.send_to(self._open(), addressof(data), len(data), address[0], address[1])

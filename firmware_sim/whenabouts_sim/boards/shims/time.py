@@ -5,13 +5,13 @@ from utime import *
 import _host
 from uctypes import addressof
 
-# Functions of the host are bound once: to look one up takes memory, of which there may be none.
+# Functions of the host are bound once: a lookup takes memory, and there may be none.
 ticks_us = ticks_cpu = _host.ticks_us
 ticks_ms = _host.ticks_ms
 _sleep_ms = _host.sleep_ms
 _wall_us = _host.wall_us
 _wall = bytearray(8)
-_set_s = 0  # what machine.RTC was set ahead by
+_set_s = 0  # seconds by which machine.RTC was set ahead
 
 
 def time_ns():
