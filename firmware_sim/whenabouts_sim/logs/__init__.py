@@ -1,1 +1,1 @@
-"""Log files as readers of others write them, made from a seed, with what truly happened beside them."""
+"""Log files in the formats of other systems, made from a seed, with the truth beside them."""

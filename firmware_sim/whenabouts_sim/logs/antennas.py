@@ -6,10 +6,10 @@ Fish swim between the lower and the upper antenna, both ways, and mill about eac
 tag tests an antenna: that of the upper one sends every 3.002 s, that of the lower one every minute.
 
 A reader scans ten times a second. A row begins with the first scan that hears a tag and ends with the last; it is written
-when the tag has left, so rows stand in the order of departures. A number heard in one scan alone is marked as false
+when the tag has left, so rows stand in the order of departures. A number heard in only one scan is marked as false
 (a phantom, TTY P): noise with a number that no tag has, but also a marker or a fish that was heard once. Stamps are cut to
 tenths. For 40 s the lower reader has no reference, and its clock is some seconds off (TRF U). The weir gets its time over a
-network (N), and its log is a raw report: text, events, a row with a year that has not come, a row that was cut short.
+network (N), and its log is a raw report: text, events, a row with a year in the future, a row that was cut short.
 
 Pure: the same seed gives the same logs. Times are microseconds since 1970, UTC.
 """
@@ -31,7 +31,7 @@ DURATION_US = 22 * 60 * SECOND_US
 END_US = EPOCH_US + DURATION_US
 
 FISH = 9
-AT_WEIR = 3  # of these so many
+AT_WEIR = 3  # of the fish
 NOISE = 12
 UNREFERENCED_US = 40 * SECOND_US
 NETWORK_ERROR_US = 400_000
@@ -41,7 +41,7 @@ REPORT_HEAD = (*HEAD, "TCH", "ANT")
 
 
 class Antenna(NamedTuple):
-    """A reader with its antenna: the name of its log, its site code, when in a tenth of a second it scans."""
+    """A reader with its antenna: the name of its log, its site code, the phase of its scans in a tenth of a second."""
 
     reader: str
     site: str
@@ -54,7 +54,7 @@ WEIR = Antenna("weir", "CCC", 21_000)
 
 
 class Marker(NamedTuple):
-    """A tag that sends by a clock of its own."""
+    """A tag that sends by its own clock."""
 
     antenna: Antenna
     tag: str
@@ -71,8 +71,8 @@ MARKERS = (
 class Stay:
     """A tag in the field of an antenna, or noise there; the order is that of departures.
 
-    `what` is fish, marker or noise. `moment_us` is when it truly happened: of a fish the moment at which it was nearest to
-    the antenna, of a marker when it began to send.
+    `what` is fish, marker or noise. `moment_us` is its true time: for a fish the moment at which it was nearest to the
+    antenna, for a marker the begin of its sending.
     """
 
     end_us: int
@@ -85,13 +85,13 @@ class Stay:
 
 @dataclass(frozen=True)
 class AntennaLogs:
-    """`truth`: for each row of a log its line, counted from 1, and what made it. `files`: name and content of each."""
+    """`truth`: for each row of a log its line, counted from 1, and its stay. `files`: name and content of each."""
 
     truth: tuple[tuple[int, Stay], ...]
     files: dict[str, bytes]
 
     def counts(self) -> dict[str, int]:
-        """How many rows fish, markers and noise made."""
+        """Numbers of rows made by fish, markers and noise."""
         return dict(sorted(Counter(stay.what for _, stay in self.truth).items()))
 
 
@@ -131,7 +131,7 @@ def _fish(random: Random) -> list[Stay]:
 
 
 def _mill_about(random: Random, at: Antenna, tag: str, now_us: int, stays: list[Stay]) -> int:
-    """One to four stays of a fish at an antenna, some of a moment only; when the last one ends."""
+    """Add one to four stays of a fish at an antenna, some of them brief; return the end of the last one."""
     for _ in range(random.randint(1, 4)):
         begin_us = now_us
         brief = random.random() < 0.15
@@ -153,7 +153,7 @@ def _markers(random: Random) -> list[Stay]:
 
 
 def _noise(random: Random) -> list[Stay]:
-    """What no tag sent: one scan at the upper antenna, with the number that came out of it."""
+    """Numbers that no tag sent, each heard in one scan of the upper antenna."""
     stays = []
     for _ in range(NOISE):
         scan_us = EPOCH_US + UPPER.phase_us + SCAN_US * random.randrange(DURATION_US // SCAN_US)
@@ -162,17 +162,17 @@ def _noise(random: Random) -> list[Stay]:
 
 
 def _lost(random: Random, stays: Iterable[Stay]) -> tuple[int, int, int]:
-    """(from, to, seconds off in us): a time around a beat of the lower marker in which its reader has no reference."""
+    """(from, to, error in us): a time around a sending of the lower marker in which its reader has no reference."""
     heartbeats = [stay.begin_us for stay in stays if stay.antenna == LOWER and stay.what == "marker"]
     heartbeat_us = random.choice(heartbeats[len(heartbeats) // 2 :])
     return heartbeat_us - UNREFERENCED_US // 2, heartbeat_us + UNREFERENCED_US // 2, _seconds(random, 3, 5)
 
 
-Line = tuple[str, Stay | None]  # of a log, and what made it
+Line = tuple[str, Stay | None]  # text of a line in a log, and the stay that made it
 
 
 def _table(random: Random, stays: Sequence[Stay], lost: tuple[int, int, int] | None) -> list[Line]:
-    """A log that is a table alone."""
+    """A log that consists of one table."""
     lines: list[Line] = [("\t".join(HEAD), None)]
     for stay in stays:
         off_us = lost[2] if lost and lost[0] <= stay.begin_us < lost[1] else 0
@@ -205,7 +205,7 @@ def _report(random: Random, stays: Sequence[Stay]) -> list[Line]:
 
 
 def _cells(random: Random, stay: Stay, reference: str, off_us: int) -> list[str]:
-    """A row of the table: what the scans heard of a stay, by a clock that is `off_us` ahead."""
+    """A row of the table: the scans that heard a stay, by a clock that is `off_us` ahead."""
     phase_us = stay.antenna.phase_us
     first = -(-(stay.begin_us - phase_us) // SCAN_US)
     last = (stay.end_us - phase_us) // SCAN_US
@@ -219,7 +219,7 @@ def _cells(random: Random, stay: Stay, reference: str, off_us: int) -> list[str]
 
 
 def _stamp(at_us: int) -> str:
-    """As a reader prints it: cut to a tenth."""
+    """Time as a reader prints it, cut to a tenth of a second."""
     seconds, rest_us = divmod(at_us, SECOND_US)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest_us // SCAN_US}00"
 
@@ -234,5 +234,5 @@ def _truth_csv(truth: Iterable[tuple[int, Stay]]) -> bytes:
 
 
 def _seconds(random: Random, low: float, high: float) -> int:
-    """Anything between, in microseconds."""
+    """A random time between these seconds, in microseconds."""
     return random.randint(round(low * SECOND_US), round(high * SECOND_US))

@@ -18,11 +18,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @click.group()
 def logs() -> None:
-    """Write log files of simulated readers, and what truly happened, which no real log tells."""
+    """Write log files of simulated readers, and what truly happened, which no real log contains."""
 
 
 def _options(command: Command) -> Command:
-    """What every command that writes logs has."""
+    """Add the options of every command that writes logs."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print what was written as one JSON object."),
         click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False),
@@ -39,8 +39,8 @@ def _options(command: Command) -> Command:
 def antennas(seed: int | None, out: Path, as_json: bool) -> None:
     """Fish at three antennas of a river, as readers of Oregon RFID log them.
 
-    Beside lower.txt, upper.txt and weir.txt stands truth.csv: for each row of a log what made it (a fish, a marker tag,
-    noise) and when that truly happened.
+    Writes lower.txt, upper.txt, weir.txt, and truth.csv, which gives for each row of a log its origin (a fish, a marker
+    tag, noise) and its true time.
 
     \b
     Example:  whenabouts-sim logs antennas --seed 7 --out river
@@ -56,7 +56,7 @@ def antennas(seed: int | None, out: Path, as_json: bool) -> None:
 def feeders(seed: int | None, out: Path, as_json: bool) -> None:
     """Birds at four feeders, as EM4100 loggers write them.
 
-    Beside the logs and the notes of one logger stand truth.csv, every visit that truly happened, and clocks.csv, how far
+    Writes the logs, the notes of one logger, truth.csv with every visit that truly happened, and clocks.csv with how far
     the clock of each logger is ahead.
 
     \b
@@ -71,10 +71,10 @@ def feeders(seed: int | None, out: Path, as_json: bool) -> None:
 def _write(
     out: Path, seed: int, files: Mapping[str, bytes], truth: Mapping[str, Mapping[str, int]], as_json: bool
 ) -> None:
-    """Write the files into a new folder and say so.
+    """Write the files into a new folder and print their sizes.
 
     Raises:
-        click.ClickException: something is there already, or the folder cannot be written.
+        click.ClickException: the folder is not empty, or cannot be written.
     """
     try:
         if out.exists() and any(out.iterdir()):

@@ -2,13 +2,13 @@
 
     OAK --- 15 m --- ELM          (300 m)          ASH --- 15 m --- YEW
 
-Birds come by daylight on three days. They fly between the feeders of a pair many times a day and from one pair to the other
-hardly ever. A visit is a stay at a feeder; the logger writes the bird's tag every few seconds while it sits on the perch,
-with the second that its own clock shows, and nobody knows how far that clock is off.
+Birds come by daylight on three days. They fly between the feeders of a pair many times a day, and hardly ever from one pair
+to the other. A visit is a stay at a feeder; the logger writes the bird's tag every few seconds while it sits on the perch,
+with the second that its own clock shows. The error of that clock is not known.
 
-Logs are collected on two evenings, logger after logger. ELM did not listen for a while, which its notes say. ASH got a new
+Logs are collected on two evenings, logger after logger. ELM did not listen for a while, as its notes record. ASH got a new
 battery on the third morning: until its clock was set it counted from the year 2000. YEW's battery was empty on the third
-day, and its second log is a head alone. One row of OAK was damaged on the way.
+day, and its second log has only a head. One row of OAK was damaged on the way.
 
 Pure: the same seed gives the same logs. Times are microseconds since 1970, UTC.
 """
@@ -53,13 +53,13 @@ class Visit:
 
 @dataclass(frozen=True)
 class FeederLogs:
-    """`visits`: what truly happened, those included that no logger heard. `files`: name and content of each."""
+    """`visits`: all true visits, including those that no logger heard. `files`: name and content of each."""
 
     visits: tuple[Visit, ...]
     files: dict[str, bytes]
 
     def counts(self) -> dict[str, int]:
-        """How many visits there were at each feeder."""
+        """Number of visits at each feeder."""
         return {feeder: sum(visit.feeder == feeder for visit in self.visits) for feeder in FEEDERS}
 
 
@@ -98,7 +98,7 @@ def _bird(random: Random, home: str) -> list[Visit]:
 
 
 def _next(random: Random, feeder: str, home: str) -> tuple[str, int]:
-    """Where a bird comes next, and how long it is away from feeders before."""
+    """The next feeder of a bird, and the time until it arrives there."""
     rest_us = random.randint(20 * MINUTE_US, 110 * MINUTE_US)
     chance = random.random()
     if chance < 0.45:  # a short flight to the neighbour
@@ -123,7 +123,7 @@ def _visit(random: Random, bird: str, feeder: str, came_us: int) -> Visit:
 
 
 def _rows(feeder: str, visits: Iterable[Visit], since_us: int, until_us: int) -> list[str]:
-    """What a logger wrote between two collections."""
+    """Rows that a logger wrote between two collections."""
     reads = sorted((at_us, visit.bird) for visit in visits if visit.feeder == feeder for at_us in visit.reads_us)
     return [
         f"{bird} {_stamp(_shown_us(feeder, at_us))}"
@@ -139,14 +139,14 @@ def _listens(feeder: str, at_us: int) -> bool:
 
 
 def _shown_us(feeder: str, at_us: int) -> int:
-    """What the logger's clock shows."""
+    """Time on the logger's clock."""
     if feeder == "ASH" and BATTERY_US <= at_us < SET_US:
         return NEVER_SET_US + at_us - BATTERY_US
     return at_us + AHEAD_US[feeder]
 
 
 def _stamp(at_us: int) -> str:
-    """The second that a clock shows, cut."""
+    """Time as a logger writes it, cut to the second."""
     return f"{datetime.fromtimestamp(at_us // SECOND_US, UTC):%m/%d/%y %H:%M:%S}"
 
 
@@ -155,7 +155,7 @@ def _name(log: str, collected_us: int) -> str:
 
 
 def _text(lines: Sequence[str]) -> bytes:
-    """Lines that end with CR alone."""
+    """Text whose lines end with only CR."""
     return "".join(f"{line}\r" for line in lines).encode()
 
 

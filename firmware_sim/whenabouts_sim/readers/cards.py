@@ -1,7 +1,7 @@
-"""Readers of single cards: ID-12LA, which reports a badge once as it comes, and the PN532, which answers questions.
+"""Readers of single cards: ID-12LA, which reports a badge once as it comes, and the PN532, which answers commands.
 
-A PN532 sleeps until woken, acknowledges every command it understands, asks for a repeat of nothing, and answers
-InListPassiveTarget when a card comes into its field, however long that takes; the host's acknowledgement breaks it off.
+A PN532 sleeps until woken, acknowledges every command it understands, never requests a repetition, and answers
+InListPassiveTarget when a card comes into its field, however long that takes; the host's acknowledgement cancels it.
 Frames: built by `whenabouts_hardware.readers.em4100` and `whenabouts_hardware.readers.pn532_frames`.
 """
 
@@ -31,7 +31,7 @@ class Id12La(ReaderCore):
         super().__init__(name, seed, EM4100_BAUD, faults)
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """It listens to nobody."""
+        """Ignores the host's bytes."""
         self._advance(now_us)
 
     def _searching(self) -> bool:
@@ -42,7 +42,7 @@ class Id12La(ReaderCore):
 
 
 class Pn532(ReaderCore):
-    """The chip behind its UART; `awake` tells whether a host has woken it, `asked` whether it waits for a card."""
+    """The chip behind its UART; `awake`: a host has woken it; `asked`: it waits for a card."""
 
     def __init__(self, name: str, seed: int, faults: Faults = NO_FAULTS) -> None:
         super().__init__(name, seed, PN532_BAUD, faults)
@@ -50,7 +50,7 @@ class Pn532(ReaderCore):
         self._decoder = decoder("pn532")
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """Host bytes; every whole command is acknowledged and answered, what is none is skipped."""
+        """Takes host bytes; acknowledges and answers every whole command, skips anything else."""
         self._advance(now_us)
         if not self.powered:
             return
@@ -67,7 +67,7 @@ class Pn532(ReaderCore):
         self._decoder = decoder("pn532")
 
     def _obey(self, frame: Frame, now_us: int) -> None:
-        self.asked = False  # any new command, and the host's acknowledgement, ends the one that runs
+        self.asked = False  # any new command, and the host's acknowledgement, cancels the running one
         if not frame.ok or frame.kind != "command":
             return
         self._pieces += self._line.send(pn532.ACK, now_us + ACK_US)

@@ -1,7 +1,7 @@
-"""What all simulated readers share: the sightings to come, chance by seed, the line, the frames on their way.
+"""Base of all simulated readers: the sightings to come, randomness by seed, the line, the frames on their way.
 
-A core knows no clock and no port: `feed` takes the host's bytes, `due` gives the pieces whose last bit has passed,
-`next_us` says when to ask again. Calls must not go back in time. The same calls give the same bytes.
+A core uses no clock and no port: `feed` takes the host's bytes, `due` gives the pieces whose last bit has passed,
+`next_us` is the time for the next call. Calls must not go back in time. The same calls give the same bytes.
 A sighting while the reader is off or not searching is not seen; it is counted, never reported late.
 """
 
@@ -16,8 +16,8 @@ from whenabouts_sim.readers.faults import NO_FAULTS, Faults, treat
 from whenabouts_sim.readers.wire import Line, Piece, wire_us
 from whenabouts_sim.world.world import Sighting
 
-# A reader promises its first byte within this time of the event on air. What is drawn stays below it by what can be
-# in the way: records leaving one by one (4.08 ms) and a keep-alive (0.61 ms).
+# A reader sends its first byte within this time after the event on air. Drawn latencies stay below it, because other
+# frames may delay this one: records leaving one by one (4.08 ms) and a keep-alive (0.61 ms).
 LATENCY_US_MAX = 30_000
 DRAWN_LATENCY_US_MAX = 20_000
 
@@ -38,7 +38,7 @@ class ReaderCore(ABC):
         self._first = True
 
     def load(self, sightings: Iterable[Sighting], now_us: int) -> None:
-        """Adds what will happen in front of the reader, in order of time; what is past already is not seen."""
+        """Adds coming sightings, in order of time; those in the past are not seen."""
         self._advance(now_us)
         for sighting in sightings:
             if sighting.true_us <= now_us:
@@ -62,7 +62,7 @@ class ReaderCore(ABC):
 
     @abstractmethod
     def feed(self, data: bytes, now_us: int) -> None:
-        """Bytes from the host."""
+        """Takes bytes from the host."""
 
     def due(self, now_us: int) -> list[Piece]:
         """All pieces the host can read by now, oldest first; each is given once."""
@@ -73,12 +73,12 @@ class ReaderCore(ABC):
         return pieces
 
     def next_us(self) -> int | None:
-        """The next instant at which `due` can have something new, None for never unless fed."""
+        """The next instant at which `due` can have something new, None if only `feed` can cause that."""
         ready_us = self._pieces[0].ready_us if self._pieces else None
         return min((at_us for at_us in (self._event_us(), ready_us) if at_us is not None), default=None)
 
     def _event_us(self) -> int | None:
-        """The next thing that happens in the reader."""
+        """Time of the next event in the reader, None without one."""
         return self._coming[0].true_us if self._coming else None
 
     def _advance(self, now_us: int) -> None:
@@ -95,7 +95,7 @@ class ReaderCore(ABC):
 
     @abstractmethod
     def _searching(self) -> bool:
-        """Whether a tag in the field is seen now."""
+        """True if a tag in the field is seen now."""
 
     @abstractmethod
     def _frame(self, sighting: Sighting, random: Random) -> bytes:
@@ -114,5 +114,5 @@ class ReaderCore(ABC):
         )
 
     def _flush_us(self) -> int | None:
-        """When frames should be out at the latest, if the reader has something else to send then."""
+        """Latest time for frames to be out before the reader sends something else; None for no limit."""
         return None

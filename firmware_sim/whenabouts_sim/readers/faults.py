@@ -1,10 +1,10 @@
-"""What goes wrong between a reader and its host, by seed and by rate.
+"""Faults between a reader and its host, by seed and by rate.
 
-Harmless faults change how a frame arrives, not what it says: it is split into several writes, or line noise stands in
+Harmless faults change how a frame arrives, not its content: it is split into several writes, or line noise stands in
 front of it. Damaging faults may cost the reading, so the emission log names them: a flipped bit, a head that the host
 missed by opening late, a last byte lost so that the next frame is glued on. Noise never contains a byte with which a
-frame could begin: a false start swallows what follows in ways that depend on the decoder, and that would be a loss
-nobody could tell from a fault of the agent.
+frame could begin: after a false start a decoder may skip good bytes, depending on the decoder, and that loss would look
+like a fault of the agent.
 All delays together stay below the idle time that the world leaves between two records, 0.9 ms.
 """
 
@@ -47,7 +47,7 @@ class Treated:
 
 
 def treat(frame: bytes, faults: Faults, random: Random, first: bool) -> Treated:
-    """Draws at most one fault for a frame; `first` tells the first frame since power on."""
+    """Draws at most one fault for a frame; `first`: it is the first frame since power-on."""
     if first and faults.mid_frame_start:
         return _head_lost(frame, random)
     draw = random.randrange(1000)

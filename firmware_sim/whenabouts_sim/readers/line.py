@@ -1,4 +1,4 @@
-"""A sensor that sends a line of JSON for each measurement, 9600 8N1, and listens to nobody.
+"""A sensor that sends a line of JSON for each measurement, 9600 8N1, and ignores its input.
 
 `{"probe": KEY, "temperature": NUMBER}`: the probe is the sighting's key, the number is drawn by seed.
 """
@@ -22,7 +22,7 @@ class LineSensor(ReaderCore):
         super().__init__(name, seed, BAUD, faults)
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """It listens to nobody."""
+        """Ignores the host's bytes."""
         self._advance(now_us)
 
     def _searching(self) -> bool:

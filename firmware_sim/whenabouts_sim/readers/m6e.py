@@ -1,8 +1,8 @@
 """ThingMagic M6e Nano: a UHF module that obeys commands and streams tag records while it searches.
 
-Silent until the host starts it. Then it searches in cycles of the length asked for (1000 ms): a cycle begins as the
-first byte of its keep-alive leaves, and every record carries the milliseconds since. Records leave before the next
-keep-alive, which waits some milliseconds for them where it must: the host refers records to the last one it saw.
+Silent until the host starts it. Then it searches in cycles of the requested length (1000 ms): a cycle begins as the
+first byte of its keep-alive leaves, and every record carries the milliseconds since then. Records leave before the next
+keep-alive, which waits some milliseconds for them if needed: the host relates records to the last keep-alive it saw.
 A brown-out boots the module: boot message, then silence until started again.
 Frames: built by `whenabouts_hardware.readers.m6e_frames`; answers without data are
 plain success, an unknown opcode gets status 0101.
@@ -23,7 +23,7 @@ STATUS_BAD_OPCODE = 0x0101
 STATUS_BAD_VALUE = 0x0105
 STREAM_ENDED = bytes([2])  # first data byte of the frame that answers a stop
 
-# What a captured module of hardware 30000002 with firmware 01070102 answers to "version".
+# Answer to "version" of a captured module of hardware 30000002 with firmware 01070102.
 VERSION_DATA = bytes.fromhex("1412080030000002201612130107010200000010")
 PLAIN_ANSWERS = {
     OP_SET_BAUD,
@@ -42,7 +42,7 @@ CHANNELS_KHZ = tuple(902_750 + 500 * channel for channel in range(50))
 
 
 class M6eNano(ReaderCore):
-    """The module behind its UART; `streaming` tells whether a host has started it."""
+    """The module behind its UART; `streaming`: a host has started it."""
 
     def __init__(self, name: str, seed: int, faults: Faults = NO_FAULTS) -> None:
         super().__init__(name, seed, BAUD, faults)
@@ -54,11 +54,11 @@ class M6eNano(ReaderCore):
 
     @property
     def streaming(self) -> bool:
-        """Started by its host: it searches, or is about to begin."""
+        """True if its host has started it: it searches, or is about to begin."""
         return self._next_cycle_us is not None
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """Host bytes; every whole command is answered in order, what is no command is skipped and counted."""
+        """Takes host bytes; answers every whole command in order, skips and counts anything else."""
         self._advance(now_us)
         if not self.powered:
             return
@@ -73,7 +73,7 @@ class M6eNano(ReaderCore):
         self._halt()
 
     def brown_out(self, now_us: int) -> None:
-        """The supply dips: what was on its way is gone, the module boots and waits to be started."""
+        """The supply dips: frames on their way are lost, the module boots and waits to be started."""
         self.power_off(now_us)
         self.power_on(now_us)
         self._pieces += self._line.send(frames.answer(frames.OP_BOOT, 0, VERSION_DATA), now_us + BOOT_US)

@@ -2,11 +2,11 @@
 
 The agent opens `path`, a symbolic link that stays the same when the reader is unplugged and plugged in again, with
 plain pyserial. True time comes from a `SimClock`, so a world can run faster than the wall.
-Like a UART, the link never waits for its host: what does not fit into the kernel's input buffer is lost and counted.
-Like a reader, it keeps its promise: a record or keep-alive that this process is too late to deliver within the latency of
-reader and adapter is withheld and counted ("late"): delivered it would date sightings wrongly and blame the agent.
-Unlike a UART, a pseudo-terminal keeps what arrives while the agent has the port closed; pyserial discards that on open.
-One thread a link; it sleeps until the host writes or the core has something.
+Like a UART, the link never waits for its host: bytes that do not fit into the kernel's input buffer are lost and counted.
+A record or keep-alive that this process cannot deliver within the latency of reader and adapter is withheld and counted
+("late"): delivered late it would give sightings wrong times, which would look like a fault of the agent.
+Unlike a UART, a pseudo-terminal keeps bytes that arrive while the agent has the port closed; pyserial discards them on open.
+Each link has one thread; it sleeps until the host writes or the core has something to send.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from whenabouts_sim.world.clocks import SimClock
 from whenabouts_sim.world.emitted import Emitted
 from whenabouts_sim.world.world import Sighting
 
-# The Linux tty layer holds so many unread bytes, for a real serial port as for a pseudo-terminal.
+# The Linux tty layer holds this many unread bytes, for a real serial port as for a pseudo-terminal.
 HOST_BUFFER_BYTES = 4095
 HOST_READ_BYTES = 4096
-# A thread that has nothing to do looks up again after this time, so that a stopped link always ends.
+# An idle thread wakes up after this time, so that a stopped link always ends.
 IDLE_S_MAX = 1.0
 
 
@@ -78,7 +78,7 @@ class PtyLink:
         self._thread.start()
 
     def go(self, sightings: Iterable[Sighting]) -> None:
-        """Lets these sightings happen; those that are past by now are not seen."""
+        """Gives these sightings to the reader; those in the past are not seen."""
         mine = [sighting for sighting in sightings if sighting.reader == self.core.name]
         self._with_core(lambda now_us: self.core.load(mine, now_us))
 
@@ -94,7 +94,7 @@ class PtyLink:
         self._with_core(core.brown_out)
 
     def unplug(self) -> None:
-        """Takes the reader off: hosts that have the port open get an error or an end, the path is gone."""
+        """Unplugs the reader: hosts that have the port open get an error or end of file; the path is removed."""
         with self._lock:
             if self._master is None or self._slave is None:
                 return
@@ -113,7 +113,7 @@ class PtyLink:
             if self._master is not None:
                 return
             master, slave = os.openpty()
-            # Raw on both sides of an agent's absence: this end of the slave stays open, so that the port neither hangs
+            # Raw also while no agent has the port open: this end of the slave stays open, so that the port neither hangs
             # up nor falls back to echoing when the agent closes it.
             tty.setraw(slave)
             os.set_blocking(master, False)
@@ -136,14 +136,14 @@ class PtyLink:
 
     @property
     def unseen(self) -> int:
-        """Sightings that the reader slept through."""
+        """Number of sightings that the reader did not see."""
         return self.core.unseen
 
     def _now_us(self) -> int:
         return self._clock.true_us(time.monotonic_ns())
 
     def _link_to(self, device: str) -> None:
-        """Points the path at the device, in one step for whoever looks."""
+        """Points the path at the device, in one atomic step."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
         beside.symlink_to(device)
@@ -166,7 +166,7 @@ class PtyLink:
                 os.read(self._wake_read, HOST_READ_BYTES)
 
     def _wait(self, watched: list[int], timeout_s: float) -> bool:
-        """Sleeps until the host or another thread has something; True for another thread."""
+        """Sleeps until the host writes or another thread wakes this one; True for another thread."""
         try:
             readable, _, _ = select.select(watched, [], [], timeout_s)
         except OSError as error:
@@ -176,7 +176,7 @@ class PtyLink:
         return self._wake_read in readable
 
     def _serve(self) -> float:
-        """Hears the host, sends what is due, and gives the seconds until there is more."""
+        """Reads from the host, sends the pieces that are due, and returns the seconds until the next one."""
         self._hear()
         for piece in self.core.due(self._now_us()):
             self._send(piece)
@@ -216,7 +216,7 @@ class PtyLink:
             self._frame_hurt = ""
 
     def _write(self, data: bytes) -> bool:
-        """Hands bytes to the host's input buffer; False when they did not fit and some are lost."""
+        """Writes bytes to the host's input buffer; False if some did not fit and are lost."""
         if self._master is None or self._slave is None:
             return False
         unread = struct.unpack("i", fcntl.ioctl(self._slave, termios.FIONREAD, b"\0" * 4))[0]

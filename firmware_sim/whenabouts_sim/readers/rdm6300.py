@@ -1,4 +1,4 @@
-"""RDM6300: a 125 kHz badge reader that sends 14 characters per sighting at 9600 baud and listens to nobody.
+"""RDM6300: a 125 kHz badge reader that sends 14 characters per sighting at 9600 baud and ignores its input.
 
 The world has a badge repeat every 65 ms while it is in the field; each repeat is a sighting and a frame.
 Frame: built by `whenabouts_hardware.readers.em4100.encode`.
@@ -24,7 +24,7 @@ class Rdm6300(ReaderCore):
         self.ignored_bytes = 0
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """Its receive pin is not connected; bytes are counted."""
+        """Counts the bytes and ignores them: its receive pin is not connected."""
         self._advance(now_us)
         self.ignored_bytes += len(data)
 

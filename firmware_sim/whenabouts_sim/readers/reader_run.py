@@ -1,6 +1,6 @@
-"""One simulated reader on a pseudo-terminal, for as long as it is wanted: tags pass it at random, faults happen as asked.
+"""One simulated reader on a pseudo-terminal: tags pass it at random, faults happen as configured.
 
-True time is this machine's UTC, so that the truth can be laid beside what an agent on the same machine stamps.
+True time is this machine's UTC, so that the truth can be compared with the stamps of an agent on the same machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from whenabouts_sim.readers.uhf import UhfReader18, Yrm100
 from whenabouts_sim.world.clocks import SimClock
 from whenabouts_sim.world.world import Sighting
 
-AHEAD_US = 1_000_000  # sightings are given to the reader so long before they happen
+AHEAD_US = 1_000_000  # sightings are given to the reader this long before they happen
 UNPLUGGED_S = 2.0
 TURN_S = 0.05
 
@@ -59,7 +59,7 @@ class Mishaps:
 
 
 class Passage:
-    """Tags that pass a reader: `rate` sightings a second on average, of `tags` different ones, by seed."""
+    """Tags that pass a reader: `rate` sightings a second on average, of `tags` different tags, by seed."""
 
     def __init__(self, name: str, kind: Kind, seed: int, rate: float, tags: int, begin_us: int) -> None:
         self._name, self._rate, self._spacing_us = name, rate, kind.spacing_us
@@ -68,20 +68,20 @@ class Passage:
         self._next_us, self._number = begin_us, 0
 
     def until(self, true_us: int) -> list[Sighting]:
-        """The sightings up to a moment that were not given yet, in order of time."""
-        found = []
+        """The sightings up to a moment that were not returned yet, in order of time."""
+        sightings = []
         while self._next_us <= true_us:
-            found.append(Sighting(self._next_us, self._name, self._number, self._random.choice(self._keys)))
+            sightings.append(Sighting(self._next_us, self._name, self._number, self._random.choice(self._keys)))
             self._number += 1
             self._next_us += max(self._spacing_us, int(self._random.expovariate(self._rate) * 1e6))
-        return found
+        return sightings
 
 
 class ReaderRun:
     """A reader of a kind behind the port `path`.
 
     Raises:
-        ValueError: brown-outs of a reader that knows none, or faults that add up to more than every frame.
+        ValueError: brown-outs of a reader that has none, or fault rates that add up to more than all frames.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ReaderRun:
         core = facts.core(kind, seed, faults)
         if mishaps.brown_out_s and not isinstance(core, M6eNano):
             raise ValueError(
-                f"--brown-out: found reader {kind}, expected m6e, which alone boots by itself; use --unplug"
+                f"--brown-out: found reader {kind}, expected m6e, the only one with brown-outs; use --unplug"
             )
         clock = SimClock(time.time_ns() // 1000, time.monotonic_ns())
         self._clock, self._mishaps = clock, mishaps
@@ -100,7 +100,7 @@ class ReaderRun:
         self.link = PtyLink(core, clock, path, truth)
 
     def run(self, seconds: float | None, ready: Callable[[], None], report: Callable[[str], None]) -> None:
-        """Serve until the time is over, or for ever. ready is called when the port is there."""
+        """Serve for `seconds`, or without end if None. `ready` is called when the port exists."""
         began_s = time.monotonic()
         brown_out_s, unplug_s = (began_s + every if every else None for every in _periods(self._mishaps))
         plug_s: float | None = None
@@ -126,7 +126,7 @@ class ReaderRun:
                 time.sleep(TURN_S)
 
     def figures(self) -> dict[str, Any]:
-        """What happened so far."""
+        """Counts of what happened so far."""
         link = self.link
         emitted = list(link.emitted)
         return {
@@ -143,7 +143,7 @@ def _periods(mishaps: Mishaps) -> tuple[float, float]:
 
 
 def run_reader(run: ReaderRun, seconds: float | None, ready: Callable[[], None], report: Callable[[str], None]) -> str:
-    """Serve until the time is over or Ctrl-C; the figures as JSON."""
+    """Serve until the time is over or Ctrl-C; return the figures as JSON."""
     with contextlib.suppress(KeyboardInterrupt):
         run.run(seconds, ready, report)
     return json.dumps(run.figures())

@@ -1,4 +1,4 @@
-"""What a host that drives a simulated reader records, in virtual time: the same seed gives the same file, at once."""
+"""The trace that a host driving a simulated reader records, in virtual time: the same seed gives the same file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from whenabouts_hardware import READERS
 from whenabouts_sim.readers.faults import NO_FAULTS
 from whenabouts_sim.readers.reader_run import AHEAD_US, KINDS, Passage
 
-LOOK_US = 20_000  # the host looks at its port so often, and whenever something has come
+LOOK_US = 20_000  # the host looks at its port this often, and whenever bytes have come
 
 
 def record_reader(kind: str, seed: int, rate: float, tags: int, seconds: float, sink: Sink) -> int:
-    """Both directions from power-on, as a trace; the clock is at 0 then. How many frames came.
+    """Write both directions as a trace, from power-on at time 0; return the number of frames that came.
 
-    The host drives the reader as the agent does, one command at a look.
+    The host drives the reader as the agent does, one command per look.
 
     Raises:
         OSError: the sink cannot take a line.

@@ -1,8 +1,8 @@
 """UHF readers beside the Mercury modules: UHFReader18, which answers inventories, and YRM100, which searches in rounds.
 
-A UHFReader18 takes one command at a time: what comes while it searches is lost without an answer, what comes within its
-pause is too. At the end of its scan time it answers with what it saw, one frame a tag. A YRM100 answers every round
-without a tag with an error and sends a notice for each tag; after the rounds it was told it stops by itself.
+A UHFReader18 takes one command at a time: a command that comes while it searches, or within its pause, is lost without an
+answer. At the end of its scan time it answers with the tags it saw, one frame each. A YRM100 answers every round without
+a tag with an error and sends a notice for each tag; after the requested rounds it stops by itself.
 Frames: built by `whenabouts_hardware.readers.uhfreader18` and `whenabouts_hardware.readers.yrm100`.
 """
 
@@ -20,14 +20,14 @@ from whenabouts_sim.world.world import Sighting
 UHF18_BAUD = 57_600
 YRM100_BAUD = 115_200
 SCAN_US = 1_000_000  # scan time as delivered
-OVER_US_MAX = 75_000  # by which a scan lasts longer at most
-TAGS_MAX = 32  # of one inventory; more the simulated reader does not hold
+OVER_US_MAX = 75_000  # a scan exceeds SCAN_US by at most this
+TAGS_MAX = 32  # the most that the simulated reader holds in one inventory
 ANSWER_US = 1_000
-ROUND_US = 40_000  # one round of a YRM100; chosen
+ROUND_US = 40_000  # one round of a YRM100; an assumption
 
 
 class UhfReader18(ReaderCore):
-    """The reader behind its UART; `lost_commands` counts what came while it was busy."""
+    """The reader behind its UART; `lost_commands` counts commands that came while it was busy."""
 
     def __init__(self, name: str, seed: int, faults: Faults = NO_FAULTS) -> None:
         super().__init__(name, seed, UHF18_BAUD, faults)
@@ -38,7 +38,7 @@ class UhfReader18(ReaderCore):
         self._inventories = 0
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """Host bytes; an inventory begins, other commands succeed at once."""
+        """Takes host bytes; an inventory begins, other commands succeed at once."""
         self._advance(now_us)
         if not self.powered:
             return
@@ -55,7 +55,7 @@ class UhfReader18(ReaderCore):
                 self._send(uhfreader18.answer(int(str(frame.fields["recmd"])), 0), now_us)
 
     def power_off(self, now_us: int) -> None:
-        """Forgets what it was doing."""
+        """Forgets the running inventory."""
         super().power_off(now_us)
         self._scan_ends_us = None
         self.unseen += len(self._found)
@@ -82,13 +82,13 @@ class UhfReader18(ReaderCore):
         self._found.append(sighting)
 
     def _end_scan(self, at_us: int) -> None:
-        """The answer: one frame a tag, the last one says that it is the last."""
-        found, self._found, self._scan_ends_us = self._found, [], None
-        if not found:
+        """Sends the answer: one frame per tag, the last one marked as the last."""
+        seen, self._found, self._scan_ends_us = self._found, [], None
+        if not seen:
             self._send(uhfreader18.inventory_answer([]), at_us)
-        for n, sighting in enumerate(found):
+        for n, sighting in enumerate(seen):
             random = Random(f"{self._seed}/{self.name}/{sighting.number}")
-            status = uhfreader18.MORE_FOLLOW if n < len(found) - 1 else 0x01
+            status = uhfreader18.MORE_FOLLOW if n < len(seen) - 1 else 0x01
             frame = treat(self._frame_with(sighting, status), self._faults, random, self._first)
             self._first = False
             self._pieces += self._line.send(frame.data, at_us + ANSWER_US, frame.cuts, sighting, frame.damaged)
@@ -101,7 +101,7 @@ class UhfReader18(ReaderCore):
 
 
 class Yrm100(ReaderCore):
-    """The module behind its UART; `rounds_left` is how often it will still look."""
+    """The module behind its UART; `rounds_left`: number of search rounds still to come."""
 
     def __init__(self, name: str, seed: int, faults: Faults = NO_FAULTS) -> None:
         super().__init__(name, seed, YRM100_BAUD, faults)
@@ -111,7 +111,7 @@ class Yrm100(ReaderCore):
         self._seen = False
 
     def feed(self, data: bytes, now_us: int) -> None:
-        """Host bytes: inventories start, stop ends them, other commands succeed."""
+        """Takes host bytes: inventories start, stop ends them, other commands succeed."""
         self._advance(now_us)
         if not self.powered:
             return

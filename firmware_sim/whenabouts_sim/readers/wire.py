@@ -1,8 +1,8 @@
-"""The transmitting half of a UART: when the host can have which bytes.
+"""The transmitting half of a UART: the times at which the host can read the bytes.
 
-Eight data bits, no parity, one stop bit: 10 bit times a byte. Bytes leave one after the other; what is asked to leave
-while the line is busy waits its turn, so frames never overtake each other. Times are true microseconds, rounded up:
-nothing arrives before its last bit.
+Eight data bits, no parity, one stop bit: 10 bit times a byte. Bytes leave one after the other; a frame sent while the
+line is busy waits its turn, so frames never overtake each other. Times are true microseconds, rounded up: nothing
+arrives before its last bit.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from whenabouts_sim.world.world import Sighting
 
 BITS_PER_BYTE = 10
 
-# Hosts must reckon with bytes that wait 16 ms in the serial adapter (FTDI's latency timer), and agents do by default.
-# Whoever hands over the pieces may be late by a little less.
+# Hosts must allow for bytes that wait 16 ms in the serial adapter (FTDI's latency timer), and agents do by default.
+# Pieces may be handed over late by a little less.
 ADAPTER_US_MAX = 15_000
 
 
@@ -23,9 +23,8 @@ class Piece:
     """Bytes that become readable for the host together, at `ready_us`.
 
     `ends_frame` marks the last piece of a frame; it carries the sighting the frame reports, if it reports one, and
-    `damaged`: what was done to the frame that may keep the host from reading it, or nothing.
-    `latest_us`: handed over later than this the piece would break the reader's promise about its latency, adapter
-    included; None: no promise was made.
+    `damaged`: the fault that may keep the host from reading the frame, or "".
+    `latest_us`: latest time to hand over the piece within the latency of reader and adapter; None for no limit.
     """
 
     ready_us: int
@@ -37,7 +36,7 @@ class Piece:
 
 
 def wire_us(size_bytes: int, baud: int) -> int:
-    """How long so many bytes take, rounded up."""
+    """Time that this many bytes take, in microseconds, rounded up."""
     return -(-size_bytes * BITS_PER_BYTE * 1_000_000 // baud)
 
 
@@ -59,7 +58,7 @@ class Line:
     ) -> list[Piece]:
         """The pieces of one frame; `cuts` are (byte index, idle microseconds in front of it) in ascending order.
 
-        `first_byte_us_max`: when the frame must have begun at the latest, for a reader that promises it.
+        `first_byte_us_max`: latest begin of the frame, for a reader with a bounded latency.
         """
         start_us = at_us = max(not_before_us, self.free_us)
         pieces = []

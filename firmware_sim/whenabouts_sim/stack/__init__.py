@@ -1,1 +1,1 @@
-"""The whole system on one machine, every part a process of its own."""
+"""The whole system on one machine, each part in its own process."""

@@ -1,10 +1,10 @@
 """A real MQTT broker on a free port of the loopback, for simulations and tests: started, killed, started again.
 
-mosquitto if it is installed, otherwise the embedded amqtt in a process of its own. Readiness is an MQTT CONNACK, not a
-waiting time. Both end with the thread that started them.
-What the embedded broker lacks beside mosquitto, tried with paho 2.2, stands in `EMBEDDED_LACKS`; none of it loses a
-reading that waits in a spool for the cloud's own acknowledgement. 2000 messages
-at QoS 1 take it 0.4 s, mosquitto 0.2 s.
+mosquitto if it is installed, otherwise the embedded amqtt in its own process. Readiness is an MQTT CONNACK, not a waiting
+time. Both end with the thread that started them.
+`EMBEDDED_LACKS` lists what the embedded broker lacks compared with mosquitto, tried with paho 2.2; none of these gaps loses
+a reading that waits in a spool for the cloud's own acknowledgement. 2000 messages at QoS 1 take the embedded broker 0.4 s,
+mosquitto 0.2 s.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from whenabouts_sim.stack.parent_death import with_parent
 HOST = "127.0.0.1"
 Kind = Literal["mosquitto", "embedded"]
 
-# Daemons often live where users' search paths do not look.
+# Daemons are often installed outside users' search paths.
 SBIN = os.pathsep.join(("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"))
 
-# A slow machine importing amqtt needs about two seconds; a broker that is not there after this never will be.
+# A slow machine importing amqtt needs about two seconds; a broker that is not ready after this time has failed.
 START_S_MAX = 20.0
 STOP_S_MAX = 5.0
 POLL_S = 0.02
@@ -45,7 +45,7 @@ DATABASE = "mosquitto.db"
 EMBEDDED_LACKS = (
     "MQTT 5: such a CONNECT is refused",
     "shared subscriptions: $share/... is taken for a plain filter and matches nothing",
-    "redelivery: what a client has not acknowledged after 5 s, or when it disconnects, is dropped",
+    "redelivery: messages that a client has not acknowledged after 5 s, or when it disconnects, are dropped",
     "persistence: sessions and retained messages end with its process",
     "retained messages go to every new connection if anybody subscribed to them, at QoS 0",
     "messages that waited for a persistent session arrive with the retain flag set",
@@ -81,7 +81,7 @@ class RunningBroker:
 
     @property
     def log(self) -> Path:
-        """What the broker said."""
+        """The broker's log."""
         return self.directory / "broker.log"
 
     @property
@@ -137,7 +137,7 @@ class RunningBroker:
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Ends the broker the friendly way; mosquitto writes its state."""
+        """Ends the broker with SIGTERM; mosquitto writes its state."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -145,7 +145,7 @@ class RunningBroker:
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Starts it again on the same port, with what it wrote to its directory."""
+        """Starts the broker again on the same port, with the state in its directory."""
         self.stop()
         self.start()
 
@@ -212,9 +212,9 @@ def free_port() -> int:
 
 
 def _require_free(port: int) -> None:
-    """Refuses a port that is taken: whoever has it would answer in the new broker's place."""
+    """Refuses a port that is taken: the process that has it would answer in the new broker's place."""
     with socket.socket() as probe:
-        # As the brokers do: connections of a broker that has just ended do not count.
+        # As the brokers do: connections of a broker that has just ended do not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -236,7 +236,7 @@ def running_broker(directory: Path, port: int = 0, kind: Kind | None = None) -> 
 
 
 def _answers(port: int) -> bool:
-    """Whether an MQTT client is accepted there."""
+    """True if an MQTT client is accepted on the port."""
     try:
         with socket.create_connection((HOST, port), timeout=1.0) as connection:
             connection.sendall(CONNECT)

@@ -3,9 +3,9 @@
 Run as `python -m whenabouts_sim.stack.embedded_broker PORT`.
 
 amqtt's own plugin for anonymous access marks sessions as anonymous, and the broker forgets those within a second of
-disconnecting, whatever clean_session says; the plugin here lets everybody in and marks nobody. It also mends take-over:
-where a client is back before its broken connection was noticed, the end of the old one would leave the persistent
-session marked as disconnected, and the client would get nothing.
+disconnecting, whatever the value of clean_session; the plugin here lets everybody in and marks no session. It also repairs
+take-over: if a client is back before its broken connection was noticed, the end of the old connection would leave the
+persistent session marked as disconnected, and the client would get nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from amqtt.session import Session
 
 
 class Welcome(BaseAuthPlugin):  # type: ignore[misc]  # amqtt.* is imported as Any
-    """Lets everybody in, for the listener is on the loopback only, and keeps sessions connected while a client is."""
+    """Lets everybody in, because the listener is on the loopback only, and keeps sessions connected while a client is."""
 
     def __init__(self, context: BaseContext) -> None:
         super().__init__(context)

@@ -1,7 +1,7 @@
 """Child processes that end with their parent, however it ends.
 
-Linux sends the child SIGKILL when the thread that started it is gone (prctl PR_SET_PDEATHSIG), so start children from a
-thread that lives as long as they should. Elsewhere nothing is done.
+Linux sends the child SIGKILL when the thread that started it has ended (prctl PR_SET_PDEATHSIG), so start children from a
+thread that lives as long as they should. On other systems nothing is done.
 """
 
 from __future__ import annotations

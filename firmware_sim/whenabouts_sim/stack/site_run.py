@@ -1,7 +1,7 @@
-"""A whole simulated site for as long as it is wanted: readers on pseudo-terminals, real agents with wrong clocks, a broker.
+"""A whole simulated site, for any length of time: readers on pseudo-terminals, real agents with wrong clocks, a broker.
 
-What a seed makes is repeated with other goods and people every DURATION_S seconds. True time is this machine's UTC. What
-truly happened is written to `truth/READER.jsonl` as it happens, one line a sighting that left its reader.
+Every DURATION_S seconds other goods and people follow, made from the same seed. True time is this machine's UTC. What
+truly happened is written to `truth/READER.jsonl` as it happens, one line per sighting that left its reader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPORT_S = 10.0
 
 
 class SiteRun:
-    """A site in a folder. broker: (host, port) of one that runs, or None for an own one."""
+    """A site in a folder. broker: (host, port) of a running one, or None to start one."""
 
     def __init__(self, folder: Path, seed: int, broker: tuple[str, int] | None, say: Callable[[str], None]) -> None:
         self._seed, self._broker, self._say = seed, broker, say
@@ -34,7 +34,7 @@ class SiteRun:
         self._readers = SimulatedReaders(self._world, self._clock, folder / "ports", folder / "truth")
 
     def run(self, seconds: float | None) -> int:
-        """Run until the time is over, or for ever; how many sightings left their readers."""
+        """Run for `seconds`, or without end if None; return the number of sightings that left their readers."""
         stack, readers = self._stack, self._readers
         with stack:
             try:
@@ -64,7 +64,7 @@ class SiteRun:
         self._say(f"running; truth in {stack.folder / 'truth'}; Ctrl-C ends it")
 
     def _go_on(self, end_s: float | None) -> None:
-        """One world after the other, each given to the readers before the one before is over."""
+        """Give the readers one world after the other, each before the previous one is over."""
         part, reported_s = 1, time.monotonic()
         waiting = threading.Event()
         while end_s is None or time.monotonic() < end_s:
@@ -81,6 +81,6 @@ class SiteRun:
             waiting.wait(0.2)
 
     def _world_of(self, part: int) -> World:
-        """The part's goods and people; the clocks are those of the first part."""
+        """The world of a part: its own goods and people, the clocks of the first part."""
         world = World.make(self._seed + part * 1_000_003, DURATION_S, ITEMS, PEOPLE, epoch_us=self._clock.epoch_us)
         return world if part == 0 else replace(world, clocks=self._world.clocks)

@@ -1,6 +1,6 @@
-"""A TCP line that can be cut and mended without being closed, as a mobile network does it: what was sent comes later.
+"""A TCP line that can be cut and mended without being closed, as in a mobile network: bytes sent meanwhile arrive later.
 
-Stands between an agent and the broker. Threads of this process, two a connection; what waits is held by TCP's own buffers.
+It stands between an agent and the broker. Each connection has two threads; waiting bytes are held by TCP's own buffers.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ CHUNK_BYTES = 65536
 
 
 class SlowUplink:
-    """Forwards connections to `port` of 127.0.0.1 at `port` of this object; `cut` stops both directions, ends of
-    connections too, until `mend`."""
+    """Listens on its own `port` of 127.0.0.1 and forwards connections to the given one; `cut` stops both directions, and
+    the closing of connections, until `mend`."""
 
     def __init__(self, port: int) -> None:
         self._target = port
         self._open = threading.Event()
         self._open.set()
         self._stopped = False
-        self._ends = threading.Lock()  # held while connections are added or ended: none is added behind the end
+        self._ends = threading.Lock()  # held while connections are added or ended: none is added after `stop`
         self._sockets: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """From now on nothing goes through."""
+        """Stop forwarding."""
         self._open.clear()
 
     def mend(self) -> None:
-        """What waits goes through, and everything after it."""
+        """Forward the waiting bytes, and everything after them."""
         self._open.set()
 
     def stop(self) -> None:
@@ -49,13 +49,13 @@ class SlowUplink:
                 near, _ = self._listener.accept()
                 try:
                     far = socket.create_connection(("127.0.0.1", self._target))
-                except OSError:  # the broker is away; whoever called tries again
+                except OSError:  # the broker is down; the client tries again
                     near.close()
                     continue
                 self._join(near, far)
 
     def _join(self, near: socket.socket, far: socket.socket) -> None:
-        """What comes to one goes to the other; a line stopped meanwhile closes both."""
+        """Forward between the two in both directions; close both if the line was stopped meanwhile."""
         with self._ends:
             if self._stopped:
                 _end(near)
@@ -71,7 +71,7 @@ class SlowUplink:
             while data := one.recv(CHUNK_BYTES):
                 self._open.wait()
                 other.sendall(data)
-        self._open.wait()  # an end takes as long as bytes do
+        self._open.wait()  # the end of a connection waits as bytes do
         with self._ends:
             for end in (one, other):
                 _end(end)
@@ -79,7 +79,7 @@ class SlowUplink:
 
 
 def _end(one: socket.socket) -> None:
-    """Close it; whoever waits for it wakes up."""
+    """Close the socket and wake up threads that wait for it."""
     with contextlib.suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
     one.close()

@@ -1,8 +1,8 @@
-"""What the agents of a demonstration read: simulated readers behind pseudo-terminals, or a recorded capture.
+"""Inputs of the agents of a demonstration: simulated readers behind pseudo-terminals, or a recorded capture.
 
-Both say afterwards what was put on the lines and when, so that the run can be judged. Of a capture nobody knows when the
-tags were really in the field: there, "true" is what the capture itself says, the reader's own time since its cycle began
-where it has one, else the moment at which the replay puts the frame's first bit on the line.
+Both report afterwards what was put on the lines and when, so that the run can be judged. For a capture the real times of
+the tags in the field are not known. Its "true" times are the reader's own time since its cycle began, if the capture has
+one, else the moment at which the replay puts the frame's first bit on the line.
 """
 
 import itertools
@@ -34,10 +34,10 @@ class SimulatedReaders:
     """Readers of a seeded world, in this process, behind pseudo-terminals."""
 
     def __init__(self, world: World, clock: SimClock, ports: Path, truth: Path | None = None) -> None:
-        """truth: folder for a file a reader of what leaves it, as it happens."""
+        """truth: folder with one file per reader for the sightings that leave it, written as they happen."""
         self.readers: Sequence[SimReader] = world.readers
         self._clock, self._ports = clock, ports
-        self.world = world  # as it happens, once it goes
+        self.world = world  # `go` moves it to its true time
         if truth is not None:
             truth.mkdir(parents=True, exist_ok=True)
         self._links = [
@@ -53,7 +53,7 @@ class SimulatedReaders:
 
     @property
     def duration_s(self) -> float:
-        """How long events happen, in real seconds."""
+        """Length of the events, in real seconds."""
         return (self.world.duration_us + LEAD_US) / self._clock.speed_milli / 1000
 
     def tables(self, gateway: str) -> list[dict[str, str | int | bool]]:
@@ -73,11 +73,11 @@ class SimulatedReaders:
 
     @property
     def end_us(self) -> int:
-        """True time at which the events that are known by now end, once they go."""
+        """True time at which the events given so far end; valid after `go`."""
         return self.world.epoch_us + self.world.duration_us
 
     def more(self, world: World) -> None:
-        """Let the events of another world of the same readers follow; sightings are numbered on."""
+        """Let the events of another world of the same readers follow; sighting numbers continue."""
         follows = world.starting_at(self.end_us)
         numbered = [replace(s, number=s.number + self._numbers[s.reader]) for s in follows.sightings]
         self._numbers.update(sighting.reader for sighting in numbered)
@@ -86,17 +86,17 @@ class SimulatedReaders:
             link.go(numbered)
 
     def emitted(self) -> list[Emitted]:
-        """What has left the readers so far."""
+        """Sightings that have left the readers so far."""
         return sorted((e for link in self._links for e in link.emitted), key=lambda e: (e.true_us, e.id))
 
     def stop(self) -> None:
-        """Take the readers off."""
+        """Unplug the readers."""
         for link in self._links:
             link.stop()
 
 
 class Capture:
-    """A recorded capture, played to the dock and the door at once, and to the gate."""
+    """A recorded capture, played to dock, gate and door at once."""
 
     def __init__(self, trace: Path, clock: SimClock, folder: Path) -> None:
         self._clock = clock
@@ -119,7 +119,7 @@ class Capture:
 
     @property
     def duration_s(self) -> float:
-        """How long the capture plays, in real seconds."""
+        """Length of the replay, in real seconds."""
         return self._length_ns / 1e6 / self._clock.speed_milli
 
     def tables(self, gateway: str) -> list[dict[str, str | int | bool]]:
@@ -131,7 +131,7 @@ class Capture:
         ]
 
     def plug(self) -> None:
-        """A replay begins when its port is opened."""
+        """Nothing to do: a replay begins when its port is opened."""
 
     def go(self, now_ns: int, stack: Stack) -> None:
         """Learn from the agents when their replays began."""
@@ -144,12 +144,12 @@ class Capture:
                 self._emitted.append(Emitted(reader.name, number, key, event_us, end_us))
 
     def emitted(self) -> list[Emitted]:
-        """What the replays have put on the lines so far."""
+        """Sightings that the replays have put on the lines so far."""
         now_us = self._clock.true_us(time.monotonic_ns())
         return sorted((e for e in self._emitted if e.last_byte_us <= now_us), key=lambda e: (e.true_us, e.id))
 
     def stop(self) -> None:
-        """The agents close their replays."""
+        """Nothing to do: the agents close their replays."""
 
 
 def _files(trace: Path) -> list[Path]:
@@ -165,7 +165,7 @@ def _files(trace: Path) -> list[Path]:
 
 
 def _joined(files: Sequence[Path]) -> list[Record]:
-    """The records of all files as one capture: each file begins shortly after the end of the one before."""
+    """The records of all files as one capture: each file begins shortly after the end of the previous one."""
     joined: list[Record] = []
     end_ns = 0
     for path in files:
@@ -184,7 +184,7 @@ def _joined(files: Sequence[Path]) -> list[Record]:
 
 
 def _recognise(records: Sequence[Record]) -> tuple[Model, int, int]:
-    """The kind of reader that these bytes are of, and how many good and damaged frames it sent."""
+    """The kind of reader that sent these bytes, and its numbers of good and damaged frames."""
     data = b"".join(record.data for record in records if record.direction == "rx")
     counts: Counter[Model] = Counter()
     frames: dict[Model, list[Frame]] = {}
@@ -200,13 +200,14 @@ def _recognise(records: Sequence[Record]) -> tuple[Model, int, int]:
 
 
 def _one_by_one(model: Model, records: Sequence[Record]) -> list[Record]:
-    """Frames that one late read gave together as a record each, ending when its last byte can have come at the latest.
+    """Records with one frame each, ending at the latest time at which its last byte can have come.
 
-    Played all at once they would come faster than the line carries them, which no stamp allows for.
+    One late read may return several frames. Played all at once they would come faster than the line carries them, which
+    no stamp allows for.
     """
     decode = KINDS[model].new_decoder()
     byte_ns = 10_000_000_000 // KINDS[model].baud
-    found: list[Record] = []
+    parts: list[Record] = []
     before = 0  # bytes of earlier records
     for record in records:
         size = len(record.data)
@@ -215,12 +216,12 @@ def _one_by_one(model: Model, records: Sequence[Record]) -> list[Record]:
         cuts = [0, *(end for end in ends[:-1] if 0 < end < size), size]
         for first, last in itertools.pairwise(cuts):
             return_ns = record.return_ns - (size - last) * byte_ns
-            if found:
-                return_ns = max(return_ns, found[-1].return_ns)
+            if parts:
+                return_ns = max(return_ns, parts[-1].return_ns)
             entry_ns = min(record.entry_ns, return_ns)
-            found.append(replace(record, entry_ns=entry_ns, return_ns=return_ns, data=record.data[first:last]))
+            parts.append(replace(record, entry_ns=entry_ns, return_ns=return_ns, data=record.data[first:last]))
         before += size if record.direction == "rx" else 0
-    return found
+    return parts
 
 
 def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, str]]:
@@ -228,7 +229,7 @@ def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, 
     decode = KINDS[model].new_decoder()
     byte_ns = 10_000_000_000 // KINDS[model].baud
     cycle_ns: int | None = None
-    found: list[tuple[int, int, str]] = []
+    events: list[tuple[int, int, str]] = []
     for record in records:
         for frame in decode.feed(record.data) if record.direction == "rx" else ():
             first_bit_ns = record.return_ns - (frame.end - frame.start) * byte_ns - 1000
@@ -238,8 +239,8 @@ def _sightings(model: Model, records: Sequence[Record]) -> list[tuple[int, int, 
                 event_ns = first_bit_ns
                 if cycle_ns is not None and sighting.ts_ms is not None and sighting.read_count == 1:
                     event_ns = min(first_bit_ns, cycle_ns + sighting.ts_ms * 1_000_000)
-                found.append((event_ns, record.return_ns, sighting.key))
-    return found
+                events.append((event_ns, record.return_ns, sighting.key))
+    return events
 
 
 def new_seed() -> int:

@@ -1,4 +1,4 @@
-"""The whole system on one machine, every part a process of its own: broker, agents, ingest, Spark job.
+"""The whole system on one machine, each part in its own process: broker, agents, ingest, Spark job.
 
 Used by the demonstration and by the system tests, which kill parts of it. Simulated readers live in this process behind
 pseudo-terminals; agents open those like any serial port. Every process ends with this one, however it ends.
@@ -30,7 +30,7 @@ _LANDED_COLUMNS = ["gateway", "stream", "key", "boot", "seq", "t_min", "t_max"]
 
 
 class PartError(RuntimeError):
-    """A part did not start, or ended on its own; the text has the end of its log."""
+    """A part did not start, or ended by itself; the text has the end of its log."""
 
 
 class Part:
@@ -46,23 +46,23 @@ class Part:
                 stdout=subprocess.PIPE if stdout else file,
                 stderr=file,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,  # Ctrl-C reaches the parent alone, which ends the parts in order
+                start_new_session=True,  # Ctrl-C reaches only the parent, which ends the parts in order
                 preexec_fn=with_parent(),
             )
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
+        """True if it has not ended."""
         return self.process.poll() is None
 
     @property
     def stdout(self) -> IO[bytes]:
-        """Its standard output, when that was asked for."""
+        """Its standard output, if that was requested."""
         assert self.process.stdout is not None
         return self.process.stdout
 
     def json_lines(self) -> Iterator[dict[str, Any]]:
-        """What it writes to its standard output, one object a line, as it comes."""
+        """Objects that it writes to its standard output, one a line, as they come."""
         for line in self.stdout:
             yield json.loads(line)
 
@@ -73,18 +73,18 @@ class Part:
             raise PartError(f"{self.name} ended with code {code}; its log {self.log} ends:\n{self.tail()}")
 
     def kill(self) -> None:
-        """SIGKILL to it and everything it started, as the kernel does when memory ends."""
+        """Send SIGKILL to it and everything it started, as the kernel does when memory ends."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def ask_to_end(self) -> None:
-        """SIGTERM, as a service manager does."""
+        """Send SIGTERM, as a service manager does."""
         if self.running:
             self.process.terminate()
 
     def stop(self, within_s: float = STOP_S) -> int:
-        """SIGTERM, and SIGKILL if it does not end in time; its exit code."""
+        """Send SIGTERM, and SIGKILL if it does not end in time; return its exit code."""
         self.ask_to_end()
         try:
             return self.process.wait(max(0.0, within_s))
@@ -93,7 +93,7 @@ class Part:
             return self.process.returncode
 
     def said(self, text: str) -> bool:
-        """Whether this is in its log, that of earlier processes of its name left out."""
+        """True if its log contains the text; the log of earlier processes of its name does not count."""
         return text.encode() in self.log.read_bytes()[self._began :]
 
     def tail(self, size: int = 2000) -> str:
@@ -133,7 +133,7 @@ class Stack:
         return part
 
     def check(self) -> None:
-        """Raise PartError if any part has ended on its own."""
+        """Raise PartError if any part has ended by itself."""
         for part in self.parts.values():
             part.check()
 
@@ -149,8 +149,8 @@ class Stack:
         more: str = "",
         host: str = "127.0.0.1",
     ) -> Path:
-        """Write the agent's configuration; each reader gives the keys of its table. `host`, `port`: if not the broker's own;
-        `more`: tables beside the readers'."""
+        """Write the agent's configuration; each reader gives the keys of its table. `host`, `port`: instead of the broker's;
+        `more`: text of further tables."""
         lines = [
             f'site = "{site}"', f'gateway = "{gateway}"', f'state_dir = "{self.state_dir(gateway)}"',
             "[broker]", f'host = "{host}"', f"port = {port or self.broker.port}", f"resend_s = {resend_s}",
@@ -201,11 +201,11 @@ class Stack:
         return self.start("job", command, stdout=True)
 
     def job_watches(self) -> bool:
-        """Whether the job has started and looks at what lands."""
+        """True if the job has started and watches the landing."""
         return self.parts["job"].said("Watching")
 
     def status(self, gateway: str) -> dict[str, Any] | None:
-        """What the agent last said of itself, None before it said anything."""
+        """The agent's latest status, None before the first."""
         try:
             status: dict[str, Any] = json.loads((self.state_dir(gateway) / "status.json").read_text())
         except FileNotFoundError:
@@ -213,7 +213,7 @@ class Stack:
         return status
 
     def agent_ready(self, gateway: str) -> bool:
-        """Whether the running agent reads all its ports and is connected."""
+        """True if the running agent reads all its ports and is connected."""
         status, part = self.status(gateway), self.parts.get(gateway)
         if status is None or part is None or status["pid"] != part.process.pid or not status["broker"]["connected"]:
             return False
@@ -244,7 +244,7 @@ class Stack:
         return int(_dataset(files).count_rows(filter=sightings)) if files else 0
 
     def found_pairs(self) -> list[tuple[ReadingId, ReadingId]]:
-        """Every row of the results, repeats included."""
+        """The two readings of every pair in the results, repeats included."""
         columns = ["a_gateway", "a_boot", "a_seq", "b_gateway", "b_boot", "b_seq"]
         rows = self._rows(self.results / "pairs", columns)
         return [((r["a_gateway"], r["a_boot"], r["a_seq"]), (r["b_gateway"], r["b_boot"], r["b_seq"])) for r in rows]
@@ -255,16 +255,16 @@ class Stack:
         return [tuple((e["gateway"], e["boot"], e["seq"]) for e in row["events"]) for row in rows]
 
     def landed_states(self, value: str) -> list[LandedState]:
-        """Every row of the landing that begins a state of a group, repeats included, with this value of it."""
+        """Every row of the landing that begins a state of a group, repeats included, with this value of the state."""
         columns = ["gateway", "boot", "seq", "t_min", "t_max", "landed_us", "kind", "attrs"]
-        found = []
+        states = []
         for row in self._rows(self.landing, columns):
             attrs = json.loads(row["attrs"] or "{}") if row["kind"] == "state" else {EVIDENCE: True}
             if not attrs.get(EVIDENCE):
                 t_min, t_max, landed_us = row["t_min"], row["t_max"], row["landed_us"]
                 present = attrs.get(value)
-                found.append(LandedState(row["gateway"], row["boot"], row["seq"], t_min, t_max, landed_us, present))
-        return found
+                states.append(LandedState(row["gateway"], row["boot"], row["seq"], t_min, t_max, landed_us, present))
+        return states
 
     def found_verdicts(self) -> list[Detected]:
         """The first state of each run of every verdict in the results, repeats included."""
@@ -272,7 +272,7 @@ class Stack:
         return [tuple((s["gateway"], s["boot"], s["seq"]) for s in row["states"]) for row in rows]
 
     def group_ready(self, gateways: Sequence[str]) -> bool:
-        """Whether the agents of these gateways have one view of their group, all of them in it."""
+        """True if the agents of these gateways have one view of their group, with all of them in it."""
         groups = [(self.status(gateway) or {}).get("group") or {} for gateway in gateways]
         views = {group.get("view") for group in groups}
         return len(views) == 1 and all(set(group.get("members", ())) == set(gateways) for group in groups)
@@ -283,12 +283,12 @@ class Stack:
 
 
 def _files(folder: Path) -> list[str]:
-    """Files that are published below a folder, or a folder in it. Hidden folders come and go while a job runs."""
+    """Published files of a folder and of the folders in it. Hidden folders come and go while a job runs."""
     return [str(file) for depth in ("", "[!._]*/") for file in folder.glob(f"{depth}[!._]*=*/[!._]*.parquet")]
 
 
 def _dataset(files: list[str]) -> Any:
-    import pyarrow.dataset as ds  # loads pandas: half a second, and only some runs look at what has landed
+    import pyarrow.dataset as ds  # loads pandas: half a second, and only some runs read the landing
 
     return ds.dataset(files, format="parquet")
 

@@ -1,4 +1,4 @@
-"""What the jobs tell, a line each for a person."""
+"""Results of the jobs as text for people, a line each."""
 
 from datetime import UTC, datetime
 from typing import Any

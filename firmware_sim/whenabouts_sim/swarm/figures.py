@@ -1,8 +1,8 @@
-"""What a swarm's steps say: whether one bends, what was the limit, what more gateways would need. Pure.
+"""Results of a swarm's steps: whether the system bends, what limits it, what more gateways would need. Pure.
 
-A step bends when its p99 is above P99_LIMIT_S, when more readings wait at its end than the cloud lands in BACKLOG_S, or
-when the swarm itself could not make the readings in time. The limit is whoever used up its core; without one, and with a
-backlog, it is the ingest's receive window: messages that wait for a file.
+The system bends (is overloaded) at a step if its p99 is above P99_LIMIT_S, if more readings wait at its end than the cloud
+lands in BACKLOG_S, or if the swarm itself could not make the readings in time. The limit is the process that used up its
+core; without one, and with a backlog, it is the ingest's receive window: messages that wait for a file.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-P99_LIMIT_S = 2.0  # four times what a reading may wait for a file
+P99_LIMIT_S = 2.0  # four times as long as a reading may wait for a file
 BACKLOG_S = 2.0
-LATE_S = 0.5  # that one reading in a hundred may be made behind its time
-BUSY = 0.85  # of one core: a process whose work is one thread's has no more to give
+LATE_S = 0.5  # delay with which one reading in a hundred may be made
+BUSY = 0.85  # of one core: a process that works in one thread has no more to give
 FULL = 0.9  # of all cores
-PLAN_SHARE = 0.6  # of a core that one wants to use for good
+PLAN_SHARE = 0.6  # of a core that a plan should use permanently
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Step:
 
     @property
     def bends(self) -> str:
-        """Why this is more than the system can take, or ''."""
+        """Reasons why this is more than the system can take, or ''."""
         reasons = []
         if self.backlog > BACKLOG_S * self.rate:
             reasons.append(f"{self.backlog} readings waited at the end")
@@ -61,7 +61,7 @@ class Step:
 
     @property
     def limit(self) -> str:
-        """What was used up, as far as it can be told from processors."""
+        """The resource that was used up, as far as processor times show it."""
         busiest = max((self.ingest_cores, "ingest"), (self.broker_cores, "broker"), (self.swarm_cores, "swarm"))
         if busiest[0] >= BUSY:
             return f"processor: {busiest[1]} ({busiest[0]:.2f} of one core)"
@@ -88,7 +88,7 @@ def percentile(ordered: Sequence[int], share: float) -> float:
 
 
 def needs(step: Step, gateways: int, wanted: int) -> dict[str, Any]:
-    """What `wanted` gateways need if each sends as in this step: computed in proportion, not measured."""
+    """Resources that `wanted` gateways need if each sends as in this step: computed in proportion, not measured."""
     times = wanted / gateways
     ingest, broker = step.ingest_cores * times, step.broker_cores * times
     return {
@@ -105,12 +105,12 @@ def needs(step: Step, gateways: int, wanted: int) -> dict[str, Any]:
 
 
 def _processes(cores: float) -> int:
-    """How many processes of one thread do the work of so many cores."""
+    """Number of single-threaded processes that do the work of this many cores."""
     return max(1, ceil(round(cores / PLAN_SHARE, 6)))
 
 
 def table(gateways: int, steps: Sequence[Step], wanted: int) -> str:
-    """The steps, where it bends, and what more would need, for people."""
+    """The steps, the rate at which the system bends, and the needs of more gateways, for people."""
     lines = [
         f"{gateways} gateways, one broker, one ingest, {steps[0].cores} cores; the swarm and all else on the same machine",
         f"{'readings/s':>11}{'messages/s':>11}{'landed':>9}{'p50 ms':>8}{'p99 ms':>8}{'waiting':>9}"

@@ -1,8 +1,7 @@
 """A gateway without ports and disk: readings, group commits, the protocol's own messages, and its own connection.
 
-What it sends, when, and what it sends again is decided by the agent's `Outbox`; the connection is the boards' MQTT client.
-It differs from an agent in that nothing is decoded, and that its spool is memory: two hundred spools on one disk would
-measure that disk.
+The agent's `Outbox` decides what is sent when, and what is sent again; the connection is the boards' MQTT client. Unlike an
+agent it decodes nothing, and its spool is in memory: two hundred spools on one disk would measure that disk.
 """
 
 import asyncio
@@ -30,20 +29,20 @@ from whenabouts_protocol import (
 SITE = "swarm"
 STREAM = "dock/tags"
 BOOT = 1 << 32 | 1
-BATCH_MAX = 100  # readings of one commit, as of an agent
+BATCH_MAX = 100  # readings of one commit, as in an agent
 RESEND_S = 10.0
 RECONNECT_S = 1.0
 KEEPALIVE_S = 30
-# Stamps as of a badge reader behind an adapter that holds bytes back: the event is up to so much before its first byte.
+# Stamps as from a badge reader behind an adapter that holds bytes back: the event is up to this long before its first byte.
 LATENCY_US = 116_000
 CLOCK_BOUND_US = 2_000
-TAGS = 50  # that pass one gateway
+TAGS = 50  # different tags at one gateway
 
 ACK = "ack"
 
 
 def now_us() -> int:
-    """True time: all is on one machine."""
+    """True time: all parts are on one machine."""
     return time.time_ns() // 1000
 
 
@@ -55,7 +54,7 @@ def key_of(gateway: int, seq: int) -> str:
 class LightGateway(asyncio.Protocol):
     """Number `number` of a swarm. `truth[seq]` is when reading seq's first byte came, in true microseconds.
 
-    landed is called with those moments when the cloud has confirmed them.
+    `landed` is called with these moments when the cloud has confirmed their readings.
     """
 
     def __init__(self, number: int, port: int, landed: Callable[[list[int]], None]) -> None:
@@ -65,7 +64,7 @@ class LightGateway(asyncio.Protocol):
         self._port, self._landed = port, landed
         self._pending: list[int] = []
         self._outbox = Outbox(RESEND_S)
-        self._stored: list[Message] = []  # not landed; the first `_sent` of them are on their way or taken
+        self._stored: list[Message] = []  # not landed; the first `_sent` of them are on their way or acknowledged
         self._sent = 0
         self._positions: dict[int, Position] = {}
         self._acked = -1
@@ -76,17 +75,17 @@ class LightGateway(asyncio.Protocol):
 
     @property
     def outstanding(self) -> int:
-        """Readings made and not confirmed by the cloud."""
+        """Number of readings made and not confirmed by the cloud."""
         return len(self._pending) + len(self.truth) - 1 - self._acked
 
     @property
     def connected(self) -> bool:
-        """Whether the broker has let it in."""
+        """True if the broker has accepted the connection."""
         return self._mqtt is not None and self._mqtt.connected
 
     @property
     def not_taken(self) -> int:
-        """Messages that the broker has not taken."""
+        """Number of messages that the broker has not acknowledged."""
         return len(self._stored) - self._sent + len(self._positions)
 
     async def run(self) -> None:
@@ -103,7 +102,7 @@ class LightGateway(asyncio.Protocol):
     # Readings.
 
     def read(self, event_us: int) -> bool:
-        """A tag's first byte came at event_us; True when with it a commit begins that ends a commit period later."""
+        """Add a reading whose first byte came at event_us; True if it begins a commit, due a commit period later."""
         self._pending.append(event_us)
         if len(self._pending) == BATCH_MAX:
             self.commit()
@@ -111,7 +110,7 @@ class LightGateway(asyncio.Protocol):
         return len(self._pending) == 1
 
     def commit(self) -> None:
-        """Store what has gathered as one message, and send what may be sent."""
+        """Store the collected readings as one message, and send the messages that may be sent."""
         if not self._pending:
             return
         events, self._pending = self._pending, []
@@ -123,7 +122,7 @@ class LightGateway(asyncio.Protocol):
         self._send()
 
     def tick(self, clear_us: int) -> None:
-        """Once a second: the beat, the connection's deadlines, repeats. Every later reading comes behind clear_us."""
+        """Once a second: the heartbeat, the connection's deadlines, repeats. Later readings come after clear_us."""
         mqtt = self._mqtt
         if mqtt is None:
             return

@@ -1,8 +1,8 @@
-"""Runs a swarm: broker and ingest as processes, the gateways in this one, rates step by step, and the truth in the end.
+"""Runs a swarm: broker and ingest as processes, the gateways in this one, rates step by step; compares with the truth.
 
-Readings come at random moments, each at a random gateway; a commit period after its first reading a gateway sends what has
-gathered. A step is a rate held for some seconds; before the next one everything must have landed, so that steps do not
-depend on each other.
+Readings come at random moments, each at a random gateway; a commit period after its first reading a gateway sends the
+readings collected since. A step is a rate held for some seconds; before the next one everything must have landed, so that
+steps do not depend on each other.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from whenabouts_sim.swarm.figures import Step, needs, percentile, table
 from whenabouts_sim.swarm.gateway import BOOT, CLOCK_BOUND_US, LATENCY_US, LightGateway, key_of, now_us
 from whenabouts_sim.swarm.usage import of_machine, of_process
 
-COMMIT_S = 0.05  # as of an agent
+COMMIT_S = 0.05  # as in an agent
 TURN_S = 0.005
 FIRST_RATE_A_GATEWAY = 5.0
 GROWTH = 1.6
@@ -37,7 +37,7 @@ FILES_A_GATEWAY = 2  # descriptors: its own connection and some reserve
 
 @dataclass(frozen=True)
 class SwarmResult:
-    """The steps, and how the landing compares with what was made."""
+    """The steps, and the comparison of the landing with the readings made."""
 
     gateways: int
     broker: str
@@ -51,7 +51,7 @@ class SwarmResult:
 
     @property
     def exact(self) -> bool:
-        """Whether everything made is in the landing exactly once, as it was made."""
+        """True if every reading made is in the landing exactly once, as it was made."""
         return self.made == self.landed and not (self.repeated or self.missing or self.different)
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class SwarmResult:
 
 
 class Swarm:
-    """`gateways` light gateways. rate: readings a second of all together; None: raised until it bends."""
+    """`gateways` light gateways. rate: readings a second of all together; None: raised until the system bends."""
 
     def __init__(
         self, folder: Path, gateways: int, rate: float | None, seconds: float, quiet: bool, seed: int = 1
@@ -153,7 +153,7 @@ class Swarm:
         )  # fmt: skip
 
     async def _read_for(self, stack: Stack, number: int, rate: float) -> None:
-        """Readings at random moments; those that are due are made at each turn of the loop."""
+        """Make readings at random moments; each turn of the loop makes those that are due."""
         end_us = now_us() + int(self._seconds * 1e6)
         next_us = float(now_us())
         while True:
@@ -181,7 +181,7 @@ class Swarm:
             await asyncio.sleep(TURN_S)
 
     async def _heartbeats(self) -> None:
-        """Each gateway's second begins at another moment."""
+        """Tick every gateway once a second, each at another moment of it."""
         while True:
             for n, gateway in enumerate(self._gateways):
                 gateway.tick(self._clear_us)
@@ -210,7 +210,7 @@ class Swarm:
         self._latencies_us.extend(confirmed_us - at_us for at_us in events_us)
 
     def _compare(self, stack: Stack, steps: list[Step]) -> SwarmResult:
-        """Every row of the landing against what was made."""
+        """Compare every row of the landing with the readings made."""
         by_name = {gateway.name: gateway for gateway in self._gateways}
         seen = {gateway.name: bytearray(len(gateway.truth)) for gateway in self._gateways}
         landed = repeated = different = 0
@@ -243,7 +243,7 @@ class Swarm:
 
 
 def _allow_files(count: int) -> None:
-    """Let this process and those it starts have so many connections, as far as the system allows."""
+    """Allow this process and those it starts this many open files, as far as the system does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < count:
         most = count if hard == resource.RLIM_INFINITY else min(count, hard)

@@ -1,4 +1,4 @@
-"""What a process and the machine use, from /proc: processor seconds, memory, bytes written."""
+"""Resource usage of a process and of the machine, from /proc: processor seconds, memory, bytes written."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _IDLE, _IOWAIT, _STEAL = 3, 4, 7  # of the line `cpu` of /proc/stat
 
 @dataclass(frozen=True)
 class Used:
-    """Sums since the process, or the machine, began; rss_bytes is of now."""
+    """Sums since the process, or the machine, began; rss_bytes is the present value."""
 
     cpu_s: float
     rss_bytes: int
@@ -20,7 +20,7 @@ class Used:
 
 
 def of_process(pid: int) -> Used:
-    """What one process, all its threads together, has used.
+    """Resources used by one process, all its threads together.
 
     Raises:
         OSError: there is no such process, or no /proc.
@@ -31,14 +31,14 @@ def of_process(pid: int) -> Used:
 
 
 def of_machine() -> tuple[float, float]:
-    """(busy, waiting for disks) processor seconds of all cores; what a hypervisor took away counts as busy."""
+    """(busy, waiting for disks) processor seconds of all cores; time taken by a hypervisor counts as busy."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     busy = sum(fields) - fields[_IDLE] - fields[_IOWAIT]
     return busy * _TICK_S, fields[_IOWAIT] * _TICK_S
 
 
 def _written(pid: int) -> int:
-    """Bytes that the process had written to disks; 0 where the kernel does not tell."""
+    """Bytes that the process has written to disks; 0 if the kernel does not report them."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     except OSError:

@@ -1,1 +1,1 @@
-"""What truly happens at simulated sites, and when."""
+"""True events at simulated sites, and their times."""

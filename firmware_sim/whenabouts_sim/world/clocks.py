@@ -1,4 +1,4 @@
-"""Time as it is, and time as a gateway believes it to be.
+"""True time, and time by the wrong clock of a gateway.
 
 True time is defined, not measured: it runs from the host's monotonic clock, so that every process on the host (agent,
 simulated reader, judge) computes the same true microsecond from the same `SimClock` parameters, at any speed.
@@ -19,7 +19,7 @@ EPOCH_US = 1_749_993_600_000_000
 NS_PER_US = 1000
 MILLI = 1000
 
-# What daemons that mean it assume of a crystal; the real ones drawn here are never worse.
+# Drift that careful time daemons assume of a crystal; the clocks drawn here never drift more.
 ASSUMED_DRIFT_PPM = 50
 
 
@@ -95,15 +95,15 @@ class GatewayClock:
         return sum(step_us for at_us, step_us in self.steps if at_us <= true_us)
 
     def reading_us(self, true_us: int) -> int:
-        """What the clock shows at a true instant."""
+        """Time on the clock at a true instant."""
         return true_us + self.error_us(true_us)
 
     def bound_us(self, true_us: int) -> int:
-        """What the clock claims its error cannot exceed at a true instant."""
+        """The clock's claimed bound of its error at a true instant."""
         return self.base_bound_us - (-self.assumed_drift_ppm * abs(true_us - self.epoch_us) // 1_000_000)
 
     def interval_us(self, true_us: int) -> tuple[int, int]:
-        """The closed interval the clock claims true time to be in; it is."""
+        """The closed interval that the clock claims to contain true time; it does."""
         reading_us, bound_us = self.reading_us(true_us), self.bound_us(true_us)
         return reading_us - bound_us, reading_us + bound_us
 
@@ -130,7 +130,7 @@ def plausible_clock(
 ) -> GatewayClock:
     """A clock as found on gateways: off by up to `offset_us_max`, drifting up to 50 ppm, bound 5 to 40 % too wide.
 
-    At each instant of `step_at_us` it is set anew, to another error of the same size.
+    At each instant of `step_at_us` it is set again, to another error of the same size.
     """
     offsets_us = [random.randint(-offset_us_max, offset_us_max) for _ in range(1 + len(step_at_us))]
     steps = tuple(

@@ -1,6 +1,6 @@
-"""The log of what readers really put on their lines: ground truth from the air to the host's port.
+"""The log of the frames that readers really put on their lines: ground truth from the air to the host's port.
 
-One JSON object a line, so that another process can read it while it grows, and a person can too.
+One JSON object a line, so that other processes and people can read it while it grows.
 """
 
 from __future__ import annotations

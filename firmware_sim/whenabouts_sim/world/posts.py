@@ -1,8 +1,8 @@
-"""Badges that lie at posts on several gateways, together for a while or one just after the other: what truly was when.
+"""Badges that lie at posts on several gateways, together for a while or one just after the other, with the truth.
 
-Pure, added to a world by its seed. A post is a badge reader with one badge that is its own; the badge is present from its
-first read until `LEAVE_US` after its last, as the agent's presence has it. Posts meet in cycles: either all are present at
-once for a second or two, or the last one comes a moment after the first has gone, nearer than the clocks agree.
+Pure, added to a world by its seed. A post is a badge reader with its own badge; the badge is present from its first read
+until `LEAVE_US` after its last, as in the agent's presence. Posts meet in cycles: either all are present at once for a
+second or two, or the last one comes a moment after the first has left, closer than the clocks can resolve.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from whenabouts_sim.world.world import RDM_REPEAT_US, SECOND_US, Sighting, SimRe
 
 LEAVE_US = SECOND_US
 LIES_US = (800_000, 1_400_000)
-MEETS_US = (1_500_000, 2_000_000)  # all are present for at least that long, more than the clocks leave open
-MISSES_US = (15_000, 60_000)  # between the going of the first and the coming of the last
-REST_US = 1_800_000  # after a cycle; stamps of a post's next presence are apart from those of the last
+MEETS_US = (1_500_000, 2_000_000)  # all are present for at least this long, more than the uncertainty of the clocks
+MISSES_US = (15_000, 60_000)  # from the leave of the first to the arrival of the last
+REST_US = 1_800_000  # after a cycle; keeps the stamps of a post's next presence apart from those of the last
 
 
 @dataclass(frozen=True)
 class Post:
-    """A badge that lies on a reader of its own; `name` is what rules call its gateway's states."""
+    """A badge that lies on its own reader; `name` is the name of its gateway's states in rules."""
 
     name: str
     reader: SimReader
     key: str
 
     def configuration(self, group: str, posts: Sequence[Post]) -> str:
-        """What the agent of its gateway is configured with beside its readers."""
+        """The tables that the configuration of its gateway's agent has beside its readers."""
         members = ", ".join(f'"{post.reader.site}/{post.reader.gateway}"' for post in posts)
         return (
             f'[group]\nname = "{group}"\nmembers = [{members}]\nstream = "{self.name}/state"\n'
@@ -54,10 +54,10 @@ def rule_text(name: str, group: str, posts: Sequence[Post]) -> str:
 
 
 def with_posts(world: World, posts: Sequence[Post]) -> World:
-    """The world with cycles at these posts, from a second after its begin to its end, in turn meetings and misses.
+    """The world with cycles at these posts, from a second after its begin to its end, meetings and misses in turn.
 
     Raises:
-        ValueError: the world is too short for a meeting and a miss each way round.
+        ValueError: the world is too short for a meeting and a miss in each of the two orders.
     """
     random = Random(f"posts/{world.seed}")
     reads: dict[Post, list[int]] = {post: [] for post in posts}
@@ -89,14 +89,14 @@ def with_posts(world: World, posts: Sequence[Post]) -> World:
 
 
 def _meeting(random: Random, at_us: int, order: Sequence[Post]) -> dict[Post, list[int]]:
-    """One after the other comes; all stay until MEETS after the last has come."""
+    """They come one after the other; all stay until MEETS_US after the last has come."""
     begins = {post: at_us + n * random.randint(200_000, 700_000) for n, post in enumerate(order)}
     least_us = max(begins.values()) + random.randint(*MEETS_US) - LEAVE_US
     return {post: _lying(begin, least_us + random.randint(0, 600_000)) for post, begin in begins.items()}
 
 
 def _miss(random: Random, at_us: int, order: Sequence[Post]) -> dict[Post, list[int]]:
-    """The first goes, then the last comes; those between are there before and after."""
+    """The first leaves, then the last comes; those between are present before and after."""
     first = _lying(at_us, at_us + random.randint(*LIES_US))
     begin_us = first[-1] + LEAVE_US + random.randint(*MISSES_US)
     last = _lying(begin_us, begin_us + random.randint(*LIES_US))
@@ -105,7 +105,7 @@ def _miss(random: Random, at_us: int, order: Sequence[Post]) -> dict[Post, list[
 
 
 def _lying(begin_us: int, end_us: int) -> list[int]:
-    """The reads of a badge that lies there from the one moment to the other, at least one."""
+    """The reads of a badge that lies on its reader from begin to end, at least one."""
     return list(range(begin_us, max(end_us, begin_us + 1), RDM_REPEAT_US))
 
 
@@ -117,7 +117,7 @@ class Presence(NamedTuple):
 
 
 def true_presences(post: Post, reads: Iterable[Emitted]) -> list[Presence]:
-    """When its badge was present by these reads, in order."""
+    """Presences of its badge by these reads, in order."""
     moments = sorted(e.true_us for e in reads if (e.reader, e.key) == (post.reader.name, post.key))
     if not moments:
         return []
@@ -127,13 +127,13 @@ def true_presences(post: Post, reads: Iterable[Emitted]) -> list[Presence]:
 
 
 def together(presences: Sequence[Sequence[Presence]]) -> Mapping[tuple[int, ...], Presence]:
-    """All choices of one presence of each post that overlap for more than an instant, and when. Cost: their number."""
-    found: dict[tuple[int, ...], Presence] = {(): Presence(-(1 << 62), 1 << 62)}
+    """All choices of one presence of each post that overlap for longer than an instant, and when. Cost: their number."""
+    choices: dict[tuple[int, ...], Presence] = {(): Presence(-(1 << 62), 1 << 62)}
     for of_post in presences:
-        found = {
+        choices = {
             (*choice, n): Presence(begin, end)
-            for choice, so_far in found.items()
+            for choice, so_far in choices.items()
             for n, one in enumerate(of_post)
             if (begin := max(so_far.begin_us, one.begin_us)) < (end := min(so_far.end_us, one.end_us))
         }
-    return found
+    return choices

@@ -1,9 +1,9 @@
-"""Goods that leave a shelf at one site through the exit of the other: paid for, or not, and what a slow uplink hides.
+"""Goods that leave a shelf at one site through the exit of the other: paid for or not, with an uplink that is cut.
 
 Pure, added to a world by its seed. Goods are seen at the shelf, most of them at the checkout, then at the exit. Some are
 never paid for; some were paid for, brought back to the shelf and then taken; some are paid for so late that the clocks
 cannot tell whether before the exit. For a third of the time nothing comes from the checkout's gateway, and some goods are
-paid for and carried out just then: whoever trusts the order of arrival sees them leave unpaid.
+paid for and carried out just then: by order of arrival they leave unpaid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHECKOUT = SimReader("checkout-1", "shop", "checkout-1", "checkout/tags", "m6e")
 EXIT = SimReader("exit-1", "shop", "door-1", "exit/tags", "m6e")
 SHOP_READERS = (SHELF, CHECKOUT, EXIT)
 
-# The cut begins after this share of the world's time and ends after that one.
+# Begin and end of the cut, as shares of the world's time.
 CUT_SHARE = (0.4, 0.75)
 LONGEST_US = 10 * SECOND_US  # of a journey, from the first sighting to the last
 SHORTEST_WORLD_US = 25 * SECOND_US
@@ -70,13 +70,13 @@ def _stolen(random: Random) -> Route:
 
 
 def _paid_before(random: Random) -> Route:
-    """Paid for, brought back, and then taken without."""
+    """Paid for, brought back, and then taken without paying."""
     route = [(CHECKOUT, 0), (SHELF, random.randint(2_500_000, 3_000_000)), (EXIT, random.randint(7_000_000, 8_000_000))]
     return [(reader, glimpses(random, at_us)) for reader, at_us in route]
 
 
 def _paid_at_last(random: Random) -> Route:
-    """Seen at the exit a tenth to four tenths of a second after the checkout: nearer than the clocks agree."""
+    """Seen at the exit a tenth to four tenths of a second after the checkout: closer than the clocks can resolve."""
     exit_us = random.randint(4_000_000, 6_000_000)
     return [(SHELF, [0]), (CHECKOUT, [exit_us - random.randint(100_000, 400_000)]), (EXIT, glimpses(random, exit_us))]
 

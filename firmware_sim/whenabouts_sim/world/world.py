@@ -1,10 +1,10 @@
-"""Two sites, their readers, the goods and people that pass them: what truly happened, and when.
+"""Two sites, their readers, the goods and people that pass them: the true events and their times.
 
 Pure and decided by one seed. Goods (EPC) pass the warehouse dock and, after a gap, the shop door; the gaps straddle the
-distance d of the rule under test: most well inside, many closer to d than the clocks can tell, some exactly d, some
+distance d of the rule under test: most well inside, many closer to d than the clocks can resolve, some exactly d, some
 far outside, some none at all. People (badges) pass the warehouse gate and the shop's till.
 Two sightings by one reader are never closer than the reader can take on air (anti-collision is serial), which keeps
-every frame within the reader's promised latency. Cost: O(n log n) in the number of sightings.
+every frame within the reader's latency bound. Cost: O(n log n) in the number of sightings.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Cut:
-    """The uplink of `gateway` carries nothing from begin_us to end_us, true time; what it was given comes afterwards."""
+    """The uplink of `gateway` carries nothing from begin_us to end_us, true time; what is sent meanwhile arrives later."""
 
     gateway: str
     begin_us: int
@@ -142,7 +142,7 @@ class Floor:
         self._last_us = start_us
 
     def place(self, key: str, route: Route, begin_us: tuple[int, int] | None = None) -> None:
-        """Finds a start for the route: right behind the one before (a pallet) or anywhere; with `begin_us` within that.
+        """Finds a start for the route: right after the previous one (a pallet) or anywhere; with `begin_us` within it.
 
         Raises:
             ValueError: there is no free moment for it.
@@ -174,7 +174,7 @@ class Floor:
         return tuple(numbered)
 
     def _within_time(self, route: Route) -> Route:
-        """What of the route fits into the duration: a late arrival happens after the end, thus never here."""
+        """The part of the route that fits into the duration: later sightings would happen after the end."""
         fits = [(r, [t for t in times if t < self._end_us - self._start_us]) for r, times in route]
         return [(reader, times) for reader, times in fits if times]
 
