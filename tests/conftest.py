@@ -1,8 +1,8 @@
-"""How tests are spread over four workers, how hypothesis draws examples, and which tests wait for a deep run.
+"""Distribution of tests over four workers, settings of hypothesis, and the selection of tests for deep runs.
 
-Tests in real time mostly wait: half of the workers begin with these, a file at a time, and the others step back behind them.
-Of the others one runs the tests that share a Spark session, one begins with those that share what is compiled for virtual
-machines of boards.
+Tests in real time mostly wait: half of the workers begin with these, a file at a time, and the other workers lower their
+priority. Of the other workers one runs the tests that share a Spark session, and one begins with the tests that share
+modules compiled for virtual machines of boards.
 """
 
 import gc
@@ -17,9 +17,9 @@ from xdist.workermanage import WorkerController
 
 from support import search
 
-# No deadlines: how fast something is belongs into a benchmark. The build server tries the same examples every time, so that
-# a red build is the change's doing; everywhere else new examples are drawn, in deep runs from the seed that is printed.
-# A search that states no number wants as many as hypothesis draws by itself.
+# No deadlines: speed belongs in a benchmark. The build server tries the same examples every time, so that a failure is
+# caused by the change; everywhere else new examples are drawn, in deep runs from the seed that is printed. A search that
+# states no number counts as one of 100, the default of hypothesis.
 UNSTATED = search.examples(100)
 settings.register_profile("anywhere", max_examples=UNSTATED, deadline=None, print_blob=True)
 settings.register_profile("build server", max_examples=UNSTATED, deadline=None, derandomize=True)
@@ -30,16 +30,16 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 REAL_TIME = ("e2e", "simulation")  # folders
 TOGETHER = ("spark", "micropython")  # folders whose files are for one worker; the longest first
-STEP_BACK = 5  # niceness: a third of the share of a process in real time that wants the same core
+STEP_BACK = 5  # niceness: a third of the share of a real-time process on the same core
 
 
 def in_real_time(nodeid: str) -> bool:
-    """Whether a test waits for clocks, and is late on a machine that has no time for it."""
+    """True if a test waits for real clocks, and so may be late on a busy machine."""
     return not set(REAL_TIME).isdisjoint(nodeid.partition("::")[0].split("/"))
 
 
 def group(nodeid: str) -> str:
-    """What one worker runs, one test after the other: all of a folder, or the file of the test."""
+    """Name of the group whose tests run one after the other in one worker: a folder, or the file of the test."""
     path = nodeid.partition("::")[0]
     return next((folder for folder in TOGETHER if folder in path.split("/")), path)
 
@@ -47,7 +47,7 @@ def group(nodeid: str) -> str:
 class Grouped(LoadScopeScheduling):
     """Tests of one group run in one worker; half of the workers take groups in real time first, the others those last.
 
-    xdist's own groups come to nothing under pytest 9.2, which forbids the names that it gives to tests.
+    xdist's own groups do not work under pytest 9.2, which forbids the names that xdist gives to tests.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -70,7 +70,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is loaded and collected stays to the end: no search for garbage goes through it, now or later."""
+    """Loaded modules and collected tests stay to the end: the garbage collector never scans them, now or later."""
     gc.disable()
     try:
         return (yield)
@@ -80,12 +80,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    """As Python ends it lets go of everything; of what is frozen it would not, and libraries complain of leaks."""
+    """Python frees everything at its end except frozen objects, which libraries would report as leaks."""
     gc.unfreeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Groups come first, so that no worker is left with one of them in the end; a quick run has no tests of deep runs."""
+    """Groups come first, so that no worker is left with one of them at the end; a quick run leaves out deep tests."""
     rank = {name: n for n, name in enumerate(TOGETHER)}
     items.sort(key=lambda item: rank.get(group(item.nodeid), len(rank)))
     deep = [] if search.SEED else [item for item in items if item.get_closest_marker("deep")]
@@ -102,6 +102,6 @@ def pytest_report_header() -> str:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A worker steps back for good with its first test that is not in real time; those come first where they come."""
+    """Lower this worker's priority after its last test in real time; those are scheduled first."""
     if "PYTEST_XDIST_WORKER" in os.environ and not in_real_time(item.nodeid) and os.nice(0) == 0:
         os.nice(STEP_BACK)

@@ -1,9 +1,9 @@
-"""What the matches of a plan are, and when each may be told, straight from the definition. Slow and obvious.
+"""The matches of a plan, and the moments at which each may be emitted, straight from the definition. Slow and obvious.
 
-All tuples of distinct events are tried, those of one key where the plan asks for one. Mode "certain" only; on points it is
-ordinary strict time order. Indices are places in the order of arrival. A moment is one event, one advance of the frontier,
-or the end; frontiers are recomputed after each moment from everything that has come. None stands for "nothing is promised
-yet", infinity for the end.
+All tuples of distinct events are tried, only those of one key if the plan is per key. Mode "certain" only; on points it is
+ordinary strict time order. Indices are positions in the order of arrival. A moment is one event, one advance of the
+frontier, or the end; frontiers are recomputed after each moment from all events and advances so far. A frontier is None
+before the first watermark, infinity at the end.
 """
 
 import itertools
@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """A plan and what happens to its engine: `advances` are (after how many events, frontier), `cuts` are batch borders."""
+    """A plan and the input of its engine: `advances` are (number of events before it, frontier), `cuts` batch borders."""
 
     plan: Plan
     type_count: int
@@ -45,7 +45,7 @@ class Case:
 
 
 class Moment(NamedTuple):
-    """`event` is the index of what came, -1 for an advance or the end; `fed` counts the events so far, it included."""
+    """`event`: index of the event that came, -1 for an advance or the end; `fed`: number of events so far, including it."""
 
     event: int
     fed: int
@@ -63,7 +63,7 @@ class Match(NamedTuple):
 
 
 def evaluate(program: Program, read: Callable[[int, int], float]) -> bool:
-    """Whether the condition holds; `read` gives a column of an element. Division is IEEE's, nan compares as false."""
+    """True if the condition holds; `read` gives a column of an element. Division is IEEE's, nan compares as false."""
     binary = {
         "+": lambda a, b: a + b,
         "-": lambda a, b: a - b,
@@ -98,7 +98,7 @@ def evaluate(program: Program, read: Callable[[int, int], float]) -> bool:
 
 
 def is_of(plan: Plan, event_class: int, event: Event) -> bool:
-    """Whether the event satisfies the class."""
+    """True if the event satisfies the class."""
     wanted = plan.classes[event_class]
     return event.type_code in wanted.types and (
         not wanted.condition or evaluate(wanted.condition, lambda _, column: event.attributes[column])
@@ -106,8 +106,8 @@ def is_of(plan: Plan, event_class: int, event: Event) -> bool:
 
 
 def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> list[Match]:
-    """Every tuple of distinct events among those taken that satisfies all but the negations, with what violates it."""
-    found = []
+    """Every tuple of distinct events among those taken that satisfies all but the negations, with its violators."""
+    matches = []
     for alternative in plan.alternatives:
         choices = [[i for i in taken if is_of(plan, c, events[i])] for c in alternative.classes]
         for chosen in _tuples(plan, events, choices):
@@ -121,12 +121,12 @@ def candidates(plan: Plan, events: Sequence[Event], taken: Sequence[int]) -> lis
                     for x in taken
                     if x not in chosen and _forbids(plan, n, events, chosen, x)
                 )
-                found.append(Match(tuple(row), chosen, violators, alternative))
-    return found
+                matches.append(Match(tuple(row), chosen, violators, alternative))
+    return matches
 
 
 def _tuples(plan: Plan, events: Sequence[Event], choices: list[list[int]]) -> Iterator[tuple[int, ...]]:
-    """One event of each class, all of one key where the plan asks for that."""
+    """One event of each class, all of one key if the plan is per key."""
     if not plan.per_key:
         yield from itertools.product(*choices)
         return
@@ -135,7 +135,7 @@ def _tuples(plan: Plan, events: Sequence[Event], choices: list[list[int]]) -> It
 
 
 def _fits(plan: Plan, alternative: Alternative, events: list[Event], chosen: tuple[int, ...]) -> bool:
-    """Distinct, in order, within the window, all conditions."""
+    """True if the events are distinct, in order and within the window, and all conditions hold."""
     return (
         len(set(chosen)) == len(chosen)
         and all(
@@ -151,12 +151,12 @@ def _fits(plan: Plan, alternative: Alternative, events: list[Event], chosen: tup
 
 def _is_within(plan: Plan, events: list[Event]) -> bool:
     apart = [x.t_max - y.t for i, x in enumerate(events) for j, y in enumerate(events) if i != j]
-    span = max(apart, default=0)  # between any two wherever they lie; one alone is at one moment
+    span = max(apart, default=0)  # the longest between any two for any choice of times; 0 for a single event
     return span < plan.window if plan.strict_window else span <= plan.window
 
 
 def _forbids(plan: Plan, negation: Negation, events: Sequence[Event], chosen: tuple[int, ...], x: int) -> bool:
-    """Whether event x, which is none of the chosen, breaks the negation: some placement of all puts it in the gap."""
+    """True if event x, not one of the chosen, violates the negation: some choice of all times puts it in the gap."""
     event, positives = events[x], [events[i] for i in chosen]
 
     def read(element: int, column: int) -> float:
@@ -191,7 +191,7 @@ def _sides(negation: Negation, positives: list[Event]) -> tuple[list[Event], lis
 
 
 def finalized(plan: Plan, match: Match, events: Sequence[Event], frontier: float | None) -> bool:
-    """Whether no event that may still come (t_max >= frontier, not longer than plan.longest) can violate the match."""
+    """True if no event that may still come (t_max >= frontier, not longer than plan.longest) can violate the match."""
     positives = [events[i] for i in match.chosen]
     for negation in match.alternative.negations:
         _, right = _sides(negation, positives)
@@ -228,12 +228,12 @@ def moments(case: Case) -> list[Moment]:
 
 
 def _later(a: float | None, b: float | None) -> float | None:
-    """A frontier never falls."""
+    """The later of two frontiers: a frontier never falls."""
     return b if a is None else a if b is None else max(a, b)
 
 
 def _watermarked(case: Case, fed: int, advances: list[int | dict[int, int]]) -> float | None:
-    """What the events and heartbeats so far promise; sources that were named but never heard of promise nothing."""
+    """The frontier by the events and heartbeats so far; None while a source that was named has sent nothing."""
     arrived = case.events[:fed]
     if case.order == "kbound":
         return max(e.t_max for e in arrived) - case.k if arrived else None
@@ -245,23 +245,23 @@ def _watermarked(case: Case, fed: int, advances: list[int | dict[int, int]]) -> 
 
 
 def accepted(case: Case) -> list[int]:
-    """The events that are not late: those that take part."""
+    """The events that are not late, and so take part."""
     return [m.event for m in moments(case) if m.event >= 0 and not m.late]
 
 
 def final(case: Case) -> set[Row]:
     """The matches of all accepted events."""
-    found = candidates(case.plan, case.events, accepted(case))
-    return set(_selected(case, [m for m in found if not m.violators]))
+    matches = candidates(case.plan, case.events, accepted(case))
+    return set(_selected(case, [m for m in matches if not m.violators]))
 
 
 def emitted_sure(case: Case) -> dict[Row, int]:
-    """Each match with the first moment (its place in `moments`) at which it is complete and nothing can change it.
+    """Each match with the first moment (its index in `moments`) at which it is complete and nothing can change it.
 
-    With an after-match skip it must be decided too: no match that starts earlier, or as early, may still come.
+    With an after-match skip, no match that starts earlier, or as early, may come any more either.
     """
-    found = candidates(case.plan, case.events, accepted(case))
-    kept = {m.row: m for m in found if not m.violators}
+    matches = candidates(case.plan, case.events, accepted(case))
+    kept = {m.row: m for m in matches if not m.violators}
     wait = 0 if case.plan.skip == "none" else case.plan.window + case.plan.longest
     emitted, every = {}, moments(case)
     for row in _selected(case, list(kept.values())):
@@ -278,9 +278,9 @@ def emitted_sure(case: Case) -> dict[Row, int]:
 
 
 def emitted_behind_slack(case: Case) -> dict[Row, int]:
-    """Each match with the moment at which an in-order engine behind a K-slack buffer has it: its last event is let out.
+    """Each match with the moment at which an in-order engine behind a K-slack buffer emits it: its last event is released.
 
-    Points only. Leading and inner negations are sealed by then; trailing ones wait for the end of their window.
+    Points only. Leading and inner negations are final by then; trailing ones wait for the end of their window.
     """
     emitted, every = {}, moments(case)
     for row, match in _unviolated(case).items():
@@ -297,7 +297,7 @@ def emitted_behind_slack(case: Case) -> dict[Row, int]:
 
 
 def emitted_by_punctuation(case: Case, pog_every: int) -> dict[Row, int]:
-    """As `emitted_sure`, where the frontier is only known from every pog_every-th event, from advances and at the end."""
+    """As `emitted_sure`, but the frontier is only known at every pog_every-th event, at advances and at the end."""
     emitted, every = {}, moments(case)
     for row, match in _unviolated(case).items():
         known: float | None = None
@@ -311,25 +311,25 @@ def emitted_by_punctuation(case: Case, pog_every: int) -> dict[Row, int]:
 
 
 def _unviolated(case: Case) -> dict[Row, Match]:
-    found = candidates(case.plan, case.events, accepted(case))
-    return {m.row: m for m in found if not m.violators}
+    matches = candidates(case.plan, case.events, accepted(case))
+    return {m.row: m for m in matches if not m.violators}
 
 
 def folds(case: Case) -> list[set[Row]]:
-    """At every moment the matches that are complete and not violated by what has arrived."""
+    """For every moment the matches that are complete and not violated by the events so far."""
     taken = set(accepted(case))
-    found = candidates(case.plan, case.events, sorted(taken))
+    matches = candidates(case.plan, case.events, sorted(taken))
     return [
-        {m.row for m in found if max(m.chosen) < moment.fed and not any(x < moment.fed for x in m.violators)}
+        {m.row for m in matches if max(m.chosen) < moment.fed and not any(x < moment.fed for x in m.violators)}
         for moment in moments(case)
     ]
 
 
 def late_effects(case: Case, late: int) -> dict[str, set[Row]]:
-    """What a late event adds to and removes from the matches of what had been taken in when it came.
+    """The matches that a late event adds to and removes from those of the events accepted before it came.
 
-    Only what is known for sure: matches of events that are still held, t_max >= frontier - longest - window (two windows
-    for a plan with a leading negation), and none with a gap that begins before that.
+    Only certain effects: matches of events that are still held, t_max >= frontier - longest - window (two windows for a
+    plan with a leading negation), and none with a gap that begins before that.
     """
     place = next(n for n, m in enumerate(moments(case)) if m.event == late)
     before = moments(case)[place - 1].frontier
@@ -338,14 +338,14 @@ def late_effects(case: Case, late: int) -> dict[str, set[Row]]:
     leading = any(not n.left for v in case.plan.alternatives for n in v.negations)
     oldest = before - case.plan.longest - case.plan.window * (2 if leading else 1)
     held = {i for i in taken if case.events[i].t_max >= oldest} | {late}
-    found = [
+    matches = [
         m
         for m in candidates(case.plan, case.events, [*taken, late])
         if held.issuperset(m.chosen) and all(start >= oldest for start in _gap_starts(case, m))
     ]
     return {
-        "added": {m.row for m in found if late in m.chosen and not m.violators},
-        "removed": {m.row for m in found if m.violators == {late}},
+        "added": {m.row for m in matches if late in m.chosen and not m.violators},
+        "removed": {m.row for m in matches if m.violators == {late}},
     }
 
 
@@ -360,16 +360,16 @@ def _gap_starts(case: Case, match: Match) -> list[float]:
 
 
 def _sequence(row: Row) -> list[int]:
-    """The events of a match in the order of its places."""
+    """The events of a match in the order of its columns."""
     return [i for i in row if i >= 0]
 
 
-def _selected(case: Case, found: list[Match]) -> list[Row]:
+def _selected(case: Case, matches: list[Match]) -> list[Row]:
     """The matches that the after-match skip leaves, in the order of their (t, index) from the first positive on.
 
-    Of the same events in different places, as alternatives may have them, those in the earlier places come first.
+    Of the same events in different columns, as alternatives may have them, those in the earlier columns come first.
     """
-    events, rows = case.events, {m.row for m in found}
+    events, rows = case.events, {m.row for m in matches}
     ordered = sorted(rows, key=lambda row: ([(events[i].t, i) for i in _sequence(row)], [i < 0 for i in row]))
     if case.plan.skip == "none":
         return ordered

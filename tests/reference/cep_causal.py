@@ -1,4 +1,4 @@
-"""Causal order from first principles: what each gateway knows is a set of facts, handed on with every message."""
+"""Causal order from first principles: each gateway knows a set of facts, and every message passes them on."""
 
 import random
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Event(NamedTuple):
 
 
 def computation(rng: random.Random, gateways: int, steps: int) -> list[Event]:
-    """Events in true order, of gateways that begin states, read, and tell each other what they know."""
+    """Events in true order, of gateways that begin states, read, and send each other their facts."""
     facts: list[set[Fact]] = [{(g, 0) for g in range(gateways)} for _ in range(gateways)]
     clocks = [[0] * gateways for _ in range(gateways)]
     events: list[Event] = []
@@ -34,7 +34,7 @@ def computation(rng: random.Random, gateways: int, steps: int) -> list[Event]:
 
 
 def before(x: Event, y: Event) -> bool:
-    """x -> y: y knew that the state of x had ended; on one gateway, the earlier one."""
+    """True if x -> y: y knew that the state of x had ended; on one gateway, x is the earlier one."""
     if x.gateway == y.gateway:
         return (x.state, x.seq) < (y.state, y.seq)
     return (x.gateway, x.state + 1) in y.facts

@@ -1,8 +1,9 @@
-"""What uncertain stamps mean for a match, by trying placements one by one. Slow and obvious; stamps are small integers.
+"""Possibility and probability of a match with uncertain stamps, by trying placements one by one. Slow and obvious; stamps
+are small integers.
 
-All comparisons are of differences of two times with an integer, so of a time only its whole part and the rank of its
+All comparisons are of differences of two times with an integer, so only the whole part of a time and the rank of its
 fraction among the others' fractions matter. Whole parts and ranks are finitely many and, for uniform stamps, equally likely:
-that gives exact rationals for the probability, and a grid on which whatever is possible happens.
+that gives exact rationals for the probability, and a grid that contains a placement for every possible outcome.
 """
 
 import itertools
@@ -16,7 +17,7 @@ Stamp = tuple[int, int]
 
 
 class Obstacle(NamedTuple):
-    """A negated event; `negations` are the places, in the variant, of those that forbid it."""
+    """A negated event; `negations` are the indices, in the alternative, of the negations that forbid it."""
 
     stamp: Stamp
     negations: tuple[int, ...]
@@ -31,7 +32,7 @@ class Case(NamedTuple):
 
 
 def in_gap(case: Case, negation: int, t: Sequence[Fraction], x: Fraction, window: Fraction) -> bool:
-    """Whether x lies in the gap, all times known."""
+    """True if x lies in the gap, all times known."""
     gap = case.alternative.negations[negation]
     left = [v for i, v in enumerate(t) if gap.left >> i & 1]
     right = [v for i, v in enumerate(t) if gap.right >> i & 1]
@@ -42,7 +43,7 @@ def in_gap(case: Case, negation: int, t: Sequence[Fraction], x: Fraction, window
 
 
 def in_order(case: Case, t: Sequence[Fraction], window: Fraction) -> bool:
-    """Order and window, all times known."""
+    """True if order and window hold, all times known."""
     span = max(t) - min(t)
     return (span < window or (span == window and not case.strict)) and all(
         t[j] < t[i] for i, mask in enumerate(case.alternative.before) for j in range(len(t)) if mask >> j & 1
@@ -54,7 +55,7 @@ def is_harmless(case: Case, obstacle: Obstacle, t: Sequence[Fraction], x: Fracti
 
 
 def possible(case: Case) -> bool:
-    """Some placement is a match. With n positives n + 1 ranks are enough; obstacles may also lie half-way between."""
+    """True if some placement is a match. With n positives n + 1 ranks suffice; obstacles may also lie half-way between."""
     fine = 2 * (len(case.stamps) + 1)  # all in ticks of 1/fine
     window = Fraction(case.window * fine)
     for t in itertools.product(*(range(low * fine, high * fine + 1, 2) for low, high in case.stamps)):

@@ -1,10 +1,10 @@
-"""Frontiers by their definition, from the whole history each time; steps are as in `Step`."""
+"""Frontiers by their definition, from the whole history each time."""
 
 from typing import NamedTuple
 
 
 class Step(NamedTuple):
-    """One step of a stream: gateways of its readings, and watermarks (gateway, us) that it is given."""
+    """One step of a stream: the gateways of its readings, and its watermarks (gateway, us)."""
 
     gateways: list[str]
     watermarks: list[tuple[str, int]]
@@ -41,7 +41,7 @@ def _defined(steps: list[Step], delay_us: int) -> int | None:
 
 
 def _in_effect(steps: list[Step]) -> dict[str, int]:
-    """The greatest watermark of each gateway, of all steps but the last: those count from the next on."""
+    """The greatest watermark of each gateway in all steps but the last: watermarks count from the next step on."""
     known: dict[str, int] = {}
     for step in steps[:-1]:
         for name, us in step.watermarks:

@@ -2,7 +2,7 @@
 
 A computation is a list of events of n processes: begins of reported states, sends, receives. Happened-before is the closure
 of "earlier on the same process" and "sent, received", kept as sets of events. Every event has a true time and a stamp
-[lo, hi] that holds it; stamps order events too (hi(a) < lo(b)), as far as both are known. After Lamport (1978), Cooper and
+[lo, hi] that holds it; stamps order events too (hi(a) < lo(b)), if both events are known. After Lamport (1978), Cooper and
 Marzullo (1991), Yang et al., Design of a Sliding Window over Asynchronous Event Streams (2011), sections 2 to 4.
 
 States of a process are numbered from 0. A clock is dense: its entry i is the number of the latest state of process i whose
@@ -23,7 +23,7 @@ ABSENT = -1  # the number of the state of a process that has not joined yet
 
 
 class Event(NamedTuple):
-    """`state` is the one the process is in afterwards, `past` all events before and the event itself, as bits."""
+    """`state`: the process's state after the event; `past`: the event itself and all events before it, as bits."""
 
     process: int
     t: int
@@ -49,7 +49,7 @@ class Computation:
     arrivals: tuple[int, ...]
 
     def begin(self, process: int, state: int) -> int | None:
-        """Index of the event that begins a state."""
+        """Index of the event that begins a state, None without one."""
         for index, event in enumerate(self.events):
             if event.begins and (event.process, event.state) == (process, state):
                 return index
@@ -60,7 +60,7 @@ class Computation:
         return [index for index, event in enumerate(self.events) if event.begins]
 
     def late_joiners(self) -> frozenset[int]:
-        """Processes whose first state knows of others: they were not there when the group began."""
+        """Processes whose first state knows of others: they joined after the group began."""
         return frozenset(e.process for e in self.events if e.begins and e.state == 0 and any(e.clock))
 
     def runs(self, process: int) -> list[tuple[int, int]]:
@@ -68,7 +68,7 @@ class Computation:
         return blocks({e.state for e in self.events if e.process == process and e.begins and e.holds})
 
     def lasted(self, process: int, first: int, last: int) -> tuple[float, float]:
-        """True times from the begin of one state to the end of another; a state that never ended lasts for ever."""
+        """True times from the begin of one state to the end of another; infinity for a state that never ended."""
         begun, ended = self.begin(process, first), self.begin(process, last + 1)
         assert begun is not None
         return self.events[begun].t, self.events[ended].t if ended is not None else float("inf")
@@ -98,16 +98,16 @@ def simulate(
     """A random computation.
 
     Local changes, sends and receives at integer times; processes share moments. Messages overtake each other. `receives`
-    says what a receive is: a reported "state", a clock-only report ("evidence"), "silent", or "mixed". With `joins_late`
-    some processes begin with the receipt of a message that knows of a change; a first state that knows of none counts as
-    there from the beginning, so all others begin at time 0. `error` bounds each end of the stamps, `delay` how long a
-    report is under way (0: reports arrive in true order).
+    is the kind of a receive: a reported "state", a clock heartbeat ("evidence"), "silent", or "mixed". With `joins_late`
+    some processes begin with the receipt of a message that knows of a change; a process whose first state knows of none
+    counts as present from the beginning, so all others begin at time 0. `error` bounds each end of the stamps, `delay` the
+    time that a report is under way (0: reports arrive in true order).
     """
     late = [joins_late and p > 0 and random.random() < 0.5 for p in range(processes)]
     every = [_Process([0] * processes, not late[p]) for p in range(processes)]
     events: list[Event] = []
     reported: list[int] = []
-    under_way: list[tuple[int, int, list[int], int]] = []  # time of sending, to whom, clock, past
+    under_way: list[tuple[int, int, list[int], int]] = []  # time of sending, receiver, clock, past
     now = 0
 
     def happens(p: int, begins: bool, reports: bool) -> None:
@@ -165,38 +165,38 @@ def simulate(
 
 
 def pasts(computation: Computation, known: Iterable[int] = (), later: Iterable[int] = ()) -> list[int]:
-    """The past of every event: causal, and by stamps: of the known events before each other and before the `later` ones."""
+    """The past of every event: causal, and by stamps, which order known events and put them before the `later` ones."""
     return _closed(computation, [event.past for event in computation.events], list(known), list(later))
 
 
-def _closed(computation: Computation, found: list[int], known: list[int], later: list[int]) -> list[int]:
+def _closed(computation: Computation, masks: list[int], known: list[int], later: list[int]) -> list[int]:
     events = computation.events
     for a, b in itertools.product(known, [*known, *later]):
         if events[a].hi < events[b].lo:
-            found[b] |= 1 << a
+            masks[b] |= 1 << a
     changed = True
     while changed:
         changed = False
-        for index, past in enumerate(found):
+        for index, past in enumerate(masks):
             wider = past
             for other in _bits(past):
-                wider |= found[other]
+                wider |= masks[other]
             if wider != past:
-                found[index], changed = wider, True
-    return found
+                masks[index], changed = wider, True
+    return masks
 
 
 def emitted_pasts(computation: Computation) -> list[int]:
-    """Causal pasts as far as clocks tell them: an entry of 0 does not say that the first state of a process has begun."""
-    found = []
+    """Causal pasts as far as clocks show them: an entry of 0 does not show that the first state of a process has begun."""
+    masks = []
     for event in computation.events:
         past = event.past
         for other in _bits(past):
             i = computation.events[other].process
             if i != event.process and event.clock[i] == 0:
                 past &= ~(1 << other)
-        found.append(past)
-    return found
+        masks.append(past)
+    return masks
 
 
 def _bits(mask: int) -> Iterator[int]:
@@ -206,7 +206,7 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def clock_of(computation: Computation, past: int) -> Clock:
-    """The dense clock of a past: per process the latest state begun in it; 0 also where nothing of a process is known."""
+    """The dense clock of a past: per process the latest state begun in it; 0 also if nothing of a process is known."""
     clock = [0] * computation.processes
     for index in _bits(past):
         event = computation.events[index]
@@ -217,32 +217,32 @@ def clock_of(computation: Computation, past: int) -> Clock:
 
 def clocks_of(computation: Computation, known: Iterable[int] = ()) -> dict[tuple[int, int], Clock]:
     """Clocks of all states from the closure of the events themselves, with the stamps of the known ones."""
-    found = pasts(computation, known)
+    masks = pasts(computation, known)
     return {
-        (event.process, event.state): clock_of(computation, found[index])
+        (event.process, event.state): clock_of(computation, masks[index])
         for index, event in enumerate(computation.events)
         if event.begins
     }
 
 
 def precedes(clocks: Clocks, i: int, k: int, j: int, l: int) -> bool:  # noqa: E741
-    """Whether state k of i had ended when state l of j began."""
+    """True if state k of i had ended when state l of j began."""
     return clocks[j, l][i] >= k + 1
 
 
 def consistent(clocks: Clocks, state: Global) -> bool:
-    """Whether no constituent precedes another."""
+    """True if no constituent precedes another."""
     n = len(state)
     return not any(precedes(clocks, i, state[i], j, state[j]) for i in range(n) for j in range(n) if i != j)
 
 
 def by_brute_force(clocks: Clocks, windows: Sequence[Sequence[int]]) -> set[Global]:
-    """All consistent global states of the windows: every tuple is looked at."""
+    """All consistent global states of the windows, by testing every tuple."""
     return {state for state in itertools.product(*windows) if consistent(clocks, state)}
 
 
 def advanced(state: Global, process: int, by: int = 1) -> Global:
-    """The global state with one process moved on, or back."""
+    """The global state with one process moved forward, or back."""
     return (*state[:process], state[process] + by, *state[process + 1 :])
 
 
@@ -257,7 +257,7 @@ def join(states: Iterable[Global]) -> Global:
 
 
 class FullLattice:
-    """LAT: the consistent global states of everything that has come, never pruned; found by single steps from the least.
+    """LAT: the consistent global states of all states pushed, never pruned; found by single steps from the least.
 
     States of a process must come without a gap.
     """
@@ -275,21 +275,21 @@ class FullLattice:
         self.clocks[process, state] = clock
 
     def states(self) -> set[Global]:
-        """All of them, empty as long as a process has none."""
+        """All consistent global states, empty as long as a process has no state."""
         if None in self.latest:
             return set()
         least = self._least()
         if least is None:
             return set()
-        found, edge = {least}, [least]
+        reached, edge = {least}, [least]
         while edge:
             state = edge.pop()
             for p in range(len(state)):
                 after = advanced(state, p)
-                if after not in found and (p, after[p]) in self.clocks and consistent(self.clocks, after):
-                    found.add(after)
+                if after not in reached and (p, after[p]) in self.clocks and consistent(self.clocks, after):
+                    reached.add(after)
                     edge.append(after)
-        return found
+        return reached
 
     def _least(self) -> Global | None:
         state = list(self.first)
@@ -305,17 +305,17 @@ class FullLattice:
                 return tuple(state)
 
     def within(self, windows: Sequence[Sequence[int]]) -> set[Global]:
-        """Those of which all constituents lie in the windows."""
+        """The consistent global states whose constituents all lie in the windows."""
         return {s for s in self.states() if all(x in w for x, w in zip(s, windows, strict=True))}
 
 
 def possibly(states: Iterable[Global], predicate: Callable[[Global], bool]) -> bool:
-    """Pos: it holds in some consistent global state."""
+    """Pos: True if the predicate holds in some consistent global state."""
     return any(predicate(state) for state in states)
 
 
 def definitely(states: set[Global], predicate: Callable[[Global], bool]) -> bool:
-    """Def: every way from the least to the greatest by single steps meets a global state in which it holds."""
+    """Def: True if every way from the least to the greatest by single steps meets a state in which the predicate holds."""
     if not states:
         return False
     least, greatest = meet(states), join(states)
@@ -335,21 +335,22 @@ def definitely(states: set[Global], predicate: Callable[[Global], bool]) -> bool
 
 def blocks(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Maximal blocks of consecutive numbers, first and last of each."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if merged and merged[-1][1] == number - 1:
+            merged[-1] = (merged[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            merged.append((number, number))
+    return merged
 
 
 @dataclass
 class Checker:
-    """What a checker holds: the last `window` states of each process without a gap, those that wait for one, evidence.
+    """A checker: the last `window` states of each process without a gap, the states that wait for a missing one, evidence.
 
-    Evidence is an event of a process that says its state has not ended. It counts if the state is the latest accepted. Of
-    states that have not come that of the furthest is kept until it is.
+    Evidence (a clock heartbeat) is an event of a process which shows that its state has not ended. It counts if the state is
+    the latest accepted one. Of evidence for states not accepted yet, only that of the highest state is kept, until this
+    state is accepted.
     """
 
     computation: Computation
@@ -360,7 +361,7 @@ class Checker:
     early: dict[int, list[int]] = field(default_factory=dict)
 
     def push(self, index: int) -> list[int]:
-        """Takes what arrives; the begins that are accepted now, in order."""
+        """Takes an arrival; returns the begins that are accepted now, in order."""
         p, state = self._of(index)
         if not self.computation.events[index].begins:
             self._note(index, p, state)
@@ -403,12 +404,12 @@ class Checker:
         return [range(max(0, end - w), end) for end, w in zip(ends, self.window, strict=True)]
 
     def clocks(self, hybrid: bool = False) -> dict[tuple[int, int], Clock]:
-        """Clocks of the accepted states; with the order by the stamps of all that are accepted, if asked."""
+        """Clocks of the accepted states; if hybrid, with the order by the stamps of all accepted states."""
         every = clocks_of(self.computation, self.accepted if hybrid else ())
         return {self._of(i): every[self._of(i)] for i in self.accepted}
 
     def holds(self, process: int, state: int) -> bool:
-        """Whether the local predicate holds in an accepted state."""
+        """True if the local predicate holds in an accepted state."""
         return any(self._of(i) == (process, state) and self.computation.events[i].holds for i in self.accepted)
 
     def runs(self, process: int) -> list[tuple[int, int]]:
@@ -417,10 +418,10 @@ class Checker:
         return [run for run in blocks(true) if run[1] in self.windows()[process]]
 
     def certain_lattice(self, hybrid: bool = False) -> set[Global]:
-        """The whole lattice of all that is known, however it goes on: what is not known yet is the worst that can be.
+        """The whole lattice of all that is known, with the worst possible continuation.
 
-        Behind the latest accepted state of each process stand those that others have heard of and one more; they know only
-        what the process is known to have known. A process that joined late begins in a state of its own: absent.
+        After the latest accepted state of each process come those that others have heard of and one more; they know only
+        what the process is known to have known. A process that joined late begins in an extra state, ABSENT.
         """
         known, noted = (self.accepted, self.evidence) if hybrid else ([], [])
         past = _closed(self.computation, emitted_pasts(self.computation), known, noted)
@@ -429,9 +430,9 @@ class Checker:
         firsts = [self.computation.begin(i, 0) for i in range(n)]
 
         def clock(index: int) -> Clock:
-            found = clock_of(self.computation, past[index])
+            entries = clock_of(self.computation, past[index])
             there = [i not in late or any(past[index] >> x & 1 for x in [firsts[i]] if x is not None) for i in range(n)]
-            return tuple(found[i] if there[i] else ABSENT for i in range(n))
+            return tuple(entries[i] if there[i] else ABSENT for i in range(n))
 
         clocks = {self._of(index): clock(index) for index in self.accepted}
         sure = [list(clocks.get((p, self.latest(p)), [ABSENT if i in late else 0 for i in range(n)])) for p in range(n)]
@@ -451,12 +452,12 @@ class Checker:
         return lattice.states()
 
     def definitely(self, hybrid: bool = False) -> bool:
-        """Def over that lattice of: every process is in a run that has a state in the window."""
+        """Def over `certain_lattice` of the predicate: every process is in a run that has a state in the window."""
         runs = [self.runs(p) for p in range(self.computation.processes)]
         return all(runs) and definitely(self.certain_lattice(hybrid), _inside(runs))
 
     def overlaps(self, hybrid: bool = False) -> set[Global]:
-        """Choices of such runs, one of each process, each by its first state, for which it is definitely so."""
+        """Choices of such runs, one of each process, each by its first state, for which Def holds."""
         runs = [self.runs(p) for p in range(self.computation.processes)]
         lattice = self.certain_lattice(hybrid) if all(runs) else set()
         return {
@@ -466,9 +467,9 @@ class Checker:
         }
 
     def truly(self) -> bool:
-        """Whether in true time some moment lay in a run of every process, of those that have a state in the window.
+        """True if some true moment lay in a run of every process; only runs with a state in the window count.
 
-        The end of a run is its true one, though the checker may not know it yet.
+        The end of a run is its true end, even if the checker does not know it yet.
         """
         spans = []
         for p in range(self.computation.processes):
@@ -481,14 +482,14 @@ class Checker:
 
 
 def _inside(runs: Sequence[Sequence[tuple[int, int]]]) -> Callable[[Global], bool]:
-    """Whether the state of every process lies in one of its runs."""
-    return lambda state: all(any(a <= s <= b for a, b in found) for s, found in zip(state, runs, strict=True))
+    """The predicate that the state of every process lies in one of its runs."""
+    return lambda state: all(any(a <= s <= b for a, b in own) for s, own in zip(state, runs, strict=True))
 
 
 def known_moves(
     computation: Computation, window: Sequence[int], arrivals: Sequence[int] | None = None
 ) -> Iterator[tuple[int, Checker]]:
-    """The checker after each arrival, with the index of what came."""
+    """The index of each arrival, and the checker after it."""
     checker = Checker(computation, window)
     for index in computation.arrivals if arrivals is None else arrivals:
         checker.push(index)

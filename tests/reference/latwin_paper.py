@@ -3,13 +3,13 @@
 The lattice of the windows grows from its greatest element and is pruned from its least. Three corrections:
 
 1. Line 2 of Algorithm 2 looks, in an empty lattice, for a consistent global state with the new state and a lower bound of
-   another window. Where the window of the new state was empty before there need be none though the lattice grows: the
-   theorem behind it (4.2) steps down to the predecessor of the new state. Here the least consistent global state with the
-   new state is computed instead. `printed=True` keeps the line.
-2. The order of two states is told by the dense clock of the later one alone; the end of the latest state of a process is
-   not taken for infinite.
+   another window. If the window of the new state was empty before, there may be none although the lattice grows: the
+   theorem that justifies the line (4.2) steps down to the predecessor of the new state. Here the least consistent global
+   state with the new state is computed instead. `printed=True` keeps the line.
+2. The order of two states is decided by only the dense clock of the later one; the end of the latest state of a process is
+   not assumed to be infinite.
 3. States of a process are enqueued in the order of their numbers, not of their arrival: theorems 4 to 7 are about windows
-   without gaps. The caller sees to it; a gap is refused.
+   without gaps. The caller ensures this; a gap is refused.
 """
 
 import itertools
@@ -30,7 +30,7 @@ class PaperLatWin:
         self.minimal: Global | None = None
         self.maximal: Global | None = None
         self.printed = printed
-        self.grown = self.pruned = 0  # how many the last push added and deleted
+        self.grown = self.pruned = 0  # numbers of states that the last push added and deleted
 
     def push(self, process: int, state: int, clock: Clock) -> None:
         """Algorithm 1: enqueue, slide, grow, prune."""
@@ -71,7 +71,7 @@ class PaperLatWin:
         return None
 
     def _seed(self, k: int, s: int) -> Global | None:
-        """The least consistent global state with the new state: constituents that precede another move on."""
+        """The least consistent global state with the new state: constituents that precede another advance."""
         if not all(self.windows):
             return None
         state = [window[0] for window in self.windows]

@@ -1,8 +1,9 @@
-"""The probability that global states were passed, by going through every way in which begins can fall. Exact, slow.
+"""The probability that global states were passed, by enumerating every way in which begins can fall. Exact, slow.
 
-Time is cut at all ends of intervals. Each begin falls into one of its pieces (a point, or an open stretch in proportion to
-its length), independently. Those in one stretch come in each order with the same probability; those at one point come at
-once. Every way is a sequence of global states; ways that break the order are left out, and the rest are scaled to one.
+Time is cut into pieces at all ends of intervals. Each begin falls independently into a piece of its interval (a point, or an
+open stretch with a probability in proportion to its length). Begins in one stretch come in each order with the same
+probability; begins at one point happen at once. Every way is a sequence of global states; ways that violate the order are
+left out, and the shares of the rest are scaled to a sum of one.
 """
 
 from collections import defaultdict
@@ -12,7 +13,7 @@ from math import factorial
 
 
 def ways(lo, hi, before):
-    """Probability and list of sets of begins that happen at once, of each way that keeps the order; not scaled.
+    """Each way that keeps the order: its probability, not scaled, and its sequence of sets of begins that happen at once.
 
     lo and hi map begins to bounds, `before` is a set of pairs (earlier, later).
     """
@@ -45,8 +46,8 @@ def ways(lo, hi, before):
 
 
 def passed(first, counts, lo, hi, before):
-    """Global states passed in each way, with its share; None if no way keeps the order. Begins are (process, number)."""
-    found, total = [], Fraction(0)
+    """Share of each way, with the global states passed; None if no way keeps the order. Begins are (process, number)."""
+    courses, total = [], Fraction(0)
     for share, sequence in ways(lo, hi, before):
         now, states = [a - 1 for a in first], []
         for group in sequence:
@@ -54,6 +55,6 @@ def passed(first, counts, lo, hi, before):
                 now[process] = max(now[process], number)
             if all(a <= k < a + c for a, k, c in zip(first, now, counts, strict=True)):
                 states.append(tuple(now))
-        found.append((share, states))
+        courses.append((share, states))
         total += share
-    return [(share / total, states) for share, states in found] if total else None
+    return [(share / total, states) for share, states in courses] if total else None

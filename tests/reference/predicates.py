@@ -33,15 +33,15 @@ def probability(a: Interval, b: Interval, lo: int, hi: int) -> Fraction:
 def pairs(
     a: list[tuple[object, Interval]], b: list[tuple[object, Interval]], lo: int, hi: int, ct: Fraction
 ) -> dict[tuple[int, int], Fraction]:
-    """All (i, j) with equal keys whose probability is at least ct, with it, in the order of (i, j)."""
-    found = {}
+    """Every (i, j) with equal keys and a probability of at least ct, with the probability, in the order of (i, j)."""
+    probabilities = {}
     for i, (a_key, x) in enumerate(a):
         for j, (b_key, y) in enumerate(b):
             if a_key == b_key:
                 p = probability(x, y, lo, hi)
                 if p >= ct:
-                    found[i, j] = p
-    return found
+                    probabilities[i, j] = p
+    return probabilities
 
 
 def _share(x: Fraction, interval: Interval, lo: int, hi: int) -> Fraction:

@@ -26,7 +26,7 @@ intervals = st.tuples(st.integers(-50, 50), st.integers(0, 40)).map(lambda x: (x
     ],
 )
 def test_hand_worked_pairs(kind, given_limits, a, b, expected):
-    """The definition gives what a person computes."""
+    """The definition gives the values worked out by hand."""
     assert probability(a, b, *limits(kind, **given_limits)) == expected
 
 
@@ -38,7 +38,7 @@ def test_the_exact_ratio_of_the_protocol_is_the_definition(a, b, lo, width):
 
 @given(intervals, intervals, st.integers(-60, 60), st.integers(0, 80))
 def test_counting_points_of_a_fine_grid_comes_near(a, b, lo, width):
-    """A crude count over a grid of midpoints misses by no more than the cells that the limits cut."""
+    """A crude count over a grid of midpoints is wrong by no more than the cells that the limits cut."""
     cells = 40
     xs = [a[0] + Fraction(a[1] - a[0]) * (2 * n + 1) / (2 * cells) for n in range(cells)]
     ys = [b[0] + Fraction(b[1] - b[0]) * (2 * n + 1) / (2 * cells) for n in range(cells)]

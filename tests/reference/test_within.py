@@ -22,7 +22,7 @@ from whenabouts_protocol import ratio_within
     ],
 )
 def test_hand_worked_pairs(a, b, d, expected):
-    """The definition gives what a person computes."""
+    """The definition gives the values worked out by hand."""
     assert probability(a, b, d) == expected
     assert probability(b, a, d) == expected
 

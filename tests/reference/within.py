@@ -30,15 +30,15 @@ def probability(a: Interval, b: Interval, d: int) -> Fraction:
 def pairs(
     a: list[tuple[object, Interval]], b: list[tuple[object, Interval]], d: int, ct: Fraction
 ) -> dict[tuple[int, int], Fraction]:
-    """All (i, j) with equal keys whose probability is at least ct, with it."""
-    found = {}
+    """Every (i, j) with equal keys and a probability of at least ct, with the probability."""
+    probabilities = {}
     for i, (a_key, x) in enumerate(a):
         for j, (b_key, y) in enumerate(b):
             if a_key == b_key:
                 p = probability(x, y, d)
                 if p >= ct:
-                    found[i, j] = p
-    return found
+                    probabilities[i, j] = p
+    return probabilities
 
 
 def _share(x: Fraction, interval: Interval, d: int) -> Fraction:

@@ -119,7 +119,7 @@ class World:
         return tuple(sighting for sighting in self.sightings if sighting.reader == name)
 
     def starting_at(self, true_us: int) -> World:
-        """The same events, moved as a whole to begin at `true_us`; the clocks stay as they are."""
+        """The world with its events moved as a whole to begin at `true_us`; the clocks stay as they are."""
         by_us = true_us - self.epoch_us
         moved = tuple(replace(sighting, true_us=sighting.true_us + by_us) for sighting in self.sightings)
         cut = self.cut and replace(self.cut, begin_us=self.cut.begin_us + by_us, end_us=self.cut.end_us + by_us)
