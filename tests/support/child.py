@@ -1,4 +1,4 @@
-"""Programs that tests start as processes of their own, with the packages that the test itself imports."""
+"""Programs that tests start as separate processes, with the packages that the test itself imports."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ def environment() -> dict[str, str]:
 
 
 def ran(program: str, file: Path) -> subprocess.CompletedProcess[str]:
-    """A Python program at its end; sys.argv[1] of it is the file."""
+    """Run a Python program to its end; its sys.argv[1] is the file."""
     return subprocess.run(
         [sys.executable, "-c", program, str(file)], env=environment(), capture_output=True, text=True,
         timeout=TIMEOUT_S, check=False,

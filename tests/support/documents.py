@@ -1,4 +1,4 @@
-"""The documents of the repository as tests see them: pages, blocks of commands, and why some commands are not run."""
+"""The documents of the repository as tests see them: pages, blocks of commands, and reasons not to run some commands."""
 
 import re
 from dataclasses import dataclass
@@ -42,19 +42,19 @@ class Block:
 
 def pages() -> dict[str, str]:
     """The text of every tracked page by its path in the repository."""
-    found = (path for path in tracked_files() if path.suffix == ".md" and ".github" not in path.parts)
-    return {str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8") for path in found}
+    paths = (path for path in tracked_files() if path.suffix == ".md" and ".github" not in path.parts)
+    return {str(path.relative_to(REPOSITORY)): path.read_text(encoding="utf-8") for path in paths}
 
 
 def page(name: str) -> str:
-    """One of them."""
+    """The text of one page."""
     return (REPOSITORY / name).read_text(encoding="utf-8")
 
 
 def blocks(text: str) -> list[Block]:
     """Every block marked `console`. A line that begins with "> " goes on with the command above it."""
-    found = re.findall(r"^(?:<!-- not run: ([^\n]*) -->\n)?```console\n(.*?)^```", text, re.M | re.S)
-    return [Block(reason or None, tuple(_steps(body))) for reason, body in found]
+    pairs = re.findall(r"^(?:<!-- not run: ([^\n]*) -->\n)?```console\n(.*?)^```", text, re.M | re.S)
+    return [Block(reason or None, tuple(_steps(body))) for reason, body in pairs]
 
 
 def _steps(body: str) -> list[tuple[str, str]]:
@@ -69,9 +69,9 @@ def _steps(body: str) -> list[tuple[str, str]]:
     return steps
 
 
-def fits(shown: str, found: str) -> bool:
-    """Whether output is what a page shows, in which `...` stands for anything."""
-    return re.fullmatch(".*".join(map(re.escape, shown.split("..."))), found, re.S) is not None
+def fits(shown: str, output: str) -> bool:
+    """True if the output is the one that a page shows, in which `...` matches anything."""
+    return re.fullmatch(".*".join(map(re.escape, shown.split("..."))), output, re.S) is not None
 
 
 def links(text: str) -> list[str]:
@@ -81,5 +81,5 @@ def links(text: str) -> list[str]:
 
 
 def linked(name: str) -> list[Path]:
-    """Those of a page, as paths."""
+    """Paths of the files that a page links to."""
     return [(REPOSITORY / name).parent / link for link in links(page(name))]

@@ -1,4 +1,4 @@
-"""A plugin of pytest that tells which files outside of the checkout the process opened: `-p support.opened`.
+"""A plugin of pytest that reports the files outside of the checkout that the process opened: `-p support.opened`.
 
 Inside are the working directory, the temporary folder, the interpreter with its packages, and the system's own folders.
 """
@@ -31,6 +31,6 @@ sys.addaudithook(_hear)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line a file."""
+    """Write one line per file."""
     for path in sorted(_outside):
         terminalreporter.write_line(f"{MARK}{path}")

@@ -1,4 +1,4 @@
-"""Where the checkout lies."""
+"""Location of the checkout."""
 
 from pathlib import Path
 

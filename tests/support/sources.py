@@ -1,4 +1,4 @@
-"""The sources of the five packages as the housekeeping tests see them: modules, what they import, their syntax trees."""
+"""The sources of the five packages as the housekeeping tests see them: modules, their imports, their syntax trees."""
 
 import ast
 import subprocess
@@ -18,12 +18,12 @@ FOLDERS = {
 
 def modules() -> dict[str, Path]:
     """Every module of the packages by its dotted name."""
-    found = {}
+    paths = {}
     for package, folder in FOLDERS.items():
         for path in sorted((REPOSITORY / folder / package).rglob("*.py")):
             parts = path.relative_to(REPOSITORY / folder).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+            paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 @cache
@@ -34,18 +34,18 @@ def tree(path: Path) -> ast.Module:
 
 def imports(node: ast.AST) -> set[str]:
     """Dotted names that the code imports, anywhere in it; `from a import b` gives a and a.b."""
-    found = set()
+    names = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Import):
-            found.update(alias.name for alias in inner.names)
+            names.update(alias.name for alias in inner.names)
         elif isinstance(inner, ast.ImportFrom) and inner.module and not inner.level:
-            found.add(inner.module)
-            found.update(f"{inner.module}.{alias.name}" for alias in inner.names)
-    return found
+            names.add(inner.module)
+            names.update(f"{inner.module}.{alias.name}" for alias in inner.names)
+    return names
 
 
 def run_time_imports(path: Path) -> set[str]:
-    """The same without what stands under `if TYPE_CHECKING`."""
+    """Imports of a file, without those under `if TYPE_CHECKING`."""
 
     class Dropped(ast.NodeTransformer):
         def visit_If(self, node: ast.If) -> ast.AST | None:

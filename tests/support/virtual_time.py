@@ -1,6 +1,6 @@
-"""An event loop whose clock jumps to what is due next: no test waits for a period, and none depends on how fast it runs.
+"""An event loop whose clock jumps to the next event: no test waits for a period, and none depends on how fast it runs.
 
-For tests without threads: while one works, time would run away.
+Only for tests without threads: while a thread works, the clock would run ahead of it.
 """
 
 import asyncio
@@ -8,21 +8,21 @@ import selectors
 
 
 class _Selector(selectors.DefaultSelector):
-    """Never waits for a timeout: the loop's clock is put forward by it."""
+    """Never waits for a timeout: the loop's clock advances by it."""
 
     now_s = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             return super().select(None)
-        found = super().select(0)
-        if not found:
+        events = super().select(0)
+        if not events:
             self.now_s += max(0.0, timeout)
-        return found
+        return events
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Begins at 0 s."""
+    """An event loop whose clock begins at 0 s."""
 
     def __init__(self) -> None:
         self._virtual = _Selector()

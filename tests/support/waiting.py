@@ -1,6 +1,6 @@
-"""Waiting for what tells nobody that it has come, such as a file of another process: looked at again and again, here alone.
+"""Polling for changes that send no notification, such as a file of another process. No other module of the tests polls.
 
-What can be waited for itself (an event, a line of output, a descriptor) is; see `threading.Event`, `select`.
+Things that can be waited for directly (an event, a line of output, a descriptor) are; see `threading.Event`, `select`.
 """
 
 import time
@@ -15,10 +15,10 @@ def until(
     timeout_s: float = 60.0,
     every_s: float = LOOK_EVERY_S,
 ) -> None:
-    """Return as soon as the condition holds; it is asked every `every_s`.
+    """Return as soon as the condition holds; it is polled every `every_s`.
 
     Raises:
-        AssertionError: it does not within `timeout_s`; `what`, perhaps found only then, says what was waited for.
+        AssertionError: it does not hold within `timeout_s`; `what`, a text or its function, names what was waited for.
     """
     until_s = time.monotonic() + timeout_s
     while not condition():

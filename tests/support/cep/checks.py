@@ -1,7 +1,7 @@
-"""What every engine of event patterns must do on a case, checked against the definition at every moment.
+"""Checks that every engine of event patterns must pass on a case, against the definition at every moment.
 
 `make(case)` gives a fresh engine and `restore(blob)` one from a snapshot; each has feed, advance, finish and snapshot. All
-checks raise AssertionError with what differs.
+checks raise AssertionError with the difference.
 """
 
 from collections.abc import Callable
@@ -19,18 +19,18 @@ Restore = Callable[[bytes], Any]
 
 @dataclass
 class Course:
-    """What an engine told over a case; moments are places in `reference.cep.moments`."""
+    """Output of an engine over a case; moments are indices in `reference.cep.moments`."""
 
     emitted: dict[Row, int] = field(default_factory=dict)
     retracted: set[Row] = field(default_factory=set)
     late: list[int] = field(default_factory=list)
-    late_added: list[tuple[int, Row]] = field(default_factory=list)  # by which event, and what
+    late_added: list[tuple[int, Row]] = field(default_factory=list)  # (late event, match)
     late_removed: list[tuple[int, Row]] = field(default_factory=list)
     folds: dict[int, set[Row]] = field(default_factory=dict)  # after the moment at which a call returned
 
 
 def columns(case: Case, first: int, last: int) -> dict[str, Any]:
-    """The events [first, last) as an engine is fed with them."""
+    """The events [first, last) as arguments of an engine's `feed`."""
     events = case.events[first:last]
     names = case.plan.attributes
     return {
@@ -54,25 +54,27 @@ def run(make: Make, case: Case, cuts: set[int], restore: Restore | None = None) 
         if stops and first < end:
             out = engine.feed(**columns(case, first, end))
             place = place_of_event[end - 1]
-            assert all(first <= i < end for i in out.emitted_at), f"told at {out.emitted_at}, fed {first} .. {end - 1}"
+            assert all(first <= i < end for i in out.emitted_at), (
+                f"emitted at {out.emitted_at}, fed {first} .. {end - 1}"
+            )
             _note(course, case, out, [place_of_event[int(i)] for i in out.emitted_at], place)
             first = end
             engine = restore(engine.snapshot()) if restore else engine
         for _, frontier in (a for a in advances if a[0] == end):
             out = engine.advance(frontier)
             place += 1
-            assert all(i == -1 for i in out.emitted_at), f"told at {out.emitted_at} by advance, expected -1"
+            assert all(i == -1 for i in out.emitted_at), f"emitted at {out.emitted_at} by advance, expected -1"
             _note(course, case, out, [place] * len(out.matches), place)
             engine = restore(engine.snapshot()) if restore else engine
     out = engine.finish()
-    assert all(i == -1 for i in out.emitted_at), f"told at {out.emitted_at} by finish, expected -1"
+    assert all(i == -1 for i in out.emitted_at), f"emitted at {out.emitted_at} by finish, expected -1"
     _note(course, case, out, [place + 1] * len(out.matches), place + 1)
     assert place + 2 == len(moments)
     return course
 
 
 def _note(course: Course, case: Case, out: Any, at: list[int], place: int) -> None:
-    """Write down what one call told; shapes, order and exactly-once are checked on the way."""
+    """Record the output of one call; check shapes, order and that nothing is repeated."""
     for name in ("matches", "retractions", "late_added", "late_removed"):
         array = getattr(out, name)
         assert array.dtype == np.int64, f"{name}: found {array.dtype}, expected int64"
@@ -81,12 +83,12 @@ def _note(course: Course, case: Case, out: Any, at: list[int], place: int) -> No
     matches = [tuple(map(int, row)) for row in out.matches]
     assert len(out.emitted_at) == len(matches) == len(out.pattern)
     order = [(int(i), row) for i, row in zip(out.emitted_at, matches, strict=True)]
-    assert order == sorted(order), f"rows not by told_at, then lexicographic: {order}"
+    assert order == sorted(order), f"rows not by emitted_at, then lexicographic: {order}"
     for row, moment in zip(matches, at, strict=True):
-        assert row not in course.emitted, f"{row} told twice"
+        assert row not in course.emitted, f"{row} emitted twice"
         course.emitted[row] = moment
     for row in (tuple(map(int, r)) for r in out.retractions):
-        assert row in course.emitted, f"{row} retracted, never told"
+        assert row in course.emitted, f"{row} retracted, never emitted"
         assert row not in course.retracted, f"{row} retracted twice"
         course.retracted.add(row)
     course.late += [int(i) for i in out.late]
@@ -100,7 +102,7 @@ def _effects(rows: Any, by: Any) -> list[tuple[int, Row]]:
 
 
 def _ways(make: Make, restore: Restore | None, case: Case) -> list[Course]:
-    """One by one, at the case's cuts, all at once; and the first two through snapshots."""
+    """Courses of the case fed one by one, at its cuts, and all at once; of the first two also through snapshots."""
     singly, cuts = set(range(len(case.events))), set(case.cuts)
     courses = [run(make, case, where) for where in (singly, cuts, set())]
     if restore is not None:
@@ -112,26 +114,26 @@ def _ways(make: Make, restore: Restore | None, case: Case) -> list[Course]:
 
 
 def check_emitted(make: Make, restore: Restore | None, case: Case, expected: dict[Row, int]) -> None:
-    """Exactly these matches at exactly these moments, nothing retracted, whatever the batches and restarts."""
+    """Exactly these matches are emitted at these moments, and nothing is retracted, for all batches and restarts."""
     for course in _ways(make, restore, case):
         assert course.retracted == set()
         assert course.emitted == expected
 
 
 def check_sure(make: Make, restore: Restore | None, case: Case) -> None:
-    """Each match of the definition once, at the earliest safe moment."""
+    """Each match of the definition is emitted once, at the earliest safe moment."""
     check_emitted(make, restore, case, definition.emitted_sure(case))
 
 
 def check_final(make: Make, restore: Restore | None, case: Case) -> None:
-    """Each match of the definition once and never taken back; when is not looked at."""
+    """Each match of the definition is emitted once and never retracted; the moment is not checked."""
     for course in _ways(make, restore, case):
         assert course.retracted == set()
         assert set(course.emitted) == definition.final(case)
 
 
 def check_arrival(make: Make, restore: Restore | None, case: Case) -> None:
-    """Told as soon as complete and unviolated; after every call the changelog folds to what has arrived."""
+    """Emitted as soon as complete and unviolated; after every call the changelog folds to the matches so far."""
     folds = definition.folds(case)
     expected: dict[Row, int] = {}
     for place, fold in enumerate(folds):
@@ -139,15 +141,15 @@ def check_arrival(make: Make, restore: Restore | None, case: Case) -> None:
     for course in _ways(make, restore, case):
         for place, fold in course.folds.items():
             assert fold == folds[place], f"at moment {place}: found {fold}, expected {folds[place]}"
-        # What is told and taken back within one call may be left out; what is told is told at its moment.
+        # A match emitted and retracted within one call may be left out; all others are emitted at their moments.
         assert course.emitted.items() <= expected.items()
     assert run(make, case, set(range(len(case.events)))).emitted == expected
 
 
 def check_late(make: Make, case: Case) -> None:
-    """Of each late event exactly the matches that it is sure to have added or removed, each once."""
+    """Each late event reports exactly the matches that it certainly added or removed, each once."""
     course = run(make, case, set(range(len(case.events))))
     expected = {name: {i: definition.late_effects(case, i)[name] for i in course.late} for name in ("added", "removed")}
-    for name, found in (("added", course.late_added), ("removed", course.late_removed)):
+    for name, reported in (("added", course.late_added), ("removed", course.late_removed)):
         rows = [(i, row) for i, effects in expected[name].items() for row in effects]
-        assert sorted(found) == sorted(rows), f"late_{name}: found {sorted(found)}, expected {sorted(rows)}"
+        assert sorted(reported) == sorted(rows), f"late_{name}: found {sorted(reported)}, expected {sorted(rows)}"

@@ -1,4 +1,4 @@
-"""Readings for rules about events in an order, and what the definition says of them, by plain Python."""
+"""Readings for rules about events in an order, and their matches by the definition, in plain Python."""
 
 import json
 import math
@@ -42,7 +42,7 @@ def rule(name, *, delay="1 h", length="20 ms", offset=""):
 
 
 def random_readings(seed, count, span_ms=1200):
-    """Readings of four gateways on the ms grid, points most of them; a tenth is nothing that any rule wants."""
+    """Readings of four gateways on the ms grid, points most of them; about a tenth belongs to no rule."""
     rng = random.Random(seed)
     rows, next_seq = [], [0] * len(GATEWAYS)
     for _ in range(count):
@@ -63,10 +63,10 @@ def random_readings(seed, count, span_ms=1200):
 
 
 def causal_readings(seed, steps):
-    """Readings in true order of gateways that tell each other what they know, and what each knew: a set of facts.
+    """Readings in true order of gateways that send each other their facts, and the set of facts known at each reading.
 
-    g0 to g2 are a group, whose clocks are dense; halfway g0 starts anew and all are in a new view, in another order. g3 is
-    in no group. The state reading that tells a view is the first of its gateway in it.
+    g0 to g2 are a group, whose clocks are dense; halfway g0 restarts and all are in a new view, in another order. g3 is
+    in no group. The state reading that announces a view is the first of its gateway in the view.
     """
     rng = random.Random(seed)
     rows, facts, members = [], [], GATEWAYS[:3]
@@ -125,14 +125,14 @@ def causal_expected(rows, facts, window_us=300 * MS):
         return max(r["t_min"] for r in (x, y)) - min(r["t_max"] for r in (x, y)) <= window_us
 
     of = {s: [i for i, r in enumerate(rows) if r["stream"].startswith(s)] for s in ("shelf", "till", "exit")}
-    found = set()
+    matches = set()
     for a, e in ((a, e) for a in of["shelf"] for e in of["exit"]):
         key = rows[a]["key"]
         if key is None or key != rows[e]["key"] or not before(a, e) or not within(rows[a], rows[e]):
             continue
         if not any(rows[c]["key"] == key and before(a, c) and before(c, e) for c in of["till"]):
-            found.add(tuple((name, rows[i]["gateway"], rows[i]["seq"]) for name, i in (("a", a), ("e", e))))
-    return found
+            matches.add(tuple((name, rows[i]["gateway"], rows[i]["seq"]) for name, i in (("a", a), ("e", e))))
+    return matches
 
 
 def readings_table(job, rows):
@@ -145,15 +145,15 @@ def readings_table(job, rows):
             continue
         if name.startswith("attrs:"):
             maps = [json.loads(r["attrs"] or "{}") for r in rows]
-            found = [json.dumps(x[name[6:]]) if name[6:] in x else None for x in maps]
+            values = [json.dumps(x[name[6:]]) if name[6:] in x else None for x in maps]
         else:
-            found = [r[name] for r in rows]
-        columns[name] = pa.array(found, pa.string())
+            values = [r[name] for r in rows]
+        columns[name] = pa.array(values, pa.string())
     return pa.table(columns)
 
 
 def views_table(rows):
-    """What state readings among the rows tell of views."""
+    """The views that the state readings among the rows announce."""
     emitted = table([r for r in rows if r["kind"] == "state"])
     return runs_of(emitted.select(STATE))
 
@@ -179,8 +179,8 @@ def expected(job, rows):
             events.append(Event(code, key, t, t_max, 0, read))
             who.append((r["gateway"], r["seq"]))
     names = job.pattern.names
-    found = final(Case(job.plan(), len(job.streams), tuple(events), k=1 << 60))
-    return {tuple((names[p], *who[i]) for p, i in enumerate(row) if i >= 0) for row in found}
+    matches = final(Case(job.plan(), len(job.streams), tuple(events), k=1 << 60))
+    return {tuple((names[p], *who[i]) for p, i in enumerate(row) if i >= 0) for row in matches}
 
 
 def _column(column, row, t, t_max, numbers):
@@ -201,15 +201,15 @@ def _column(column, row, t, t_max, numbers):
 
 
 def as_matches(rows):
-    """The same of result rows; each once, and less those that were taken back."""
-    found, ids = set(), {}
+    """The matches of result rows, each once, without retracted ones: tuples of (name, gateway, seq)."""
+    matches, ids = set(), {}
     for row in sorted(rows.to_pylist(), key=lambda r: (r.get("batch", 0), r["status"])):
         match = tuple((e["name"], e["gateway"], e["seq"]) for e in row["events"])
         assert ids.setdefault(row["result_id"], match) == match
         if row["status"] == "match":
-            assert match not in found, f"told twice: {match}"
-            found.add(match)
+            assert match not in matches, f"emitted twice: {match}"
+            matches.add(match)
         else:
             assert row["status"] == "retracted"
-            found.remove(match)
-    return found
+            matches.remove(match)
+    return matches

@@ -1,4 +1,4 @@
-"""An agent's clock and stamper in a simulated world: every stamp beside the truth, and what its width is made of."""
+"""An agent's clock and stamper in a simulated world: every stamp with its true time, and the parts of its width."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,21 +26,21 @@ FIXED_BOUND_US = 50_000
 
 @dataclass
 class Stamped:
-    """One reading: when it truly was, its stamp, and the parts of its width in us."""
+    """One reading: its true time, its stamp, and the parts of its width in us."""
 
     true_us: int
     t_min: int
     t_max: int
     state: str
-    window_us: int  # what reader, wire, adapter and the look at the port leave open
-    promised_us: int  # of that the latency and adapter that the configuration names
-    source_us: int  # both sides' bound as the source said it
-    pushed_us: int  # both sides' widening by slewing, sleep, asking
+    window_us: int  # from reader, wire, adapter and the look at the port
+    promised_us: int  # of that from the configured latency and adapter
+    source_us: int  # both sides' bound as the source gave it
+    pushed_us: int  # both sides' widening by slewing, sleep, queries
     drift_us: int  # both sides' drift since the sample
 
     @property
     def holds(self) -> bool:
-        """Whether the truth is inside."""
+        """True if the stamp contains the true time."""
         return self.t_min <= BASE_US + self.true_us <= self.t_max
 
 
@@ -62,7 +62,7 @@ class Watch:
         rates = crystal(crystal_family, chance, self._until_us)
         self.host = Host(rates, chance.randrange(10**12), wrong_us, sleep)
         ways = Network(network, chance)
-        if source == "adjtimex":  # its margin is assumed: a network that lets corrections stay below it
+        if source == "adjtimex":  # its margin is assumed: in this network corrections stay below it
             ways._one_way_us = min(ways._one_way_us, 150)
         kind = Timesyncd if source == "timesyncd" else Chronyd
         first_us = chance.choice([0, chance.randint(0, self._until_us // 2)])
@@ -89,7 +89,7 @@ class Watch:
             for after_us in moments:
                 if self._is_awake(self.now_us, begin_us + after_us):
                     self._tick(max(0, begin_us + after_us - self.now_us))
-                    # A sample that takes long is not there yet.
+                    # A slow sample is not available yet.
                     self._read(previous if previous is not None and chance.random() < 0.2 else sample)
             self._tick(max(0, begin_us + SECOND_US - self.now_us))
             self._wake()
@@ -99,7 +99,7 @@ class Watch:
         return not any(self._sleep[0] <= at_us < self._sleep[1] for at_us in moments_us)
 
     def _wake(self) -> None:
-        """Nobody runs while the host sleeps; readings come before the next sample."""
+        """Nothing runs while the host sleeps; readings come before the next sample."""
         if not self._is_awake(self.now_us):
             self.now_us = self._sleep[1] + 1
 
@@ -117,13 +117,13 @@ class Watch:
 
         def asked(answer: Callable[[int], object]) -> Callable[[], object]:
             def ask() -> object:
-                """The answer may be from the beginning or the end of the time that asking takes."""
+                """The answer may be from any moment of the time that the query takes."""
                 takes_us = chance.choice([0, 0, 2_000, chance.randint(0, 1_500_000)])
                 early_us = chance.randint(0, takes_us)
                 self._tick(early_us)
-                found = answer(self.now_us)
+                reply = answer(self.now_us)
                 self._tick(takes_us - early_us)
-                return found
+                return reply
 
             return ask
 
@@ -143,7 +143,7 @@ class Watch:
         return self.host.monotonic(true_us) // PICO
 
     def _read(self, sample: ClockSample) -> None:
-        """A frame that is complete now: sighted, sent, held in the adapter, seen at a look."""
+        """Take a frame that is complete now: sighted, sent, held in the adapter, seen at a look."""
         chance, read_us = self.chance, self.now_us
         wire_us = -(-FRAME_BYTES * 10_000_000 // BAUD)
         held_us = chance.choice([0, self.adapter_us])
@@ -173,7 +173,7 @@ class Watch:
         self._add(event_us, window, now, now.state, now.to_utc(*window))
 
     def _keep_alive(self, stamper: Stamper, event_us: int) -> int | None:
-        """The reader announced its cycle; gives its own count of microseconds since then. None if the host slept."""
+        """Announce the reader's cycle; return its own count of microseconds since then, None if the host slept."""
         since_us = self.chance.randrange(CYCLE_US)
         cycle_us = event_us - since_us
         if not self._is_awake(cycle_us) or cycle_us < self._sleep[1] <= event_us:
@@ -206,7 +206,7 @@ class Watch:
 
 
 class _Reported:
-    """Remembers what the source said before the pace came on top."""
+    """Remembers the sample of the source before the pace widens it."""
 
     def __init__(self, source: ClockSource, watch: Watch) -> None:
         self._source, self._watch = source, watch
@@ -215,5 +215,5 @@ class _Reported:
         return self._source.host_us(monotonic_ns)
 
     def sample(self) -> ClockSample:
-        self._watch._said = found = self._source.sample()
-        return found
+        self._watch._said = sample = self._source.sample()
+        return sample

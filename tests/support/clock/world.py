@@ -1,8 +1,8 @@
-"""A host whose clocks are wrong, a network, and a time service that corrects them: everything that a stamp rests on.
+"""A host whose clocks are wrong, a network, and a time service that corrects them: everything that stamps depend on.
 
 Times are exact: true time is whole microseconds since BASE_US, clocks count in picoseconds, so that a bound that is off by
 one rounding fails. A crystal is a list of (begin, ppm); CLOCK_MONOTONIC_RAW counts it, CLOCK_MONOTONIC is slewed beside it,
-UTC is CLOCK_MONOTONIC plus what it was set to; both stand still while the host sleeps, UTC goes on.
+UTC is CLOCK_MONOTONIC plus the steps of its settings; both monotonic clocks stand still while the host sleeps, UTC goes on.
 """
 
 from bisect import bisect_right
@@ -51,7 +51,7 @@ class Integral:
             self.turn(begin_us, ppm)
 
     def turn(self, at_us: int, ppm: int) -> None:
-        """From at_us on the rate is another; turns that were meant for later do not happen."""
+        """Set another rate from at_us on; turns set for later are dropped."""
         while self.begins[-1] > at_us:
             del self.begins[-1], self.ppm[-1], self.sums[-1]
         self.sums.append(self.at(at_us))
@@ -94,28 +94,28 @@ class Host:
         )
 
     def slew(self, at_us: int, ppm: int) -> None:
-        """From at_us on the monotonic clock and UTC run faster by so much."""
+        """Let the monotonic clock and UTC run faster by this rate from at_us on."""
         self._slew.turn(at_us, ppm)
 
     def slewed(self, true_us: int) -> int:
-        """All slewing until then."""
+        """Sum of all slewing until then."""
         return self._slew.at(true_us)
 
     def step(self, at_us: int, by: int) -> None:
-        """Set UTC forward by so many picoseconds."""
+        """Set UTC forward by this many picoseconds."""
         self._set.append((at_us, self._set[-1][1] + by))
 
     def clocks(self, true_us: int) -> tuple[int, int, int]:
-        """As `read_clocks` gives them, with nothing between the readings."""
+        """The clocks as `read_clocks` gives them, with nothing between the readings."""
         return self.utc(true_us) // PICO, self.monotonic(true_us) // 1000, 2
 
     def pace(self, true_us: int) -> Pace:
-        """As `read_pace` gives it."""
+        """The pace as `read_pace` gives it."""
         return Pace((self.monotonic(true_us) - self.raw(true_us)) // PICO, self._asleep(true_us) // PICO, 2)
 
 
 class Network:
-    """The ways to a server and back, and by how much the server is wrong, which is never more than it says."""
+    """The ways to a server and back, and the server's error, which is never more than its claim."""
 
     def __init__(self, family: str, chance: Random) -> None:
         self._family, self._chance = family, chance
@@ -131,7 +131,7 @@ class Network:
         return chance.randint(0, way_us), chance.choice([chance.randint(0, way_us), 10 * way_us])
 
     def server(self) -> tuple[int, int, int]:
-        """(root delay, root dispersion, error), the error within what they say."""
+        """(root delay, root dispersion, error), the error within these two."""
         delay_us, dispersion_us = self._chance.choice([(0, 0), (300, 50), (4000, 1000)])
         most_us = delay_us // 2 + dispersion_us
         return (
@@ -142,7 +142,7 @@ class Network:
 
 
 class Service:
-    """A time service: asks in pauses, corrects UTC by jumps or by slewing. `run_until` brings it to a moment."""
+    """A time service: asks at intervals, corrects UTC by jumps or by slewing. `run_until` runs it up to a moment."""
 
     poll_us = 64 * SECOND_US
 
@@ -152,13 +152,13 @@ class Service:
         self._next_us = first_us
 
     def run_until(self, true_us: int) -> None:
-        """Everything that happens by then, in order."""
+        """Do everything that happens by then, in order."""
         while self._next_us <= true_us:
             at_us = self._next_us
             self._next_us = at_us + self._happens(at_us)
 
     def _happens(self, at_us: int) -> int:
-        """Do what is due, and give the pause until the next thing."""
+        """Do what is due, and return the time until the next action."""
         raise NotImplementedError
 
     def exchange(self, sent_us: int) -> tuple[int, int, int, int, int, int]:
@@ -172,9 +172,9 @@ class Service:
 
 
 class Chronyd(Service):
-    """Measures by its own undisturbed scale, jumps by more than a second in the first three updates, slews what is less.
+    """Measures by its own undisturbed scale; jumps by more than a second in the first three updates, else slews.
 
-    The bound after an update is |what is left| + dispersion + delay / 2, and grows by 1 ppm as configured by default.
+    The bound after an update is |error left| + dispersion + delay / 2, and grows by 1 ppm as configured by default.
     """
 
     def __init__(self, host: Host, network: Network, chance: Random, first_us: int) -> None:
@@ -211,11 +211,11 @@ class Chronyd(Service):
         return max(SECOND_US, self.poll_us - (back_us - asked_us))
 
     def left(self, true_us: int) -> int:
-        """What is still to be corrected, picoseconds."""
+        """The error that is left to correct, in picoseconds."""
         return self._goal - self.host.slewed(true_us)
 
     def report(self, true_us: int) -> str:
-        """`chronyc -c tracking`, empty while it knows nothing."""
+        """`chronyc -c tracking`; not synchronised before the first update."""
         if not self.updates:
             return "7F7F0101,,0,0,0,0,0,0,0,0,1,1,0,Not synchronised"
         dispersion_us = self._dispersion_us + (true_us - self._at_us) * 1 // PICO + 1
@@ -227,13 +227,13 @@ class Chronyd(Service):
         )
 
     def maxerror_us(self, true_us: int) -> int | None:
-        """What it told the kernel, grown by 500 ppm; nothing of what is left to correct."""
+        """The error bound that it gave the kernel, grown by 500 ppm, without the error left to correct."""
         if not self.updates:
             return None
         return self._delay_us // 2 + 1 + self._dispersion_us - (-(true_us - self._at_us) * 500 // PICO)
 
     def segment(self, true_us: int) -> bytes:
-        """What a clock-bound daemon writes of it each second."""
+        """The segment that a clock-bound daemon writes each second."""
         at_us = max(self._at_us, true_us // SECOND_US * SECOND_US)
         dispersion_us = self._dispersion_us + (true_us - self._at_us) * 50 // PICO + 1
         bound_ns = (self._delay_us // 2 + 1 + dispersion_us - (-abs(self.left(at_us)) // PICO)) * 1000
@@ -245,7 +245,7 @@ class Chronyd(Service):
 
 
 class Timesyncd(Service):
-    """Measures by UTC as it stands, jumps by more than 0.4 s; of less the kernel takes a part off each second."""
+    """Measures by UTC as it is, jumps by more than 0.4 s; of smaller errors the kernel corrects a part each second."""
 
     poll_us = 32 * SECOND_US
 
@@ -268,7 +268,7 @@ class Timesyncd(Service):
         self._left -= part
         self.host.slew(at_us, part // SECOND_US)
         second_us = SECOND_US if self._pending is None else min(SECOND_US, self._pending[3] - at_us)
-        if second_us < SECOND_US:  # not a whole one: what was not slewed by then is still left
+        if second_us < SECOND_US:  # not a whole second: the part not slewed by then is still left
             self._left += part // SECOND_US * (SECOND_US - second_us)
         return max(1, second_us)
 

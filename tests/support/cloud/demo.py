@@ -15,7 +15,7 @@ PROMISES = ("lost", "repeated", "violations", "pairs_repeated", "unexpected", "a
 
 
 def demo_command(*options: str) -> list[str]:
-    """What starts it."""
+    """The command that starts the demonstration."""
     return [sys.executable, "-m", "whenabouts_sim.cli", "demo", *options]
 
 

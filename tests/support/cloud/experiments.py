@@ -12,22 +12,22 @@ from whenabouts_cloud.research.experiments.figures import Figure
 
 
 class Run(NamedTuple):
-    """What the command printed and where it wrote."""
+    """Result and output folder of the command."""
 
     result: Result
     folder: Path
 
     def data(self) -> dict:
-        """What is in figures.json, in which every number is one."""
+        """Content of figures.json, in which nan and infinity are refused."""
         return json.loads((self.folder / "figures.json").read_text(encoding="utf-8"), parse_constant=_refused)
 
     def figures(self) -> dict[str, Figure]:
         """The figures by key; a point that a series does not have is nan."""
-        found = [Figure(**figure) for figure in self.data()["figures"]]
-        for figure in found:
+        figures = [Figure(**figure) for figure in self.data()["figures"]]
+        for figure in figures:
             for values in figure.series.values():
                 values[:] = [math.nan if y is None else y for y in values]
-        return {figure.key: figure for figure in found}
+        return {figure.key: figure for figure in figures}
 
 
 def run_quick(name: str, folder: Path) -> Run:

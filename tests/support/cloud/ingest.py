@@ -1,4 +1,4 @@
-"""What the tests of the ingest share: readings, batches, and what a landing shows to whoever reads it."""
+"""Helpers of the ingest's tests: readings, batches, and the content of a landing as its readers see it."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def reading(gateway: str, boot: int, seq: int, t_min: int | None = None, value: 
 
 
 def batch(gateway: str, boot: int, first: int, count: int) -> bytes:
-    """A message of readings that number on from first."""
+    """A message of `count` readings, numbered from `first` on."""
     return encode_batch([reading(gateway, boot, seq) for seq in range(first, first + count)])
 
 
@@ -51,11 +51,11 @@ def files(folder: Path) -> list[Path]:
 
 def identities(folder: Path) -> list[Identity]:
     """Every row that readers see, repeats included."""
-    found: list[Identity] = []
+    rows: list[Identity] = []
     for path in files(folder):
         table = pq.ParquetFile(path).read(["gateway", "boot", "seq"])
-        found.extend(zip(*(table[name].to_pylist() for name in ("gateway", "boot", "seq")), strict=True))
-    return found
+        rows.extend(zip(*(table[name].to_pylist() for name in ("gateway", "boot", "seq")), strict=True))
+    return rows
 
 
 def frontiers(folder: Path) -> list[dict]:
@@ -70,7 +70,7 @@ def letters(folder: Path) -> list[dict]:
 
 @contextmanager
 def quick_folder() -> Iterator[Path]:
-    """A folder in memory where there is such a place: fsync costs milliseconds and these tests make thousands."""
+    """A folder in memory, if the system has one: fsync costs milliseconds and these tests make thousands."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     try:

@@ -1,8 +1,8 @@
 """Writers that are killed: run as `python -m support.cloud.ingest_writer LANDING ROUNDS SEED`.
 
-Each round forks a process that lands batches in a loop and says after each flush, in eight bytes over a pipe, up to which
-number it was acknowledged; after some of those it is killed at a random moment. The last line on stdout is the highest
-number that was ever acknowledged. Forking spares each round the second that the imports take.
+Each round forks a process that lands batches in a loop and sends after each flush the highest acknowledged number, in eight
+bytes over a pipe; after some flushes it is killed at a random moment. The last line on stdout is the highest number that was
+ever acknowledged. Forking spares each round the second that the imports take.
 """
 
 import itertools
@@ -23,7 +23,7 @@ GATEWAY = "g1"
 
 
 def write_for_ever(folder: Path, pipe: int) -> None:
-    """Go on behind what has landed, three overlapping batches a flush."""
+    """Go on after the readings that have landed, with three overlapping batches per flush."""
     landing_module.SNAPSHOT_EVERY = 3
     bridge = Bridge(Landing(folder))
     bridge.take(at(GATEWAY), batch(GATEWAY, 0, 0, 5), None)  # begins with a repeat, except the first time

@@ -27,7 +27,7 @@ def table(rows):
 
 
 def land(folder: Path, rows, number: int, hour: str = "2026-11-20T18") -> Path:
-    """Write a landing file, which appears whole by its rename."""
+    """Write a landing file, which appears complete by its rename."""
     target = folder / f"hour={hour}" / f"part-test-{number}.parquet"
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_name(f".{target.name}")
@@ -37,7 +37,7 @@ def land(folder: Path, rows, number: int, hour: str = "2026-11-20T18") -> Path:
 
 
 def watermark(folder: Path, watermarks, number: int, streams=("dock/tags", "shelf/1"), site="hall") -> Path:
-    """Write a file of promises: {gateway: frontier_us}."""
+    """Write a file of watermarks: {gateway: frontier_us}."""
     target = folder / "_frontier" / f"part-test-{number}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     made = target.with_name(f".{target.name}")

@@ -1,8 +1,8 @@
-"""Runs the commands of pages as a reader would type them: in one shell, from the checkout on.
+"""Runs the commands of pages as a reader would type them: in one shell that begins in the checkout.
 
-The shell finds a `whenabouts-cloud` that hands its words to this process: there the command runs, with the Spark session
-that is already here if there is one. A Python and a Spark for each would cost more than what they do. An ingest, which goes
-on beside the shell, is a process of its own.
+The shell finds a `whenabouts-cloud` that sends its arguments to this process: here the command runs, with the existing Spark
+session if there is one. A Python and a Spark for each command would cost more than the command. An ingest, which runs beside
+the shell, is a separate process.
 """
 
 import contextlib
@@ -46,9 +46,9 @@ def text(name: str) -> str:
 
 
 def section(lesson: str, head: str) -> str:
-    """What stands below a heading of the second level, up to the next one."""
-    [found] = re.findall(rf"^## {re.escape(head)}\n(.*?)(?=^## |\Z)", lesson, re.M | re.S)
-    return found
+    """The text below a heading of the second level, up to the next one."""
+    [body] = re.findall(rf"^## {re.escape(head)}\n(.*?)(?=^## |\Z)", lesson, re.M | re.S)
+    return body
 
 
 def rules(lesson: str) -> list[str]:
@@ -57,7 +57,7 @@ def rules(lesson: str) -> list[str]:
 
 
 def steps(lesson: str) -> Iterator[tuple[str, str]]:
-    """(command, what the lesson shows below it) in order, without blocks that are marked as not run."""
+    """(command, output that the lesson shows) in order, without blocks that are marked as not run."""
     for block in documents.blocks(lesson):
         if block.reason is None:
             yield from block.steps
@@ -66,8 +66,8 @@ def steps(lesson: str) -> Iterator[tuple[str, str]]:
 def repeat(folder: Path, lesson: str, **places: object) -> int:
     """Type every line of a lesson, or of several that follow each other; each must succeed and print what is shown.
 
-    `places` are variables that the lesson lets the reader choose. Returns how many lines there were. What a lesson leaves
-    running in the background ends with it.
+    `places` are variables that the lesson lets the reader choose. Returns the number of lines. Commands that a lesson leaves
+    running in the background end with it.
     """
     typed = list(steps(lesson))
     script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n" + "".join(
@@ -80,8 +80,8 @@ def repeat(folder: Path, lesson: str, **places: object) -> int:
             script, _environment(folder) | {n: str(at) for n, at in places.items()}, commands
         )
     emitted = re.split(rf"{DONE} (\d+)\n", printed)
-    for (command, shown), found, status in zip(typed, emitted[::2], emitted[1::2], strict=False):
-        assert documents.fits(shown, found), f"{command}\nfound:\n{found}expected:\n{shown}{complaint}"
+    for (command, shown), output, status in zip(typed, emitted[::2], emitted[1::2], strict=False):
+        assert documents.fits(shown, output), f"{command}\nfound:\n{output}expected:\n{shown}{complaint}"
         assert status == "0", f"{command}\n{complaint}"
     assert code == 0, complaint
     return len(typed)
@@ -116,7 +116,7 @@ def _run(asked: socket.socket) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """With the command on the path; temporary folders lie in `folder`."""
+    """The environment with the command on the path, and with temporary folders in `folder`."""
     program = folder / "bin" / "whenabouts-cloud"
     program.parent.mkdir()
     real = Path(sys.executable).parent

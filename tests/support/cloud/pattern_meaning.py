@@ -1,6 +1,6 @@
-"""What a pattern means, twice, slowly, on points of one key: by walking the pattern itself, and by reading its plan.
+"""The matches of a pattern on points of one key, computed slowly and twice: by walking the pattern, and by reading its plan.
 
-The first knows nothing of variants, masks or programs: it gives events to elements in every way and looks whether each group
+The first uses no alternatives, masks or programs: it assigns events to elements in every way and tests whether each group
 holds with them. An event is (type name, t, attributes); both give the set of matches as rows of event indices.
 """
 
@@ -25,9 +25,9 @@ CALCULATE = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def by_pattern(pattern, events):
-    """The matches, from the pattern as it is written."""
+    """The matches, by the pattern as it is written."""
     elements = list(leaves(pattern.root))
-    found = set()
+    matches = set()
     for given, present in _choices(_numbered(pattern.root, iter(range(100))), elements, events):
         chosen = [i for indices in given.values() for i in indices]
         if len(set(chosen)) < len(chosen):
@@ -38,8 +38,8 @@ def by_pattern(pattern, events):
             continue
         walk = _Walk(pattern, events, elements, given, present)
         if walk.group(walk.tree, None, None) and walk.conditions() and (pattern.select == "any" or walk.selected()):
-            found.add(walk.row())
-    return found
+            matches.add(walk.row())
+    return matches
 
 
 def _numbered(part, numbers):
@@ -50,7 +50,7 @@ def _numbered(part, numbers):
 
 
 def _choices(part, elements, events):
-    """(events of each positive element, elements that are there at all), for every way to choose them."""
+    """(events of each positive element, elements that are present), for every way to choose them."""
     if isinstance(part, int):
         leaf = elements[part]
         if isinstance(leaf, Negated):
@@ -73,7 +73,7 @@ def _choices(part, elements, events):
 
 
 class _Walk:
-    """One way to give events to elements."""
+    """One assignment of events to elements."""
 
     def __init__(self, pattern, events, elements, given, present):
         self.pattern, self.events, self.elements, self.given, self.present = pattern, events, elements, given, present
@@ -94,7 +94,7 @@ class _Walk:
         return [t for inner in part[1] for t in self.times(inner)]
 
     def group(self, part, left, right):
-        """Whether a group holds that lies after the time left and before the time right; None: nothing is there."""
+        """True if a group holds that lies after the time left and before the time right; None: no event on that side."""
         kind, parts = part
         parts = [p for p in parts if self._is_present(p)]
         for n, inner in enumerate(parts):
@@ -120,7 +120,7 @@ class _Walk:
         return part in self.present if isinstance(part, int) else any(self._is_present(p) for p in part[1])
 
     def _found(self, n, lo, hi):
-        """Whether an event of a negated element lies in its gap."""
+        """True if an event of a negated element lies in its gap."""
         times = self.times(self.tree)
         w, strict = self.pattern.window_us, self.pattern.strict_window
         for i, (name, t, _) in enumerate(self.events):
@@ -138,7 +138,7 @@ class _Walk:
         return {element_of(self.pattern.root, r.name) for r in references(expression)}
 
     def conditions(self):
-        """Whether the conditions on positives hold."""
+        """True if the conditions on positives hold."""
         for expression in self.pattern.where:
             if not any(isinstance(self.elements[n], Negated) for n in self._named(expression)) and not self.holds(
                 expression, self.given
@@ -147,7 +147,7 @@ class _Walk:
         return True
 
     def holds(self, expression, given, needed=None):
-        """Whether a condition holds for every repetition, of those that involve `needed` = (element, repetition)."""
+        """True if a condition holds for every repetition, of those that involve `needed` = (element, repetition)."""
         named = self._named(expression)
         if not named <= given.keys():
             return True
@@ -176,8 +176,8 @@ class _Walk:
             _, t, attributes = self.events[at[x.of]]
             return float(t) if x.column in ("t_min", "t_max") else attributes.get(x.column, math.nan)
         if isinstance(x, TextIs):
-            found = self.events[at[x.of.of]][2].get(x.of.column)
-            return found is not None and (found == x.word) == x.equal
+            text = self.events[at[x.of.of]][2].get(x.of.column)
+            return text is not None and (text == x.word) == x.equal
         if isinstance(x, Related):
             a, b = (self.events[at[r]][1] for r in (x.a, x.b))
             return {"before": a < b, "after": a > b, "equals": a == b}.get(x.relation, False)
@@ -193,7 +193,7 @@ class _Walk:
         return not values[0] if x.op == "not" else -values[0]
 
     def selected(self):
-        """NEXT and STRICT: whether no event between two neighbours could have been taken, or none is there."""
+        """True if no event between two neighbours could have been taken (NEXT), or if there is none (STRICT)."""
         steps = sorted((self.events[i][1], n, k, i) for n, c in self.given.items() for k, i in enumerate(c, 1))
         if any(a[0] == b[0] for a, b in pairwise(steps)):
             return False
@@ -245,8 +245,8 @@ def _shuffles(words):
 
 
 def by_plan(plan, type_names, events):
-    """The matches, from the variants of a plan."""
-    found = set()
+    """The matches, by the alternatives of a plan."""
+    matches = set()
     for alternative in plan.alternatives:
         fit = [
             [i for i in range(len(events)) if _is(plan, plan.classes[c], type_names, events, i)]
@@ -257,8 +257,8 @@ def by_plan(plan, type_names, events):
                 row = [-1] * plan.width
                 for column, i in zip(alternative.columns, chosen, strict=True):
                     row[column] = i
-                found.add(tuple(row))
-    return found
+                matches.add(tuple(row))
+    return matches
 
 
 def _is(plan, event_class, type_names, events, i):
@@ -293,10 +293,10 @@ def _column(name, event):
     if name in ("t_min", "t_max"):
         return float(t)
     name, quote, word = name.partition('="')
-    found = attributes.get(name)
-    if found is None:
+    value = attributes.get(name)
+    if value is None:
         return math.nan
-    return float(found == word[:-1]) if quote else found
+    return float(value == word[:-1]) if quote else value
 
 
 def _run(plan, program, events, at):

@@ -1,4 +1,4 @@
-"""Random patterns of events, for tests of the language and of what it means."""
+"""Random patterns of events, for tests of the language and of its meaning."""
 
 from fractions import Fraction
 
@@ -113,7 +113,7 @@ def patterns(draw):
     emit, skip = draw(
         st.sampled_from([("sure", "none"), ("sure", "to_next"), ("sure", "past_last"), ("arrival", "none")])
     )
-    found = [draw(conditions(root)) for _ in range(draw(st.integers(0, 2)))]
+    drawn = [draw(conditions(root)) for _ in range(draw(st.integers(0, 2)))]
     probability = Fraction(draw(st.integers(1, 1000)), 1000) if mode == "over" else Fraction(1)
     strict = draw(st.booleans())
     return Pattern(
@@ -122,7 +122,7 @@ def patterns(draw):
         strict_window=strict,
         mode=mode,
         probability=probability,
-        where=tuple(one for condition in found for one in conjuncts(condition)),
+        where=tuple(one for condition in drawn for one in conjuncts(condition)),
         select=select,
         skip=skip,
         emit=emit,

@@ -56,7 +56,7 @@ class Witness:
             self._changed.notify_all()
 
     def wait(self, what: str, condition: Callable[[], object], timeout_s: float = WAIT_S) -> None:
-        """Until the messages seen so far satisfy the condition."""
+        """Wait until the messages seen so far satisfy the condition."""
         with self._changed:
             assert self._changed.wait_for(condition, timeout_s), f"{what}: not so within {timeout_s} s"
 
@@ -73,17 +73,17 @@ class Witness:
         return [decode_heartbeat(payload) for leaf, payload, _ in list(self.seen) if leaf == "heartbeat"]
 
     def conditions(self) -> list[str]:
-        """What the status topic said, in order."""
+        """Conditions published on the status topic, in order."""
         return [decode_status(payload).condition for leaf, payload, _ in list(self.seen) if leaf == "status"]
 
     def acknowledge(
         self, landed: dict[int, int], site: str = "bench", gateway: str = "gw", retain: bool = False
     ) -> None:
-        """Say as the cloud does what has landed; returns when the broker has it."""
+        """Publish, as the cloud does, what has landed; returns when the broker has it."""
         self.send_ack(encode_ack(Ack(site, gateway, landed)), retain)
 
     def send_ack(self, payload: bytes, retain: bool = False) -> None:
-        """Any bytes on the acknowledgement topic of the gateway."""
+        """Publish any bytes on the acknowledgement topic of the gateway."""
         self.client.publish(topic("bench", "gw", "ack"), payload, qos=1, retain=retain).wait_for_publish(WAIT_S)
 
     def stop(self) -> None:
@@ -93,7 +93,7 @@ class Witness:
 
 
 def highest(readings: list[Reading]) -> dict[int, int]:
-    """By boot the highest number among the readings."""
+    """The highest number among the readings, by boot."""
     numbers: dict[int, int] = {}
     for r in readings:
         numbers[r.boot] = max(r.seq, numbers.get(r.boot, 0))
@@ -103,15 +103,15 @@ def highest(readings: list[Reading]) -> dict[int, int]:
 @contextmanager
 def witness(port: int) -> Iterator[Witness]:
     """A witness that is stopped at the end."""
-    found = Witness(port)
+    watching = Witness(port)
     try:
-        yield found
+        yield watching
     finally:
-        found.stop()
+        watching.stop()
 
 
 class Bench(Stack):
-    """A stack with one gateway `gw` of site `bench`, and how tests look at it."""
+    """A stack with one gateway `gw` of site `bench`, and methods for tests to inspect it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -130,21 +130,21 @@ class Bench(Stack):
         return self.status("gw") or {}
 
     def wait_status(self, what: str, condition: Callable[[dict], object], timeout_s: float = WAIT_S) -> dict:
-        """Until the agent's own status satisfies the condition; gives that status."""
+        """Wait until the agent's own status satisfies the condition; returns that status."""
         self.wait(what, lambda: bool((s := self.agent_status()) and condition(s)), timeout_s)
         return self.agent_status()
 
 
 def badges(bench: Bench, count: int, first: int = 0, after_us: int = 300_000, every_us: int = 70_000) -> list[Sighting]:
-    """Badges that pass the gate one after the other; the key tells the number."""
+    """Badges that pass the gate one after the other; the key is the number."""
     start_us = bench.true_us() + after_us
     return [Sighting(start_us + i * every_us, GATE.name, first + i, f"{first + i:010X}") for i in range(count)]
 
 
 def passed(bench: Bench, link: PtyLink, sightings: Sequence[Sighting]) -> set[str]:
-    """Let these happen until the reader has reported each of them whole; their keys.
+    """Let these sightings happen until the reader has reported each of them undamaged; return their keys.
 
-    A simulated reader that this machine runs too late withholds its frame, or misses the tag: those pass once more.
+    A simulated reader that this machine runs too late withholds its frame, or misses the tag: such tags pass once more.
     """
     keys, deadline_s = {s.key for s in sightings}, time.monotonic() + PASS_S
     while sightings:

@@ -1,4 +1,4 @@
-"""Run as a program: appends to a spool for ever and says what was committed. Arguments: spool file, limit in bytes,
+"""Run as a program: appends to a spool without end and prints the commits. Arguments: spool file, limit in bytes,
 largest file in bytes or 0. Each line is printed and flushed after append returned: `boot first last key`."""
 
 import resource
@@ -11,7 +11,7 @@ from whenabouts_edge.store.spool import Spool, SpoolFull
 
 
 def main() -> None:
-    """Append batches of one to seven readings; a full disk is said and tried again after room was asked for on stdin."""
+    """Append batches of one to seven readings; if the disk is full, print so and wait on stdin for the word to go on."""
     path, limit_bytes, file_bytes = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     spool = Spool(path, limit_bytes)
     if file_bytes:

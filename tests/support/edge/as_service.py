@@ -1,7 +1,7 @@
-"""Runs a program under what its unit forbids, as far as one process can do that to itself: the filter of system calls, no
-memory that is written and executed, no capabilities.
+"""Runs a program under its unit's restrictions, as far as one process can apply them to itself: the filter of system calls,
+no memory that is both writable and executable, no capabilities.
 
-The filter is the unit's own, taken apart by systemd-analyze and handed to the kernel by libseccomp. seccomp_rule_add(3),
+The filter is the unit's own, expanded by systemd-analyze and given to the kernel by libseccomp. seccomp_rule_add(3),
 systemd.exec(5), capabilities(7), PR_SET_MDWE of prctl(2).
 """
 
@@ -20,12 +20,12 @@ PR_CAPBSET_DROP, CAPABILITIES = 24, 64
 
 
 def values(unit: str, key: str) -> list[str]:
-    """What a unit sets a key to, in order."""
+    """The values that a unit sets a key to, in order."""
     return [line.split("=", 1)[1] for line in unit.splitlines() if line.startswith(f"{key}=")]
 
 
 def allowed_calls(unit: str) -> set[str]:
-    """Names of the system calls that the unit's filters leave."""
+    """Names of the system calls that the unit's filters allow."""
     allowed: set[str] = set()
     for line in values(unit, "SystemCallFilter"):
         calls = {call for word in line.removeprefix("~").split() for call in _calls(word)}
@@ -34,7 +34,7 @@ def allowed_calls(unit: str) -> set[str]:
 
 
 def restrict(unit: str) -> None:
-    """Apply the restrictions to this process, for good."""
+    """Apply the restrictions to this process, permanently."""
     libc = ctypes.CDLL(None, use_errno=True)
     library = ctypes.util.find_library("seccomp")
     assert library, "found no libseccomp, expected it to apply the unit's filter; install libseccomp2"

@@ -1,4 +1,4 @@
-"""Configurations of a gateway, as small as they can be, and the command that is given them."""
+"""The smallest configurations of a gateway, and the command that reads them."""
 
 import os
 import subprocess

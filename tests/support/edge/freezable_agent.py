@@ -1,6 +1,4 @@
-"""The agent as it is run, with two faults on request: the spool stands still while a file exists, the loop for a while on
-SIGUSR1.
-"""
+"""The agent with two faults on request: the spool stands still while a file exists, the loop for a while on SIGUSR1."""
 
 import os
 import signal
@@ -17,11 +15,11 @@ from whenabouts_edge.store.spool import Message, Spool
 
 LOOP_STANDS_S = 4.0
 STANDS_S_MAX = 600.0
-SPOOL_STANDS, LOOP_STANDS = "the spool stands still", "the loop stands still"  # said when it does
+SPOOL_STANDS, LOOP_STANDS = "the spool stands still", "the loop stands still"  # printed when it does
 
 
 def freezable(frozen: Path) -> None:
-    """Make every transaction wait, while the file exists, as one does on a disk that has stopped answering."""
+    """Make every transaction wait while the file exists, as on a disk that has stopped answering."""
     began, appended = Spool.can_commit, Spool.append
 
     def wait() -> None:
@@ -41,7 +39,7 @@ def freezable(frozen: Path) -> None:
 
 
 def stand_still(*_: object) -> None:
-    """Keep the thread of the event loop."""
+    """Block the thread of the event loop."""
     print(LOOP_STANDS, file=sys.stderr)
     time.sleep(LOOP_STANDS_S)
 

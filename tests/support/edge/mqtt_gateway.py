@@ -14,7 +14,7 @@ RESEND_S = 1.0
 
 
 class MqttGateway:
-    """Publishes `count` readings of boot 0 in batches of `size`; `acked` follows the cloud. Runs in a thread of its own."""
+    """Publishes `count` readings of boot 0 in batches of `size`; `acked` follows the cloud. Runs in its own thread."""
 
     def __init__(self, name: str, port: int, count: int, size: int) -> None:
         self.name, self.count, self.acked = name, count, -1
@@ -31,11 +31,11 @@ class MqttGateway:
 
     @property
     def done(self) -> bool:
-        """Whether the cloud has confirmed everything."""
+        """True if the cloud has confirmed everything."""
         return self.acked == self.count - 1
 
     def send_heartbeat(self, frontier_us: int) -> None:
-        """Promise that everything before is published, as everything is."""
+        """Send a watermark: everything before it is published, as all readings are."""
         message = heartbeat(self.name, 0, frontier_us, {0: (self.acked + 1, self.count - 1)})
         self._client.publish(at(self.name, "heartbeat"), message, qos=0)
 

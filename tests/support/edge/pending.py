@@ -1,4 +1,4 @@
-"""Pending readings for the spool, the intake and what comes before them: a key and a stamp each."""
+"""Pending readings for tests of the spool, the intake and the parts before them: a key and a stamp each."""
 
 from collections.abc import Sequence
 
@@ -23,10 +23,10 @@ def pending(
 
 
 def undated(key: str | None, *window: int, stream: str = "dock/tags") -> PendingReading:
-    """One of this window of host time, of which nothing more is known."""
+    """A pending reading of which only its window of host time is known."""
     return pending(key, 0, 9, stream, "unbounded", window=(window[0], window[1]), origin=("hall", "gw"))
 
 
 def several(keys: Sequence[str], size: int = 0) -> list[PendingReading]:
-    """One a key."""
+    """One pending reading per key."""
     return [pending(key, i, size=size) for i, key in enumerate(keys)]

@@ -1,5 +1,5 @@
-"""Run as a program: works with a spool on a watched disk and writes down, one JSON object a line, what the disk was told and
-what the spool said. Arguments: spool file, seed, how ("whole", "careless": without FULL syncs, "refusing": the disk refuses
+"""Run as a program: works with a spool on a watched disk and prints, one JSON object a line, the calls of the disk and the
+results of the spool. Arguments: spool file, seed, how ("whole", "careless": without FULL syncs, "refusing": the disk refuses
 one stretch of calls a round)."""
 
 import json
@@ -27,7 +27,7 @@ def observed(key: str, n: int) -> PendingReading:
 
 
 def session(spool: Spool, chance: random.Random) -> None:
-    """Appends and deletions; each is told before it begins and after it returned."""
+    """Appends and deletions; results are printed after each, deletions also before they begin."""
     waiting: list[PendingReading] = []
     for n in range(12):
         if chance.random() < 0.5:
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def refuse(disk: WatchedDisk, path: Path, chance: random.Random) -> None:
-    """Rounds on spools of their own; in round n the calls from the n-th on fail, one or some, then the disk is well."""
+    """Rounds, each on its own spool; in round n one or some calls from the n-th on fail, then the disk works again."""
     for n in range(60):
         calls, stretch, code = 0, chance.choice([1, 1, 3, 10]), chance.choice(IO_ERRORS)
 

@@ -18,8 +18,8 @@ START_S = 20
 
 @dataclass
 class TlsBroker:
-    """plain, tls, mutual: ports; the last lets in who has a certificate of the same authority. ca: certificate that signed
-    the broker's, which is for `localhost`. other_ca: another one. cert, key: of a client, EC; other_key: of nobody.
+    """plain, tls, mutual: ports; the last lets in clients with a certificate of the same authority. ca: certificate that
+    signed the broker's, which is for `localhost`. other_ca: another one. cert, key: of a client, EC; other_key: of nobody.
     """
 
     plain: int
@@ -66,7 +66,7 @@ def make_certificates(folder: Path) -> None:
 
 
 def _let_in(folder: Path, users: Mapping[str, str]) -> str:
-    """Lines of configuration that let in those who know their password, or anyone when there are none."""
+    """Lines of configuration that let in these users with their passwords, or anyone if there are none."""
     if not users:
         return "allow_anonymous true\n"
     program = shutil.which("mosquitto_passwd")

@@ -1,9 +1,9 @@
-"""A disk that tells every write, sync, truncation and deletion of SQLite, and can refuse them: a VFS under Python's sqlite3.
+"""A disk that reports every write, sync, truncation and deletion of SQLite, and can refuse them: a VFS for Python's sqlite3.
 
 Registered as the default VFS of the library that `sqlite3` itself uses, by ctypes: every file is opened by the real VFS, and
 its table of methods is replaced by a copy in which the calls that change the file go through here. `reported` gets
-(operation, file name, offset, bytes); `refuse` may answer a result code of SQLite instead of letting it happen. For a
-process of its own.
+(operation, file name, offset, bytes); `refuse` may return an error code of SQLite, which then replaces the call. For a
+separate process.
 """
 
 import _sqlite3
@@ -50,7 +50,7 @@ class WatchedDisk:
     """Watches from now on until the process ends.
 
     Raises:
-        AttributeError: Python's sqlite3 does not show the functions of its library.
+        AttributeError: Python's sqlite3 does not export the functions of its library.
     """
 
     def __init__(self, reported: Callable[[str, str, int, bytes], None]) -> None:

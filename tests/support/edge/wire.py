@@ -1,4 +1,4 @@
-"""A reader, its line and its host in simulated microseconds: what a port's promise allows, and what truly happened.
+"""A reader, its line and its host in simulated microseconds: the reads that a port may give, and what truly happened.
 
 Times are exact (fractions of a microsecond do occur on a wire) so that a bound that is off by one rounding fails.
 """
@@ -31,8 +31,8 @@ class Read:
 
 
 def arrivals(frames_at: list[tuple[Fraction, int]], baud: int, adapter_us: int, chance: Random) -> list[Fraction]:
-    """When each byte of frames (first bit not before, length) is in the host's buffer: in order, each at most adapter_us
-    behind its last bit."""
+    """Times at which each byte of frames (first bit not before, length) is in the host's buffer: in order, each at most
+    adapter_us after its last bit."""
     free_us = Fraction(0)
     latest = Fraction(0)
     times = []
@@ -48,7 +48,7 @@ def arrivals(frames_at: list[tuple[Fraction, int]], baud: int, adapter_us: int, 
 
 
 def begins(frames_at: list[tuple[Fraction, int]], baud: int) -> list[Fraction]:
-    """When the first bit of each frame leaves, the line being free."""
+    """Times at which the first bit of each frame leaves, once the line is free."""
     free_us = Fraction(0)
     result = []
     for begin_us, length in frames_at:
@@ -59,7 +59,7 @@ def begins(frames_at: list[tuple[Fraction, int]], baud: int) -> list[Fraction]:
 
 
 def reads(times: list[Fraction], chance: Random, stall_us_max: int) -> list[Read]:
-    """Chunks as a port gives them: at each look all that is there, or a part of it; the lower bound is the last moment at
+    """Chunks as a port gives them: at each look all bytes there, or a part of them; the lower bound is the last moment at
     which the buffer was known to be empty, or any moment before that."""
     chunks = []
     at = 0

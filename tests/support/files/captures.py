@@ -1,4 +1,4 @@
-"""Where captures of third parties lie, which are no part of this project: tests/captures alone reads them."""
+"""Location of captures of third parties, which are no part of this project: only tests/captures reads them."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from support.paths import REPOSITORY
 
 REQUIRED = os.environ.get("WHENABOUTS_CAPTURES") == "required"
-"""Whether their absence is a failure. Otherwise the tests on them are skipped."""
+"""True if their absence is a failure. Otherwise the tests on them are skipped."""
 
 
 def _data() -> Path:
@@ -20,12 +20,12 @@ def folder(*parts: str) -> Path:
 
 
 def present() -> bool:
-    """Whether the captures are there."""
+    """True if the captures are there."""
     return _data().is_dir()
 
 
 def absent() -> str:
-    """What was looked for, and what to do."""
+    """The message for absent captures: the folder that was looked for, and what to do."""
     return (
         f"captures of third parties: found no folder {_data()}, expected them there; they are no part of this project: "
         "put the folder `shared` beside the checkout or name it with WHENABOUTS_SHARED"
@@ -33,6 +33,6 @@ def absent() -> str:
 
 
 def m6e_nano() -> list[Path]:
-    """Dialogues with an M6e Nano, as hs-mercury-api records them: known by name, for the folder may be absent."""
+    """Dialogues with an M6e Nano, as hs-mercury-api records them: listed by name, because the folder may be absent."""
     names = ("blockErase", "blockPermalockRead", "blockPermalockWrite", "gpi", "gpo", "kill", "params", "read", "write")
     return [folder("m6e-nano-serial", f"{name}.transport") for name in (*names, "writeEpc")]

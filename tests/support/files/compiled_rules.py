@@ -4,6 +4,6 @@ from whenabouts_protocol.compiled_rule import CompiledRule, RuleSide
 
 
 def rule_of(fields):
-    """The rule that an entry of rules.json stands for."""
+    """The rule of an entry of rules.json."""
     sides = {side: RuleSide(**fields[side]) for side in ("a", "b")}
     return CompiledRule(**{**fields, **sides})

@@ -11,7 +11,7 @@ VECTORS = REPOSITORY / "hardware" / "vectors"
 
 @dataclass(frozen=True)
 class PublishedFrame:
-    """What a source says of a frame: `fields` are the ones that it names, `ok` is false for one that is damaged."""
+    """A frame as its source describes it: `fields` are the ones that it names, `ok` is false for a damaged frame."""
 
     reader: str
     name: str
@@ -24,7 +24,7 @@ class PublishedFrame:
 
 
 def published() -> list[PublishedFrame]:
-    """All of them, reader by reader."""
+    """All published frames, reader by reader."""
     tables = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(VECTORS.glob("*.json"))]
     return [
         PublishedFrame(table["reader"], row["name"], bytes.fromhex(row["hex"]), row["ok"], row["fields"])

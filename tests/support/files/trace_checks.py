@@ -1,4 +1,4 @@
-"""What holds for every recorded dialogue with an M6e, simulated or real."""
+"""Checks for every recorded dialogue with an M6e, simulated or real."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +29,7 @@ def check_transport(path: Path) -> None:
 
 
 def check_written_again(path: Path, again: Path) -> None:
-    """What to_transport() writes of it gives the same records."""
+    """The output of to_transport() for it gives the same records."""
     warnings: list[str] = []
     again.write_text("".join(to_transport(open_trace(path).records(), warnings.append)))
     assert list(open_trace(again).records()) == list(open_trace(path).records())
@@ -37,7 +37,7 @@ def check_written_again(path: Path, again: Path) -> None:
 
 
 def check_dialogue(path: Path, speed: str) -> None:
-    """A program that sends the recorded commands gets to each its own answer, and no sooner."""
+    """A program that sends the recorded commands gets the answer to each command, and not before the command."""
     serial_handlers.register()
     records = list(open_trace(path).records())
     with serial.serial_for_url(f"replay://{path}?match=tx&speed={speed}", timeout=30) as port:

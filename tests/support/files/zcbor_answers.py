@@ -1,4 +1,4 @@
-"""Run by the Python of zcbor's own environment: says of each line `RULE HEX` whether zcbor accepts the bytes.
+"""Run by the Python of zcbor's own environment: prints for each line `RULE HEX` whether zcbor accepts the bytes.
 
 argv: the schema. Answers are lines: `accepted`, `refused`, or `failed` and why.
 """

@@ -1,7 +1,7 @@
 """Simulated gateways of one group over a network that loses, repeats, delays and reorders, in true time known to the test.
 
-Each gateway has tags that are read at true moments; a read comes in later than it happened, with a stamp around it. What its
-process tells goes to the others as state messages. Every call of a process is written down, so that a board can repeat it.
+Each gateway has tags that are read at true moments; a read comes in later than it happened, with a stamp around it. The
+reports of its process go to the others as state messages. Every call of a process is recorded, for a board to repeat it.
 """
 
 import heapq
@@ -19,7 +19,7 @@ LATE_US, EARLY_US, WIDE_US = (
     400,
     300,
     200,
-)  # a read comes in so late, its stamp begins so early and ends so late at most
+)  # at most: delay of a read, begin of its stamp before it, end of its stamp after it
 LEAVE_US = 1500
 SETTLED_US = 1_200_000  # by now every gateway has its view
 
@@ -36,7 +36,7 @@ class Read:
 
 @dataclass
 class Gateway:
-    """One process; offset_us: its host clock less true time."""
+    """One process; offset_us: its host clock minus true time."""
 
     name: str
     boot: int
@@ -53,7 +53,7 @@ class Gateway:
 
 
 def detection(needed: dict[str, int]) -> Detection:
-    """One condition a tag."""
+    """One condition per tag."""
     return Detection([Presence(f"has_{key}", "tags", key, reads, LEAVE_US) for key, reads in sorted(needed.items())])
 
 
@@ -69,7 +69,7 @@ def wire(gateway: Gateway, report: Report, seq: int) -> bytes:
 
 
 class Network:
-    """All gateways; `run` plays a plan of chance to the end."""
+    """All gateways; `run` plays a random plan to the end."""
 
     def __init__(self, chance: Random, size: int, steps: int = 60) -> None:
         self.chance, self.now_us = chance, 0
@@ -90,7 +90,7 @@ class Network:
         self._end_us = max(when for when, _, _ in self._todo) + 10 * LEAVE_US
 
     def run(self) -> None:
-        """Until everything that can be certain is."""
+        """Run until everything that can become certain is certain."""
         for gateway in self.gateways:
             when = 0
             while when < self._end_us:
@@ -139,7 +139,7 @@ class Network:
                 gateway.evidence.append(report)
                 continue
             if len(report.clock) < len(self.gateways):
-                continue  # a view of the beginning
+                continue  # a view from before all had joined
             gateway.states.append(report)
             payload = wire(gateway, report, len(gateway.states))
             for other in self.gateways:

@@ -1,4 +1,4 @@
-"""A process of a group in a test, and what its peers say."""
+"""A process of a group in a test, and messages of its peers."""
 
 from whenabouts_edge.group.conditions import Presence
 from whenabouts_edge.group.detection import Detection
@@ -8,7 +8,7 @@ from whenabouts_protocol.group_state import attrs_of
 
 
 def message(view, process, clock, gateway="a", boot=5, site="hall", group="office", count=1, **more):
-    """What a peer publishes: the state of a process in a view."""
+    """A message of a peer: the state of a process in a view."""
     return encode_batch([
         Reading(site=site, gateway=gateway, boot=boot, seq=n, stream="s", kind="state", t_min=0, t_max=1, vclock=clock,
                 attrs=attrs_of(group, view, process, {}), **more)
@@ -22,10 +22,10 @@ def process(peers=("a",), conditions=None, evidence_us=0):
     return GroupProcess("office", "b", 7, list(peers), Detection(conditions), evidence_us)
 
 
-def settled(found, now_us=10 * SETTLE_US):
-    """Its first view, taken up; the report of state 0."""
-    found.advance(0, 0)
-    [report] = found.advance(1, now_us)
+def settled(member, now_us=10 * SETTLE_US):
+    """Let the process begin its first view; return the report of state 0."""
+    member.advance(0, 0)
+    [report] = member.advance(1, now_us)
     assert not report.evidence
     assert set(report.clock) == {0}
     return report

@@ -1,10 +1,10 @@
-"""Driving a detector or lattice of a group by the reports of a simulated computation, beside the reference checker."""
+"""Feeds a detector or lattice of a group with the reports of a simulated computation, beside the reference checker."""
 
 from reference.latwin import Checker
 
 
 def report(watcher, event):
-    """Hands over one event as a report; the verdict after it."""
+    """Push one event as a report; return the verdict after it."""
     if event.begins:
         return watcher.push(event.process, event.state, event.clock, event.holds, event.lo, event.hi)
     watcher.evidence(event.process, event.clock, event.lo)
@@ -12,7 +12,7 @@ def report(watcher, event):
 
 
 def watch(case):
-    """For each arrival: its index, the checker after it, and all windows that it made, those that stand if none."""
+    """For each arrival: its index, the checker after it, and all windows that it made, the present ones if none."""
     checker = Checker(case.computation, case.window)
     windows = [list(w) for w in checker.windows()]
     for index in case.computation.arrivals:
@@ -25,7 +25,7 @@ def watch(case):
 
 
 def runs_overlapped(computation, firsts):
-    """Whether the runs that begin with these states, one of each process, had a moment in common in true time."""
+    """True if the runs that begin with these states, one of each process, had a moment in common in true time."""
     spans = []
     for p, first in enumerate(firsts):
         run = next(run for run in computation.runs(p) if run[0] <= first <= run[1])

@@ -1,4 +1,4 @@
-"""Readings of states for rules about groups, and what the definition says of them, by plain Python."""
+"""Readings of states for rules about groups, and their results by the definition, in plain Python."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ def definitely(processes, more=""):
 
 
 def state(process, seq, clock, t_min, t_max, value, *, group="office", view=7, evidence=False, attrs=None, boot=1):
-    """A row of the landing: a state of gateway g0, g1 and so on, or a clock-only report."""
+    """A row of the landing: a state of gateway g0, g1 and so on, or a clock heartbeat."""
     values = {} if evidence else dict(attrs or {})
     return {
         "site": "hall", "gateway": f"g{process}", "boot": boot, "seq": seq, "stream": f"s{process}/state",
@@ -51,13 +51,13 @@ def states_of(computation, **more):
 
 def reports(job, rows):
     """Rows of the landing as reports."""
-    found, wrong = reports_of(job, table(rows) if isinstance(rows, list) else rows)
+    landed, wrong = reports_of(job, table(rows) if isinstance(rows, list) else rows)
     assert not wrong
-    return found
+    return landed
 
 
 def watermarks_of(rows_to_come, processes, us=FOREVER_US):
-    """What each gateway can promise while these rows have not landed."""
+    """The latest watermark of each gateway while these rows have not landed."""
     for process in range(processes):
         left = [r["t_max"] for r in rows_to_come if r["gateway"] == f"g{process}"]
         yield f"hall/g{process}", min(left, default=us)
@@ -66,8 +66,8 @@ def watermarks_of(rows_to_come, processes, us=FOREVER_US):
 def choices(rows, processes, causal=False):
     """The definition of DEFINITELY: every choice of runs, one of each process, each begun before the end of each other.
 
-    Tuples of numbers of their first states. All that was promised has passed, so a run without an end goes on; with `causal`
-    time is no evidence of anything.
+    Tuples of numbers of their first states. All watermarks have passed, so a run without an end goes on; with `causal`,
+    stamps prove nothing.
     """
     mine = [{} for _ in range(processes)]
     for row in rows:
@@ -100,13 +100,13 @@ def choices(rows, processes, causal=False):
 
 
 def emitted(rows):
-    """Of result rows those that stand: tuples of state numbers. Each is told once, and withdrawn after it was told."""
-    found = {}
+    """Tuples of state numbers of the result rows, without retracted ones. Each is emitted once, before it is retracted."""
+    standing = {}
     for row in rows.to_pylist() if isinstance(rows, pa.Table) else rows:
         states = tuple(one["state"] for one in row["states"])
         if row["status"] == "emitted":
-            assert row["result_id"] not in found, f"told twice: {states}"
-            found[row["result_id"]] = states
+            assert row["result_id"] not in standing, f"emitted twice: {states}"
+            standing[row["result_id"]] = states
         else:
-            found.pop(row["result_id"])
-    return set(found.values())
+            standing.pop(row["result_id"])
+    return set(standing.values())

@@ -111,7 +111,7 @@ def test_a_world_without_time_for_all_cycles_is_refused():
 
 
 def test_a_run_is_judged_by_what_truly_was():
-    """Tenths; the clock of b is 0.3 s late, so stamps show a second stretch, of 0.2 s, that never was.
+    """Tenths; the clock of b is 0.3 s late, so stamps show a second stretch, of 0.2 s, that never happened.
 
     a   [10       50)         [100      140)
     b          [49   80)                  [141  170)       as stamped: [46  77)  [138  167)
@@ -131,7 +131,7 @@ def test_a_run_is_judged_by_what_truly_was():
 
 
 def test_what_the_job_tells_wrongly_twice_or_not_at_all_is_seen():
-    """One that never was, one twice, and one that is certain by the stamps and was not told."""
+    """One that never happened, one twice, and one that is certain by the stamps and was not emitted."""
     reads = [*lying(A, (10, 40), (100, 130)), *lying(B, (20, 40), (141, 160))]
     landed = [*states(A, 10, 50, 100, 140), *states(B, 20, 50, 141, 170)]
     false = summarise_together((A, B), reads, landed, [reported(1, 1), reported(3, 3)])
