@@ -46,7 +46,7 @@ def off_the_beat(file: Path, marker: str) -> list[float]:
 
 
 def check_feeder_logs(folder: Path) -> tuple[int, Counter[str]]:
-    """Every line but the head is a reading or in the side output; returns the number of readings, and the other lines' reasons.
+    """Every line but the head is a reading or in the side output; gives the number of readings and the other lines' reasons.
 
     Lines are counted without the importer. Identities are distinct, order is kept.
     """
