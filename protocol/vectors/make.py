@@ -1,10 +1,11 @@
-"""Write the golden vectors: messages as hexadecimal beside what they mean, and bytes that must be refused with the reason.
+"""Write the golden vectors: messages as hexadecimal with their meaning, and bytes that must be refused with the reason.
 
     python protocol/vectors/make.py
 
-in a checkout whose packages are installed. The files are the contract between machines and versions: a change of bytes for
-the same meaning is a change of the wire, so look at the difference before it is committed. Floats are exact in binary,
-because a reader of JSON on a board may round; text is not escaped, because it reads an escaped pair of surrogates as two.
+Run it in a checkout whose packages are installed. The files are the contract between machines and versions: other bytes
+for the same meaning are a change of the wire, so review the difference before committing it. Floats are exact in
+binary, because a JSON parser on a board may round; text is not escaped, because such a parser decodes an escaped
+surrogate pair as two characters.
 """
 
 import json
@@ -31,7 +32,7 @@ EPOCH_US = 1_790_000_000_000_000
 
 
 def reading(**fields: Any) -> Reading:
-    """A tag reading at the dock, but for the fields given."""
+    """A tag reading at the dock, with the given fields replaced."""
     usual: dict[str, Any] = {
         "site": "warehouse", "gateway": "dock-1", "boot": 7, "seq": 0, "stream": "dock/tags", "kind": "tag",
         "t_min": EPOCH_US, "t_max": EPOCH_US + 7421,
@@ -40,7 +41,7 @@ def reading(**fields: Any) -> Reading:
 
 
 def fifty() -> list[Reading]:
-    """What a portal sends: seven tags in turn, two attributes, a clock of eight gateways that moves once."""
+    """A typical batch of a portal: seven tags in turn, two attributes, a clock of eight gateways that changes once."""
     return [
         reading(
             seq=1000 + n,
@@ -157,7 +158,7 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
         "heartbeat with what was lost": Heartbeat(
             "warehouse", "dock-1", 7, EPOCH_US, {7: (1000, 1049)}, "bounded", 1250, 12, 4096, 300, INT64_MAX
         ),
-        "heartbeat of a gateway that knows what it refused alone": Heartbeat(
+        "heartbeat of a gateway that counts only refused readings": Heartbeat(
             "warehouse", "dock-1", 7, None, {}, "unbounded", None, 12, 4096, 0
         ),
         "heartbeat without a watermark": Heartbeat("warehouse", "dock-1", 0, None, {}, "unbounded", None),
@@ -175,7 +176,7 @@ def messages() -> "dict[str, tuple[str, Any, bytes]]":
 
 
 def refused() -> "list[tuple[str, str, bytes]]":
-    """(what is wrong, a part of the reason given, bytes); decoders of all messages refuse the first ones alike."""
+    """(fault, part of the reason given, bytes); decoders of all messages refuse the first ones alike."""
     good = encode_batch([reading(key="E200", attrs={"antenna": 1})])
     head = cbor.loads(good)
     row = head[10][0]
@@ -265,7 +266,7 @@ def rules() -> "dict[str, list[CompiledRule]]":
 
 
 def refused_rules() -> "list[tuple[str, str, bytes]]":
-    """(what is wrong, a part of the reason given, bytes) of the message of rules."""
+    """(fault, part of the reason given, bytes) for the message of rules."""
     good = cbor.loads(encode_rules("warehouse", "dock-1", rules()["within, by key"]))
     row = good[4][0]
     side = row[6]
@@ -316,7 +317,7 @@ def refused_rules() -> "list[tuple[str, str, bytes]]":
 
 
 def rule_fields(rule: CompiledRule) -> dict[str, Any]:
-    """The fields of a rule as JSON holds them."""
+    """The fields of a rule in the form of JSON."""
     fields = {name: getattr(rule, name) for name in rule.__slots__}
     for name in "ab":
         fields[name] = {field: getattr(fields[name], field) for field in fields[name].__slots__}
@@ -324,7 +325,7 @@ def rule_fields(rule: CompiledRule) -> dict[str, Any]:
 
 
 def fields_of(message: Any) -> dict[str, Any]:
-    """The fields of a reading or message as JSON holds them: maps of boots as lists of entries, in order."""
+    """The fields of a reading or message in the form of JSON: maps of boots become sorted lists of entries."""
     names = FIELDS if isinstance(message, Reading) else message.__slots__
     fields = {name: getattr(message, name) for name in names}
     for name in ("published", "landed"):
@@ -334,7 +335,7 @@ def fields_of(message: Any) -> dict[str, Any]:
 
 
 def documents() -> dict[str, str]:
-    """The text of each file by its name."""
+    """The text of each file by file name."""
     batch_rows = [
         {"name": name, "hex": encode_batch(some).hex(), "readings": [fields_of(r) for r in some]}
         for name, some in batches().items()

@@ -1,7 +1,7 @@
-"""The protocol of gateways and cloud: the reading and its stamp, vector clocks, probability, wire format and topics.
+"""The protocol between gateways and the cloud: readings and stamps, vector clocks, probability, wire format, topics.
 
-Pure Python of the subset that CPython and MicroPython share; nothing here opens, waits or looks at a clock. A name is loaded
-with its module when it is first asked for: a board needs a third of them, and has little memory.
+Pure Python in the subset that CPython and MicroPython share. Nothing here opens files or ports, waits, or reads a
+clock. Names are loaded lazily, each with its module: a board needs a third of them and has little memory.
 """
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """A name of `__all__`, loaded with its module."""
+        """Load a name of `__all__` with its module."""
         from whenabouts_protocol.lazy import load
 
         homes = (

@@ -1,14 +1,15 @@
-"""The restricted CBOR (RFC 8949) of the wire: one way to write each value, hard limits on what is read.
+"""A restricted profile of CBOR (RFC 8949): one encoding for each value, hard limits on what is decoded.
 
-Written: definite lengths, shortest integers, no tags, floats as eight bytes, map keys in the order given by the caller.
-Read: the same, floats of any size, map keys in any order. Refused with WireError: tags, indefinite lengths, undefined
-and other simple values, integers beyond 64 bits signed, NaN and infinities, repeated map keys and those that are neither
-int nor text, text that is no UTF-8, nesting deeper than MAX_DEPTH, anything after the value. Decoding allocates in
-proportion to the input, because every item costs at least one byte of it: on CPython 106 times the input for the worst
-bytes that were found (maps of one entry in each other).
+Encoding: definite lengths, shortest integers, no tags, floats as eight bytes, integer map keys ascending, then text
+keys by code point.
+Decoding: the same, but floats of any size and map keys in any order. WireError refuses tags, indefinite lengths,
+undefined and other simple values, integers beyond 64 bits signed, NaN and infinities, repeated map keys, map keys that
+are neither int nor text, invalid UTF-8, nesting deeper than MAX_DEPTH, and bytes after the value. Decoding allocates
+memory in proportion to the input, because every item costs at least one byte of input: on CPython 106 times the input
+for the worst bytes known (maps of one entry nested in each other).
 
-Written by hand because the same file runs on boards, where the package for CBOR knows no limits and no refusals; checked
-against an independent package in the tests. About 0.3 us an item on a 3 GHz core.
+Written by hand because the same file runs on boards, where the CBOR package has no limits and refuses nothing. The
+tests compare it with an independent package. About 0.3 us an item on a 3 GHz core.
 """
 
 import struct
@@ -26,10 +27,10 @@ _SIZES = {24: 1, 25: 2, 26: 4, 27: 8}
 
 
 def dumps(value: "Any") -> bytes:
-    """The bytes of value.
+    """Encode a value.
 
     Raises:
-        WireError: value has no form in this profile.
+        WireError: this profile has no encoding for the value.
     """
     out = bytearray()
     write(value, out, 0)
@@ -37,7 +38,7 @@ def dumps(value: "Any") -> bytes:
 
 
 def write_head(major: int, argument: int, out: bytearray) -> None:
-    """Append the head of an item: its major type in the upper three bits, and its value or length."""
+    """Append the head of an item: its major type in the upper three bits, then its value or length."""
     if argument < 24:
         out.append(major | argument)
     elif argument < 0x100:
@@ -53,12 +54,12 @@ def write_head(major: int, argument: int, out: bytearray) -> None:
         out.append(major | 27)
         out.extend(argument.to_bytes(8, "big"))
     else:
-        # The number is not in the text: CPython refuses to print one of thousands of digits.
+        # The message omits the number: CPython refuses to print one of thousands of digits.
         raise WireError("integer: found more than 64 bits signed")
 
 
 def write(value: "Any", out: bytearray, depth: int = 0) -> None:
-    """Append the bytes of value, which stands so deep within others. Raises WireError as `dumps`."""
+    """Append the encoding of a value at this nesting depth. Raises WireError as `dumps` does."""
     kind = type(value)
     if kind is int:
         if value >= 0:
@@ -92,7 +93,7 @@ def write(value: "Any", out: bytearray, depth: int = 0) -> None:
             if type(key) is not int and type(key) is not str:
                 raise WireError(f"map key: found {type(key).__name__}, expected int or text")
         write_head(0xA0, len(value), out)
-        for key in sorted(value, key=_key_order):  # boards keep no order of their own
+        for key in sorted(value, key=_key_order):  # dicts on boards have no order
             write(key, out, depth + 1)
             write(value[key], out, depth + 1)
     else:
@@ -100,7 +101,7 @@ def write(value: "Any", out: bytearray, depth: int = 0) -> None:
 
 
 def _key_order(key: "int | str") -> "tuple[int, Any]":
-    """Ints ascending, then texts by code point."""
+    """Sort key: ints ascending, then texts by code point."""
     return (0, key) if type(key) is int else (1, key)
 
 
@@ -112,7 +113,7 @@ def _utf8(text: str) -> bytes:
 
 
 def loads(data: bytes) -> "Any":
-    """The one value that data holds, lists for arrays and dicts for maps.
+    """Decode the one value in data; arrays become lists, maps become dicts.
 
     Raises:
         WireError: data is not exactly one value of this profile.
@@ -166,7 +167,7 @@ def _read(data: bytes, at: int, depth: int) -> "tuple[Any, int]":
         raise WireError(f"item at byte {start}: found a tag, expected none")
     if depth >= MAX_DEPTH:
         raise WireError(f"item at byte {start}: found nesting deeper than {MAX_DEPTH} levels")
-    if argument > len(data) - at:  # every item costs a byte: refuse before anything is allocated
+    if argument > len(data) - at:  # every item costs a byte: refuse before allocating
         raise _truncated(start)
     if major == 4:
         return _read_array(data, at, argument, depth + 1)
@@ -217,7 +218,7 @@ def _read_simple(data: bytes, at: int) -> "tuple[Any, int]":
 
 
 def _half(bits: int) -> float:
-    """The value of a half-precision float (RFC 8949 appendix D), which boards' struct cannot unpack."""
+    """Decode a half-precision float (RFC 8949 appendix D); `struct` on boards cannot unpack it."""
     exponent = bits >> 10 & 31
     mantissa = bits & 1023
     if exponent == 31:

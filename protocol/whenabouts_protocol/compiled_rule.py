@@ -1,8 +1,9 @@
-"""Rules as a gateway gets them: integers and stream names, so that a board never parses text. Layout in `wire.cddl`.
+"""Compiled rules for a gateway: integers and stream names, so that a board never parses text. Layout in `wire.cddl`.
 
-One message holds all rules of one gateway and replaces those before; it is retained on the gateway's topic `rules`. An
-empty message withdraws them and clears the topic, which a gateway that is offline does not hear: for it send a retained
-message without rules. Decoded under the limits of all messages, and ending in WireError whatever the bytes.
+One message holds all rules of one gateway and replaces the previous rules. It is retained on the gateway's topic
+`rules`. An empty message removes the rules and clears the topic, but an offline gateway does not receive it: to reach
+an offline gateway, send a retained message with an empty list of rules. Decoding applies the limits of all messages and
+fails only with WireError, whatever the bytes.
 """
 
 from whenabouts_protocol.cbor import dumps
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
 
 MAX_RULES = 32  # of one gateway
 MAX_RULE_STREAMS = 32  # of one side of a rule
-MAX_SPAN_US = 1 << 50  # of a limit or a length, 35 years: doubled middles and their sums stay far within 64 bits
+MAX_SPAN_US = 1 << 50  # for limits and lengths, 35 years: doubled middles and their sums stay far within 64 bits
 MAX_DENOMINATOR = 10**12  # of a confidence
-MAX_READINGS = 1_000_000  # a rule may make a gateway keep
+MAX_READINGS = 1_000_000  # kept by a gateway for one rule
 DERIVED_PREFIX = (
-    "$rule/"  # of derived streams; as with topics, a leading wildcard does not cover names that begin with $
+    "$rule/"  # of derived streams; as with topics, a leading wildcard does not match names that begin with $
 )
 
 _RULE_FIELDS = 8
@@ -28,7 +29,7 @@ _SIDE_FIELDS = 3
 
 
 class RuleSide:
-    """One side of a rule: the streams it takes readings from, and the shortest and longest stamp that is expected."""
+    """One side of a rule: its input streams, and the shortest and longest stamp expected in them."""
 
     __slots__ = ("pi_us", "rho_us", "streams")
 
@@ -43,9 +44,10 @@ class RuleSide:
 
 
 class CompiledRule:
-    """Pairs of a reading of side a and one of side b with P(lo_us <= b - a <= hi_us) >= p/q, of equal keys if key_equal.
+    """Pairs of a reading of side a and one of side b with P(lo_us <= b - a <= hi_us) >= p/q, of equal keys if
+    key_equal.
 
-    At most `limit` readings are kept to match with. Results are readings of the stream `derived`.
+    At most `limit` readings are kept for matching. Each result is a reading of the stream `derived`.
     """
 
     __slots__ = ("a", "b", "derived", "hi_us", "key_equal", "limit", "lo_us", "p", "q")
@@ -76,19 +78,19 @@ class CompiledRule:
 
 
 def encode_rules(site: str, gateway: str, rules: "list[CompiledRule]") -> bytes:
-    """The bytes of the message that gives a gateway these rules.
+    """Encode the message that gives a gateway these rules.
 
     Raises:
-        WireError: a field is out of its range, or two rules have one derived stream.
+        WireError: a field is out of its range, or two rules have the same derived stream.
     """
     rows = [_rule_row(rule) for rule in rules]
     data = dumps({K_SCHEMA: SCHEMA, K_SITE: site, K_GATEWAY: gateway, K_RULES: rows})
-    decode_rules(data)  # what this side would refuse to read it must not send
+    decode_rules(data)  # never send what a decoder would refuse
     return data
 
 
 def decode_rules(data: bytes) -> "tuple[str, str, list[CompiledRule]]":
-    """(site, gateway, rules) of the message in data. Raises WireError for anything else."""
+    """Decode the message in data as (site, gateway, rules). Raises WireError for anything else."""
     head = read_head(data)
     rows = head.get(K_RULES)
     try:
@@ -152,6 +154,6 @@ def _side(row: "Any") -> RuleSide:
 
 def _int(value: "Any", low: int, high: int, what: str) -> int:
     if type(value) is not int or not low <= value <= high:
-        found = value if type(value) is int else type(value).__name__
-        raise WireError(f"rule: found {found} as {what}, expected {low}..{high}")
+        shown = value if type(value) is int else type(value).__name__
+        raise WireError(f"rule: found {shown} as {what}, expected {low}..{high}")
     return value

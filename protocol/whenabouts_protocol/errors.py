@@ -1,8 +1,8 @@
-"""The one error that decoding, and encoding what cannot be decoded again, may end in.
+"""The only error that decoding and encoding raise; encoding raises it for values that cannot be decoded again.
 
 WireError (ValueError)      malformed, oversized, foreign or unsupported bytes; or a reading that has no wire form
 """
 
 
 class WireError(ValueError):
-    """Bytes that are no message of this protocol. The text says what was found, what was expected and where."""
+    """Bytes that are not a message of this protocol. The text names what was found, what was expected and where."""

@@ -1,16 +1,16 @@
-"""The content of a reading of kind `state`: one local state of one gateway, as a process of its group.
+"""The content of a reading of kind `state`: one local state of one gateway, which is one process of its group.
 
-`vclock` of the reading is the dense clock at the begin of the state, its own entry the number of the state (0 is the first
-one of the view). `attrs` are the state's values by name, beside the reserved names below; the reading's own `value` is there
-when one predicate alone makes the state. A value that is not known is left out: at the start, and while changes lie so close
-together that their order is not known. The stamp contains the moment of the change.
+The reading's `vclock` is the dense vector clock at the start of the state; its own entry is the number of the state (0
+is the first state of the view). `attrs` holds the state's values by name, and the reserved names below. The reading's
+own `value` is set when the state consists of a single predicate. Unknown values are omitted: at the start, and while
+changes are so close together that their order is unknown. The stamp contains the moment of the change.
 
-A clock-only report is such a reading with `$evidence`: it begins no state and has no values. It says that the state of its
-own entry was still on when all of its clock was known.
+A clock heartbeat is such a reading with `$evidence`: it begins no state and has no values. It reports that the state
+numbered by its own entry was still on when the whole clock was known.
 
-A view is the ordered list of (gateway, boot) of a group's members; entry i of a clock belongs to its i-th member. Its number
-is a digest, so that members with the same knowledge agree without a leader. In a new view every member begins at state 0
-anew; states of different views are never compared.
+A view is the ordered list of (gateway, boot) of a group's members; entry i of a clock belongs to the i-th member. Its
+number is a digest, so members with the same knowledge agree without a leader. In a new view every member starts again
+at state 0; states of different views are never compared.
 """
 
 from hashlib import sha256
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     Members = list[tuple[str, int]]
 
 GROUP, VIEW, PROCESS, EVIDENCE = "$group", "$view", "$process", "$evidence"
-VALUE = "value"  # name under which the reading's own value is found among the values
+VALUE = "value"  # name of the reading's own value among the values
 KIND = "state"
-VIEW_BITS = 48  # two views of a group that differ have the same number once in 10^14
+VIEW_BITS = 48  # two different views of a group have the same number with probability 10^-14
 
 
 class LocalState:
-    """A state, or a clock-only report when `evidence`: group, number of the view, index of the process in it, number of the
-    state, clock, and the values by name (under `value` the reading's own).
+    """A state, or a clock heartbeat if `evidence` is set.
+
+    group, view: name of the group and number of its view. process: index of the gateway in the view. number: of the
+    state. clock: vector clock. values: by name; the reading's own value is under `value`.
     """
 
     __slots__ = ("clock", "evidence", "group", "number", "process", "values", "view")
@@ -63,11 +65,11 @@ class LocalState:
 def view_number(members: "Members", departed: "Members | None" = None) -> int:
     """The number of the view of these members in this order, from 0 to 2^48 - 1.
 
-    departed: members that have left, with the boot in which they did. They have no place in clocks; they make the view
-    after a leave another one than the view before the join, although both have the same members.
+    departed: members that have left, with the boot in which they left. They have no entry in clocks. They make the view
+    after a leave differ from the view before the join, although both have the same members.
 
     Raises:
-        ValueError: a member is no (gateway, boot).
+        ValueError: a member is not (gateway, boot).
 
     >>> view_number([("a", 1), ("b", 7)]) == view_number([("b", 7), ("a", 1)])
     False
@@ -87,17 +89,17 @@ def attrs_of(
     values: "dict[str, int | float | str | bool] | None" = None,
     evidence: bool = False,
 ) -> "dict[str, int | float | str | bool]":
-    """The attributes of a state reading; of a clock-only report when `evidence`, which has no values.
+    """The attributes of a state reading, or of a clock heartbeat if `evidence` is set; a clock heartbeat has no values.
 
     Raises:
-        ValueError: a value has a reserved name (beginning with $, or `value`), or a clock-only report has values.
+        ValueError: a value has a reserved name (beginning with $, or `value`), or a clock heartbeat has values.
     """
     attrs = dict(values or {})
     for name in sorted(attrs):
         if name.startswith("$") or name == VALUE:
             raise ValueError(f"state: found a value named {name!r}, expected another name; $... and value are reserved")
     if evidence and attrs:
-        raise ValueError(f"clock-only report: found {len(attrs)} values, expected none")
+        raise ValueError(f"clock heartbeat: found {len(attrs)} values, expected none")
     attrs[GROUP], attrs[VIEW], attrs[PROCESS] = group, view, process
     if evidence:
         attrs[EVIDENCE] = True
@@ -105,9 +107,9 @@ def attrs_of(
 
 
 def state_of(reading: "Reading") -> "LocalState | None":
-    """The local state or clock-only report that a reading is; None when it is neither, or not well-formed.
+    """The local state or clock heartbeat in a reading; None for other readings and for malformed ones.
 
-    Names beginning with $ that are not known here are ignored.
+    Unknown names that begin with $ are ignored.
     """
     if reading.kind != KIND:
         return None

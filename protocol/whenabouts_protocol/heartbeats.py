@@ -1,8 +1,7 @@
-"""Beats and acknowledgements, the messages that go to and fro all the time. Layout in `wire.cddl`.
+"""Heartbeats and acknowledgements, the messages exchanged all the time. Layout in `wire.cddl`.
 
-With what all messages but batches have in common: maps with the
-schema, site and gateway under the same keys as a batch, decoded under the same limits, and ending in WireError whatever the
-bytes.
+Also the parts shared by all messages but batches: they are maps with schema, site and gateway under the same keys as a
+batch. Decoding applies the same limits and fails only with WireError, whatever the bytes.
 """
 
 from whenabouts_protocol.cbor import dumps
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Message:
-    """Fields by name, comparable and printable."""
+    """Base class of messages: fields by name, comparable and printable."""
 
     __slots__: "tuple[str, ...]" = ()
 
@@ -53,11 +52,15 @@ class Message:
 
 
 class Heartbeat(Message):
-    """Heartbeat. The promise: every reading of this gateway with t_max < frontier_us is among those published: for each
-    boot named, `published[boot]` is (first, last), the numbers that the gateway still keeps and has published. What is
-    before first was confirmed by the cloud and is forgotten, so that a new landing need not wait for it; first is
-    last + 1 when all is confirmed. bound_us is None when the clock is unbounded. refused, unfit: readings that found no
-    room, and what was read and makes no reading, since this boot began; None: not told, as by gateways that do not know it.
+    """Heartbeat of a gateway, with its watermark.
+
+    frontier_us: the watermark. Every reading of this gateway with t_max < frontier_us is among those published.
+    published: boot -> (first, last), the numbers that the gateway has published and still keeps. Numbers before first
+    were confirmed by the cloud and forgotten, so that a new landing need not wait for them; first is last + 1 when all
+    are confirmed.
+    bound_us: None when the clock is unbounded.
+    refused, invalid: since this boot began, readings that found no room, and input that makes no reading; None: not
+    reported, as by gateways that do not count them.
     """
 
     __slots__ = (
@@ -96,7 +99,9 @@ class Heartbeat(Message):
 
 
 class Ack(Message):
-    """From the cloud, retained: for each boot the highest number up to which every reading has landed durably."""
+    """Acknowledgement from the cloud, retained: for each boot the highest number up to which every reading has landed
+    durably.
+    """
 
     __slots__ = ("gateway", "landed", "site")
 
@@ -105,7 +110,7 @@ class Ack(Message):
 
 
 def encode_heartbeat(m: Heartbeat) -> bytes:
-    """The bytes of a heartbeat. Raises WireError when a field is out of its range."""
+    """Encode a heartbeat. Raises WireError when a field is out of its range."""
     if m.clock_state not in CLOCK_STATES:
         raise WireError(f"heartbeat clock state: expected one of {', '.join(CLOCK_STATES)}")
     fields = {
@@ -124,7 +129,7 @@ def encode_heartbeat(m: Heartbeat) -> bytes:
 
 
 def decode_heartbeat(data: bytes) -> Heartbeat:
-    """The heartbeat in data. Raises WireError for anything else."""
+    """Decode the heartbeat in data. Raises WireError for anything else."""
     head = read_head(data)
     frontier_us, bound_us = head.get(K_FRONTIER), head.get(K_BOUND)
     return Heartbeat(
@@ -141,12 +146,12 @@ def decode_heartbeat(data: bytes) -> Heartbeat:
 
 
 def encode_ack(m: Ack) -> bytes:
-    """The bytes of an acknowledgement. Raises WireError when a field is out of its range."""
+    """Encode an acknowledgement. Raises WireError when a field is out of its range."""
     return encoded(m, {K_LANDED: _pairs(m.landed)}, decode_ack)
 
 
 def decode_ack(data: bytes) -> Ack:
-    """The acknowledgement in data. Raises WireError for anything else."""
+    """Decode the acknowledgement in data. Raises WireError for anything else."""
     head = read_head(data)
     _check_origin(head, 0)
     return Ack(head[K_SITE], head[K_GATEWAY], boots_in(head, K_LANDED))
@@ -155,7 +160,7 @@ def decode_ack(data: bytes) -> Ack:
 def encoded(m: "Any", fields: "dict[int, Any]", decode: "Any") -> bytes:
     fields[K_SCHEMA], fields[K_SITE], fields[K_GATEWAY] = SCHEMA, m.site, m.gateway
     data = dumps(fields)
-    decode(data)  # what this side would refuse to read it must not send
+    decode(data)  # never send what a decoder would refuse
     return data
 
 

@@ -1,7 +1,7 @@
-"""When something surely happened: a closed interval of integer microseconds since 1970 UTC.
+"""Stamps: closed intervals of integer microseconds since 1970 UTC that contain the moment of an event.
 
-A stamp is an interval because clocks, wires and readers are all late by unknown but bounded amounts. Operations here are
-those both ends need; probability inside the interval is in `probability`.
+A stamp is an interval because clocks, wires and readers all delay an event by unknown but bounded amounts. This module
+has the operations that both ends need; probabilities within intervals are in `probability`.
 """
 
 
@@ -30,19 +30,19 @@ class Interval:
 
     @property
     def doubled_middle(self) -> int:
-        """Twice the middle, so that it stays an integer without rounding."""
+        """Twice the middle: an integer without rounding."""
         return self.t_min + self.t_max
 
     def widened(self, before_us: int = 0, after_us: int = 0) -> "Interval":
-        """The interval with its ends moved outwards by what is not known."""
+        """The interval with its ends moved outwards by these amounts."""
         return Interval(self.t_min - before_us, self.t_max + after_us)
 
     def contains(self, t: int) -> bool:
-        """True if instant t lies inside; both ends belong to it."""
+        """True if instant t lies inside; both ends are included."""
         return self.t_min <= t <= self.t_max
 
     def overlaps(self, other: "Interval") -> bool:
-        """True if the two share an instant; touching ends do."""
+        """True if the two share an instant; touching ends count."""
         return self.t_min <= other.t_max and other.t_min <= self.t_max
 
     def certainly_before(self, other: "Interval") -> bool:
@@ -50,7 +50,7 @@ class Interval:
         return self.t_max < other.t_min
 
     def intersection(self, other: "Interval") -> "Interval | None":
-        """The instants that both hold, or None when there are none."""
+        """The instants in both intervals, or None if there are none."""
         t_min = max(self.t_min, other.t_min)
         t_max = min(self.t_max, other.t_max)
         return Interval(t_min, t_max) if t_min <= t_max else None

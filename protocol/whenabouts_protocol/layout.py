@@ -1,6 +1,7 @@
 """The layout of all messages: keys of their heads, codes of words, dictionaries, and the decoder of a head.
 
-Apart from the messages themselves, as a board writes its own and reads acknowledgements alone. Layout in `wire.cddl`.
+Separate from the messages because a board needs only the encoders of its own messages and the decoder of
+acknowledgements. Layout in `wire.cddl`.
 """
 
 from whenabouts_protocol.cbor import loads
@@ -10,20 +11,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Words that travel as their place in these.
+# Words that are encoded as their index in these tuples.
 KINDS = ("tag", "measure", "state", "absent", "gap")
 CLOCK_STATES = ("bounded", "free-running", "unbounded")
 CONDITIONS = ("online", "offline", "stopped")  # offline is the last will, stopped an orderly end
 
 SCHEMA = 2  # major version: a decoder refuses any other
-MAX_MESSAGE_BYTES = 262144  # above this nothing is parsed: a gateway's batch of 50 is about a kilobyte
-MAX_BATCH_READINGS = 2000  # bounds what one message can make a receiver hold
-MAX_BOOTS = 64  # boots one beat or ack speaks of: older ones have long landed
+MAX_MESSAGE_BYTES = 262144  # larger messages are not parsed: a gateway's batch of 50 is about a kilobyte
+MAX_BATCH_READINGS = 2000  # bounds the memory of a receiver
+MAX_BOOTS = 64  # boots in one heartbeat or ack: older ones have long landed
 INT64_MAX = 0x7FFFFFFFFFFFFFFF
 
 # Keys of a batch; every message of the protocol has the first three.
 K_SCHEMA, K_SITE, K_GATEWAY, K_BOOT, K_SEQ, K_T_MIN, K_VCLOCKS, K_STREAMS, K_KEYS, K_ATTRS, K_ROWS = range(11)
-# Keys behind the head: of a birth, a heartbeat, a status, an acknowledgement, and of rules.
+# Keys after the head: of a birth, a heartbeat, a status, an acknowledgement, and of rules.
 K_BIRTH_STREAMS, K_GROUP, K_VIEW, K_BUILD = range(4, 8)
 K_FRONTIER, K_PUBLISHED, K_CLOCK_STATE, K_BOUND, K_SPOOL_READINGS, K_SPOOL_BYTES, K_REFUSED, K_INVALID = range(4, 12)
 K_CONDITION = K_LANDED = K_RULES = 4
@@ -39,19 +40,19 @@ class Dictionary:
         self._index: dict[Any, int] = {}
 
     def index(self, value: "Any") -> int:
-        """Its index, a new one when it comes for the first time."""
-        found = self._index.get(value)
-        if found is None:
-            found = self._index[value] = len(self.values)
+        """The index of a value; a new value is appended."""
+        index = self._index.get(value)
+        if index is None:
+            index = self._index[value] = len(self.values)
             self.values.append(value)
-        return found
+        return index
 
 
 def read_head(data: bytes) -> "dict[Any, Any]":
-    """The map of any message of this protocol, its size and schema checked.
+    """Decode the map of any message of this protocol, and check its size and schema.
 
     Raises:
-        WireError: too large, no map, or another schema.
+        WireError: too large, not a map, or another schema.
     """
     check_size(data)
     head = loads(data)
@@ -71,7 +72,7 @@ def check_size(data: bytes) -> None:
 
 
 def pack_key(key: str) -> "str | bytes":
-    """A key as it travels."""
+    """A key as it is sent: bytes if it is an even number of upper-case hexadecimal digits, else the text."""
     if len(key) % 2 or not key:
         return key
     for c in key:
@@ -81,7 +82,7 @@ def pack_key(key: str) -> "str | bytes":
 
 
 def boots_in(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
-    """The number of each boot under a key. Raises WireError when there is no such list."""
+    """Decode the map from boot to number under a key. Raises WireError if it is missing or malformed."""
     boots: dict[int, int] = {}
     for pair in list_in(head, key, MAX_BOOTS, "boots"):
         if type(pair) is not list or len(pair) != 2:
@@ -94,7 +95,7 @@ def boots_in(head: "dict[Any, Any]", key: int) -> "dict[int, int]":
 
 
 def list_in(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[Any]":
-    """The list under a key, of at most `limit` entries. Raises WireError when there is none."""
+    """The list under a key, of at most `limit` entries. Raises WireError if there is none."""
     value = head.get(key)
     if type(value) is not list or len(value) > limit:
         raise WireError(f"{what}: found no array of at most {limit} entries")
@@ -102,7 +103,7 @@ def list_in(head: "dict[Any, Any]", key: int, limit: int, what: str) -> "list[An
 
 
 def int_in(value: "Any", low: int, high: int, what: str) -> int:
-    """The value, an integer from low to high. Raises WireError when it is none."""
+    """The value if it is an integer from low to high. Raises WireError if not."""
     if type(value) is not int or not low <= value <= high:
         raise WireError(
             f"{what}: found {value if type(value) is int else type(value).__name__}, expected {low}..{high}"

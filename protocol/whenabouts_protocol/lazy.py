@@ -1,6 +1,6 @@
-"""Names of a package that are loaded with their module when they are first asked for, by the package's `__getattr__`.
+"""Lazy loading for a package's `__getattr__`: a name is loaded with its module on first use.
 
-Works on CPython and on MicroPython, which asks a package for its submodules there too.
+Works on CPython and on MicroPython, where `__getattr__` is also called for submodules.
 """
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def load(package: str, name: str, homes: "tuple[tuple[str, str], ...]") -> "Any":
     """The value of a name, or the submodule of that name.
 
-    homes: for each submodule that has names of the package, these names with blanks between.
+    homes: pairs of a submodule and the names that it defines for the package, separated by blanks.
 
     Raises:
         AttributeError: the package has neither.

@@ -1,9 +1,9 @@
-"""How agent, ingest and jobs write their logs: an event's name, fields as key=value, and a sentence for people.
+"""The log format of agent, ingest and jobs: the name of an event, fields as key=value, and a sentence for people.
 
     2026-11-23 14:00:01,123 WARNING reader.lost reader=dock port=/dev/ttyUSB0: opens it again
 
-or, with `--log-format json`, a JSON object a line with time, level, logger, event, text and fields. Values that come from
-others cannot begin a line or look like a field of their own. For CPython alone; boards print.
+With `--log-format json`: one JSON object a line with time, level, logger, event, text and fields. Values from outside
+cannot begin a line or imitate a field. For CPython only; boards print.
 """
 
 import json
@@ -17,29 +17,29 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 class Log:
-    """A logger whose messages are events; `name` is that of the module."""
+    """A logger whose messages are events; `name` is the name of the module."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
     def debug(self, event: str, text: str = "", /, **fields: object) -> None:
-        """What only one who looks for a fault wants to see."""
+        """Log details for debugging."""
         self._write(logging.DEBUG, event, text, fields)
 
     def info(self, event: str, text: str = "", /, **fields: object) -> None:
-        """What is as it should be."""
+        """Log a normal event."""
         self._write(logging.INFO, event, text, fields)
 
     def warning(self, event: str, text: str = "", /, **fields: object) -> None:
-        """What heals by itself, or loses something that is counted."""
+        """Log a fault that mends itself, or a loss that is counted."""
         self._write(logging.WARNING, event, text, fields)
 
     def error(self, event: str, text: str = "", /, **fields: object) -> None:
-        """What somebody has to look at."""
+        """Log a fault that needs a person."""
         self._write(logging.ERROR, event, text, fields)
 
     def exception(self, event: str, text: str = "", /, **fields: object) -> None:
-        """As `error`, with the traceback of the exception that is handled."""
+        """As `error`, with the traceback of the exception being handled."""
         self._write(logging.ERROR, event, text, fields, traceback=True)
 
     def _write(self, level: int, event: str, text: str, fields: dict[str, object], traceback: bool = False) -> None:
@@ -49,10 +49,10 @@ class Log:
 
 
 class TextFormat(logging.Formatter):
-    """A line for people; other libraries' messages are shown under their logger's name."""
+    """One line for people; messages of other libraries appear under the name of their logger."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and the traceback below it if there is one."""
+        """The line, followed by the traceback if there is one."""
         head = [self.formatTime(record), record.levelname, getattr(record, "event", record.name)]
         head += [f"{key}={_value(value)}" for key, value in getattr(record, "fields", {}).items()]
         text = _one_line(record.getMessage())
@@ -61,10 +61,10 @@ class TextFormat(logging.Formatter):
 
 
 class JsonFormat(logging.Formatter):
-    """A JSON object a line."""
+    """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time in UTC, level, logger, event, text, and the fields under their own names."""
+        """An object of time in UTC, level, logger, event, text, and the fields under their own names."""
         said: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -79,7 +79,7 @@ class JsonFormat(logging.Formatter):
 
 
 def write_logs(form: str = "text", level: str = "info") -> None:
-    """Send the logs of this process to stderr, in one of FORMATS, from one of LEVELS on."""
+    """Send the logs of this process to stderr in one of FORMATS, at one of LEVELS and above."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormat() if form == "json" else TextFormat())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""The other messages of a gateway: birth and status; beat and ack stand in `heartbeats`. Layout in `wire.cddl`."""
+"""The other messages of a gateway: birth and status; heartbeats and acks are in `heartbeats`. Layout in `wire.cddl`."""
 
 from whenabouts_protocol.errors import WireError
 from whenabouts_protocol.heartbeats import (
@@ -54,9 +54,11 @@ MAX_STREAMS = 256  # of one gateway
 
 
 class Birth(Message):
-    """Who a gateway is, retained: its streams as (name, kind, unit, delay_us, length_us_max), its group and the order of
-    processes in the group's clocks, and the build it runs. delay_us: readings arrive at most this late as a rule;
-    length_us_max: longest stamp as a rule.
+    """Description of a gateway, retained.
+
+    streams: (name, kind, unit, delay_us, length_us_max) of each. delay_us: usual maximum delay of its readings;
+    length_us_max: usual length of its longest stamp.
+    group, view: the gateway's group and the order of processes in the group's clocks. build: the version it runs.
     """
 
     __slots__ = ("boot", "build", "gateway", "group", "site", "streams", "view")
@@ -77,7 +79,7 @@ class Birth(Message):
 
 
 class Status(Message):
-    """The condition of a gateway's agent: online, offline (last will) or stopped in order; retained."""
+    """The condition of a gateway's agent, retained: online, offline (last will) or stopped (orderly end)."""
 
     __slots__ = ("boot", "condition", "gateway", "site")
 
@@ -86,7 +88,7 @@ class Status(Message):
 
 
 def encode_birth(m: Birth) -> bytes:
-    """The bytes of a birth message.
+    """Encode a birth message.
 
     Raises:
         WireError: a field is out of its range.
@@ -98,7 +100,7 @@ def encode_birth(m: Birth) -> bytes:
 
 
 def decode_birth(data: bytes) -> Birth:
-    """The birth message in data. Raises WireError for anything else."""
+    """Decode the birth message in data. Raises WireError for anything else."""
     head = read_head(data)
     streams = []
     for row in list_in(head, K_BIRTH_STREAMS, MAX_STREAMS, "streams"):
@@ -117,14 +119,14 @@ def decode_birth(data: bytes) -> Birth:
 
 
 def encode_status(m: Status) -> bytes:
-    """The bytes of a status message. Raises WireError when a field is out of its range."""
+    """Encode a status message. Raises WireError when a field is out of its range."""
     if m.condition not in CONDITIONS:
         raise WireError(f"status condition: expected one of {', '.join(CONDITIONS)}")
     return encoded(m, {K_BOOT: m.boot, K_CONDITION: CONDITIONS.index(m.condition)}, decode_status)
 
 
 def decode_status(data: bytes) -> Status:
-    """The status message in data. Raises WireError for anything else."""
+    """Decode the status message in data. Raises WireError for anything else."""
     head = read_head(data)
     return Status(
         *origin_of(head), CONDITIONS[int_in(head.get(K_CONDITION), 0, len(CONDITIONS) - 1, "status condition")]

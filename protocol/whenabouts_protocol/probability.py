@@ -1,15 +1,15 @@
-"""How probable it is that two uncertain instants satisfy a timing predicate.
+"""Probability that two uncertain instants satisfy a timing predicate.
 
 X is uniform in [a_min, a_max], Y uniform in [b_min, b_max], independent; the predicates are on Z = Y - X:
 
     deadline d   Z <= d            within d        -d <= Z <= d
     delay d      Z >= d            between lo, hi  lo <= Z <= hi
 
-All of them come from one primitive, the distribution C of the sum of two uniforms (a trapezoid), kept as an exact ratio of
-integers: `ratio_*` give (numerator, denominator), `prob_*` divide once. Compare with a confidence p/q in integers,
-`num * q >= p * den`, and ties are decided exactly. Source: Theorem 1 of "Lazy Approaches for Interval Timing Correlation"
-(2010). It is used here in a form that is also right for zero lengths and for d smaller than the lengths, where the paper's
-Corollaries 1 and 3 do not hold: within is F + G - 1, never F(d) - F(-d), which loses the atoms of two points.
+All of them come from one primitive, the distribution C of the sum of two uniforms (a trapezoid), kept as an exact ratio
+of integers: `ratio_*` give (numerator, denominator), `prob_*` divide once. To compare with a confidence p/q, use
+integers, `num * q >= p * den`: ties are then decided exactly. Source: Theorem 1 of "Lazy Approaches for Interval Timing
+Correlation" (2010). The form used here is also right for zero lengths and for d smaller than the lengths, where the
+paper's Corollaries 1 and 3 do not hold: within is F + G - 1, never F(d) - F(-d), which loses the atoms of two points.
 """
 
 

@@ -1,7 +1,7 @@
-"""One observation by one reader, as it is from the gateway's spool to the landing.
+"""One observation by one reader; the same type from the gateway's spool to the landing.
 
-The identity of a reading is (gateway, boot, seq): boot names a start of the gateway's agent by a number that rises from
-start to start and never repeats, seq counts from 0 within a boot without gaps. Whatever carries the same identity is the
+The identity of a reading is (gateway, boot, seq): boot numbers a start of the gateway's agent, rises from start to
+start and never repeats; seq counts from 0 within a boot without gaps. Two messages with the same identity carry the
 same reading.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from whenabouts_protocol.interval import Interval
 
-NO_EVENT_KINDS = ("gap", "absent")  # these say of a stream that nothing was there, or that it is not known
+NO_EVENT_KINDS = ("gap", "absent")  # readings of absence, or of a gap in knowledge
 FIELDS = (
     "site", "gateway", "boot", "seq", "stream", "kind", "key", "value", "unit", "attrs",
     "t_min", "t_max", "clock_state", "vclock",
@@ -26,16 +26,16 @@ TIME_US_MAX = 1 << 62  # 146 000 years from 1970: differences and doubled middle
 MAX_TEXT_BYTES = 256  # stream, key, unit, attribute name
 MAX_VALUE_BYTES = 4096  # a text value or attribute
 MAX_ATTRS = 32
-MAX_PROCESSES = 64  # entries of one clock: a group larger than this is a design fault, not a message
+MAX_PROCESSES = 64  # entries of one clock: a larger group is a design fault, so its messages are refused
 
 
 class Reading:
     """A reading with its stamp.
 
-    Times are integer microseconds since 1970 UTC, the stamp is the closed interval [t_min, t_max] in which the event surely
-    happened. `value` is a finite number, text, bool or None; `attrs` a small map from text to the same; `vclock` the dense
-    vector clock as counts in the order of the group's view, empty when the gateway is in no group. check: False for fields
-    that were checked before.
+    Times are integer microseconds since 1970 UTC; the stamp is the closed interval [t_min, t_max] that certainly
+    contains the moment of the event. `value` is a finite number, text, bool or None; `attrs` is a small map from text
+    to such values, without None; `vclock` is the dense vector clock as counts in the order of the group's view, empty
+    when the gateway is in no group. check: False for fields that were already checked.
 
     Raises:
         ValueError: a field is missing, out of its range or of another type; the text names it.
@@ -87,7 +87,7 @@ class Reading:
     @property
     def interval(self) -> "Interval":
         """The stamp as an Interval."""
-        from whenabouts_protocol.interval import Interval  # of which boards have no need
+        from whenabouts_protocol.interval import Interval  # boards do not need it
 
         return Interval(self.t_min, self.t_max)
 
@@ -102,7 +102,7 @@ class Reading:
 
 
 def _same(a: "Any", b: "Any") -> bool:
-    """Equal and of the same type: True is not 1 and 1 is not 1.0 in a reading's value."""
+    """Equal and of the same type: in a reading's value True is not 1, and 1 is not 1.0."""
     if isinstance(a, dict) and isinstance(b, dict):
         return len(a) == len(b) and all(k in b and _same(a[k], b[k]) for k in a)
     return type(a) is type(b) and a == b
@@ -113,7 +113,7 @@ def _is_int(x: "Any") -> bool:
 
 
 def is_scalar(x: "Any") -> bool:
-    """True of a value or an attribute: an int64, a finite double, a bool or a text of bounded length."""
+    """True for a valid value or attribute: an int64, a finite double, a bool or a text of bounded length."""
     kind = type(x)
     if kind is int:
         return bool(INT64_MIN <= x <= INT64_MAX)
@@ -125,7 +125,7 @@ def is_scalar(x: "Any") -> bool:
 
 
 def is_text(x: "Any") -> bool:
-    """True of a text of 1 to MAX_TEXT_BYTES bytes of UTF-8."""
+    """True for a text of 1 to MAX_TEXT_BYTES bytes of UTF-8."""
     return type(x) is str and x != "" and _fits(x, MAX_TEXT_BYTES)
 
 
@@ -137,7 +137,7 @@ def _fits(text: str, limit: int) -> bool:
 
 
 def check_reading(r: Reading) -> None:
-    """Raise ValueError unless every field is in its range; the first fault is named."""
+    """Raise ValueError unless every field is in its range; the text names the first fault."""
     check_origin(r.site, r.gateway, r.boot)
     check_observation(
         r.seq, r.stream, r.kind, r.t_min, r.t_max, r.key, r.value, r.unit, r.attrs, r.clock_state, r.vclock
@@ -166,7 +166,7 @@ def check_observation(
     clock_state: "Any",
     vclock: "Any",
 ) -> None:
-    """Raise ValueError unless these fields make a reading; the first fault is named. About 2 us on a 3 GHz core."""
+    """Raise ValueError unless these fields make a reading; the text names the first fault. About 2 us on a 3 GHz core."""
     if not _is_int(seq) or not 0 <= seq <= INT64_MAX:
         raise _fault("seq", seq, "an integer from 0 to 2^63 - 1")
     if not _is_int(t_min) or not _is_int(t_max) or not -TIME_US_MAX < t_min <= t_max < TIME_US_MAX:
@@ -196,7 +196,7 @@ def _are_attrs(attrs: "Any") -> bool:
 
 
 def is_vclock(vclock: "Any") -> bool:
-    """True of a tuple of at most MAX_PROCESSES counts."""
+    """True for a tuple of at most MAX_PROCESSES counts."""
     if type(vclock) is not tuple or len(vclock) > MAX_PROCESSES:
         return False
     return all(_is_int(count) and 0 <= count <= INT64_MAX for count in vclock)

@@ -1,23 +1,23 @@
-"""Pairs of two streams that satisfy a timing condition, found tuple by tuple in plain integers.
+"""Streaming join: pairs of two streams that satisfy a timing condition, found tuple by tuple in plain integers.
 
-The eager operator: each arrival is matched at once with what the other stream has left, so a pair comes exactly once, with
-the later of its two arrivals, for every arrival order. Runs unchanged on boards, on gateways and in the cloud.
+Each arrival is matched at once with the stored intervals of the other stream, so each pair is emitted exactly once,
+with the later of its two arrivals, for every arrival order. Runs unchanged on boards, on gateways and in the cloud.
 
-Z = Y - X for X uniform in an interval of side 0 (a) and Y of side 1 (b); a pair is a result when P(lo <= Z <= hi) >= p/q.
-With x = the doubled middle of an interval (of a: plus lo + hi) the probability depends on u = |x_b - x_a|, the two lengths
-and D = hi - lo only, and falls with u. So each side is kept ordered by x, and the matches of an arrival lie symmetrically
-around it: a middle part that is sure and is taken as a slice without a look at its elements, and two margins, up to the
-distance from which nothing matches, that are tested one by one in exact integers.
+Z = Y - X for X uniform in an interval of side 0 (a) and Y of side 1 (b); a pair is a result when P(lo <= Z <= hi) >=
+p/q. With x = the doubled middle of an interval (of a: plus lo + hi) the probability depends on u = |x_b - x_a|, the two
+lengths and D = hi - lo only, and falls with u. So each side is kept ordered by x, and the matches of an arrival lie
+symmetrically around it: a middle part that matches certainly and is taken as a slice without testing its elements, and
+two margins, up to the distance beyond which nothing matches, whose elements are tested one by one in exact integers.
 
-The limits come from the quantile of the sum of two uniforms. C(s) = P(U(0, w1) + U(0, w2) <= s) reaches p/q first at s*;
-let T = w1 + w2 and 2Q = 2 s* - T. One tail alone allows u <= D - 2Q. Q grows with each length for p/q >= 1/2 and falls
-below, so over the lengths that can occur its extremes are at their ends:
+The limits come from the quantile of the sum of two uniforms. C(s) = P(U(0, w1) + U(0, w2) <= s) reaches p/q first at
+s*; let T = w1 + w2 and 2Q = 2 s* - T. One tail alone allows u <= D - 2Q. Q grows with each length for p/q >= 1/2 and
+falls for p/q below 1/2, so over the possible lengths its extremes are at their ends:
   never   u > D - 2 min Q      for every D >= 0, since both tails are at least the whole
   sure    u <= D - 2 max Q     where D >= T: the other tail is 1
-          u <= D - 2 max Q'    where D < T, with Q' for (1 + p/q)/2: both tails that large leave p/q for the middle
-They are kept for BUCKETS classes of the arrival's length, rounded outwards, so no rounding can change a result.
-Source: Sections 4 to 6 of the mathematics of interval correlation; "Online Timing Correlation of Streaming Data with
-Uncertain Timestamps" (2009), whose order by maximum tests three times as much at 0.8 and everything at 0.5.
+          u <= D - 2 max Q'    where D < T, with Q' for (1 + p/q)/2: two tails that large leave p/q for the middle
+They are kept for BUCKETS classes of the arrival's length, rounded outwards, so no rounding can change a result. Source:
+Sections 4 to 6 of the mathematics of interval correlation; "Online Timing Correlation of Streaming Data with Uncertain
+Timestamps" (2009), whose order by maximum tests three times as many elements at 0.8 and all of them at 0.5.
 
 Cost of an arrival on a 3 GHz core, CPython 3.11: 1.2 us at 23 matches a tuple, 4.5 us at 380, 20 us at 2950.
 """
@@ -29,7 +29,7 @@ try:
 except ImportError:  # boards
 
     def bisect_left(a: "list[int]", x: int, lo: int = 0) -> int:  # type: ignore[no-redef]
-        """First place in the ascending list, from lo on, whose value is not below x."""
+        """First index in the ascending list, from lo on, whose value is not below x."""
         hi = len(a)
         while lo < hi:
             mid = (lo + hi) >> 1
@@ -40,7 +40,7 @@ except ImportError:  # boards
         return lo
 
     def bisect_right(a: "list[int]", x: int, lo: int = 0) -> int:  # type: ignore[no-redef]
-        """First place in the ascending list, from lo on, whose value is above x."""
+        """First index in the ascending list, from lo on, whose value is above x."""
         hi = len(a)
         while lo < hi:
             mid = (lo + hi) >> 1
@@ -57,20 +57,21 @@ if TYPE_CHECKING:
 
     Rows = tuple[list[int], list[int], list[Any]]
 
-BUCKETS = 64  # classes of length: more make the margins narrower by less than a hundredth
-CHUNK = 64  # what is no longer needed leaves a buffer when it is this many, or a quarter of it
+BUCKETS = 64  # classes of length: more would narrow the margins by less than a hundredth
+CHUNK = 64  # expired elements are removed when they are this many, or a quarter of a buffer
 MAX_KEPT = 1_000_000  # intervals kept by default, both sides together
 
 
 class StreamingJoin:
     """One running correlation.
 
-    lo, hi, and all times are integers of one unit, p/q is the confidence threshold in (0, 1]. pi and rho are the longest and
-    shortest interval of each side that is expected; others are matched rightly too, but a longer one that arrives after its
-    partner was forgotten is not. With by_key only intervals of the same key match. limit bounds the intervals kept.
+    lo, hi and all times are integers of one unit; p/q is the confidence threshold in (0, 1]. longest_* and shortest_*
+    are the longest and shortest interval expected on each side. Other intervals are also matched correctly, except that
+    a longer one misses partners that were forgotten before it arrived. With by_key only intervals of the same key
+    match. limit bounds the number of intervals kept.
 
     Raises:
-        ValueError: lo > hi, p/q outside (0, 1], rho > pi or negative, limit below 1.
+        ValueError: lo > hi, p/q outside (0, 1], shortest > longest or negative, limit below 1.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class StreamingJoin:
                 "0 <= shortest <= longest, a limit of at least 1"
             )
         self._width, self._centre, self._p, self._q = hi - lo, lo + hi, p, q
-        self.longest = self._width * q // p  # P <= D / length, so nothing longer is ever in a pair
+        self.longest = self._width * q // p  # P <= D / length, so no longer interval is ever in a pair
         self._pi = [min(longest_a, self.longest), min(longest_b, self.longest)]
         self._rho = [min(shortest_a, self.longest), min(shortest_b, self.longest)]
         self._by_key = by_key
@@ -110,19 +111,19 @@ class StreamingJoin:
         self._swept: list[int | None] = [
             None,
             None,
-        ]  # by key: the horizon of each side when all keys were looked at last
+        ]  # by key: the horizon of each side at the last visit to all keys
         self.kept = 0  # intervals in the buffers
         self.pairs = 0
         self.evaluations = 0  # elements of the margins, each tested
-        self.too_long = 0  # longer than any that can be in a pair: not kept
-        self.keyless = 0  # without a key where one is needed: not kept
-        self.beyond_length = 0  # outside the lengths expected
+        self.too_long = 0  # longer than any interval of a pair: not kept
+        self.keyless = 0  # without the required key: not kept
+        self.beyond_length = 0  # outside the expected lengths
         self.late = 0  # older than the side's frontier
-        self.overflow = 0  # forgotten for the limit before their time
+        self.overflow = 0  # forgotten early because of the limit
         self._tabulate()
 
     def push(self, side: int, index: "Any", t_min: int, t_max: int, key: "Any" = None) -> "list[Any]":
-        """The indices of the other side that this interval of side 0 or 1 makes a pair with, in the order of time."""
+        """Add an interval to side 0 or 1; return the indices of its partners on the other side, in time order."""
         w = t_max - t_min
         if w > self._pi[side] or w < self._rho[side]:
             if w > self.longest:
@@ -151,7 +152,7 @@ class StreamingJoin:
         else:
             first = bisect_left(xs, x - near)
             begin = bisect_left(xs, x - sure, first)
-            # In order of time nothing newer has come yet: the ends are those of the list, and need no search.
+            # If readings arrive in time order, both ends are those of the list and need no search.
             end = len(xs) if xs[-1] <= x + sure else bisect_right(xs, x + sure, begin)
             last = len(xs) if end == len(xs) else bisect_right(xs, x + near, end)
             partners = indices[begin:end]
@@ -161,7 +162,7 @@ class StreamingJoin:
                 partners += self._margin(xs, ws, indices, end, last, x, w)
         self.pairs += len(partners)
         own_x, own_w, own_index = group[side]
-        if not own_x or x >= own_x[-1]:  # in order of time, as most are: without a call
+        if not own_x or x >= own_x[-1]:  # in time order, as usual: saves a call
             own_x.append(x)
             own_w.append(w)
             own_index.append(index)
@@ -173,7 +174,9 @@ class StreamingJoin:
         return partners
 
     def advance(self, frontier_a: "int | None", frontier_b: "int | None") -> None:
-        """Readings to come have t_max at or after the frontier of their side, if it is known: forget what none matches."""
+        """Set the frontiers, below which no t_max of that side will arrive (None: unknown), and drop unmatchable
+        intervals.
+        """
         self._frontier = [frontier_a, frontier_b]
         for side in (0, 1):
             frontier = self._frontier[side]
@@ -182,16 +185,16 @@ class StreamingJoin:
             oldest = 2 * frontier - self._pi[side] + (self._centre if side == 0 else 0)
             horizon, swept = oldest - self.reach, self._swept[1 - side]
             if self._by_key and swept is not None and horizon - swept < self.reach >> 3:
-                continue  # every key costs a look: not for less than an eighth of what is kept
+                continue  # visiting every key is expensive: skip below an eighth of the reach
             self._swept[1 - side] = horizon
             self._forget(1 - side, horizon, CHUNK)
 
     def is_met(self, u: int, w1: int, w2: int) -> bool:
-        """True if intervals of these lengths whose x are u apart are a pair, decided exactly."""
+        """True if intervals of these lengths whose x differ by u are a pair; decided exactly."""
         width, total, p, q = self._width, w1 + w2, self._p, self._q
         if u < 0:
             u = -u
-        s = (width + total - u) >> 1  # always whole: u, D and T are even or odd together
+        s = (width + total - u) >> 1  # always whole: u and D + T have the same parity
         if width < total:
             f_num, f_den = _cdf(s, w1, w2)
             g_num, g_den = _cdf(s + u, w1, w2)
@@ -219,16 +222,16 @@ class StreamingJoin:
         return group
 
     def _widen(self, side: int, w: int) -> None:
-        """A length that was not promised: take it into account from now on."""
+        """Extend the expected lengths to include a length outside them."""
         self.beyond_length += 1
         if w < self._rho[side]:
             self._rho[side] = 0
         else:
-            self._pi[side] = min(2 * w, self.longest)  # doubled, so that this is seldom
+            self._pi[side] = min(2 * w, self.longest)  # doubled to make this rare
         self._tabulate()
 
     def _tabulate(self) -> None:
-        """The limits (near, sure) of u for each class of length of each side."""
+        """Compute the limits (near, sure) of u for each class of length of each side."""
         self._limits: list[list[tuple[int, int]]] = []
         self._shift: list[int] = []
         self.reach = -1
@@ -247,12 +250,12 @@ class StreamingJoin:
             self._shift.append(shift)
 
     def _limits_of(self, w_min: int, w_max: int, rho: int, pi: int) -> "tuple[int, int]":
-        """(near, sure): beyond near nothing matches, up to sure everything, whatever the two lengths are; -1 for none."""
+        """(near, sure): beyond near no pair matches, up to sure every pair does, for all such lengths; -1 for none."""
         width, p, q = self._width, self._p, self._q
         shortest, longest = (w_min, rho), (w_max, pi)
         if 2 * p < q:
             shortest, longest = longest, shortest
-        near = width + sum(shortest) - 2 * quantile(shortest[0], shortest[1], p, q) + 2  # the quantile was rounded up
+        near = width + sum(shortest) - 2 * quantile(shortest[0], shortest[1], p, q) + 2  # the quantile is rounded up
         if width >= w_max + pi:
             sure = width + sum(longest) - 2 * quantile(longest[0], longest[1], p, q)
         else:
@@ -260,7 +263,7 @@ class StreamingJoin:
         return max(near, -1), max(min(near, sure), -1)
 
     def _forget(self, side: int, horizon: int, chunk: int) -> None:
-        """Drop from a side what has x below the horizon, where it is a chunk or a quarter of a buffer."""
+        """Drop elements with x below the horizon from one side, in buffers where they are a chunk or a quarter."""
         empty = []
         for key in self._groups:
             group = self._groups[key]
@@ -276,7 +279,7 @@ class StreamingJoin:
                 self._groups.pop(key)
 
     def _overflow(self) -> None:
-        """Over the limit: forget the oldest quarter of all."""
+        """Over the limit: forget the oldest quarter of all intervals."""
         everything: list[int] = []
         for key in self._groups:
             for xs, _, _ in self._groups[key]:
@@ -312,7 +315,7 @@ def isqrt(n: int) -> int:
 
 
 def _insert(rows: "Rows", x: int, w: int, index: "Any") -> None:
-    """Puts an interval in its place by time, behind those of the same time."""
+    """Insert an interval at its place by time, after those of the same time."""
     xs, ws, indices = rows
     place = bisect_right(xs, x)
     xs.insert(place, x)

@@ -1,7 +1,7 @@
 """Topic names: `wa/2/<site>/<gateway>/<leaf>`.
 
-The second level is the major version of the wire. A gateway publishes below its own site and gateway only, so that the
-broker's access rules and the bridge can both hold it to its name.
+The second level is the major version of the wire. A gateway publishes only below its own site and gateway, so both the
+broker's access rules and the bridge can enforce its name.
 """
 
 from whenabouts_protocol.utf8 import utf8
@@ -13,9 +13,9 @@ MAX_NAME_BYTES = 64  # of a site or a gateway: they are topic levels and file na
 
 
 def is_name(text: object) -> bool:
-    """True of a site's or gateway's name: one topic level without wildcards, separators or control characters.
+    """True for a valid name of a site or gateway: one topic level without wildcards, separators or control characters.
 
-    MQTT 5.0 (section 1.5.4) lets a broker cut the connection over control characters (C1 too) and non-characters.
+    MQTT 5.0 (section 1.5.4) lets a broker close the connection over control characters (C1 too) and non-characters.
     """
     if type(text) is not str:
         return False
@@ -42,7 +42,7 @@ def topic(site: str, gateway: str, leaf: str) -> str:
     """The full topic of one leaf of a gateway.
 
     Raises:
-        ValueError: a name that is no topic level, or a leaf that does not exist.
+        ValueError: a name is not a topic level, or there is no such leaf.
 
     >>> topic("warehouse", "dock-1", "obs")
     'wa/2/warehouse/dock-1/obs'
@@ -67,10 +67,10 @@ def parse_topic(name: str) -> "tuple[str, str, str] | None":
 
 
 def subscription(leaf: str, site: str = "+", gateway: str = "+") -> str:
-    """The topic filter for one leaf over all sites and gateways, unless narrowed. The leaf may be `cmd/+`.
+    """The topic filter for one leaf of all sites and gateways, or of those named. The leaf may be `cmd/+`.
 
     Raises:
-        ValueError: a name that is no topic level.
+        ValueError: a name is not a topic level.
     """
     for what, name in (("site", site), ("gateway", gateway)):
         if name != "+" and not is_name(name):

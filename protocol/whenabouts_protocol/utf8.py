@@ -1,8 +1,8 @@
 """Text to bytes and back, with the same refusals on every machine.
 
-CPython refuses what RFC 3629 forbids. MicroPython looks only at the shape of each sequence and lets through surrogates,
-overlong forms and code points above U+10FFFF, so a board could send text that no receiver can read. There the forbidden
-pairs of first and second byte (RFC 3629 section 4) are looked for by hand; CPython skips that.
+CPython refuses what RFC 3629 forbids. MicroPython checks only the shape of each sequence and accepts surrogates,
+overlong forms and code points above U+10FFFF, so a board could send text that no receiver can read. On MicroPython this
+module searches for the forbidden pairs of first and second byte (RFC 3629 section 4); on CPython it skips the search.
 """
 
 
@@ -14,11 +14,11 @@ def _lets_surrogates_through() -> bool:
     return True
 
 
-LAX = _lets_surrogates_through()  # whether this interpreter needs the check by hand
+LAX = _lets_surrogates_through()  # True if this interpreter needs the check
 
 
 def utf8(text: str) -> bytes:
-    """The UTF-8 form of text. Raises UnicodeError when it has none (a lone surrogate)."""
+    """The UTF-8 encoding of text. Raises UnicodeError for a lone surrogate, which has none."""
     data = text.encode()
     if LAX and is_forbidden(data):
         raise UnicodeError
@@ -26,14 +26,14 @@ def utf8(text: str) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    """The text whose UTF-8 form is data. Raises UnicodeError when there is none."""
+    """Decode UTF-8. Raises UnicodeError for invalid bytes."""
     if LAX and is_forbidden(data):
         raise UnicodeError
     return str(data, "utf-8")
 
 
 def is_forbidden(data: bytes) -> bool:
-    """True if data, well-shaped otherwise, holds a first and second byte that RFC 3629 forbids together."""
+    """True if data, otherwise well-shaped, holds a pair of first and second byte that RFC 3629 forbids."""
     for at in range(len(data) - 1):
         first = data[at]
         if first < 0xC0:

@@ -1,9 +1,9 @@
-"""Dense vector clocks: what a gateway could have known when it stamped.
+"""Dense vector clocks: the states of all processes that a gateway could know when it stamped a reading.
 
-Entry i counts the local states of process i (0 is its initial state); the order of processes is fixed by the group view in
-the birth message. The own entry ticks only when a new local state begins, and a received clock is merged without a tick.
-Then state k of process i precedes state l of process j exactly if V_j^l[i] >= k + 1. After Mattern, Virtual Time and Global
-States of Distributed Systems (1989), with receives not counted as states.
+Entry i counts the local states of process i (0 is its initial state); the group view in the birth message fixes the
+order of processes. The own entry ticks only when a new local state begins; a received clock is merged without a tick.
+Then state k of process i precedes state l of process j exactly if V_j^l[i] >= k + 1. After Mattern, Virtual Time and
+Global States of Distributed Systems (1989), with receives not counted as states.
 """
 
 from whenabouts_protocol.reading import MAX_PROCESSES
@@ -31,13 +31,13 @@ class VectorClock:
         self.counts = counts
 
     def ticked(self, process: int) -> "VectorClock":
-        """The clock after process began a new local state."""
+        """The clock after a new local state of the process began."""
         counts = list(self.counts)
         counts[process] += 1
         return VectorClock(counts)
 
     def merged(self, other: "VectorClock") -> "VectorClock":
-        """Component-wise maximum: what is known after receiving `other`. A merge begins no state.
+        """Component-wise maximum: the clock after receiving `other`. A merge begins no state.
 
         Raises:
             ValueError: the clocks are of views of different size.
@@ -51,11 +51,11 @@ class VectorClock:
         return all(a >= b for a, b in zip(self.counts, other.counts))
 
     def concurrent(self, other: "VectorClock") -> bool:
-        """True if neither dominates: nothing tells which was first."""
+        """True if neither dominates: their order is unknown."""
         return not self.dominates(other) and not other.dominates(self)
 
     def knows_state(self, process: int, state: int) -> bool:
-        """True if state number `state` of `process` had ended before this clock's state (it precedes it)."""
+        """True if state number `state` of `process` ended before this clock's state began (precedes it)."""
         return self.counts[process] >= state + 1
 
     def __eq__(self, other: object) -> bool:

@@ -1,12 +1,12 @@
-"""One MQTT message of readings: a batch.
+"""Batches: one MQTT message of readings.
 
-What is the same for many readings stands once in the head (origin, clocks, streams, keys, attribute names), each reading
+Values shared by many readings are sent once in the head (origin, clocks, streams, keys, attribute names); each reading
 is a row of small integers: 21.9 bytes a reading at 50 a batch of 7 tags with two attributes. Layout in `wire.cddl`; the
-decoder (`unbatch`) is the authority at run time, since schema tools accept more than the schema says (negative numbers for
-unsigned ones, for example).
+decoder (`unbatch`) is the authority at run time, since schema tools accept more than the schema allows (negative
+numbers for unsigned ones, for example).
 
-Rows hold differences to the row before (number, t_min), so readings may come in any order and numbers may jump. A key of
-upper-case hexadecimal digits, as tags have, travels as bytes and costs half.
+Rows hold differences to the previous row (number, t_min), so readings may come in any order and numbers may jump. A key
+of upper-case hexadecimal digits, as tags have, is sent as bytes, at half the size.
 """
 
 from whenabouts_protocol.cbor import dumps
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 def encode_batch(readings: "list[Reading]") -> bytes:
-    """The message that carries these readings, 1 to MAX_BATCH_READINGS of one boot of one gateway, in the order given.
+    """Encode 1 to MAX_BATCH_READINGS readings of one boot of one gateway, in the order given.
 
     The same readings give the same bytes on every machine.
 
     Raises:
-        WireError: no readings, too many, of several origins, or a field was set to what a reading cannot hold.
+        WireError: no readings, too many, several origins, or a field was set to an invalid value.
     """
     try:
         for r in readings:
@@ -56,10 +56,10 @@ def encode_batch(readings: "list[Reading]") -> bytes:
 
 
 def encode_checked(readings: "list[Reading]") -> bytes:
-    """As `encode_batch`, of readings whose fields were checked before and not changed since.
+    """As `encode_batch`, for readings whose fields were checked before and have not changed since.
 
     Raises:
-        WireError: no readings, too many, of several origins, or more bytes than a message may have.
+        WireError: no readings, too many, several origins, or a message above MAX_MESSAGE_BYTES.
     """
     if not 0 < len(readings) <= MAX_BATCH_READINGS:
         raise WireError(f"batch: found {len(readings)} readings, expected 1 to {MAX_BATCH_READINGS}")
@@ -114,14 +114,14 @@ def encode_checked(readings: "list[Reading]") -> bytes:
 
 
 def decode_batch(data: bytes) -> "list[Reading]":
-    """The readings of a message, in the order they were encoded. Unknown head keys are ignored.
+    """Decode the readings of a message, in the order they were encoded. Unknown head keys are ignored.
 
-    Takes time and memory proportional to the message, which is refused above MAX_MESSAGE_BYTES.
+    Takes time and memory proportional to the message; a message above MAX_MESSAGE_BYTES is refused.
 
     Raises:
-        WireError: anything else than a batch of this schema, whatever the bytes; the text says what and where.
+        WireError: anything other than a batch of this schema, whatever the bytes; the text says what and where.
     """
-    from whenabouts_protocol.unbatch import readings_in  # apart, as a board that only sends has little memory
+    from whenabouts_protocol.unbatch import readings_in  # separate: a board that only sends has little memory
 
     return readings_in(data)
 
