@@ -1,4 +1,4 @@
-"""RFID readers on a serial line: decoders without ports, and what time can be told from each reader.
+"""RFID readers on a serial line: decoders that open no port, and the bounds on time that each reader allows.
 
 A decoder takes bytes and gives frames; it holds no port, clock or thread, and runs unchanged on MicroPython.
 
@@ -20,7 +20,7 @@ __all__ = ["decoder", "DECODERS", "READERS", "Decoder", "Frame", "Reader", "Sigh
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """A name of `__all__`, loaded with its module: a board asks for none."""
+        """Load a name of `__all__` with its module: boards use none of them."""
         from whenabouts_protocol.lazy import load
 
         homes = (

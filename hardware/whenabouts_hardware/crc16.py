@@ -1,6 +1,6 @@
-"""Checksums of 16 bits that readers and tags share, two table steps a byte from tables of 16 entries.
+"""16-bit checksums of readers and tags, two table steps a byte from tables of 16 entries.
 
-CPython has one of them in C, and the other as its mirror image; boards have neither.
+CPython has one of them in C (`crc_hqx`); the other is its mirror image. Boards have neither.
 """
 
 import binascii
@@ -24,7 +24,7 @@ def _shifted(polynomial: int) -> "tuple[int, ...]":
 
 
 def _reflected(polynomial: int) -> "tuple[int, ...]":
-    """Remainders of the 16 possible low nibbles, bits in the order they go over a wire."""
+    """Remainders of the 16 possible low nibbles, bits in transmission order."""
     table = []
     for nibble in range(16):
         remainder = nibble
@@ -35,7 +35,7 @@ def _reflected(polynomial: int) -> "tuple[int, ...]":
 
 
 def _mirrored() -> bytes:
-    """Every byte with its bits in the other order."""
+    """All 256 bytes, each with its bits reversed."""
     return bytes([sum([(byte >> n & 1) << 7 - n for n in range(8)]) for byte in range(256)])
 
 
@@ -63,7 +63,8 @@ def epc_crc(data: bytes) -> int:
 
 
 def mcrf4xx(data: bytes) -> int:
-    """CRC-16/MCRF4XX (polynomial 1021 reflected, start FFFF, not inverted); low byte first it makes the whole sum 0.
+    """CRC-16/MCRF4XX (polynomial 1021 reflected, start FFFF, not inverted). Appended low byte first, it makes the sum
+    of the whole 0.
 
     >>> hex(mcrf4xx(bytes([0x04, 0xFF, 0x01])))
     '0xb41b'

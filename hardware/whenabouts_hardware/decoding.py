@@ -1,38 +1,37 @@
-"""Finding frames in a stream of bytes: the part that all serial readers share.
+"""Base class of all decoders: searches a stream of bytes for frames.
 
-Every byte fed ends in exactly one place: a good frame, a damaged one, or the count of noise. The result depends on the
-bytes alone, never on how reads split them. A damaged frame is not believed about its own length: the search goes on at
-the byte after its start, so a good frame within what it claimed is found, and the damaged one is cut short there; it is
-reported when the search has passed it. Bounded: fewer bytes than one largest frame are pending, beside them one damaged
-frame at most is kept.
-Cost: each byte is looked at once, and once more for every start byte within one frame length before it.
+Every byte fed ends in exactly one place: a good frame, a damaged one, or the count of noise. The result depends only on
+the bytes, never on how reads split them. The length in a damaged frame is not trusted: the search continues at the byte
+after its start, so a good frame within the claimed length is found, and the damaged frame is cut short there. It is
+reported when the search has passed it. Memory is bounded: less than one largest frame of pending bytes, plus at most
+one damaged frame.
+Cost: each byte is visited once, and once more for every start byte within one frame length before it.
 """
 
 from whenabouts_hardware.frame import Frame
 
-# Frames that a decoder counts under `frames`, and reasons it counts the others under.
+# Names of a decoder's counters: good frames are counted under `frames`, the others by their fault.
 BAD_CHECKSUM = "bad_checksum"  # a checksum over the frame does not fit
-BAD_BYTE = "bad_byte"  # a byte that may not stand where it stands
+BAD_BYTE = "bad_byte"  # a byte that is not allowed at its place
 BAD_CONTENT = "bad_content"  # the checksum fits but the content contradicts itself
 LOST_END = "lost_end"  # another frame began, or the line fell silent, before the end
 OVERRUN = "overruns"  # longer than the protocol allows
-# A line silent for this long will not finish the frame it began: time to call `Decoder.flush`. Chosen, not measured:
-# nine times the longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next
-# keep-alive.
+# A line silent for this long will not finish its frame: call `Decoder.flush`. Chosen, not measured: nine times the
+# longest frame (255 bytes at 115200 Bd, 22 ms) leaves room for USB latency and ends before the next keep-alive.
 GAP_US = 200_000
 COUNTERS = ("frames", BAD_CHECKSUM, BAD_BYTE, BAD_CONTENT, LOST_END, OVERRUN, "noise_bytes", "resyncs")
 
 
 class Decoder:
-    """Bytes in, frames out; never raises on any bytes. Subclasses say what a frame is.
+    """Bytes in, frames out; never raises on any bytes. Subclasses define the frames.
 
-    `counters`: frames (good ones), one counter per reason of damage, noise_bytes (bytes in no frame) and resyncs (good
-    frames found inside what a damaged one had claimed).
+    `counters`: frames (good ones), one counter per kind of fault, noise_bytes (bytes in no frame) and resyncs (good
+    frames found within the claimed length of a damaged one).
     """
 
-    START = 0  # the byte every frame begins with
-    FRAME_BYTES_MAX = 1  # nothing longer is ever held back
-    OPTIONS: "tuple[str, ...]" = ()  # names of its arguments
+    START = 0  # first byte of every frame
+    FRAME_BYTES_MAX = 1  # upper bound of the bytes held back
+    OPTIONS: "tuple[str, ...]" = ()  # names of the class's arguments
 
     def __init__(self) -> None:
         self.counters = dict.fromkeys(COUNTERS, 0)
@@ -43,11 +42,11 @@ class Decoder:
 
     @property
     def pending(self) -> bytes:
-        """Bytes that are not decided yet, fewer than one largest frame: one may have begun with the first of them."""
+        """Undecided bytes, fewer than one largest frame: a frame may have begun with the first of them."""
         return bytes(self._held)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that these further bytes complete, in stream order."""
+        """Take more bytes and return the frames that they complete, in stream order."""
         frames: list[Frame] = []
         at = 0
         while at < len(data):
@@ -58,9 +57,10 @@ class Decoder:
         return frames
 
     def flush(self) -> list[Frame]:
-        """Decide what is pending: the line has been silent for longer than a frame pauses, or is closed.
+        """Decide the pending bytes; call it when the line is closed, or silent for longer than any pause within a
+        frame.
 
-        Gives the frame that was cut short, and good ones that its claimed length had hidden.
+        Returns the frame that was cut short, and good frames within its claimed length.
         """
         frames: list[Frame] = []
         self._search(frames, True)
@@ -70,21 +70,21 @@ class Decoder:
         return frames
 
     def _next(self, held: bytearray, at: int) -> int:
-        """The first place from `at` on where a frame may begin, or the end."""
+        """The first index from `at` on where a frame may begin, or the end."""
         start = held.find(self._start, at)
         return len(held) if start < 0 else start
 
     def _decode(self, held: bytearray, at: int, final: bool) -> "tuple[Frame | None, bool] | None":
         """The frame that begins with the start byte at `at`.
 
-        None: not decidable before more bytes come; never when `final`, for then none will.
-        (None, False): no frame at all.
-        (frame, sure): a frame; not `sure` means that its length is not to be trusted.
+        None: undecidable until more bytes come; never when `final`.
+        (None, False): not a frame.
+        (frame, sure): a frame; if not `sure`, its length is not trusted.
         """
         raise NotImplementedError
 
     def _search(self, frames: list[Frame], final: bool) -> None:
-        """Take all that is decided off the held bytes."""
+        """Decode and remove all decidable bytes."""
         held = self._held
         at = 0
         while at < len(held):
@@ -94,10 +94,10 @@ class Decoder:
             at = start
             if at == len(held):
                 break
-            found = self._decode(held, at, final)
-            if found is None:
+            decoded = self._decode(held, at, final)
+            if decoded is None:
                 break
-            frame, sure = found
+            frame, sure = decoded
             if frame is not None and sure:
                 if self._damaged is not None:
                     self._resynchronise(frames, frame, self._damaged)
@@ -112,7 +112,9 @@ class Decoder:
         self._held = held[at:]
 
     def _pass(self, frames: list[Frame], begin: int, end: int) -> None:
-        """Go over held bytes that belong to no good frame: the damaged one's up to its end, noise behind it."""
+        """Skip held bytes that are in no good frame: those up to the damaged frame's end belong to it, the rest is
+        noise.
+        """
         begin += self._offset
         end += self._offset
         damaged = self._damaged

@@ -1,12 +1,14 @@
-"""How a reader is kept talking: what to send it and when. Pure: told of time and frames, gives bytes to write.
+"""Dialogues: the commands that keep a reader reporting, and when to send them. Pure: takes times and frames, gives
+bytes to write.
 
-    due(now_us)            -> bytes to write now, maybe none; call again at once while it gives some
-    heard(frame, now_us)   a frame came
-    asked_us               when the oldest question went out that may still be answered: what an answer reports was seen
-                           after it; None when no question is open
+    due(now_us)            -> bytes to write now, maybe none; call again at once until it gives none
+    heard(frame, now_us)   a frame was received
+    asked_us               when the oldest question still open was sent: tags in an answer were seen after it;
+                           None when no question is open
     restarts               how often the reader had to be started again
 
-`Start` is for readers that report by themselves once started; `polling.Poll` for those that answer questions.
+`Start` is for readers that report without being asked once they are started; `polling.Poll` for those that answer
+questions.
 """
 
 TYPE_CHECKING = False
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Dialogue:
-    """Counters, and commands on their way, of both kinds of dialogue."""
+    """State shared by both kinds of dialogue: counters, and commands waiting to be sent."""
 
     def __init__(self) -> None:
         self.asked_us: int | None = None
@@ -27,13 +29,14 @@ class Dialogue:
         return self._queue.pop(0) if self._queue else b""
 
     def heard(self, frame: "Frame", now_us: int) -> None:
-        """A frame came, good or not."""
+        """Take note of a received frame, good or not."""
 
 
 class Start(Dialogue):
-    """Sends the commands once, and again after `silence_us` without a good frame, or when the reader says that it booted.
+    """Sends the commands once, and again after `silence_us` without a good frame, or when the reader reports that it
+    booted.
 
-    Without commands, or with silence_us None, it only listens, or never takes silence for a fault.
+    Without commands it only listens; with silence_us None, silence is never a fault.
     """
 
     def __init__(self, commands: "tuple[bytes, ...]", silence_us: "int | None") -> None:
@@ -50,9 +53,9 @@ class Start(Dialogue):
         return super().due(now_us)
 
     def heard(self, frame: "Frame", now_us: int) -> None:
-        if not frame.ok or frame.kind == "status":  # a refusal: it speaks, but it does not read
+        if not frame.ok or frame.kind == "status":  # a refusal: it is alive, but not reading
             return
-        if frame.kind == "boot":  # it has lost what it was told
+        if frame.kind == "boot":  # it has lost its settings
             self.restarts += 1
             self._begin(now_us)
         self._heard_us = now_us

@@ -1,20 +1,20 @@
-"""One frame of a reader's serial protocol, whole or damaged, with its place in the byte stream.
+"""One frame of a reader's serial protocol, whole or damaged, with its position in the byte stream.
 
-The place matters as much as the content: the agent knows when bytes arrived, so from `start` and `end` it knows when a
-frame did, even where a damaged neighbour made the decoder recognise it late.
+The position matters as much as the content: the agent knows when bytes arrived, so `start` and `end` give the arrival
+of the frame, even if a damaged neighbour made the decoder recognise it late.
 """
 
 
 class Frame:
-    """One frame found in a byte stream.
+    """One frame in a byte stream.
 
-    kind: what it says, for example "tag"; "damaged" where not even that is sure.
-    fields: name to value; of a frame that is not ok, what could be read.
+    kind: type of the content, for example "tag"; "damaged" if even the type is unknown.
+    fields: name to value; in a frame that is not ok, the readable ones.
     ok: checksums fit and the content is consistent.
-    error: None, or what was found and what was expected.
-    fault: None, or the decoder counter that this error went to.
+    error: None, or a text of what was found and what was expected.
+    fault: None, or the decoder counter for this error.
     raw: the bytes of the frame.
-    start, end: offsets of raw in all bytes fed since the decoder was made; end is exclusive.
+    start, end: offsets of raw in all bytes fed since the decoder was created; end is exclusive.
     """
 
     __slots__ = ("end", "error", "fault", "fields", "kind", "ok", "raw", "start")
@@ -38,7 +38,7 @@ class Frame:
         self.end = start + len(raw)
 
     def cut(self, end: int) -> "Frame":
-        """This frame, cut short where another one turned out to begin."""
+        """This frame, cut short at the start of another."""
         return Frame(self.kind, self.fields, self.raw[: end - self.start], self.start, self.error, self.fault)
 
     def __eq__(self, other: object) -> bool:
@@ -63,5 +63,5 @@ class Frame:
 
 
 def as_hex(data: bytes) -> str:
-    """Lower-case hex digits. MicroPython 1.27 makes b"" of b"".hex()."""
+    """Lower-case hex digits. In MicroPython 1.27, b"".hex() is b""."""
     return data.hex() if data else ""

@@ -1,4 +1,4 @@
-"""How a reader that answers questions is asked, again and again; see `dialogue`."""
+"""Dialogue with a reader that answers questions: asks again and again; see `dialogue`."""
 
 from whenabouts_hardware.dialogue import Dialogue
 
@@ -6,14 +6,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from whenabouts_hardware.frame import Frame
 
-UNANSWERED_MAX = 3  # questions in a row, then the reader is prepared anew: it may have lost power
+UNANSWERED_MAX = 3  # questions in a row; then the start commands are sent again: the reader may have lost power
 
 
 class Question:
-    """The bytes of a question, the kinds of frames that end its answer, the wait for one, and the pause behind it.
+    """A question to a reader, and the rules for its answer.
 
-    parts: kinds of frames that begin an answer; the wait begins anew with each. abort: sent when no answer came in time,
-    before the question is asked again.
+    raw: its bytes. answers: kinds of frames that end an answer. wait_us: longest wait for one. pause_us: pause after
+    it.
+    parts: kinds of frames that begin an answer; each restarts the wait. abort: sent when no answer came in time, before
+    the question is repeated.
     """
 
     __slots__ = ("abort", "answers", "parts", "pause_us", "raw", "wait_us")
@@ -32,17 +34,17 @@ class Question:
 
 
 class Poll(Dialogue):
-    """Prepares the reader, then asks, waits for the answer or gives it up, pauses, and asks again.
+    """Sends the start commands, then repeats: ask, wait for the answer or give up, pause.
 
-    The answer to a question that was given up may still come, and looks like one to the next question: for twice the
-    longest wait it counts as open. So may, at the beginning, the answer to a question that somebody asked before: then
-    nothing is known of when an answer's question went out.
+    The answer to a question that was given up may still come, and looks like an answer to the next question: the old
+    question counts as open for twice the longest wait. At the beginning an answer may belong to a question that another
+    program asked, so the time of the question is unknown.
     """
 
     def __init__(self, commands: "tuple[bytes, ...]", question: Question) -> None:
         super().__init__()
         self._commands, self._question = commands, question
-        self._open: list[int] = []  # when they went out
+        self._open: list[int] = []  # when each was sent
         self._waiting = False
         self._heard_us = 0
         self._begun_us = 0
@@ -87,7 +89,7 @@ class Poll(Dialogue):
         return self._open[0]
 
     def _give_up(self, now_us: int) -> None:
-        """No answer in time: of a reader that only answers when it sees something that is nothing special."""
+        """No answer in time: normal for a reader that only answers when it sees a tag."""
         self._waiting = False
         self._unanswered += 1
         self._next_us = now_us + self._question.pause_us

@@ -1,6 +1,7 @@
-"""One kind of reader as an agent knows it: line speed, decoder, how to drive it, and what its frames say about time.
+"""The facts about one kind of reader that an agent needs: line speed, decoder, dialogue, and the time bounds of its
+frames.
 
-Each module of `readers` that speaks a reader's protocol holds one such value, `READER`; so does a package of somebody else.
+Each module of `readers` for a protocol holds one such value, `READER`; so does a reader package of a third party.
 """
 
 from collections import namedtuple
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from whenabouts_hardware.frame import Frame
     from whenabouts_hardware.polling import Question
 
-FIELD_SCAN_US = 100_000  # assumed: sources say tens of milliseconds, none measured it
+FIELD_SCAN_US = 100_000  # assumed: sources name tens of milliseconds, none measured it
 FIELD_SCAN_SOURCE = "assumed field scan; no source gives it"
 
 # One tag seen by a reader. key: EPC or card in upper-case hex. attrs: integers by name; of a UHF tag, as far as the reader
-# sent them, rssi (dBm), antenna (transmitting port), freq_khz, phase (degrees), gpio, rssi_raw (of a reader that names no
-# unit). ts_ms: milliseconds into the reader's search cycle, or None. read_count: sightings that this one stands for; with
-# more than one it is unknown whether ts_ms is the first or the last of them.
+# sent them, rssi (dBm), antenna (transmitting port), freq_khz, phase (degrees), gpio, rssi_raw (unit unknown). ts_ms:
+# milliseconds into the reader's search cycle, or None. read_count: number of sightings summed up here; if more than one,
+# it is unknown whether ts_ms is the first or the last of them.
 Sighting = namedtuple("Sighting", ("key", "attrs", "ts_ms", "read_count"))
 
 
@@ -31,19 +32,20 @@ class Reader:
 
     decoder: class of its decoder; options: arguments of that class, for an agent.
     baud: default line speed, 8N1.
-    latency_us, latency_source: longest time from a sighting on air to the first byte of its frame, and where the number
-    comes from; it is the least certain one here. A stamp is widened downwards by it.
-    tags: gives the `Sighting`s in a good frame. observe: of a sensor, gives the observation in a good frame, by the names
-    of its key and its value, or None.
+    latency_us, latency_source: longest time from a sighting on air to the first byte of its frame, and the source of
+    this number, the least certain one here. A stamp is widened downwards by it.
+    tags: returns the `Sighting`s in a good frame. observe: for a sensor, returns the observation in a good frame, given
+    the names of its key and value fields, or None.
     start: commands to send, in order, when the line is opened and after `silence_us` without a good frame (None: the
-    reader sends nothing while it sees nothing, silence means nothing). settings: gives the commands for what a
-    configuration sets; they follow the first of `start`.
-    question: asked again and again, as `Poll` says, of a reader that speaks only when asked; a tag in the answer was seen
-    after the question went out.
-    cycle_us: period of the search cycle that the reader's own timestamps count from, 0 when it has none; anchor: kind of the
-    frame whose first byte leaves as a cycle begins. The milliseconds of the tags that follow count from there, to be trusted
-    for one cycle: what follows a cycle without an anchor counts from a later beginning that no frame tells.
-    buffered: kind of the frames whose tags the reader kept until it was asked, counted from a search without an anchor.
+    reader sends nothing while it sees nothing, so silence is normal). settings: returns the commands for a
+    configuration; they are sent after the first of `start`.
+    question: repeated as in `Poll`, for a reader that only answers; a tag in the answer was seen after the question was
+    sent.
+    cycle_us: period of the search cycle from which the reader's timestamps count, 0 if it has none. anchor: kind of the
+    frame whose first byte is sent as a cycle begins. Milliseconds in the following tags count from that moment and are
+    trusted for one cycle: after a cycle without an anchor, they count from a later start that no frame reports.
+    buffered: kind of the frames with tags that the reader kept until it was asked; their times count from a search
+    without an anchor.
     """
 
     __slots__ = (
@@ -77,7 +79,7 @@ class Reader:
         self.cycle_us, self.anchor, self.buffered = cycle_us, anchor, buffered
 
     def new_decoder(self, config: "dict[str, Any] | None" = None) -> "Decoder":
-        """A decoder for an agent; config: may set what the decoder names in `OPTIONS`.
+        """A decoder for an agent; config may set the decoder's `OPTIONS`.
 
         Raises:
             ValueError: the decoder refuses an option.
@@ -89,16 +91,16 @@ class Reader:
         return self.decoder(**options)
 
     def sightings(self, frame: "Frame") -> "list[Sighting]":
-        """The tags that a frame reports; none if it is damaged or speaks of something else, or of a sensor."""
+        """The tags in a frame; none if it is damaged, not about tags, or from a sensor."""
         return self.tags(frame) if frame.ok and self.tags is not None else []
 
     def is_anchor(self, frame: "Frame") -> bool:
-        """True of a frame that begins a search cycle as its first byte leaves the reader."""
+        """True if the first byte of this frame marks the start of a search cycle."""
         return frame.ok and frame.kind == self.anchor
 
     @property
     def speaks_us(self) -> "int | None":
-        """A reader of this kind that is driven says something at least so often, tags or none; None if it does not.
+        """Longest silence of a driven reader of this kind, with or without tags; None if it has no such limit.
 
         Even a PN532 that sees no card acknowledges each question.
         """
@@ -109,7 +111,7 @@ class Reader:
         return UNANSWERED_MAX * (self.question.wait_us + self.question.pause_us)
 
     def dialogue(self, config: "dict[str, Any] | None" = None) -> Dialogue:
-        """Drives one reader of this kind, set as the configuration of an operator says."""
+        """The dialogue with one reader of this kind, with the settings of the operator's configuration."""
         commands = self.start
         if config and self.settings is not None:
             commands = commands[:1] + self.settings(config) + commands[1:]

@@ -202,11 +202,11 @@ def is_vclock(vclock: "Any") -> bool:
     return all(_is_int(count) and 0 <= count <= INT64_MAX for count in vclock)
 
 
-def _fault(field: str, found: "Any", expected: str) -> ValueError:
+def _fault(field: str, value: "Any", expected: str) -> ValueError:
     try:
-        shown = repr(found)
+        shown = repr(value)
     except (ValueError, RuntimeError):  # an integer of thousands of digits, nesting without end
-        shown = type(found).__name__
+        shown = type(value).__name__
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return ValueError(f"reading {field}: found {shown}, expected {expected}")

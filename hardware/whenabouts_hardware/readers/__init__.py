@@ -1,1 +1,1 @@
-"""The readers: one module each, beside the modules of their frames."""
+"""The kinds of readers: one module each, next to the modules of their frames."""

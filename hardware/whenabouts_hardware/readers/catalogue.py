@@ -1,6 +1,7 @@
-"""The kinds of readers by name. To add one, write its module beside this one, with a `READER`, and its line in `MODULES`.
+"""The kinds of readers by name. To add one, write its module in this folder, with a `READER`, and its line in
+`MODULES`.
 
-A reader's module is loaded when it is asked for: a board has one kind of reader, and little memory.
+A reader's module is loaded on first use: a board has one kind of reader, and little memory.
 """
 
 TYPE_CHECKING = False
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """READERS, all kinds by name, is made when it is asked for; packages add theirs to it."""
+        """Create READERS, all kinds by name, on first use; packages add theirs to it."""
         if name != "READERS":
             raise AttributeError(f"{__name__}: found no {name!r}")
-        found = globals()["READERS"] = {kind: reader(kind) for kind in MODULES}
-        return found
+        readers = globals()["READERS"] = {kind: reader(kind) for kind in MODULES}
+        return readers
 
 
 MODULES = {
@@ -34,21 +35,22 @@ DECODERS = tuple(sorted(MODULES))
 
 
 def reader(kind: str) -> "Reader":
-    """The facts of a kind that is built in.
+    """The facts of a built-in kind.
 
     Raises:
-        ValueError: it is not.
+        ValueError: the kind is not built in.
     """
     if kind not in MODULES:
         raise ValueError("reader: found {!r}, expected one of {}".format(kind, ", ".join(DECODERS)))
-    found: Reader = __import__("whenabouts_hardware.readers." + MODULES[kind], None, None, ("READER",)).READER
-    return found
+    facts: Reader = __import__("whenabouts_hardware.readers." + MODULES[kind], None, None, ("READER",)).READER
+    return facts
 
 
 def decoder(name: str, **options: "Any") -> "Decoder":
     """A new decoder of a kind of reader.
 
-    Options: of m6e `mode`, "reader", "host" or "both" (default); of line those of `LineDecoder`; the others have none.
+    Options: for m6e `mode`, "reader", "host" or "both" (default); for line those of `LineDecoder`; the others have
+    none.
 
     Raises:
         ValueError: the name is unknown, or an option does not fit.

@@ -2,8 +2,8 @@
 
 One decoder for both, because they differ only in a line end: `02`, ten hex digits (version or customer code, then the
 id, most significant first), two hex digits of checksum, `03`; the ID-xxLA put `0D 0A` before the `03`. The checksum is
-the XOR of the five bytes, which is weak: flips of one bit in an even number of bytes pass. A bad one is reported, not
-dropped, because two tags in the field at once look like that. Id 0 is a tag like any other.
+the XOR of the five bytes, which is weak: it misses flips of one bit in an even number of bytes. A frame with a bad
+checksum is reported, not dropped, because two tags in the field at once produce such frames. Id 0 is a valid tag.
 After the ID-12LA data sheet of 2013 and captures of RDM6300 readers.
 """
 
@@ -19,10 +19,10 @@ _LINE_END = b"\r\n"
 
 
 def encode(version: int, id: int, crlf: bool = False) -> bytes:
-    """The frame of one tag, as RDM6300 or (`crlf`) as ID-12LA send it.
+    """The frame of one tag, as sent by an RDM6300 or, with `crlf`, by an ID-12LA.
 
     Raises:
-        ValueError: version is no byte or id no 32-bit number.
+        ValueError: version is not a byte, or id not a 32-bit number.
 
     >>> encode(0x10, 8844356)
     b'\\x02100086F44426\\x03'
@@ -68,19 +68,19 @@ class Em4100Decoder(Decoder):
         return self._tag(bytes(held[at : i + 1]), self._offset + at), True
 
     def _broken(self, held: bytearray, at: int, i: int) -> Frame:
-        """The frame from `at` that came to grief at byte `i`; that byte is its last unless it begins another frame."""
+        """The frame from `at` that is damaged at byte `i`; that byte is its last unless it begins another frame."""
         count = i - at - 1
         wanted = f"{DIGITS} hex digits" if count < DIGITS else "end byte 03"
         if i == len(held):
-            fault, found = LOST_END, "silence"
+            fault, problem = LOST_END, "silence"
         elif held[i] == STX:
-            fault, found = LOST_END, "the next start byte"
+            fault, problem = LOST_END, "the next start byte"
         elif count >= DIGITS and (held[i] in _DIGITS or held[i] in _LINE_END):
-            fault, found = OVERRUN, f"byte {held[i]:02X}"
+            fault, problem = OVERRUN, f"byte {held[i]:02X}"
         else:
-            fault, found = BAD_BYTE, f"byte {held[i]:02X}"
+            fault, problem = BAD_BYTE, f"byte {held[i]:02X}"
         end = i if fault == LOST_END else i + 1
-        error = f"found {found} after {count} bytes, expected {wanted}"
+        error = f"found {problem} after {count} bytes, expected {wanted}"
         return Frame("damaged", {}, bytes(held[at:end]), self._offset + at, error, fault)
 
     def _tag(self, raw: bytes, start: int) -> Frame:

@@ -1,15 +1,15 @@
 """Any sensor that sends lines: JSON objects, comma-separated values, NMEA sentences, or plain text.
 
-A line ends with LF, CR LF or CR alone; blank lines are noise. A lone CR is known for one only with the byte behind it, or
-when the line falls silent. What a line says:
+A line ends with LF, CR LF or CR; blank lines are noise. A CR is known to end the line only when the next byte has come,
+or when the line falls silent. Forms of a line:
 
     json   {"t": 21.5, "ok": true}    an object of numbers, texts and truth values; null is left out
     csv    21.5,ok                    by the names of `columns`, in order; an empty name skips a value
-    nmea   $GPGLL,5300.97,N*28        talker and values; the checksum behind `*`, where there is one, must fit
-    text   anything                   as it is
+    nmea   $GPGLL,5300.97,N*28        talker and values; the checksum after `*`, if present, must fit
+    text   anything                   unchanged
 
-`auto` takes each line for what it looks like: `{` begins JSON, `$` and `!` begin NMEA, the rest is csv if columns are given
-and text if not. NMEA 0183 allows 82 characters a line; loggers do not keep to that.
+`auto` chooses the form of each line: `{` begins JSON, `$` and `!` begin NMEA, the rest is csv if columns are given and
+text if not. NMEA 0183 allows 82 characters a line; loggers exceed that.
 """
 
 import json
@@ -20,17 +20,18 @@ from whenabouts_hardware.reader import Reader
 from whenabouts_hardware.readers.line_values import is_no_number, number_or_text, observed
 
 FORMS = ("auto", "json", "csv", "nmea", "text")
-LINE_BYTES_MAX = 1024  # with its end; a longer one is given as damaged, in pieces of this size
+LINE_BYTES_MAX = 1024  # with its end; a longer line becomes damaged frames of this size
 COLUMNS_MAX = 64
 LATENCY_US = 1_000_000
 _LF, _CR = 0x0A, 0x0D
 
 
 class LineDecoder(Decoder):
-    """Frames of kind json, csv, nmea or text; `fields` are the values by name, of text `text`, of NMEA `talker`, `values`.
+    """Frames of kind json, csv, nmea or text; `fields` are the values by name, in text `text`, in NMEA `talker` and
+    `values`.
 
-    With `midway` the first line is damaged, whatever it looks like: a port may have been opened within it, and `3.5` may
-    be the rest of `23.5`. An object or a sentence with a checksum shows by itself that it is whole.
+    With `midway` the first line counts as damaged: the port may have been opened in the middle of it, and `3.5` may be
+    the rest of `23.5`. Exceptions are an object and a sentence with a checksum, which prove that they are whole.
 
     Raises:
         ValueError: an unknown form, or columns that are none or more than 64.
@@ -71,7 +72,7 @@ class LineDecoder(Decoder):
 
     def _unended(self, raw: bytes, start: int) -> Frame:
         """A piece of a line without its end: too long, or cut short by silence."""
-        self._midway = True  # what follows is the rest of this line
+        self._midway = True  # the rest of this line follows
         if len(raw) >= LINE_BYTES_MAX:
             error = f"found {len(raw)} bytes without a line end, expected at most {LINE_BYTES_MAX}"
             return Frame("damaged", {}, raw, start, error, OVERRUN)
@@ -108,7 +109,7 @@ class LineDecoder(Decoder):
 
 
 def _end_of_line(held: bytearray, at: int) -> "int | None":
-    """The index behind the end of the line that begins at `at`; None when its end has not come."""
+    """The index after the end of the line that begins at `at`; None if its end has not come."""
     lf, cr = held.find(b"\n", at), held.find(b"\r", at)
     if cr >= 0 and (lf < 0 or cr < lf - 1):
         return cr + 1
@@ -121,20 +122,20 @@ def _text(text: str) -> "tuple[dict[str, object], str | None, str | None]":
 
 def _json(text: str) -> "tuple[dict[str, object], str | None, str | None]":
     try:
-        found = json.loads(text)
-    except (ValueError, RuntimeError):  # the second when nested too deeply; boards know no RecursionError
-        found = None
-    if type(found) is not dict:
+        values = json.loads(text)
+    except (ValueError, RuntimeError):  # RuntimeError: nested too deeply; boards lack RecursionError
+        values = None
+    if type(values) is not dict:
         return {"text": text}, "found no JSON object, expected one on each line", BAD_CONTENT
-    for name in sorted(found):
-        value = found[name]
+    for name in sorted(values):
+        value = values[name]
         if not (value is None or type(value) in (int, float, str, bool)) or is_no_number(value):
             return (
                 {"text": text},
                 f"value {name}: found {value!r}, expected a finite number, text or truth value",
                 BAD_CONTENT,
             )
-    return {name: value for name, value in found.items() if value is not None}, None, None
+    return {name: value for name, value in values.items() if value is not None}, None, None
 
 
 def _nmea(text: str) -> "tuple[dict[str, object], str | None, str | None]":
@@ -159,7 +160,7 @@ READER = Reader(
     LineDecoder,
     9600,
     LATENCY_US,
-    "assumed; the sensor's data sheet knows it: set latency_us",
+    "assumed; see the sensor's data sheet and set latency_us",
     observe=observed,
     options={"midway": True},
 )

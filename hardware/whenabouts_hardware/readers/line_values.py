@@ -1,6 +1,6 @@
-"""The observation in a line of a sensor: the key it belongs to, the value, and all else it said.
+"""The observation in a sensor's line: its key, its value, and all other fields.
 
-Only the operator knows which field is which; without being told, a text is the value of its line.
+Only the operator knows the meaning of the fields; by default a line of text is its own value.
 """
 
 from collections import namedtuple
@@ -12,11 +12,11 @@ Observation = namedtuple("Observation", ("key", "value", "attrs"))
 
 
 def observed(frame: Frame, key: "str | None" = None, value: "str | None" = None) -> "Observation | None":
-    """The observation in a frame of kind json, csv, nmea or text; None if it is damaged, or lacks the field of the key or
-    the value that was asked for.
+    """The observation in a frame of kind json, csv, nmea or text; None if the frame is damaged, or lacks the requested
+    key or value field.
 
-    key, value: names of fields. The values of an NMEA sentence are fields 1, 2, ... beside its `talker`, texts but
-    for the one that is the value.
+    key, value: names of fields. The values of an NMEA sentence are fields 1, 2, ... beside its `talker`; all are texts
+    except the one used as the value.
 
     >>> from whenabouts_hardware import decoder
     >>> [frame] = decoder("line").feed(b'{"t": 21.5, "probe": "north"}\\n')
@@ -31,11 +31,11 @@ def observed(frame: Frame, key: "str | None" = None, value: "str | None" = None)
     for name in (key, value):
         if name is not None and name not in fields:
             return None
-    found_key = None if key is None else str(fields[key])
-    found = None if value is None else fields[value]
+    key_text = None if key is None else str(fields[key])
+    measured = None if value is None else fields[value]
     if frame.kind == "nmea":
-        found = number_or_text(str(found)) if found is not None else None
-    return Observation(found_key, found, {n: v for n, v in fields.items() if n not in (key, value)})
+        measured = number_or_text(str(measured)) if measured is not None else None
+    return Observation(key_text, measured, {n: v for n, v in fields.items() if n not in (key, value)})
 
 
 def _fields(frame: Frame) -> "dict[str, object]":
@@ -49,18 +49,18 @@ def _fields(frame: Frame) -> "dict[str, object]":
 
 
 def number_or_text(text: str) -> "int | float | str":
-    """A number where the text is one."""
+    """The text as a number if it is one, else the text."""
     text = text.strip()
     for number in (int, float):
         try:
-            found = number(text)
+            parsed = number(text)
         except ValueError:
             continue
-        if not is_no_number(found) and "_" not in text:
-            return found
+        if not is_no_number(parsed) and "_" not in text:
+            return parsed
     return text
 
 
 def is_no_number(value: object) -> bool:
-    """True of a float that is infinite or not a number."""
+    """True for a float that is infinite or not a number."""
     return type(value) is float and (value != value or value in (float("inf"), float("-inf")))

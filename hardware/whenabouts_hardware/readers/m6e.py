@@ -1,9 +1,9 @@
-"""ThingMagic / JADAK Mercury readers (M6e Nano, M7E Hecto) on a serial line, 115200 8N1: frames and what they say.
+"""ThingMagic / JADAK Mercury readers (M6e Nano, M7E Hecto) on a serial line, 115200 8N1: decoder of their frames.
 
-The same start byte opens commands (`FF LEN OP data CRC`) and answers (`FF LEN OP STATUS data CRC`), is not escaped
-within them, and LEN leaves the status out: direction shows only in which checksum fits. A damaged LEN claims up to 255
-bytes; frames within that claim are found when the claim is refuted, at the latest by `flush` on a silent line.
-Layouts after the vendor's SDK 1.35 and captures; multi-select (88) forms after an M7E emulator and SDK code only.
+Commands (`FF LEN OP data CRC`) and answers (`FF LEN OP STATUS data CRC`) have the same start byte. It is not escaped
+within frames, and LEN does not count the status: only the fitting checksum shows the direction. A damaged LEN claims up
+to 255 bytes; frames within them are found when the claim is refuted, at the latest by `flush` on a silent line. Layouts
+after the vendor's SDK 1.35 and captures; multi-select (88) forms only after an M7E emulator and SDK code.
 """
 
 from struct import unpack_from
@@ -55,7 +55,7 @@ class M6eDecoder(Decoder):
     Kinds of answers: tag (fields of the record), tags (field `tags`: a list of records), keepalive, status (status,
     text), stats, boot, autonomous, stop, answer (op, status, data). Commands are of kind command (op, data).
 
-    "both" takes the first checksum that fits. The command's comes first, so of 65536 answers one is taken for a command
+    "both" takes the first checksum that fits. The command's comes first, so one answer in 65536 is decoded as a command
     and two bytes of noise: good for a capture of both wires, not for an agent, which knows its direction.
     """
 
@@ -93,11 +93,11 @@ class M6eDecoder(Decoder):
             if available < size:
                 return self._short(held, at, size) if final else None
             raw = bytes(held[at : at + size])
-            found = raw[-2] << 8 | raw[-1]
+            checksum = raw[-2] << 8 | raw[-1]
             right = crc(raw[1:-2])
-            if found == right:
+            if checksum == right:
                 return self._content(raw, overhead, self._offset + at), True
-            error = f"found checksum {found:04X}, expected {right:04X}"
+            error = f"found checksum {checksum:04X}, expected {right:04X}"
         if error is None:
             self.counters[OVERRUN] += 1
             return None, False
@@ -130,7 +130,7 @@ _WITH_DATA = ("status", "boot", "autonomous", "stop", "answer")
 
 
 def _kind(op: int, status: int, data: bytes) -> str:
-    """The kind of an answer; for an empty or foreign stream frame the plain "answer"."""
+    """The kind of an answer; an empty or unknown stream frame is a plain "answer"."""
     if op == OP_BOOT:
         return "boot"
     if op == OP_AUTONOMOUS:
@@ -147,12 +147,12 @@ def _kind(op: int, status: int, data: bytes) -> str:
 
 
 def _stream_offset(data: bytes) -> int:
-    """Where the option byte stands: behind the multi-select prefix, if there is one."""
+    """Index of the option byte: after the multi-select prefix, if there is one."""
     return 1 if data[:1] == _MULTI_SELECT else 0
 
 
 def _stream_kind(data: bytes) -> str:
-    """A streamed frame by its response type; the answer to a timed search has none."""
+    """Kind of a streamed frame by its response type; the answer to a timed search has none."""
     at = _stream_offset(data)
     if len(data) < at + 3 or not data[at + 2] & SEARCH_STREAMING:
         return "answer"
@@ -162,7 +162,7 @@ def _stream_kind(data: bytes) -> str:
 
 
 def _read(kind: str, op: int, status: int, cursor: Cursor, fields: "dict[str, object]") -> "str | None":
-    """Read the content into `fields`; gives None, or what is wrong with a tag's checksum.
+    """Read the content into `fields`; returns None, or the error of a tag's checksum.
 
     Raises:
         ContentError: the lengths inside contradict the frame's.
@@ -175,7 +175,7 @@ def _read(kind: str, op: int, status: int, cursor: Cursor, fields: "dict[str, ob
     elif kind == "status":
         fields["text"] = status_text(status)
     elif status != STATUS_OK:
-        pass  # a boot or autonomous message with an error says nothing further
+        pass  # a boot or autonomous message with an error has no content
     elif op == OP_READ_MULTIPLE:
         return _read_multiple(kind, cursor, fields)
     elif op == OP_VERSION or (kind == "boot" and cursor.left() == 20):
@@ -191,7 +191,7 @@ def _read_multiple(kind: str, cursor: Cursor, fields: "dict[str, object]") -> "s
         return None
     cursor.at = at = _stream_offset(cursor.data)
     if kind == "tag" and len(cursor.data) >= at + 6 and cursor.data[at] & OPTION_METADATA:
-        # Almost every frame is this: the four fields of the slower way below, at once.
+        # Fast path for almost every frame: reads the four fields below at once.
         option, search_flags, metadata, response = unpack_from(">BHHB", cursor.data, at)
         fields["option"], fields["search_flags"] = option, search_flags
         fields["metadata"], fields["response_type"] = metadata, response
@@ -250,7 +250,7 @@ def _sighting(record: "dict[str, object]") -> Sighting:
 
 
 def _settings(config: "dict[str, object]") -> "tuple[bytes, ...]":
-    """Region and power are the operator's to set."""
+    """The commands for region and power, which the operator chooses."""
     commands: tuple[bytes, ...] = ()
     if "region" in config:
         commands += (set_region(config["region"]),)  # type: ignore[arg-type]
@@ -266,10 +266,10 @@ READER = Reader(
     "one search cycle of the start command, unless the reader's own timestamp narrows it",
     _tags,
     options={"mode": "reader"},
-    # A reader that was left running takes no other command before STOP.
+    # A reader that is still running accepts no other command before STOP.
     start=(STOP, PROTOCOL_GEN2_ONLY, ANTENNA_SEARCH_1_1, READ_FILTER_OFF, START_CONTINUOUS),
     settings=_settings,
-    silence_us=3 * _CYCLE_US,  # it reports every cycle, tags or none: three missing ones are no chance
+    silence_us=3 * _CYCLE_US,  # it reports every cycle, tags or none: three missing reports are a fault
     cycle_us=_CYCLE_US,
     anchor="keepalive",
     buffered="tags",

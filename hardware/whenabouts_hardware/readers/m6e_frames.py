@@ -1,8 +1,8 @@
 """Frames of the ThingMagic / JADAK Mercury serial protocol (M6e Nano, M7E Hecto): checksum and builders.
 
-Host to reader `FF LEN OP data CRC`, reader to host `FF LEN OP STATUS data CRC`, LEN counts the data alone. The agent
-sends the commands, simulators send the answers. Layout after the vendor's SDK 1.35 and
-the SparkFun library; every constant here was compared with captured frames.
+Host to reader `FF LEN OP data CRC`, reader to host `FF LEN OP STATUS data CRC`; LEN counts only the data. The agent
+sends the commands, simulators send the answers. Layout after the vendor's SDK 1.35 and the SparkFun library; every
+constant here was compared with captured frames.
 Cost: the CRC takes two table steps a byte, from a table of 16 entries that a board can spare.
 """
 
@@ -10,7 +10,7 @@ from whenabouts_hardware.crc16 import TABLE_1021, crc_hqx, epc_crc
 
 START = 0xFF  # first byte of every frame; not escaped inside one
 COMMAND_DATA_BYTES_MAX = 250  # largest LEN of a command
-ANSWER_DATA_BYTES_MAX = 0xF8  # largest LEN of an answer; the vendor's SDK takes more for garbage
+ANSWER_DATA_BYTES_MAX = 0xF8  # largest LEN of an answer; the vendor's SDK treats more as garbage
 COMMAND_OVERHEAD_BYTES = 5  # FF LEN OP CRC CRC
 ANSWER_OVERHEAD_BYTES = 7  # the same and the status word
 
@@ -45,7 +45,7 @@ META_LINK_FREQUENCY = 0x0400
 META_TARGET = 0x0800
 META_BRAND = 0x1000
 META_KNOWN = 0x1FFF
-META_COMMON = 0x01FF  # what START_CONTINUOUS asks for: all up to GPIO
+META_COMMON = 0x01FF  # requested by START_CONTINUOUS: all up to GPIO
 
 PROTOCOL_GEN2 = 5
 OPTION_METADATA = 0x10
@@ -69,14 +69,14 @@ def crc(data: bytes, value: int = 0xFFFF) -> int:
     '0x1d0c'
     """
     if crc_hqx is not None and len(data) >= 2:
-        # With the bits entering at the top, as there, the start is 16 bits further and the last two bytes come unchanged.
+        # There the bits enter at the top: the start value is advanced by 16 bits, the last two bytes are XORed unchanged.
         start = _FRESH if value == 0xFFFF else _entered(b"\0\0", value)
         return crc_hqx(data[:-2], start) ^ (data[-2] << 8 | data[-1])
     return _entered(data, value)
 
 
 def _entered(data: bytes, value: int) -> int:
-    """The sum as it is defined, half a byte at a time."""
+    """The checksum by its definition, half a byte at a time."""
     table = TABLE_1021
     for byte in data:
         value = ((value << 4 | byte >> 4) & 0xFFFF) ^ table[value >> 12]
@@ -105,22 +105,22 @@ def command(op: int, data: bytes = b"") -> bytes:
     """A frame from host to reader.
 
     Raises:
-        ValueError: op is no byte or data is longer than 250 bytes.
+        ValueError: op is not a byte or data is longer than 250 bytes.
     """
     return _framed(_uint("op", op, 1), data, COMMAND_DATA_BYTES_MAX)
 
 
 def answer(op: int, status: int = STATUS_OK, data: bytes = b"") -> bytes:
-    """A frame from reader to host; `status` 0 is success, the others are named in `m6e_status`.
+    """A frame from reader to host; `status` 0 is success, `m6e_status` names the others.
 
     Raises:
-        ValueError: op is no byte, status no 16-bit number, or data is longer than 248 bytes.
+        ValueError: op is not a byte, status not a 16-bit number, or data is longer than 248 bytes.
     """
     return _framed(_uint("op", op, 1) + _uint("status", status, 2), data, ANSWER_DATA_BYTES_MAX)
 
 
 def _antenna_byte(antenna: str) -> int:
-    """`tx/rx` ports 1..16 as two nibbles, in which 0 stands for 16."""
+    """`tx/rx` ports 1..16 as two nibbles, with 16 encoded as 0."""
     tx, _, rx = antenna.partition("/")
     if not (tx.isdigit() and rx.isdigit() and 1 <= int(tx) <= 16 and 1 <= int(rx) <= 16):
         raise ValueError(f"antenna: found {antenna!r}, expected tx/rx with ports 1..16, as in '1/1'")
@@ -138,7 +138,7 @@ def tag_notice(
     phase: int = 0,
     gpio: int = 0,
 ) -> bytes:
-    """The stream frame of one Gen2 tag, with the metadata START_CONTINUOUS asks for and a right EPC CRC.
+    """The stream frame of one Gen2 tag, with the metadata requested by START_CONTINUOUS and a correct EPC CRC.
 
     `epc`: whole 16-bit words, at most 62 bytes. `rssi`: dBm, -128..127. `antenna`: "tx/rx". `ts_ms`: milliseconds since
     the search cycle began. `phase`: degrees.
@@ -172,9 +172,10 @@ def tag_notice(
 
 
 def start_continuous(cycle_ms: int = CYCLE_MS) -> bytes:
-    """The command that makes the reader search without end and send tags as it sees them.
+    """The command that makes the reader search without end and send each tag when it is seen.
 
-    A keep-alive ends every cycle of `cycle_ms` without tags, so this is also how wide a tag without timestamp may be.
+    A keep-alive ends every cycle of `cycle_ms` without tags, so the stamp of a tag without a timestamp is at most this
+    wide.
     """
     return command(
         OP_MULTI_PROTOCOL,
@@ -186,18 +187,18 @@ def start_continuous(cycle_ms: int = CYCLE_MS) -> bytes:
 
 
 def set_region(region: int) -> bytes:
-    """Choose the regulatory region by the vendor's code, for example 0D North America 2."""
+    """The command that sets the regulatory region by the vendor's code, for example 0D North America 2."""
     return command(OP_SET_REGION, _uint("region", region, 1))
 
 
 def set_read_power(centi_dbm: int) -> bytes:
-    """Set the transmit power for reading in hundredths of dBm; an M6e Nano allows 2700."""
+    """The command that sets the transmit power for reading in hundredths of dBm; an M6e Nano allows 2700."""
     return command(OP_SET_READ_POWER, _uint("centi_dbm", centi_dbm, 2))
 
 
 VERSION = command(OP_VERSION)
 PROTOCOL_GEN2_ONLY = command(OP_SET_PROTOCOL, bytes([0, PROTOCOL_GEN2]))
-ANTENNA_SEARCH_1_1 = command(OP_SET_ANTENNA, bytes([2, 1, 1]))  # the list the search flags refer to: port 1 alone
+ANTENNA_SEARCH_1_1 = command(OP_SET_ANTENNA, bytes([2, 1, 1]))  # the list that the search flags refer to: only port 1
 READ_FILTER_OFF = command(OP_SET_OPTIONAL, bytes([1, 0x0C, 0]))  # report a tag again each time it is seen
 START_CONTINUOUS = start_continuous()
 START_ACK = answer(OP_MULTI_PROTOCOL, STATUS_OK, bytes([1, OP_READ_MULTIPLE, 0, 0]))

@@ -1,9 +1,9 @@
 """The content of Mercury answers: tag records, their metadata, streamed statistics, the version.
 
 A record carries only the metadata whose flags are set, in flag order, then the tag's reply: its length in bits, PC, XPC
-words, EPC and the tag's own CRC. That CRC is a second checksum for free: it rejects what a serial error slipped past
-the first. Order after the vendor's SDK 1.35; a widespread library puts the EPC CRC one byte late and calls the GPIO
-byte reserved, but only this order makes the checksums of all captured records fit.
+words, EPC and the tag's own CRC. That CRC is a second checksum at no cost: it rejects serial errors that the first one
+missed. Order after the vendor's SDK 1.35; a widespread library puts the EPC CRC one byte late and calls the GPIO byte
+reserved, but only this order makes the checksums of all captured records fit.
 """
 
 from struct import calcsize, unpack_from
@@ -28,10 +28,10 @@ from whenabouts_hardware.readers.m6e_frames import (
     PROTOCOL_GEN2,
 )
 
-_DATA_FAILED_BITS = 0x8000  # stands where the length would: the embedded operation failed, an error word follows
+_DATA_FAILED_BITS = 0x8000  # in place of the length: the embedded operation failed, an error word follows
 _STAT_TEMPERATURE = 0x100
 
-# Unsigned fields of a fixed size, in flag order; those with a form of their own have size 0.
+# Unsigned fields of a fixed size, in flag order; fields with a special form have size 0.
 _METADATA = (
     (META_READ_COUNT, "read_count", 1),
     (META_RSSI, "rssi", 0),
@@ -48,7 +48,7 @@ _METADATA = (
 )
 _GEN2_ONLY = META_Q | META_LINK_FREQUENCY | META_TARGET
 
-# A reader sends the same metadata with every tag: how those are laid out is found once and kept for a few.
+# A reader sends the same metadata with every tag: a few layouts are cached.
 _LAYOUTS_MAX = 8
 _CODES = {1: "B", 2: "H", 3: "3s", 4: "I"}
 _layouts: "dict[int, tuple[str, int, tuple[str, ...]]]" = {}
@@ -81,7 +81,7 @@ class Cursor:
         return int.from_bytes(self.take(size, name), "big")
 
     def ebv(self, name: str) -> int:
-        """An extensible bit vector: seven bits a byte, the top bit says that another byte follows."""
+        """An extensible bit vector: seven bits a byte, the top bit is set if another byte follows."""
         value = 0
         for _ in range(4):
             byte = self.uint(1, name)
@@ -96,10 +96,10 @@ class Cursor:
 
 
 def tag_record(cursor: Cursor, metadata: int, fields: "dict[str, object]") -> "str | None":
-    """Read one tag record into `fields`; gives None, or what is wrong with the EPC CRC.
+    """Read one tag record into `fields`; returns None, or the error of the EPC CRC.
 
     Raises:
-        ContentError: unknown metadata flags, or the record passes the end of the frame.
+        ContentError: unknown metadata flags, or the record extends beyond the frame.
     """
     if metadata & ~META_KNOWN:
         raise ContentError(f"metadata: found flags {metadata:04X}, expected none beyond {META_KNOWN:04X}")
@@ -124,35 +124,35 @@ def tag_record(cursor: Cursor, metadata: int, fields: "dict[str, object]") -> "s
 
 
 def _layout(metadata: int) -> "tuple[str, int, tuple[str, ...]]":
-    """(format, size, names) of these metadata of a Gen2 tag without embedded data."""
+    """(format, size, names) of this metadata for a Gen2 tag without embedded data."""
     form = ">"
     names = []
     for flag, name, size in _METADATA:
         if metadata & flag:
             form += "b" if flag == META_RSSI else "H" if flag == META_DATA else _CODES[size or 1]
             names.append(name)
-    found = form, calcsize(form), tuple(names)
+    layout = form, calcsize(form), tuple(names)
     if len(_layouts) < _LAYOUTS_MAX:
-        _layouts[metadata] = found
-    return found
+        _layouts[metadata] = layout
+    return layout
 
 
 def _read_at_once(layout: "tuple[str, int, tuple[str, ...]]", cursor: Cursor, fields: "dict[str, object]") -> bool:
-    """Read all metadata of a Gen2 tag; False, and nothing read, where they are of another form than the layout says."""
+    """Read all metadata of a Gen2 tag; False, with nothing read, if the metadata does not have this layout."""
     form, size, names = layout
     end = cursor.at + size
     if end > len(cursor.data):
         return False
-    found = dict(zip(names, unpack_from(form, cursor.data, cursor.at)))
-    if found.get("protocol", PROTOCOL_GEN2) != PROTOCOL_GEN2 or found.get("data_bits"):
+    values = dict(zip(names, unpack_from(form, cursor.data, cursor.at)))
+    if values.get("protocol", PROTOCOL_GEN2) != PROTOCOL_GEN2 or values.get("data_bits"):
         return False
-    if "antenna" in found:
-        found["antenna"] = _ports(found["antenna"])
-    if "freq_khz" in found:
-        found["freq_khz"] = int.from_bytes(found["freq_khz"], "big")
-    if "data_bits" in found:
-        found["data"] = ""
-    fields.update(found)
+    if "antenna" in values:
+        values["antenna"] = _ports(values["antenna"])
+    if "freq_khz" in values:
+        values["freq_khz"] = int.from_bytes(values["freq_khz"], "big")
+    if "data_bits" in values:
+        values["data"] = ""
+    fields.update(values)
     cursor.at = end
     return True
 
@@ -203,16 +203,16 @@ def _reply(cursor: Cursor, protocol: int, brand: bool, fields: "dict[str, object
     if brand:
         fields["brand"] = reply.take(2, "brand").hex()
     covered = reply.data[: reply.at]
-    found = reply.uint(2, "epc_crc")
-    fields["epc_crc"] = f"{found:04x}"
+    checksum = reply.uint(2, "epc_crc")
+    fields["epc_crc"] = f"{checksum:04x}"
     right = epc_crc(covered)
-    if gen2 and found != right:
-        return f"found EPC checksum {found:04X}, expected {right:04X}"
+    if gen2 and checksum != right:
+        return f"found EPC checksum {checksum:04X}, expected {right:04X}"
     return None
 
 
 def _plain_reply_end(cursor: Cursor) -> int:
-    """Where the answer of a Gen2 tag without XPC words ends; 0 if it is of another form, or not whole."""
+    """End index of the answer of a Gen2 tag without XPC words; 0 if it has another form or is incomplete."""
     data, at = cursor.data, cursor.at
     if at + 6 > len(data) or data[at + 2] & 0x02:
         return 0
@@ -222,20 +222,20 @@ def _plain_reply_end(cursor: Cursor) -> int:
 
 
 def _plain_reply(cursor: Cursor, end: int, fields: "dict[str, object]") -> "str | None":
-    """The parts of a plain answer at once: length, PC, EPC, CRC; almost every tag answers so."""
+    """Fast path for almost every tag: read the parts of a plain answer at once: length, PC, EPC, CRC."""
     data, at = cursor.data, cursor.at
     fields["epc_bits"] = data[at] << 8 | data[at + 1]
     fields["pc"] = data[at + 2 : at + 4].hex()
     fields["epc"] = as_hex(data[at + 4 : end - 2])
     fields["epc_crc"] = data[end - 2 : end].hex()
     cursor.at = end
-    found = data[end - 2] << 8 | data[end - 1]
+    checksum = data[end - 2] << 8 | data[end - 1]
     right = epc_crc(data[at + 2 : end - 2])
-    return None if found == right else f"found EPC checksum {found:04X}, expected {right:04X}"
+    return None if checksum == right else f"found EPC checksum {checksum:04X}, expected {right:04X}"
 
 
 def statistics(cursor: Cursor, fields: "dict[str, object]") -> None:
-    """Read streamed statistics: `stats` is a list of (id, hex); the temperature also as `temp` in degrees Celsius."""
+    """Read streamed statistics: `stats` is a list of (id, hex); also the temperature as `temp` in degrees Celsius."""
     fields["stat_flags"] = cursor.ebv("stat_flags")
     stats: list[tuple[int, str]] = []
     while cursor.left():

@@ -1,4 +1,4 @@
-"""The status word of a Mercury answer in words: the few that matter by name, the others by their group.
+"""The status word of a Mercury answer as text: the important ones by name, the others by their group.
 
 Groups and names after the vendor's SDK 1.35 (tm_reader status header): the high byte is the group.
 """

@@ -1,7 +1,8 @@
 """Decoder of the PN532's serial frames, both directions (`pn532_frames`).
 
-Any number of zeros may stand before and after a frame; one on each side is counted to it, the others are noise. A frame is
-found by its start code `00 FF`, its length by a checksum of its own, so a flipped bit in the length costs nothing.
+Any number of zeros may precede and follow a frame; one on each side belongs to the frame, the others are noise. A frame
+is found by its start code `00 FF`; its length has its own checksum, so a flipped bit in the length hides no other
+frame.
 """
 
 from whenabouts_hardware.decoding import BAD_CHECKSUM, BAD_CONTENT, LOST_END, OVERRUN, Decoder
@@ -23,14 +24,14 @@ from whenabouts_hardware.readers.pn532_frames import (
 )
 from whenabouts_hardware.readers.pn532_targets import TargetError, listed, polled
 
-WAIT_US = 250_000  # chosen: how long one question waits for a card; a stamp is up to twice as wide
+WAIT_US = 250_000  # chosen: wait of one question for a card; a stamp is up to twice as wide
 PAUSE_US = 20_000  # chosen
 _EXTENDED_BYTES_MAX = 1 + 2 + 5 + BODY_BYTES_MAX + 2  # preamble, start code, lengths, body, checksum and postamble
 
 
 class Pn532Decoder(Decoder):
-    """Kinds: ack, nack, error, wakeup; command (op, data); of answers firmware (ic, ver, rev, support), targets (nbtg,
-    targets, and the fields of the target when there is one), answer (op, data). `op` is the command's code.
+    """Kinds: ack, nack, error, wakeup, command (op, data). Kinds of answers: firmware (ic, ver, rev, support), targets
+    (nbtg, targets, and the fields of the target when there is one), answer (op, data). `op` is the command's code.
     """
 
     FRAME_BYTES_MAX = _EXTENDED_BYTES_MAX
@@ -52,7 +53,7 @@ class Pn532Decoder(Decoder):
         return self._framed(held, at, code + 2, final)
 
     def _framed(self, held: bytearray, at: int, lengths: int, final: bool) -> "tuple[Frame | None, bool] | None":
-        """The frame from `at` whose length stands at `lengths`."""
+        """The frame from `at` whose length field is at `lengths`."""
         a, b = held[lengths], held[lengths + 1]
         if (a, b) in ((0x00, 0xFF), (0xFF, 0x00)):
             return self._whole(held, at, lengths + 2, "nack" if a else "ack", final)
@@ -81,7 +82,7 @@ class Pn532Decoder(Decoder):
     def _whole(
         self, held: bytearray, at: int, end: int, kind: "str | None", final: bool, body: bytes = b""
     ) -> "tuple[Frame | None, bool] | None":
-        """A good frame, with the zero behind it; that byte is waited for."""
+        """A good frame with the zero after it; waits for that byte."""
         if end == len(held) and not final:
             return None
         if held[end : end + 1] == b"\x00":
@@ -91,10 +92,10 @@ class Pn532Decoder(Decoder):
         return (Frame(kind, {}, raw, start) if kind is not None else _content(body, raw, start)), True
 
     def _wakeup(self, held: bytearray, at: int, final: bool) -> "tuple[Frame | None, bool] | None":
-        found = bytes(held[at : at + len(WAKEUP)])
-        if found == WAKEUP:
-            return Frame("wakeup", {}, found, self._offset + at), True
-        return self._undecided(final) if WAKEUP[: len(found)] == found else (None, False)
+        prefix = bytes(held[at : at + len(WAKEUP)])
+        if prefix == WAKEUP:
+            return Frame("wakeup", {}, prefix, self._offset + at), True
+        return self._undecided(final) if WAKEUP[: len(prefix)] == prefix else (None, False)
 
     def _undecided(self, final: bool) -> "tuple[Frame | None, bool] | None":
         return (None, False) if final else None
@@ -154,7 +155,7 @@ READER = Reader(
     Pn532Decoder,
     115200,
     2 * WAIT_US,
-    "a card is reported by the question that runs, or by the one before it that was broken off as the card came",
+    "a card is reported by the current question, or by the previous one, aborted just as the card came",
     _tags,
     start=(WAKEUP + SAM_NORMAL,),
     question=Question(LIST_ONE_106A, ("targets",), WAIT_US, PAUSE_US, abort=ACK),

@@ -1,7 +1,7 @@
 """The cards in an answer of a PN532. After NXP UM0701-02, sections 7.3.5 and 7.3.13.
 
-An answer to InListPassiveTarget does not name the kind of card; it is read as type A at 106 kbit/s, which is what the agent
-asks for. InAutoPoll names it; its target data begins with the target's number just as the other's.
+An answer to InListPassiveTarget does not name the kind of card; it is decoded as type A at 106 kbit/s, the type that
+the agent asks for. InAutoPoll names it. In both, the target data begins with the target's number.
 """
 
 from whenabouts_hardware.frame import as_hex
@@ -13,7 +13,7 @@ _TYPE_B = (0x23,)
 
 
 class TargetError(Exception):
-    """The lengths inside an answer contradict it."""
+    """The lengths inside an answer contradict its size."""
 
 
 def listed(data: bytes) -> "list[dict[str, object]]":
@@ -34,7 +34,7 @@ def listed(data: bytes) -> "list[dict[str, object]]":
 
 
 def polled(data: bytes) -> "list[dict[str, object]]":
-    """Targets of an InAutoPoll answer: type, tg and uid as far as the type is known, else data.
+    """Targets of an InAutoPoll answer: type, tg and uid if the type is known, else data.
 
     Raises:
         TargetError: the lengths do not add up.
@@ -71,7 +71,7 @@ def _of_type(kind: int, one: bytes) -> "dict[str, object]":
 
 
 def _type_a(data: bytes, at: int, at_end: bool) -> "tuple[dict[str, object], int]":
-    """A card of type A from `at` on, and where it ends. What is left behind the last one is its answer to select."""
+    """The card of type A at `at`, and the index of its end. Bytes left after the last card are its answer to select."""
     size = _byte(data, at + 4)
     end = at + 5 + size
     if end > len(data):

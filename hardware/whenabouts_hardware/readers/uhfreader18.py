@@ -1,12 +1,14 @@
-"""UHFReader18 / RRU9809 / Chafon CF-RU5xxx, 57600 8N1: `Len Adr Cmd data CRC CRC`, answers with a status after the command.
+"""UHFReader18 / RRU9809 / Chafon CF-RU5xxx, 57600 8N1: `Len Adr Cmd data CRC CRC`, answers with a status after the
+command.
 
-Len counts everything behind itself. There is no start byte: a frame is found by its checksum (CRC-16/MCRF4XX over Len to
-the last data byte, low byte first), and a stream that lost its place finds it again at the next frame that fits, at the
-latest when the line falls silent (readers leave 15 ms between frames). In a damaged stretch every place is tried, and one in
-65536 fits by chance: such an answer of nonsense can hide the frame that it cuts. The reader takes one command at a time; an
-inventory answers after up to its scan time, which is all that is known of when a tag was seen. In active mode it sends
-tags unasked (command EE). Network modules of the family push `56 00 00 00 00 00` every half minute. The four-antenna
-UHFReader288 puts an antenna mask in front and a signal byte behind every EPC. After the UHFReader18 manual 2.0.
+Len counts all bytes after itself. There is no start byte: a frame is found by its checksum (CRC-16/MCRF4XX over Len to
+the last data byte, low byte first). After an error the decoder resynchronises at the next frame that fits, at the
+latest when the line falls silent (readers leave 15 ms between frames). In a damaged stretch every position is tried,
+and one in 65536 fits by chance: such a false answer can hide the frame that it overlaps. The reader takes one command
+at a time; an inventory answers after up to its scan time, and nothing more precise is known of when a tag was seen. In
+active mode it sends tags unasked (command EE). Network modules of the family push `56 00 00 00 00 00` every half
+minute. The four-antenna UHFReader288 puts an antenna mask before and a signal byte after every EPC. After the
+UHFReader18 manual 2.0.
 """
 
 from whenabouts_hardware.crc16 import mcrf4xx
@@ -24,7 +26,7 @@ OP_SCAN_TIME = 0x25
 OP_BAUD = 0x28
 OP_WORK_MODE = 0x35
 OP_ACTIVE = 0xEE
-HEARTBEAT = bytes([0x56, 0, 0, 0, 0, 0])  # no checksum, and 56 is a length too: all six bytes are compared
+HEARTBEAT = bytes([0x56, 0, 0, 0, 0, 0])  # no checksum, and 56 is also a valid length: all six bytes are compared
 
 MORE_FOLLOW = 0x03
 _WITH_TAGS = (0x01, 0x02, MORE_FOLLOW, 0x04)
@@ -60,7 +62,7 @@ def answer(op: int, status: int, data: bytes = b"", address: int = 0) -> bytes:
 
 
 def inventory_answer(epcs: "list[bytes]", status: int = 0x01, address: int = 0) -> bytes:
-    """The answer to an inventory that found these tags; with none, status "no tag"."""
+    """The answer to an inventory that found these tags; without tags, status "no tag"."""
     if not epcs:
         return answer(OP_INVENTORY, STATUS_NO_TAG, b"", address)
     return answer(
@@ -76,20 +78,20 @@ def _framed(body: bytes) -> bytes:
 
 
 INVENTORY = command(OP_INVENTORY)
-SCAN_US = 1_075_000  # scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0)
-GAP_US = 15_000  # between frames, and after two that met on the line (manual 2.0)
-# Tags of one inventory leave one by one behind its scan: 3.5 ms for each of the largest number seen at once, assumed 64.
+SCAN_US = 1_075_000  # default scan time of an inventory, 1 s, plus 75 ms that it may last longer (manual 2.0)
+GAP_US = 15_000  # between frames, and after a collision (manual 2.0)
+# Tags of one inventory are sent one by one after its scan: 3.5 ms for each of the most tags seen at once, assumed 64.
 LATENCY_US = SCAN_US + 225_000
-_ANTENNA_OF = {1: 1, 2: 2, 4: 3, 8: 4}  # of an antenna mask with one bit
+_ANTENNA_OF = {1: 1, 2: 2, 4: 3, 8: 4}  # by antenna mask with one bit
 
 
 class UhfReader18Decoder(Decoder):
-    """Frames of kind tags (status, num, epcs, tags), more_tags (the same, and another frame follows), no_tag, active (one
-    tag unasked), heartbeat, answer and command.
+    """Frames of kind tags (status, num, epcs, tags), more_tags (as tags, and another frame follows), no_tag, active
+    (one tag unasked), heartbeat, answer and command.
 
-    `tags` is a list of records with epc and, from a UHFReader288, rssi (a byte without a known unit); then the frame has
-    antenna_mask. An answer that reads both ways is taken for a UHFReader18's. A frame of four bytes behind its Len is a
-    command; longer commands cannot be told from answers and are given as such.
+    `tags` is a list of records with epc and, from a UHFReader288, rssi (a byte without a known unit); then the frame
+    has antenna_mask. An ambiguous answer is decoded as that of a UHFReader18. A frame of four bytes after its Len is a
+    command; longer commands cannot be distinguished from answers and get that kind.
     """
 
     FRAME_BYTES_MAX = 256
@@ -111,9 +113,9 @@ class UhfReader18Decoder(Decoder):
             return Frame("damaged", {}, bytes(held[at:]), self._offset + at, error, LOST_END), False
         raw = bytes(held[at : at + size])
         right = mcrf4xx(raw[:-2])
-        found = raw[-2] | raw[-1] << 8
-        if found != right:
-            error = f"found checksum {found:04X}, expected {right:04X}"
+        checksum = raw[-2] | raw[-1] << 8
+        if checksum != right:
+            error = f"found checksum {checksum:04X}, expected {right:04X}"
             return Frame("damaged", {}, raw, self._offset + at, error, BAD_CHECKSUM), False
         return _content(raw, self._offset + at), True
 
@@ -145,7 +147,7 @@ def _content(raw: bytes, start: int) -> Frame:
 
 
 def _tags(data: bytes, fields: "dict[str, object]") -> "str | None":
-    """Read an inventory's tags into the fields; gives None, or what does not fit."""
+    """Read an inventory's tags into the fields; returns None, or the error."""
     plain = _records(data, 0, 0)
     four_antennas = None if plain is not None else _records(data, 1, 1)
     records = plain if plain is not None else four_antennas
@@ -192,22 +194,22 @@ def _sightings(frame: Frame) -> "list[Sighting]":
     if not isinstance(records, list):
         return []
     antenna = _ANTENNA_OF.get(frame.fields.get("antenna_mask"))  # type: ignore[call-overload]
-    found = []
+    sightings = []
     for record in records:
         attrs: dict[str, object] = {}
         if "rssi" in record:
             attrs["rssi_raw"] = record["rssi"]
         if antenna is not None:
             attrs["antenna"] = antenna
-        found.append(Sighting(str(record["epc"]).upper(), attrs, None, 1))
-    return found
+        sightings.append(Sighting(str(record["epc"]).upper(), attrs, None, 1))
+    return sightings
 
 
 READER = Reader(
     UhfReader18Decoder,
     57600,
     LATENCY_US,
-    "scan time of an inventory as delivered, 1 s, 75 ms that it may last longer (manual 2.0), and 64 answers",
+    "default scan time of an inventory, 1 s, plus 75 ms that it may last longer (manual 2.0), and 64 answers",
     _sightings,
     question=Question(INVENTORY, ("tags", "no_tag"), LATENCY_US, GAP_US, parts=("more_tags",)),
 )

@@ -1,10 +1,10 @@
 """UHF readers with the M100 / YRM100 / YRM1003 chip set, 115200 8N1: `BB type cmd PL PL payload sum 7E`.
 
-Type 00 is a command, 01 an answer, 02 a notice that nobody asked for; PL counts the payload, `sum` is the low byte of the
-sum from the type to the payload. The end byte is not escaped inside, so a frame is measured by PL alone. A tag notice
+Type 00 is a command, 01 an answer, 02 an unsolicited notice; PL counts the payload, `sum` is the low byte of the sum
+from the type to the payload. The end byte is not escaped inside, so only PL gives the length of a frame. A tag notice
 carries the signal strength, PC, EPC and the tag's own checksum, but neither time nor antenna. In multiple inventory the
-reader answers every round without a tag with an error, which shows that it lives; after the rounds it was told, at most
-65535, it stops. After the Invelion protocol description 2.1, whose printed sum of the module answer (22) is a misprint.
+reader answers every round without a tag with an error, a sign that it is alive; it stops after the requested rounds, at
+most 65535. After the Invelion protocol description 2.1, whose printed sum of the module answer (22) is a misprint.
 """
 
 from whenabouts_hardware.crc16 import epc_crc
@@ -14,7 +14,7 @@ from whenabouts_hardware.reader import FIELD_SCAN_SOURCE, FIELD_SCAN_US, Reader,
 
 START = 0xBB
 END = 0x7E
-PAYLOAD_BYTES_MAX = 255  # far above the longest documented answer; the field could claim 65535
+PAYLOAD_BYTES_MAX = 255  # far above the longest documented answer; the field allows 65535
 _OVERHEAD_BYTES = 7
 
 COMMAND, ANSWER, NOTICE = 0, 1, 2
@@ -25,7 +25,7 @@ OP_STOP = 0x28
 OP_POWER = 0xB6
 OP_ERROR = 0xFF
 ROUNDS_MAX = 0xFFFF
-# Every round without a tag is answered; three seconds without an answer mean that the rounds are over or the reader is off.
+# Every round without a tag is answered: after three seconds without an answer the rounds are over or the reader is off.
 SILENCE_US = 3_000_000
 
 ERROR_NO_TAG = 0x15
@@ -41,7 +41,7 @@ _ERRORS = {
 
 
 def framed(type: int, op: int, payload: bytes = b"") -> bytes:
-    """A frame; agents send commands, simulators the others.
+    """A frame; agents send commands, simulators the other types.
 
     Raises:
         ValueError: the payload is longer than 255 bytes.
@@ -53,7 +53,7 @@ def framed(type: int, op: int, payload: bytes = b"") -> bytes:
 
 
 def inventory(rounds: int) -> bytes:
-    """The command to look for tags so many rounds. Raises ValueError outside 1..65535."""
+    """The command to search for tags for a number of rounds. Raises ValueError outside 1..65535."""
     if not 1 <= rounds <= ROUNDS_MAX:
         raise ValueError(f"rounds: found {rounds}, expected 1..{ROUNDS_MAX}")
     return framed(COMMAND, OP_INVENTORY_MANY, bytes([0x22]) + rounds.to_bytes(2, "big"))
@@ -108,8 +108,8 @@ class Yrm100Decoder(Decoder):
             return self._damaged_frame(held, at, size, f"{held[end - 1]:02X}, expected end byte 7E", BAD_BYTE), False
         return self._content(bytes(held[at:end]), self._offset + at), True
 
-    def _damaged_frame(self, held: bytearray, at: int, size: int, found: str, fault: str) -> Frame:
-        return Frame("damaged", {}, bytes(held[at : at + size]), self._offset + at, "found " + found, fault)
+    def _damaged_frame(self, held: bytearray, at: int, size: int, problem: str, fault: str) -> Frame:
+        return Frame("damaged", {}, bytes(held[at : at + size]), self._offset + at, "found " + problem, fault)
 
     def _content(self, raw: bytes, start: int) -> Frame:
         """The frame of these bytes, whose sum fits."""
@@ -130,14 +130,16 @@ def _tag(fields: "dict[str, object]", payload: bytes, raw: bytes, start: int) ->
     if len(payload) < 5:
         fields["data"] = payload.hex()
         return Frame("tag", fields, raw, start, f"found {len(payload)} bytes, expected at least 5", BAD_CONTENT)
-    rssi, reply, found = payload[0], payload[1:-2], int.from_bytes(payload[-2:], "big")
+    rssi, reply, checksum = payload[0], payload[1:-2], int.from_bytes(payload[-2:], "big")
     fields["rssi"] = rssi - 256 if rssi > 127 else rssi
     fields["pc"] = reply[:2].hex()
     fields["epc"] = reply[2:].hex() if reply[2:] else ""  # MicroPython 1.27 makes b"" of b"".hex()
-    fields["epc_crc"] = f"{found:04x}"
+    fields["epc_crc"] = f"{checksum:04x}"
     right = epc_crc(reply)
-    if found != right:
-        return Frame("tag", fields, raw, start, f"found EPC checksum {found:04X}, expected {right:04X}", BAD_CHECKSUM)
+    if checksum != right:
+        return Frame(
+            "tag", fields, raw, start, f"found EPC checksum {checksum:04X}, expected {right:04X}", BAD_CHECKSUM
+        )
     return Frame("tag", fields, raw, start)
 
 
