@@ -76,8 +76,8 @@ def groups(lock: str) -> dict[str, str]:
     """A lock file in four parts: `first`, `engines`, `spark`, and all `others`."""
     entries = split(lock)
     parts = {"first": FIRST, "engines": ENGINES, "spark": SPARK}
-    found = {part: "".join(entries.pop(name) for name in names) for part, names in parts.items()}
-    return {**found, "others": "".join(entries.values())}
+    grouped = {part: "".join(entries.pop(name) for name in names) for part, names in parts.items()}
+    return {**grouped, "others": "".join(entries.values())}
 
 
 def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> list[list[Stage]]:
@@ -114,12 +114,12 @@ def lanes(what: str, files: dict[str, Path], more_pip: Sequence[str] = ()) -> li
 
 def news(line: str) -> str:
     """What a line that pip or a compiler wrote says of how far it is, in a few words; nothing for most."""
-    found = re.match(
+    match = re.match(
         r"\s*(Collecting|Downloading|Building wheel for|Installing collected packages|compiled) ?:?\s*(\S*)", line
     )
-    if not found:
+    if not match:
         return ""
-    what, name = found.groups()
+    what, name = match.groups()
     if what.startswith("Installing"):
         return "installing"
     return f"{what.lower().removesuffix(' wheel for')} {re.split('[=;(]', name)[0].split('/')[-1][:40]}"

@@ -83,8 +83,8 @@ class Recorder:
 
     def _write(self, line: bytes) -> None:
         if self.trace_bytes + len(line) > self._trace_bytes_max:
-            found = f"the trace has {self.trace_bytes} bytes, its limit is {self._trace_bytes_max}"
-            raise SizeLimitError(f"{found}; capture on into another file or with a higher limit")
+            problem = f"the trace has {self.trace_bytes} bytes, its limit is {self._trace_bytes_max}"
+            raise SizeLimitError(f"{problem}; capture on into another file or with a higher limit")
         self._sink.write(line)
         self._sink.flush()
         self.trace_bytes += len(line)

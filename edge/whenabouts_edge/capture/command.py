@@ -182,22 +182,22 @@ def summarise(opened: Trace) -> Summary:
     Raises:
         OSError, TraceError: as Trace.records.
     """
-    found = Summary()
+    summary = Summary()
     for record in opened.records():
-        found.records += 1
-        found.start_ns = record.entry_ns if found.start_ns is None else found.start_ns
-        found.end_ns = record.return_ns if found.end_ns is None else max(found.end_ns, record.return_ns)
+        summary.records += 1
+        summary.start_ns = record.entry_ns if summary.start_ns is None else summary.start_ns
+        summary.end_ns = record.return_ns if summary.end_ns is None else max(summary.end_ns, record.return_ns)
         if record.direction == "rx":
-            found.rx_records += 1
-            found.rx_bytes += len(record.data)
+            summary.rx_records += 1
+            summary.rx_bytes += len(record.data)
         elif record.direction == "tx":
-            found.tx_records += 1
-            found.tx_bytes += len(record.data)
+            summary.tx_records += 1
+            summary.tx_bytes += len(record.data)
         else:
-            found.error_records += 1
-            if len(found.errors) < ERRORS_SHOWN_MAX:
-                found.errors.append(record.error)
-    return found
+            summary.error_records += 1
+            if len(summary.errors) < ERRORS_SHOWN_MAX:
+                summary.errors.append(record.error)
+    return summary
 
 
 def _settings(port: str, baud: int, framing: str) -> Head:
@@ -276,16 +276,16 @@ def _report(file: Path, captured: Captured, as_json: bool) -> None:
         raise click.ClickException(captured.error)
 
 
-def _print_summary(opened: Trace, found: Summary, as_json: bool) -> None:
+def _print_summary(opened: Trace, summary: Summary, as_json: bool) -> None:
     if as_json:
-        fields: dict[str, Any] = asdict(found)
+        fields: dict[str, Any] = asdict(summary)
         head = asdict(opened.head)
         click.echo(
             json.dumps(
                 {
                     "file": str(opened.path),
                     "format": opened.format,
-                    "duration_s": found.duration_s,
+                    "duration_s": summary.duration_s,
                     **fields,
                     "head": head,
                     "warnings": opened.warnings,
@@ -295,10 +295,10 @@ def _print_summary(opened: Trace, found: Summary, as_json: bool) -> None:
         return
     head_text = f"{opened.head.port}, {opened.head.baud or 'unknown'} Bd"
     click.echo(f"{opened.path}: {opened.format} trace of {head_text}")
-    click.echo(f"  {found.records} records in {found.duration_s:.3f} s")
-    click.echo(f"  received {found.rx_bytes} bytes in {found.rx_records} records")
-    click.echo(f"  sent     {found.tx_bytes} bytes in {found.tx_records} records")
-    for error in found.errors:
+    click.echo(f"  {summary.records} records in {summary.duration_s:.3f} s")
+    click.echo(f"  received {summary.rx_bytes} bytes in {summary.rx_records} records")
+    click.echo(f"  sent     {summary.tx_bytes} bytes in {summary.tx_records} records")
+    for error in summary.errors:
         click.echo(f"  error: {error}")
 
 

@@ -188,14 +188,14 @@ class PtyEnd:
     def wait(self, timeout_s: float) -> bytes:
         poll = select.poll()
         poll.register(self._master, select.POLLIN)
-        found = poll.poll(timeout_s * 1000)
-        if found and found[0][1] & select.POLLIN:
+        events = poll.poll(timeout_s * 1000)
+        if events and events[0][1] & select.POLLIN:
             try:
                 return os.read(self._master, BUFFER_BYTES_MAX)
             except OSError as error:
                 if error.errno != errno.EIO:  # closed in this very moment
                     raise
-        elif found:
+        elif events:
             time.sleep(timeout_s)  # nobody has it open, which poll tells at once
         return b""
 

@@ -133,18 +133,18 @@ def _out_of_port(
     trace: Trace, name: str, baud: int | None, make: Callable[[int], Player], match: bool, stopped: threading.Event
 ) -> Played:
     head = trace.head
-    found = baud or head.baud
-    if found is None:
+    rate = baud or head.baud
+    if rate is None:
         raise click.UsageError(f"{trace.path} does not say its baud rate; give it with --baud")
     with open_port(
         name,
-        found,
+        rate,
         bytesize=head.bytesize or 8,
         parity=head.parity or "N",
         stopbits=head.stopbits or 1,
         poll_ms=ANSWER_POLL_MS,
     ) as opened:
-        click.echo(f"{name}: playing {trace.path} at {found} Bd; Ctrl-C stops", err=True)
+        click.echo(f"{name}: playing {trace.path} at {rate} Bd; Ctrl-C stops", err=True)
         return play(make, PortEnd(opened, match, stopped), stopped)
 
 
@@ -175,18 +175,18 @@ def _through_agent(
     alone = replace(config, readers=(replace(chosen[0], port=url),), group=None)
     try:
         with stopped_by_signal() as stopped:
-            found = asyncio.run(_run(alone, stopped))
+            result = asyncio.run(_run(alone, stopped))
     except (SpoolError, RulesFileError) as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(json.dumps({"file": str(file), **found}))
+        click.echo(json.dumps({"file": str(file), **result}))
     else:
         click.echo(
-            f"{file}: {found['readings']} readings of {found['frames']} frames, "
-            f"{found['waiting']} wait in the spool; {found['ended']}"
+            f"{file}: {result['readings']} readings of {result['frames']} frames, "
+            f"{result['waiting']} wait in the spool; {result['ended']}"
         )
-    if found["problem"]:
-        raise click.ClickException(str(found["problem"]))
+    if result["problem"]:
+        raise click.ClickException(str(result["problem"]))
 
 
 async def _run(config: Config, stopped: threading.Event) -> dict[str, int | str]:

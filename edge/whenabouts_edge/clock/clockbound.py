@@ -65,8 +65,8 @@ def read_segment(look: Callable[[], bytes]) -> Segment | None:
             return None
         if len(first) < LAYOUT.size or first[:8] != MAGIC:
             return None
-        found = LAYOUT.unpack_from(first)
-        _, _, version, generation, as_of_s, as_of_ns, void_s, void_ns, bound_ns, _, drift_ppb, status, _ = found
+        values = LAYOUT.unpack_from(first)
+        _, _, version, generation, as_of_s, as_of_ns, void_s, void_ns, bound_ns, _, drift_ppb, status, _ = values
         if version != VERSION or generation == 0:
             return None
         if generation % 2 == 0 and first[: LAYOUT.size] == second[: LAYOUT.size]:

@@ -29,16 +29,16 @@ class FirstClock:
         return self._sources[0].host_us(monotonic_ns)
 
     def sample(self) -> ClockSample:
-        found = None
+        sample = None
         for n, source in enumerate(self._sources):
-            last = n == len(self._sources) - 1 and found is None
+            last = n == len(self._sources) - 1 and sample is None
             if self._silent[n] >= PATIENCE and self._silent[n] % RARELY and not last:
                 self._silent[n] += 1
                 continue
-            found = source.sample()
-            if found.bound_us is not None:
+            sample = source.sample()
+            if sample.bound_us is not None:
                 self._silent[n] = 0
-                return found
+                return sample
             self._silent[n] += 1
-        assert found is not None  # the last source is always asked
-        return found
+        assert sample is not None  # the last source is always asked
+        return sample

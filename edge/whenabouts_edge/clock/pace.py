@@ -37,16 +37,16 @@ def read_pace() -> Pace:
     """The distances now, from the closest of a few readings; all zero on a system without these clocks."""
     if not _HAS_CLOCKS:
         return Pace(0, 0, 0)
-    found = []
+    readings = []
     for _ in range(READ_ATTEMPTS):
         before_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         raw_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
         boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         apart_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC) - before_ns
-        found.append((apart_ns, before_ns - raw_ns, boot_ns - before_ns))
+        readings.append((apart_ns, before_ns - raw_ns, boot_ns - before_ns))
         if apart_ns < CLOSE_ENOUGH_NS:
             break
-    apart_ns, slew_ns, asleep_ns = min(found)
+    apart_ns, slew_ns, asleep_ns = min(readings)
     return Pace(slew_ns // 1000, asleep_ns // 1000, apart_ns // 1000 + 1)
 
 
@@ -67,15 +67,15 @@ class PacedClock:
 
     def sample(self) -> ClockSample:
         before = self._pace()
-        found = self._source.sample()
+        sample = self._source.sample()
         now = self._pace()
         self._count(before)
         self._count(now)
-        self._remember(found.host_us)
-        found = replace(found, pace=now, slewed=self._older + self._recent)
+        self._remember(sample.host_us)
+        sample = replace(sample, pace=now, slewed=self._older + self._recent)
         # What was asked may have been answered at either end of the asking; what does not count yet may be at both ends.
-        found = _wider(found, now.pushed_since(before) + 4 * now.unsure_since(self._counted or now))
-        return self._with_what_was_known(found)
+        sample = _wider(sample, now.pushed_since(before) + 4 * now.unsure_since(self._counted or now))
+        return self._with_what_was_known(sample)
 
     def current(self, sample: ClockSample) -> ClockSample:
         """The newest sample, wider by what was slewed since; without a bound if the host has slept since."""

@@ -88,13 +88,13 @@ def parse_message(message: str, utc_us: int) -> tuple[int | None, str]:
 def _data(message: str) -> list[int] | None:
     """The fields of the message as integers, None if they are not what they should be."""
     try:
-        found = json.loads(message)["data"]
+        fields = json.loads(message)["data"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    if not isinstance(found, list) or len(found) != _FIELDS:
+    if not isinstance(fields, list) or len(fields) != _FIELDS:
         return None
-    numbers = [value if type(value) is int else 0 for value in found]
+    numbers = [value if type(value) is int else 0 for value in fields]
     wanted = (_LEAP, _STRATUM, _PRECISION, _DELAY, _DISPERSION, _ORIGINATE, _RECEIVE, _TRANSMIT, _DESTINATION, _PACKETS)
-    if any(type(found[n]) is not int or not -(1 << 63) <= found[n] < 1 << 63 for n in wanted):
+    if any(type(fields[n]) is not int or not -(1 << 63) <= fields[n] < 1 << 63 for n in wanted):
         return None
     return numbers if numbers[_DELAY] >= 0 and numbers[_DISPERSION] >= 0 else None

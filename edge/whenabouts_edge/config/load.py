@@ -97,9 +97,9 @@ def parse(text: str, source: str = "config") -> Config:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # beside its own ValueError: thousands of digits, of brackets
-        found = f"{source}: found no TOML: {error}"
+        problem = f"{source}: found no TOML: {error}"
         raise ConfigError(
-            [f"{found}; mend that place, `whenabouts-edge sample-config` shows how it is written"]
+            [f"{problem}; mend that place, `whenabouts-edge sample-config` shows how it is written"]
         ) from None
     checker = _Checker(source, text)
     config = checker.check(document)
@@ -160,10 +160,10 @@ class _Checker:
 
     def _readers(self, tables: Any) -> tuple[ReaderConfig, ...]:
         if not isinstance(tables, list) or not 0 < len(tables) <= MAX_READERS:
-            found = f"{len(tables)} readers" if isinstance(tables, list) else _shown(tables)
+            shown = f"{len(tables)} readers" if isinstance(tables, list) else _shown(tables)
             self._mistake(
                 ("reader", 0, ""),
-                f"found {found}, expected 1 to {MAX_READERS} tables that begin with [[reader]] in double brackets",
+                f"found {shown}, expected 1 to {MAX_READERS} tables that begin with [[reader]] in double brackets",
             )
             return ()
         readers = []
@@ -200,8 +200,8 @@ class _Checker:
         problems = register_readers()
         if kind not in READERS:
             known = f"expected one of {', '.join(sorted(READERS))}"
-            found = f"{problems[kind]}; {known}" if kind in problems else known
-            self._mistake(("reader", number, "kind"), f"kind: found {_shown(kind)}, {found}")
+            hint = f"{problems[kind]}; {known}" if kind in problems else known
+            self._mistake(("reader", number, "kind"), f"kind: found {_shown(kind)}, {hint}")
         return READERS.get(kind)
 
     def _presence(self, number: int, values: dict[str, Any]) -> PresenceConfig | None:
@@ -213,8 +213,8 @@ class _Checker:
                     self._mistake(("reader", number, key), f"found {key} without leave_ms, expected both")
             return None
         if values["kind"] in _REPORT_ONCE:
-            found = f"leave_ms: found a reader of kind {values['kind']}, which tells a tag once as it comes"
-            self._mistake(("reader", number, "leave_ms"), f"{found}; expected one that repeats it while it stays")
+            problem = f"leave_ms: found a reader of kind {values['kind']}, which tells a tag once as it comes"
+            self._mistake(("reader", number, "leave_ms"), f"{problem}; expected one that repeats it while it stays")
         if values["line"] is not None and values["line"].key_field is None:
             self._mistake(("reader", number, "leave_ms"), "leave_ms needs a key: lines have one with key_field")
         return PresenceConfig(stream or f"{values['name']}/presence", leave_ms, tuple(expected or ()))
@@ -226,8 +226,8 @@ class _Checker:
             if reader.presence is None:
                 continue
             if reader.presence.stream in taken:
-                found = f"stream {_shown(reader.presence.stream)} is already that of another reader or of readings"
-                self._mistake(("reader", number, "presence_stream"), found)
+                problem = f"stream {_shown(reader.presence.stream)} is already that of another reader or of readings"
+                self._mistake(("reader", number, "presence_stream"), problem)
             taken.add(reader.presence.stream)
 
     def _line(self, number: int, values: dict[str, Any]) -> LineConfig | None:
@@ -238,10 +238,10 @@ class _Checker:
             return None
         for key in ("key_field", "value_field"):
             if line["columns"] and line[key] is not None and line[key] not in line["columns"]:
-                found = (
+                problem = (
                     f"found {key} {line[key]!r}, expected one of the columns {', '.join(filter(None, line['columns']))}"
                 )
-                self._mistake(("reader", number, key), found)
+                self._mistake(("reader", number, key), problem)
         if line["form"] == "csv" and not line["columns"]:
             self._mistake(("reader", number, "columns"), "columns is missing: names of the values of a line")
         return LineConfig(**line)
@@ -279,10 +279,10 @@ class _Checker:
 
     def _states(self, tables: Any, readers: tuple[ReaderConfig, ...]) -> tuple[StateConfig, ...]:
         if not isinstance(tables, list) or len(tables) > MAX_STATES:
-            found = f"{len(tables)} states" if isinstance(tables, list) else _shown(tables)
+            shown = f"{len(tables)} states" if isinstance(tables, list) else _shown(tables)
             self._mistake(
                 ("state", 0, ""),
-                f"found {found}, expected at most {MAX_STATES} tables that begin with [[state]] in double brackets",
+                f"found {shown}, expected at most {MAX_STATES} tables that begin with [[state]] in double brackets",
             )
             return ()
         streams = sorted({reader.stream for reader in readers})

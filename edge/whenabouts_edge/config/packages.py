@@ -24,11 +24,11 @@ GROUP = "whenabouts.readers"
 @cache
 def register_readers() -> dict[str, str]:
     """Make the kinds of all installed packages known, once a process; by kind what is wrong with those that are not."""
-    found: dict[str, list[EntryPoint]] = {}
+    by_kind: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
-        found.setdefault(point.name, []).append(point)
+        by_kind.setdefault(point.name, []).append(point)
     problems = {}
-    for kind, points in found.items():
+    for kind, points in by_kind.items():
         problem = _register(kind, points)
         if problem:
             problems[kind] = problem

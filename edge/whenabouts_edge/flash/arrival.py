@@ -109,13 +109,13 @@ class Arrival:
             raise FlashError(self._late(port, limit_s, bool(boots), printed.last()))
 
     def _births(self) -> "list[Birth]":
-        found = []
+        births = []
         with contextlib.suppress(queue.Empty):
             while True:
                 message = _decoded(*self._heard.get(timeout=0.2))
                 if isinstance(message, Birth):
-                    found.append(message)
-        return found
+                    births.append(message)
+        return births
 
     def _connected(self, client: mqtt.Client, _data: object, _flags: object, reason: Any, _properties: object) -> None:
         if reason.is_failure:
@@ -124,14 +124,14 @@ class Arrival:
             return
         client.subscribe([(topic(self._site, self._gateway, leaf), 1) for leaf in ("birth", "heartbeat")])
 
-    def _unreachable(self, found: str) -> str:
+    def _unreachable(self, problem: str) -> str:
         return (
-            f"{self._place}: found {found}, expected a connection, to see the board's first beat; start the broker, or "
+            f"{self._place}: found {problem}, expected a connection, to see the board's first beat; start the broker, or "
             "flash with --no-wait"
         )
 
     def _late(self, port: str, limit_s: float, was_born: bool, said: str) -> str:
-        found = "a birth but no beat" if was_born else "nothing of it"
+        heard = "a birth but no beat" if was_born else "nothing of it"
         look = (
             "its clock and heartbeat_ms"
             if was_born
@@ -139,7 +139,7 @@ class Arrival:
             "broker at this address, and user and password there"
         )
         return (
-            f"{self._place}: found {found} within {limit_s:.0f} s, expected a beat of {self._site}/{self._gateway}; look at "
+            f"{self._place}: found {heard} within {limit_s:.0f} s, expected a beat of {self._site}/{self._gateway}; look at "
             f"{look}; `python -m mpremote connect {port} repl` shows the board" + (f"; it said: {said}" if said else "")
         )
 

@@ -133,8 +133,8 @@ def _read(path: Path, board: BoardFacts, as_json: bool) -> Provisioned:
     except (OSError, ValueError) as error:
         _end(2, [f"{path}: {error}; make it with `whenabouts-edge provision`"], as_json)
     if "ca_file" in config["broker"] or "file" in config.get("rules", {}):
-        found = "found names of other files, expected the configuration that leads to them"
-        _end(2, [f"{path}: {found}; flash with the TOML file that it was made from"], as_json)
+        problem = "found names of other files, expected the configuration that leads to them"
+        _end(2, [f"{path}: {problem}; flash with the TOML file that it was made from"], as_json)
     return Provisioned(config)
 
 

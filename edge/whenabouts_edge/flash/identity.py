@@ -17,12 +17,12 @@ def der(certificates: bytes, key: bytes) -> tuple[bytes, bytes]:
     """
     try:
         show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificates + b"\n" + key)
-        found = _CERTIFICATE.search(certificates), _KEY.search(key)
+        matches = _CERTIFICATE.search(certificates), _KEY.search(key)
     except (OSError, ValueError) as error:  # the library's own mistakes are of both kinds
         raise ValueError(f"found {getattr(error, 'reason', None) or error}") from None
-    if found[0] is None or found[1] is None:
+    if matches[0] is None or matches[1] is None:
         raise ValueError("found another kind of key or certificate")
-    return base64.b64decode(found[0][1]), base64.b64decode(found[1][2])
+    return base64.b64decode(matches[0][1]), base64.b64decode(matches[1][2])
 
 
 def show(context: ssl.SSLContext, pem: bytes) -> None:

@@ -21,8 +21,8 @@ _FOLDERS = {"whenabouts_protocol": "protocol", "whenabouts_hardware": "hardware"
 def package() -> dict[str, object]:
     """The content of package.json."""
     roots = {root for name in known() for root in board(name).modules}
-    found = modules.needed(sorted(roots), modules.ALL_KINDS)
-    places = [modules.place(name, path, ".py") for name, path in found.items()]
+    paths = modules.needed(sorted(roots), modules.ALL_KINDS)
+    places = [modules.place(name, path, ".py") for name, path in paths.items()]
     urls = [[place, f"{_FOLDERS[place.split('/')[0]]}/{place}"] for place in places]
     return {"urls": urls, "deps": [], "version": version("whenabouts")}
 

@@ -32,20 +32,20 @@ def needed(roots: Iterable[str], kinds: Collection[str], options: Collection[str
         ModuleNotFoundError: a root, or a module imported by one, is not there.
     """
     options = frozenset(options)
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     readers = [f"{READERS_PACKAGE}.{MODULES[kind]}" for kind in kinds]
     waiting = [name for root in [*roots, *readers] for name in _with_packages(root)]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in paths:
             continue
         path = _source(name)
         if path is None:
             raise ModuleNotFoundError(f"{name}: found no such module, expected one beside {__name__}", name=name)
-        found[name] = path
+        paths[name] = path
         for imported in imports(path, options):
-            waiting += [part for part in _with_packages(imported) if part not in found]
-    return {name: found[name] for name in sorted(found)}
+            waiting += [part for part in _with_packages(imported) if part not in paths]
+    return {name: paths[name] for name in sorted(paths)}
 
 
 def place(name: str, path: Path, suffix: str = ".mpy") -> str:
@@ -100,8 +100,8 @@ def left_out(test: ast.expr, options: Collection[str]) -> bool:
     if isinstance(test, ast.Name):
         return test.id == "TYPE_CHECKING"
     if isinstance(test, ast.BoolOp):
-        found = [left_out(one, options) for one in test.values]
-        return any(found) if isinstance(test.op, ast.And) else all(found)
+        operands = [left_out(one, options) for one in test.values]
+        return any(operands) if isinstance(test.op, ast.And) else all(operands)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.In):
         return False
     if not isinstance(test.left, ast.Constant):

@@ -121,11 +121,11 @@ def differing(files: Iterable[File], seen: Seen) -> list[str]:
     """What a board holds otherwise than it should: one line each, found and expected."""
     faults = []
     for file in files:
-        found = seen.files.get(file.path)
-        if found is None:
+        entry = seen.files.get(file.path)
+        if entry is None:
             faults.append(f"{file.path}: found nothing, expected {len(file.data)} bytes")
-        elif found[1] != file.sha256:
-            size = f"{found[0]} bytes with hash {found[1][:12]}"
+        elif entry[1] != file.sha256:
+            size = f"{entry[0]} bytes with hash {entry[1][:12]}"
             faults.append(f"{file.path}: found {size}, expected {len(file.data)} with {file.sha256[:12]}")
     return faults
 
@@ -180,17 +180,17 @@ def is_ours(path: str) -> bool:
 
 
 def _is_there(file: File, seen: Seen) -> bool:
-    found = seen.files.get(file.path)
-    return found is not None and found[1] == file.sha256
+    entry = seen.files.get(file.path)
+    return entry is not None and entry[1] == file.sha256
 
 
 def _folders(files: Iterable[File]) -> list[str]:
     """Folders that hold these files, outer ones first."""
-    found = set()
+    folders = set()
     for file in files:
         parts = file.path.strip("/").split("/")[:-1]
-        found |= {"/" + "/".join(parts[: n + 1]) for n in range(len(parts))}
-    return sorted(found)
+        folders |= {"/" + "/".join(parts[: n + 1]) for n in range(len(parts))}
+    return sorted(folders)
 
 
 def _blocks(size: int, board: BoardFacts) -> int:

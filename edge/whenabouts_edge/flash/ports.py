@@ -19,17 +19,17 @@ class Ports:
         """(what `machine.UART` is called with, or the path of a terminal; what is wrong with the text)."""
         if self._board.terminals:
             return text, []
-        found = _PORT.fullmatch(text)
-        uart = self._board.uarts.get(found[1]) if found else None
-        if found is None or uart is None:
+        match = _PORT.fullmatch(text)
+        uart = self._board.uarts.get(match[1]) if match else None
+        if match is None or uart is None:
             return None, [f"port: found {text}, expected {self._expected()}"]
-        tx, rx = (int(found[2]), int(found[3])) if found[2] else (uart.tx[0], uart.rx[0])
+        tx, rx = (int(match[2]), int(match[3])) if match[2] else (uart.tx[0], uart.rx[0])
         mistakes = [
-            f"port: found {what}={pin}, expected a pin of {found[1]}: {', '.join(map(str, pins))}"
+            f"port: found {what}={pin}, expected a pin of {match[1]}: {', '.join(map(str, pins))}"
             for what, pin, pins in (("tx", tx, uart.tx), ("rx", rx, uart.rx))
             if pin not in pins
         ]
-        uses = found[1], f"pin {tx}", f"pin {rx}"
+        uses = match[1], f"pin {tx}", f"pin {rx}"
         again = next((what for what in uses if what in self._taken), None)
         if again is not None:
             mistakes.append(f"port: found {again} again, expected one that reader {self._taken[again]} has not")

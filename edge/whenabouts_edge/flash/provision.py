@@ -216,8 +216,8 @@ class _Maker:
         if not self._is_given("broker", "cert_file"):
             return
         if not self._is_given("broker", "ca_file"):
-            found = "cert_file: found it without ca_file, expected both: a board knows no authorities of its own"
-            self._mistake("broker", 0, "cert_file", found)
+            problem = "cert_file: found it without ca_file, expected both: a board knows no authorities of its own"
+            self._mistake("broker", 0, "cert_file", problem)
             return
         certificates, key = self._content("broker", "cert_file"), self._content("broker", "key_file")
         if self.mistakes:
@@ -252,8 +252,8 @@ class _Maker:
     def _is_given(self, table: str, key: str) -> bool:
         if not table:
             return key in self._given
-        found = self._given.get(table)
-        return bool(found) if not key else isinstance(found, dict) and key in found
+        settings = self._given.get(table)
+        return bool(settings) if not key else isinstance(settings, dict) and key in settings
 
     def _mistake(self, table: str, number: int, key: str, text: str) -> None:
         places = (table, number, key), (table, number, "")

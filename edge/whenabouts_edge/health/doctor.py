@@ -28,30 +28,30 @@ def doctor(config_file: Path, as_json: bool) -> None:
     \b
     Example:  sudo whenabouts-edge doctor --config /etc/whenabouts/edge.toml
     """
-    found = examine(load(config_file))
+    results = examine(load(config_file))
     if as_json:
-        reported = [{**asdict(finding), "fine": finding.fine} for finding in found]
-        click.echo(json.dumps({"ok": not findings.needs_a_look(found), "findings": reported}))
+        reported = [{**asdict(finding), "fine": finding.fine} for finding in results]
+        click.echo(json.dumps({"ok": not findings.needs_a_look(results), "findings": reported}))
     else:
-        for finding in found:
+        for finding in results:
             click.echo(f"{'fine' if finding.fine else 'LOOK'}  {finding.area}: {finding.found}")
             if finding.fix:
                 click.echo(f"      -> {finding.fix}")
-    sys.exit(1 if findings.needs_a_look(found) else 0)
+    sys.exit(1 if findings.needs_a_look(results) else 0)
 
 
 def examine(config: Config) -> list[Finding]:
     """Everything that there is to find on this machine; takes up to the broker's time-out."""
     user = facts.user(_service_user())
     agent_pid = _agent_pid(Path(config.state_dir))
-    found = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
+    results = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
     for port in facts.ports(config.readers, agent_pid):
-        found += findings.of_port(port, user)
-    found += examine_files(config)
-    found += findings.of_clock(facts.clock(config.clock))
-    found.append(findings.of_broker(facts.broker(config.broker, config.gateway)))
-    found += findings.of_disk(facts.disk(config, agent_pid), user)
-    return found
+        results += findings.of_port(port, user)
+    results += examine_files(config)
+    results += findings.of_clock(facts.clock(config.clock))
+    results.append(findings.of_broker(facts.broker(config.broker, config.gateway)))
+    results += findings.of_disk(facts.disk(config, agent_pid), user)
+    return results
 
 
 def examine_files(config: Config) -> list[Finding]:

@@ -116,13 +116,13 @@ def clock(table: dict[str, Any]) -> ClockFacts:
 
 def max_clock_error_ppm(texts: list[str]) -> float | None:
     """chrony's maxclockerror as its configuration files set it, the last one counting."""
-    found = None
+    error_ppm = None
     for line in "\n".join(texts).splitlines():
         words = line.split()
         if len(words) == 2 and words[0].lower() == "maxclockerror":
             with contextlib.suppress(ValueError):
-                found = float(words[1])
-    return found
+                error_ppm = float(words[1])
+    return error_ppm
 
 
 def broker(config: BrokerConfig, gateway: str, timeout_s: float = BROKER_TIMEOUT_S) -> BrokerFacts:
@@ -218,20 +218,20 @@ def _spool(path: Path, agent_pid: int | None) -> tuple[str, int, str]:
 
 def _path(path: str) -> PathFacts | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
     try:
-        group = grp.getgrgid(found.st_gid).gr_name
+        group = grp.getgrgid(status.st_gid).gr_name
     except KeyError:
-        group = str(found.st_gid)
-    kind = "file" if stat.S_ISREG(found.st_mode) else "folder" if stat.S_ISDIR(found.st_mode) else ""
-    return PathFacts(found.st_uid, found.st_gid, group, stat.S_IMODE(found.st_mode), kind)
+        group = str(status.st_gid)
+    kind = "file" if stat.S_ISREG(status.st_mode) else "folder" if stat.S_ISDIR(status.st_mode) else ""
+    return PathFacts(status.st_uid, status.st_gid, group, stat.S_IMODE(status.st_mode), kind)
 
 
 def _holders(paths: set[str]) -> tuple[dict[str, list[int]], bool]:
     """(processes by the path that they have open, whether there are processes that could not be looked at)."""
-    found: dict[str, list[int]] = {}
+    holders: dict[str, list[int]] = {}
     unseen = False
     for pid in _processes():
         try:
@@ -242,8 +242,8 @@ def _holders(paths: set[str]) -> tuple[dict[str, list[int]], bool]:
             continue
         else:
             for path in paths & targets:
-                found.setdefault(path, []).append(pid)
-    return found, unseen
+                holders.setdefault(path, []).append(pid)
+    return holders, unseen
 
 
 def _processes() -> list[int]:

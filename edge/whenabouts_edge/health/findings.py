@@ -237,19 +237,21 @@ def _traps(clock: ClockFacts) -> Iterator[Finding]:
             "clock", "chronyd and systemd-timesyncd both set it", "sudo systemctl disable --now systemd-timesyncd"
         )
     if clock.configured == "adjtimex" and not clock.chronyd:
-        found = "adjtimex is a bound only under chronyd; systemd-timesyncd tells the kernel 0"
-        yield Finding("clock", found, 'sudo apt install chrony, or set source = "auto" in [clock]')
+        problem = "adjtimex is a bound only under chronyd; systemd-timesyncd tells the kernel 0"
+        yield Finding("clock", problem, 'sudo apt install chrony, or set source = "auto" in [clock]')
     drift_ppm = CHRONYS_DRIFT_PPM if clock.max_clock_error_ppm is None else clock.max_clock_error_ppm
     if clock.chronyd and clock.configured != "fixed" and drift_ppm < DRIFT_PPM_MIN:
-        found = f"chrony assumes a drift of {drift_ppm:g} ppm (maxclockerror); a usual crystal has up to 50"
+        problem = f"chrony assumes a drift of {drift_ppm:g} ppm (maxclockerror); a usual crystal has up to 50"
         fix = "echo 'maxclockerror 50' | sudo tee /etc/chrony/conf.d/whenabouts.conf; sudo systemctl restart chrony"
-        yield Finding("clock", found, fix)
+        yield Finding("clock", problem, fix)
     if not clock.rtc and clock.configured == "fixed":
-        found = "without a battery-backed clock this machine starts in the past, and source fixed trusts it at once"
-        yield Finding("boot", found, 'set source = "auto" in [clock], or fit an RTC module')
+        problem = "without a battery-backed clock this machine starts in the past, and source fixed trusts it at once"
+        yield Finding("boot", problem, 'set source = "auto" in [clock], or fit an RTC module')
     elif not clock.rtc:
-        found = "no battery-backed clock: readings after a start wait in memory, up to an hour, until the time is known"
-        yield Finding("boot", found)
+        problem = (
+            "no battery-backed clock: readings after a start wait in memory, up to an hour, until the time is known"
+        )
+        yield Finding("boot", problem)
     else:
         yield Finding("boot", "a battery-backed clock keeps time while the power is off")
 
@@ -307,9 +309,9 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
     }
     yield reported[disk.spool]
     if disk.quarantined:
-        found = f"damaged spools were set aside: {', '.join(disk.quarantined)}"
+        problem = f"damaged spools were set aside: {', '.join(disk.quarantined)}"
         fix = "save what `sqlite3 FILE .recover` finds, then remove them; a worn card is a usual cause"
-        yield Finding("spool", found, fix)
+        yield Finding("spool", problem, fix)
 
 
 def needs_a_look(findings: Sequence[Finding]) -> list[Finding]:

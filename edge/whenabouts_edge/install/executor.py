@@ -44,9 +44,9 @@ def collect(config_file: str, root: str | None) -> Facts:
 
 def program() -> tuple[str, ...]:
     """The words that start this program again from anywhere."""
-    found = Path(sys.argv[0])
-    if found.name == "whenabouts-edge" and found.exists():
-        return (str(found.absolute()),)
+    script = Path(sys.argv[0])
+    if script.name == "whenabouts-edge" and script.exists():
+        return (str(script.absolute()),)
     return (sys.executable, "-m", "whenabouts_edge.cli")
 
 
@@ -123,14 +123,14 @@ def _clear(folder: Path, patterns: Sequence[str]) -> None:
 
 
 def _run(command: Sequence[str]) -> None:
-    found = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if found is None:
+    path = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if path is None:
         raise StepError(
             f"run {' '.join(command)}: found no program {command[0]}, expected systemd's tools; install systemd"
         )
     try:
         done = subprocess.run(
-            [found, *command[1:]],
+            [path, *command[1:]],
             capture_output=True,
             text=True,
             errors="replace",

@@ -129,8 +129,8 @@ def sysusers(user: str, make: bool) -> str:
 
 def made_user(sysusers_text: str) -> str | None:
     """The user that installing made; a user that was there before is not in such a line."""
-    found = [line.split()[1] for line in sysusers_text.splitlines() if line.startswith("u ")]
-    return found[0] if found and sysusers_text.startswith(MARK) else None
+    users = [line.split()[1] for line in sysusers_text.splitlines() if line.startswith("u ")]
+    return users[0] if users and sysusers_text.startswith(MARK) else None
 
 
 def tmpfiles(user: str, state_dir: str) -> str:
@@ -140,8 +140,8 @@ def tmpfiles(user: str, state_dir: str) -> str:
 
 def user_of(unit_text: str) -> str | None:
     """The user that a unit of ours runs as."""
-    found = [line.removeprefix("User=") for line in unit_text.splitlines() if line.startswith("User=")]
-    return found[0] if found else None
+    users = [line.removeprefix("User=") for line in unit_text.splitlines() if line.startswith("User=")]
+    return users[0] if users else None
 
 
 def _word(text: str) -> str:

@@ -54,8 +54,8 @@ class HostSession:
     def take(self, chunk: Chunk, clock: ClockSample) -> tuple[list[PendingReading], bool]:
         """The readings that this chunk completes, and whether a good frame came."""
         before_us = self._host_us(chunk.before_ns) + 1
-        found = self.session.took(chunk.data, self._host_us(chunk.after_ns), before_us)
-        return self._dated(found, clock), self._spoke(before_us)
+        readings = self.session.took(chunk.data, self._host_us(chunk.after_ns), before_us)
+        return self._dated(readings, clock), self._spoke(before_us)
 
     def silent(self, empty_us: int, clock: ClockSample) -> tuple[list[PendingReading], bool]:
         """Nothing had come by empty_us: after a long enough silence half a frame is given up. Returns as `take`."""
@@ -75,10 +75,10 @@ class HostSession:
         self._heard_us = heard_us
         return True
 
-    def _dated(self, found: list[PendingReading], clock: ClockSample) -> list[PendingReading]:
-        for one in found:
+    def _dated(self, readings: list[PendingReading], clock: ClockSample) -> list[PendingReading]:
+        for one in readings:
             date(one, self._site, self._gateway, clock)
-        return [one for one in found if self._fits(one)]
+        return [one for one in readings if self._fits(one)]
 
     def _fits(self, one: PendingReading) -> bool:
         """False of what makes no reading: a good frame may hold a number, a text or a time that no reading can."""

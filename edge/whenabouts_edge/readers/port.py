@@ -133,8 +133,8 @@ class Port:
     @property
     def replay_start_ns(self) -> int | None:
         """The moment from which a replay:// port plays its trace; None for a device."""
-        found: int | None = getattr(self._device, "replay_start_ns", None)
-        return found
+        start_ns: int | None = getattr(self._device, "replay_start_ns", None)
+        return start_ns
 
     @property
     def replay_finished(self) -> bool:
@@ -229,8 +229,8 @@ class Port:
             self._early_reads += 1
             if self._early_reads > EARLY_READS_MAX:
                 self._early_reads = EARLY_READS_MAX
-                found = f"more than {EARLY_READS_MAX} reads in a row returned nothing without waiting"
-                raise PortError(_lost_text(self.name, found))
+                problem = f"more than {EARLY_READS_MAX} reads in a row returned nothing without waiting"
+                raise PortError(_lost_text(self.name, problem))
 
 
 def open_port(
@@ -292,16 +292,16 @@ def _low_latency(device: Any) -> tuple[str, ...]:
     return ()
 
 
-def _lost_text(name: str, found: str) -> str:
-    return f"port {name}: {found}; expected an open device; check plug and power, then open it again"
+def _lost_text(name: str, problem: str) -> str:
+    return f"port {name}: {problem}; expected an open device; check plug and power, then open it again"
 
 
 def _open_text(url: str, error: Exception) -> str:
     code = getattr(error, "errno", None)
     if code == errno.ENOENT and "://" not in url:
-        found = ", ".join(sorted(port.device for port in serial.tools.list_ports.comports())) or "none"
+        ports = ", ".join(sorted(port.device for port in serial.tools.list_ports.comports())) or "none"
         advice = "plug the reader in or name one of these or of /dev/serial/by-id"
-        return f"port {url}: no such port; serial ports found: {found}; {advice}"
+        return f"port {url}: no such port; serial ports found: {ports}; {advice}"
     if code in (errno.EACCES, errno.EPERM):
         group = _group_of(url)
         advice = f"run `sudo usermod -aG {group} $USER` and log in again"

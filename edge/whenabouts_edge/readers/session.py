@@ -66,9 +66,9 @@ class ReaderSession:
     @property
     def counters(self) -> "dict[str, int]":
         """Frames, damage by reason and reader times that were not believed."""
-        found = dict(self._decoder.counters)
-        found["reader_time_refused"] = self._stamper.reader_time_refused
-        return found
+        counters = dict(self._decoder.counters)
+        counters["reader_time_refused"] = self._stamper.reader_time_refused
+        return counters
 
     def took(self, data: bytes, after_us: int, before_us: int) -> "list[PendingReading]":
         """The readings that these bytes complete: the first byte came not before after_us, all by before_us."""
@@ -132,13 +132,13 @@ class ReaderSession:
         return pending
 
     def _measured(self, frame: "Frame", observe: "Any") -> "list[PendingReading]":
-        found = observe(frame, self._names[0], self._names[1])
-        if found is None:
+        measured = observe(frame, self._names[0], self._names[1])
+        if measured is None:
             self.complaint = f"a line without {self._names[1] or self._names[0]}"
             return []
         earliest_us, latest_us = self._stamper.window(frame.start, frame.end)
         return [
             PendingReading(
-                self.stream, "measure", earliest_us, latest_us, found.key, found.value, self.unit, found.attrs
+                self.stream, "measure", earliest_us, latest_us, measured.key, measured.value, self.unit, measured.attrs
             )
         ]

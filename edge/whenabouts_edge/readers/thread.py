@@ -53,9 +53,9 @@ class ReaderState:
 
     def status(self) -> dict[str, Any]:
         """For the status file."""
-        found = asdict(self)
-        counters: dict[str, int] = found.pop("counters")
-        return found | counters
+        fields = asdict(self)
+        counters: dict[str, int] = fields.pop("counters")
+        return fields | counters
 
 
 class ReaderThread(threading.Thread):
@@ -161,9 +161,9 @@ class ReaderThread(threading.Thread):
             now_ns = time.monotonic_ns()
             empty_us = self._host_us(port.empty_ns)
             if chunk is None:
-                found, good = host_session.silent(empty_us, self._clock())
+                readings, good = host_session.silent(empty_us, self._clock())
             else:
-                found, good = host_session.take(chunk, self._clock())
+                readings, good = host_session.take(chunk, self._clock())
             if good and self.reader_state.problem and self.reader_state.state == "reading":
                 self._say("reading", "")
             if restarts + host_session.session.dialogue.restarts > self.reader_state.restarts:
@@ -173,13 +173,13 @@ class ReaderThread(threading.Thread):
                     "reading",
                     f"started again, it sent nothing good; it says: {host_session.session.complaint or 'nothing'}",
                 )
-            if found or now_ns - reported_ns >= self._pace.clear_ns:
+            if readings or now_ns - reported_ns >= self._pace.clear_ns:
                 reported_ns = now_ns
-                self.reader_state.readings += len(found)
+                self.reader_state.readings += len(readings)
                 self.reader_state.invalid = invalid + host_session.invalid
                 self.reader_state.counters = host_session.session.counters
                 clear_us = host_session.session.clear(empty_us)
-                self._deliver(Batch(found, clear_us, host_session.since_us, host_session.looked_us(clear_us)))
+                self._deliver(Batch(readings, clear_us, host_session.since_us, host_session.looked_us(clear_us)))
             if port.replay_finished and chunk is None and self.reader_state.state == "reading":
                 self._say("finished", "the replay is at its end")
 

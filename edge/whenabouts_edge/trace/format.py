@@ -72,8 +72,8 @@ class Record:
 class LineError(ValueError):
     """One line does not follow the format; the reader adds file and line number."""
 
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(f"found {found}, expected {expected}")
+    def __init__(self, actual: str, expected: str) -> None:
+        super().__init__(f"found {actual}, expected {expected}")
 
 
 def encode_head(head: Head) -> bytes:

@@ -185,6 +185,6 @@ class Player:
         self._partial = b""
         return True
 
-    def _mismatch(self, expected: bytes, found: bytes) -> None:
+    def _mismatch(self, expected: bytes, written: bytes) -> None:
         self.mismatches += 1
-        self.last_mismatch = (expected, found)
+        self.last_mismatch = (expected, written)

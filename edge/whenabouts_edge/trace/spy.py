@@ -123,8 +123,8 @@ class SpyParser:
         chunk = self._open_chunk(direction)
         if offset:
             if chunk is None or offset != len(chunk.data):
-                found = "no open chunk" if chunk is None else f"{len(chunk.data)} bytes so far"
-                raise LineError(f"offset {offset:04X} after {found}", "offset 0000 or the number of bytes so far")
+                before = "no open chunk" if chunk is None else f"{len(chunk.data)} bytes so far"
+                raise LineError(f"offset {offset:04X} after {before}", "offset 0000 or the number of bytes so far")
             if offset + 16 > RECORD_BYTES_MAX:
                 raise LineError(f"a chunk longer than {RECORD_BYTES_MAX} bytes", "shorter reads and writes")
             return chunk
