@@ -1,10 +1,10 @@
-"""Pauses between attempts that grow, with a part of each left out by chance."""
+"""Growing pauses between attempts, each shortened by a random part."""
 
 
 class Backoff:
-    """Each pause is twice as long as the one before, from least_us up to most_us.
+    """Each pause is twice as long as the previous one, from least_us up to most_us.
 
-    Up to half of it is left out: those who lost the same thing together come back one by one.
+    Up to half of it is left out, so that clients that lost the same connection together do not return together.
 
     >>> backoff = Backoff(1_000_000, 3_000_000)
     >>> [backoff.pause_us(chance) for chance in (0, 0, 0, 255)]
@@ -16,11 +16,11 @@ class Backoff:
         self._next_us = least_us
 
     def pause_us(self, chance: int) -> int:
-        """Microseconds to wait before the next attempt; chance: random bits, of which the lowest eight count."""
+        """Microseconds to wait before the next attempt. chance: random bits, of which only the lowest eight are used."""
         pause_us = self._next_us
         self._next_us = min(self._most_us, 2 * pause_us)
         return pause_us - pause_us * (chance & 255) // 512
 
     def reset(self) -> None:
-        """An attempt held: begin with the shortest pause again."""
+        """An attempt succeeded: begin with the shortest pause again."""
         self._next_us = self._least_us

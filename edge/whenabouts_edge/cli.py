@@ -1,6 +1,6 @@
-"""`whenabouts-edge`: run and look after the agent, record and inspect serial traffic.
+"""The commands of `whenabouts-edge`: run and monitor the agent, record and inspect serial traffic.
 
-Exit codes: 0 fine, 1 a problem was found, 2 wrong usage or configuration. Results go to stdout, talk to stderr.
+Exit codes: 0 fine, 1 a problem was found, 2 wrong usage or configuration. Results go to stdout, messages to stderr.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ from whenabouts_edge.rules.host import RulesFileError
 from whenabouts_edge.store.spool import SpoolError
 from whenabouts_protocol.logs import FORMATS, write_logs
 
-END_S = 25.0  # the unit gives 30 before it kills in silence
-STALE_S = 10.0  # a status file older than this is of an agent that hangs or was killed
+END_S = 25.0  # the systemd unit kills without a message after 30
+STALE_S = 10.0  # an older status file means that the agent hangs or was killed
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="whenabouts")
 def main() -> None:
-    """The agent on a gateway: stamps readings with the interval in which they surely happened and publishes them.
+    """The agent on a gateway: stamps readings with the interval that certainly contains their time and publishes them.
 
     \b
     Start with:  whenabouts-edge sample-config > edge.toml
@@ -58,7 +58,7 @@ def main() -> None:
     default="info",
     type=click.Choice(["debug", "info", "warning"]),
     show_default=True,
-    help="How much to say on stderr.",
+    help="Least severe messages to log on stderr.",
 )
 @click.option(
     "--log-format", type=click.Choice(FORMATS), default="text", show_default=True, envvar="WHENABOUTS_LOG_FORMAT",
@@ -67,8 +67,8 @@ def main() -> None:
 def run(config_file: Path, log_level: str, log_format: str) -> None:
     """Run the agent until SIGTERM or Ctrl-C.
 
-    At the end it stores what was read and publishes for up to five seconds; what remains is sent after the next start. If it
-    is not gone after 25 s, as with a disk that stands still, it says where it stands and exits with code 1.
+    At the end it stores all readings and publishes for up to five seconds; the rest is sent after the next start. If it
+    still runs after 25 s, for example because the disk hangs, it prints the stack of each thread and exits with code 1.
 
     \b
     Example:  whenabouts-edge run --config /etc/whenabouts/edge.toml
@@ -88,9 +88,9 @@ async def _run(config: Config) -> None:
     agent = Agent(config, host_clock(config.clock), Notifier(os.environ))
     loop = asyncio.get_running_loop()
 
-    @functools.cache  # who is asked again has no more time
+    @functools.cache  # a second signal does not extend the time
     def end() -> None:
-        faulthandler.dump_traceback_later(END_S, exit=True)  # a thread that needs neither the loop nor the disk
+        faulthandler.dump_traceback_later(END_S, exit=True)  # its thread needs neither the loop nor the disk
         agent.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -104,8 +104,8 @@ async def _run(config: Config) -> None:
 def check(config_file: Path, as_json: bool) -> None:
     """Check a configuration file.
 
-    Says everything that is wrong with it, each mistake with its line. Exit code 2 if there is one. Files that it names and
-    the agent could not read are told too; exit code 1 for them on a gateway, where the service is installed.
+    Reports all mistakes, each with its line; exit code 2 if there is one. Also reports files in it that the agent could not
+    read; exit code 1 for them on a gateway, where the service is installed.
 
     \b
     Example:  whenabouts-edge check --config edge.toml
@@ -132,7 +132,7 @@ def check(config_file: Path, as_json: bool) -> None:
     for finding in missing:
         click.echo(f"LOOK  {finding.area}: {finding.found}\n      -> {finding.fix}", err=True)
     if missing and not problem:
-        click.echo("      the agent is not installed here: what counts is the gateway, ask `doctor` there", err=True)
+        click.echo("      the agent is not installed here: run `doctor` on the gateway, where it matters", err=True)
     if problem:
         sys.exit(1)
     broker = config.broker
@@ -154,9 +154,9 @@ def check(config_file: Path, as_json: bool) -> None:
 @config_option
 @json_option
 def status(config_file: Path, as_json: bool) -> None:
-    """Show how the agent is.
+    """Show the status of the agent.
 
-    Readers, clock bound, connection and spool. Exit code 1 if something needs a look.
+    Readers, clock bound, connection and spool. Exit code 1 if there is a problem.
 
     \b
     Example:  whenabouts-edge status --config /etc/whenabouts/edge.toml
@@ -188,7 +188,7 @@ def status(config_file: Path, as_json: bool) -> None:
 def sample_config() -> None:
     """Print a configuration with every option.
 
-    Each has a sentence; defaults are commented out.
+    Each option is explained; defaults are commented out.
 
     \b
     Example:  whenabouts-edge sample-config > edge.toml
@@ -214,9 +214,9 @@ def _problems(state: dict[str, Any], age_s: float) -> list[str]:
     if not state["broker"]["connected"]:
         problems.append(f"broker: {state['broker']['problem'] or 'not connected'}")
     if state["clock"]["state"] != "bounded":
-        problems.append(f"clock: {state['clock']['state']}; see that time synchronisation runs")
+        problems.append(f"clock: {state['clock']['state']}; check that time synchronisation runs")
     if state["refused"]:
-        problems.append(f"spool: {state['refused']} readings refused, it was full")
+        problems.append(f"spool: {state['refused']} readings refused because it was full")
     group = state["group"]
     if group and group["absent"] and state["broker"]["connected"]:
         problems.append(
@@ -229,7 +229,7 @@ def _problems(state: dict[str, Any], age_s: float) -> list[str]:
 
 
 def _stored(spool: Path) -> dict[str, Any] | None:
-    """Depth of the spool of an agent that is not running; None when it cannot be read."""
+    """Depth of the spool of a stopped agent; None if it cannot be read."""
     try:
         with closing(sqlite3.connect(f"file:{spool}?mode=ro", uri=True)) as db:
             row = db.execute("SELECT coalesce(sum(readings), 0), coalesce(sum(length(payload)), 0) FROM message")
@@ -252,19 +252,19 @@ def _shown(state: dict[str, Any], age_s: float, problems: list[str]) -> list[str
     group = state["group"]
     if group:
         view = f"view {group['view']:012x}: {', '.join(group['members'])}" if group["members"] else "no view yet"
-        values = ", ".join(f"{name} {value}" for name, value in sorted(group["values"].items())) or "nothing known"
+        values = ", ".join(f"{name} {value}" for name, value in sorted(group["values"].items())) or "unknown"
         lines.append(f"  group   {group['name']}, {view}")
-        lines.append(f"  state   {group['state']} of clock {tuple(group['clock'])}: {values}")
+        lines.append(f"  state   {group['state']} of vector clock {tuple(group['clock'])}: {values}")
     for name, reader in state["readers"].items():
         damaged = sum(reader.get(c, 0) for c in ("bad_checksum", "bad_byte", "bad_content", "lost_end", "overruns"))
-        invalid = f", {reader['invalid']} that make no reading" if reader.get("invalid") else ""
+        invalid = f", {reader['invalid']} invalid readings" if reader.get("invalid") else ""
         lines.append(
             f"  reader  {name}: {reader['state']}, {reader['readings']} readings, {damaged} damaged frames{invalid}"
         )
     for name, there in state.get("presence", {}).items():
-        ignored = f", {there['untracked']} reads of tags beyond the limit" if there["untracked"] else ""
+        ignored = f", {there['untracked']} reads beyond the limit of tags" if there["untracked"] else ""
         lines.append(
-            f"  tags    {name}: {there['present']} there, {there['entered']} entered, {there['left']} left{ignored}"
+            f"  tags    {name}: {there['present']} present, {there['entered']} entered, {there['left']} left{ignored}"
         )
     return [*lines, *(f"  ! {problem}" for problem in problems)]
 

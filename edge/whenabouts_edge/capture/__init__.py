@@ -1,1 +1,1 @@
-"""Recording what a serial port gives, and playing it again: the commands `capture`, `trace` and `replay`."""
+"""Recording and replay of serial traffic: the commands `capture`, `trace` and `replay`."""

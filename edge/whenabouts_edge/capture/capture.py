@@ -1,7 +1,7 @@
-"""Records what a port gives as a trace, one flushed line a record, so that kill -9 loses at most the last line.
+"""Records the data of a port as a trace, one flushed line a record, so that kill -9 loses at most the last line.
 
-A power cut can lose what the operating system had not yet written; the recorder does not force each line to the card,
-which would wear it out.
+A power cut can lose data that the operating system had not yet written; the recorder does not force each line to the
+card, because that would wear it out.
 """
 
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from whenabouts_edge.readers.port import Chunk, PortError, Sent
 from whenabouts_edge.trace.format import Head, Record, encode_head, encode_record
 
 TRACE_BYTES_MAX = 1 << 30
-"""Default size limit of one trace file: the record that would pass it is not written and the capture ends, saying
-so."""
+"""Default size limit of one trace file: the record that would exceed it is not written, and the capture ends with a
+message."""
 
 PAIR_TRIES = 5
-"""Clock pairs taken for the head; the one read in the shortest time counts."""
+"""Clock pairs tried for the head; the one read in the shortest time is used."""
 
 Reason = Literal["stopped", "size limit", "port lost", "disk"]
 
 
 class Source(Protocol):
-    """What is captured: a Port, or in tests anything that gives chunks."""
+    """Source of a capture: a Port, or in tests any object that gives chunks."""
 
     @property
     def empty_ns(self) -> int: ...
@@ -30,7 +30,7 @@ class Source(Protocol):
 
 
 class Sink(Protocol):
-    """Where lines go: a file opened for binary writing."""
+    """Destination of the lines: a file opened for binary writing."""
 
     def write(self, data: bytes, /) -> int | None: ...
     def flush(self) -> None: ...
@@ -41,12 +41,11 @@ class SizeLimitError(Exception):
 
 
 class Recorder:
-    """Writes a head and then records, in the order in which it is told of them; the agent can record its own dialogue
-    with it.
+    """Writes a head and then records, in the order of the calls; the agent can record its own dialogue with it.
 
     Raises:
         OSError: the sink cannot take a line, from any method.
-        SizeLimitError: the line would pass `trace_bytes_max`, from any method.
+        SizeLimitError: the line would exceed `trace_bytes_max`, from any method.
     """
 
     def __init__(self, sink: Sink, head: Head, trace_bytes_max: int = TRACE_BYTES_MAX) -> None:
@@ -59,22 +58,22 @@ class Recorder:
         self._write(encode_head(head))
 
     def rx(self, chunk: Chunk) -> None:
-        """A chunk that was read."""
+        """Record a chunk that was read."""
         self._record(Record("rx", chunk.after_ns, chunk.before_ns, chunk.data))
         self.rx_bytes += len(chunk.data)
         self.chunks += 1
 
     def tx(self, data: bytes, sent: Sent) -> None:
-        """Bytes that were written."""
+        """Record bytes that were written."""
         self._record(Record("tx", sent.entry_ns, sent.return_ns, data))
 
     def silence(self, until_ns: int) -> None:
-        """Nothing arrived since the last record until this moment."""
+        """Record that nothing arrived between the last record and this moment."""
         if until_ns > self.last_ns:
             self._record(Record("rx", self.last_ns, until_ns))
 
     def error(self, text: str, entry_ns: int, return_ns: int) -> None:
-        """The port failed between these moments."""
+        """Record that the port failed between these moments."""
         self._record(Record("error", entry_ns, return_ns, error=text))
 
     def _record(self, record: Record) -> None:
@@ -84,7 +83,7 @@ class Recorder:
     def _write(self, line: bytes) -> None:
         if self.trace_bytes + len(line) > self._trace_bytes_max:
             problem = f"the trace has {self.trace_bytes} bytes, its limit is {self._trace_bytes_max}"
-            raise SizeLimitError(f"{problem}; capture on into another file or with a higher limit")
+            raise SizeLimitError(f"{problem}; continue with another file or a higher limit")
         self._sink.write(line)
         self._sink.flush()
         self.trace_bytes += len(line)
@@ -92,7 +91,7 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """How a capture went: `reason` it ended for, with the error's text where there was one."""
+    """Result of a capture: the `reason` for its end, with the error's text if there was one."""
 
     reason: Reason
     error: str
@@ -103,7 +102,7 @@ class Captured:
 
 
 def clock_pair(monotonic_ns: Callable[[], int], wall_us: Callable[[], int]) -> tuple[int, int]:
-    """(monotonic nanoseconds, wall microseconds) of one moment, as near as a few tries can bring them together."""
+    """(monotonic nanoseconds, wall microseconds) of one moment, as close together as a few tries allow."""
     tries = []
     for _ in range(PAIR_TRIES):
         before_ns = monotonic_ns()
@@ -125,13 +124,13 @@ def capture(
     trace_bytes_max: int = TRACE_BYTES_MAX,
     progress: Callable[[Recorder], None] | None = None,
 ) -> Captured:
-    """Records what the port gives until `stop()` says so, the port is lost, the size limit is reached or the disk is
+    """Records the port's data until `stop()` returns True, the port is lost, the size limit is reached or the disk is
     full.
 
-    Every end but a full disk or the size limit leaves a closing record: the silence up to the end, or the port's error.
+    Every end but a full disk or the size limit writes a closing record: the silence up to the end, or the port's error.
 
     Args:
-        settings: port name and settings for the head; its two clock fields are filled in here.
+        settings: port name and settings for the head; this function sets its two clock fields.
         progress: called after each poll.
     """
     pair_ns, pair_us = clock_pair(monotonic_ns, wall_us)
@@ -154,7 +153,7 @@ def capture(
     except SizeLimitError as error:
         reason, text = "size limit", str(error)
     except OSError as error:
-        advice = "free space and capture again, what was written before is good"
+        advice = "free space and capture again; all records before this are good"
         reason, text = "disk", f"cannot write the trace: {error}; {advice}"
     counts = (recorder.rx_bytes, recorder.chunks, recorder.trace_bytes) if recorder is not None else (0, 0, 0)
     return Captured(reason, text, *counts, monotonic_ns() - pair_ns)

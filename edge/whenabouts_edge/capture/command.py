@@ -1,7 +1,6 @@
-"""The commands `capture` and `trace` of whenabouts-edge: record a port, look into a recording.
+"""The commands `capture` and `trace` of whenabouts-edge: record a port, inspect a recording.
 
-Results go to standard output, talk to standard error. Exit codes: 0 fine, 1 the port, the disk or the trace is at
-fault, 2 wrong usage.
+Results go to stdout, messages to stderr. Exit codes: 0 fine, 1 fault of the port, the disk or the trace, 2 wrong usage.
 """
 
 import json
@@ -26,10 +25,10 @@ from whenabouts_edge.trace.spy import to_spy
 from whenabouts_edge.trace.transport import to_transport
 
 PROGRESS_NS = 1_000_000_000
-"""One line of progress a second at most."""
+"""At most one progress line a second."""
 
 ERRORS_SHOWN_MAX = 20
-"""Texts of so many error records are kept for the summary; the rest are counted."""
+"""Number of error texts kept for the summary; further errors are only counted."""
 
 
 @click.command()
@@ -73,10 +72,10 @@ ERRORS_SHOWN_MAX = 20
 def capture(
     port: str, file: Path, baud: int, framing: str, duration: float | None, bytes_max: int, force: bool, as_json: bool
 ) -> None:
-    """Record what PORT receives into FILE, with times that bound each arrival.
+    """Record the data received on PORT into FILE, with times that bound each arrival.
 
     PORT is a device path or any pyserial URL. The recording can be played back as replay://FILE wherever a port is
-    asked for.
+    expected.
 
     \b
     Example:
@@ -129,7 +128,7 @@ def capture(
     help="Print the frames of an M6e in the format of ThingMagic's library.",
 )
 def trace(file: Path, as_json: bool, as_spy: bool, as_transport: bool) -> None:
-    """Say what is in a recording of serial traffic.
+    """Summarise or print a recording of serial traffic.
 
     FILE is a recording of `capture`, of pyserial's spy:// or of ThingMagic's library.
 
@@ -158,7 +157,7 @@ def trace(file: Path, as_json: bool, as_spy: bool, as_transport: bool) -> None:
 
 @dataclass(slots=True)
 class Summary:
-    """What a trace holds; `start_ns` and `end_ns` are None when it has no records."""
+    """Content of a trace; `start_ns` and `end_ns` are None if it has no records."""
 
     records: int = 0
     rx_records: int = 0
@@ -172,12 +171,12 @@ class Summary:
 
     @property
     def duration_s(self) -> float:
-        """From the first record's entry to the last return."""
+        """Time from the first record's entry to the last return."""
         return 0.0 if self.start_ns is None or self.end_ns is None else (self.end_ns - self.start_ns) / 1e9
 
 
 def summarise(opened: Trace) -> Summary:
-    """Counts over one pass of a trace, in memory that does not grow with it.
+    """Counts over one pass of a trace, in constant memory.
 
     Raises:
         OSError, TraceError: as Trace.records.
@@ -211,7 +210,7 @@ def _settings(port: str, baud: int, framing: str) -> Head:
 
 
 class _Stop:
-    """Whether a capture is to end: a signal, the duration since the first question, or a replay that gave everything."""
+    """True when a capture must end: a signal, the duration since the first call, or a replay at its end."""
 
     def __init__(self, stopped: threading.Event, duration_s: float | None, port: Port) -> None:
         self._stopped = stopped
@@ -225,12 +224,14 @@ class _Stop:
         now_ns = time.monotonic_ns()
         self._asked_ns = self._asked_ns or now_ns
         late = self._duration_ns is not None and now_ns - self._asked_ns >= self._duration_ns
-        return late or self._stopped.is_set() or finished  # one read after a replay's end lets end=disconnect speak
+        return (
+            late or self._stopped.is_set() or finished
+        )  # one more read after a replay's end: end=disconnect raises there
 
 
 @contextmanager
 def stopped_by_signal() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or a service manager's TERM sets: a capture ends between two records, never inside one."""
+    """An event set by Ctrl-C or a service manager's TERM: a capture ends between two records, never inside one."""
     stopped = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stopped

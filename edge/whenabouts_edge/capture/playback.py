@@ -1,9 +1,9 @@
-"""Plays a trace out of a port: the other end of what `capture` recorded, with its timing.
+"""Plays a trace out of a port with its recorded timing, in place of the reader.
 
-`play` asks a `Player` what is due and hands it to a far end: a serial port, whose other side a program has open, or a new
-pseudo-terminal that one opens like a device. Nothing is sent before its time; how late the latest bytes were is told. A far
-end that takes no more holds the replay up, so nothing is lost; a pseudo-terminal that its program has closed loses bytes as
-a wire would, which is counted.
+`play` takes the due bytes from a `Player` and writes them to a far end: a serial port that a program has open at its
+other end, or a new pseudo-terminal that a program opens like a device. Nothing is sent early; the largest delay is
+reported. A full far end holds the replay up, so nothing is lost; a pseudo-terminal that its program has closed loses
+bytes like a wire, and counts them.
 """
 
 import errno
@@ -23,35 +23,35 @@ from typing import Literal, Protocol
 from whenabouts_edge.readers.port import Port
 from whenabouts_edge.trace.player import BUFFER_BYTES_MAX, Player
 
-LOOK_S = 0.1  # at most so long between looks at whether to stop
-ANSWER_POLL_MS = 5  # a port that is listened to is asked so often; what is due meanwhile is as late at most
-# A program that opens a port empties its buffer as the last step of opening it; what is sent before that is lost.
+LOOK_S = 0.1  # longest time between checks for a stop
+ANSWER_POLL_MS = 5  # polling period of a port with answers; due bytes are late by at most this
+# The last step of opening a port empties its buffer; bytes sent earlier are lost.
 SETTLE_S = 0.3
 
 Ending = Literal["end of trace", "stopped"]
 
 
 class FarEnd(Protocol):
-    """Where the bytes go, and where a program's answers come from."""
+    """Destination of the bytes, and source of a program's answers."""
 
     lost_bytes: int
 
     def ready(self) -> bool:
-        """Whether a program can be there to receive."""
+        """True if a program may be there to receive."""
 
     def write(self, data: bytes) -> int:
-        """Hand over as many of the bytes as it takes; how many that were."""
+        """Write as many of the bytes as the far end takes; return their number."""
 
     def wait(self, timeout_s: float) -> bytes:
-        """Up to timeout_s, for bytes of the program."""
+        """Wait up to timeout_s for bytes of the program."""
 
     def drained(self) -> bool:
-        """Whether the program has read everything."""
+        """True if the program has read everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How a replay went; late_us_max: by how much the latest bytes missed their time."""
+    """Result of a replay; late_us_max: largest delay of bytes behind their recorded time."""
 
     ended: Ending
     records: int
@@ -64,7 +64,8 @@ class Played:
 
 
 def play(make: Callable[[int], Player], far: FarEnd, stopped: threading.Event) -> Played:
-    """Play until the trace is over and read, or `stopped` is set. make: the player that begins at a moment.
+    """Play until the trace is over and read, or `stopped` is set. make: returns a player that begins at the given
+    moment.
 
     Raises:
         OSError, PortError: the far end failed.
@@ -110,7 +111,7 @@ def _pause_s(player: Player, held: bytes) -> float:
 
 
 class PortEnd:
-    """An open serial port, which takes everything. listen: whether what comes back matters."""
+    """An open serial port, which takes everything. listen: True if answers matter."""
 
     def __init__(self, port: Port, listen: bool, stopped: threading.Event) -> None:
         self._port, self._listen, self._stopped = port, listen, stopped
@@ -141,10 +142,10 @@ class PortEnd:
 
 
 class PtyEnd:
-    """A pseudo-terminal whose device the symbolic link `path` names, until closed; ready when a program has opened it.
+    """A pseudo-terminal, reachable through the symbolic link `path` until closed; ready when a program has opened it.
 
     Raises:
-        FileExistsError: something is at that path.
+        FileExistsError: `path` exists already.
     """
 
     def __init__(self, path: Path) -> None:
@@ -161,10 +162,10 @@ class PtyEnd:
             os.close(self._master)
             raise
         finally:
-            os.close(slave)  # the terminal says that nobody has it open only if this process has not
+            os.close(slave)  # else the terminal always counts as open
 
     def close(self) -> None:
-        """Take it away; a program that has it open sees the port vanish."""
+        """Remove the terminal; a program that has it open sees the port vanish."""
         if self.path.is_symlink() and os.readlink(self.path) == self._device:
             self.path.unlink()
         os.close(self._master)
@@ -193,10 +194,10 @@ class PtyEnd:
             try:
                 return os.read(self._master, BUFFER_BYTES_MAX)
             except OSError as error:
-                if error.errno != errno.EIO:  # closed in this very moment
+                if error.errno != errno.EIO:  # closed at this moment
                     raise
         elif events:
-            time.sleep(timeout_s)  # nobody has it open, which poll tells at once
+            time.sleep(timeout_s)  # nobody has it open: poll returns at once
         return b""
 
     def drained(self) -> bool:

@@ -1,6 +1,6 @@
-"""The command `replay` of whenabouts-edge: a recording out of a port, or through the agent.
+"""The command `replay` of whenabouts-edge: plays a recording out of a port, or through the agent.
 
-Exit codes: 0 fine, also after Ctrl-C; 1 the port, the trace or the agent is at fault; 2 wrong usage.
+Exit codes: 0 fine, also after Ctrl-C; 1 fault of the port, the trace or the agent; 2 wrong usage.
 """
 
 import asyncio
@@ -62,7 +62,9 @@ def _checked(_context: click.Context, _option: click.Parameter, speed: str) -> s
     callback=_checked,
     help="10 plays ten times as fast, max leaves no time between records.",
 )
-@click.option("--match", is_flag=True, help="Hold what followed a write until the program has written the same bytes.")
+@click.option(
+    "--match", is_flag=True, help="Hold the data after a recorded write until the program has written the same bytes."
+)
 @click.option("--loop", is_flag=True, help="Begin again after the end; Ctrl-C stops.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def replay(
@@ -79,10 +81,10 @@ def replay(
 ) -> None:
     """Play the recording FILE with its own timing: out of a port, out of a pseudo-terminal, or through the agent.
 
-    FILE is a recording of `capture`, of pyserial's spy:// or of hs-mercury-api. Out of a pseudo-terminal it begins when a
-    program has opened that, and the terminal goes when all was read. Through the agent its readings are stamped,
-    stored and published as if they happened now; the agent ends when all is stored and, within five seconds, published.
-    Ctrl-C stops at any time.
+    FILE is a recording of `capture`, of pyserial's spy:// or of hs-mercury-api. With --pty, the replay begins when a program
+    has opened the pseudo-terminal, which is removed when everything was read. With --config, the agent stamps, stores and
+    publishes the readings as if they happened now; it ends when all are stored and, within five seconds, published. Ctrl-C
+    stops at any time.
 
     \b
     Examples:
@@ -123,9 +125,9 @@ def _out_of_pty(trace: Trace, path: Path, make: Callable[[int], Player], stopped
     try:
         far = PtyEnd(path)
     except FileExistsError:
-        raise click.ClickException(f"{path}: found something there, expected nothing; choose another path") from None
+        raise click.ClickException(f"{path}: found an existing file, expected none; choose another path") from None
     with closing(far):
-        click.echo(f"{path}: waits for a program to open it; Ctrl-C stops", err=True)
+        click.echo(f"{path}: waiting for a program to open it; Ctrl-C stops", err=True)
         return play(make, far, stopped)
 
 
@@ -135,7 +137,7 @@ def _out_of_port(
     head = trace.head
     rate = baud or head.baud
     if rate is None:
-        raise click.UsageError(f"{trace.path} does not say its baud rate; give it with --baud")
+        raise click.UsageError(f"{trace.path} has no baud rate; give it with --baud")
     with open_port(
         name,
         rate,
@@ -165,13 +167,13 @@ def _through_agent(
 ) -> None:
     names = [reader.name for reader in config.readers]
     if name is None and len(names) > 1:
-        raise click.UsageError(f"found readers {', '.join(names)}; say with --reader which one the recording is of")
+        raise click.UsageError(f"found readers {', '.join(names)}; name the recorded one with --reader")
     chosen = [reader for reader in config.readers if name in (None, reader.name)]
     if not chosen:
         raise click.UsageError(f"--reader: found {name!r}, expected one of {', '.join(names)}")
     end = "loop" if loop else "block"
     url = f"replay://{quote(str(file))}?speed={speed}&end={end}{'&match=tx' if match else ''}"
-    # Only that reader: the others' ports belong to the agent that runs, and a group would see states that never were.
+    # Only that reader: the running agent holds the others' ports, and a group would see false states.
     alone = replace(config, readers=(replace(chosen[0], port=url),), group=None)
     try:
         with stopped_by_signal() as stopped:

@@ -1,11 +1,11 @@
-"""Where UTC comes from, and how far it can be wrong.
+"""Sources of UTC, and the bound of its error.
 
-A source answers one question: at this moment of the host's monotonic clock, what is UTC, and within which bound? Stamps are
-made from the monotonic clock and turned into UTC with such a sample; between samples the bound grows by the assumed drift.
-Bounds are assumed, never estimated from the data: a bound that is exceeded once in a while is no bound. What a time service
-does to the monotonic clock itself is measured and comes on top (`pace.py`).
+A source answers one question: at this moment of the host's monotonic clock, what is UTC, and within which bound?
+Readings are timed by the monotonic clock, and such a sample converts the times to UTC; between samples the bound grows
+by the assumed drift. Bounds are assumed, never estimated from the data: a bound that is sometimes exceeded is not a
+bound. The slewing of the monotonic clock by a time service is measured and added (`pace.py`).
 
-`host_us` is the monotonic clock in microseconds, as the stamper counts. Only the simulated source lets it run at another
+`host_us` is the monotonic clock in microseconds, as the stamper counts. Only in the simulated source it runs at another
 speed than the machine's clock.
 """
 
@@ -15,32 +15,33 @@ from typing import NamedTuple, Protocol
 
 from whenabouts_protocol import Interval
 
-ASSUMED_DRIFT_PPM = 50  # of a gateway's crystal between two samples; chrony's own default of 1 is too small for a Pi
-# Assumed of the time before the first sample, for which nobody measured: above chronyd's fastest correction.
+ASSUMED_DRIFT_PPM = 50  # of a gateway's crystal between two samples; chrony's default of 1 is too small for a Pi
+# Assumed before the first sample, where nothing was measured: above chronyd's fastest correction.
 SLEW_PPM_MAX = 100_000
 ANCHOR_US = (
-    2_500_000  # a stamp may be counted from a moment so much earlier: two cycles of a reader that tells its own time
+    2_500_000  # a stamp may count from a moment this much earlier: two cycles of a reader that reports its own time
 )
-UNBOUNDED_US = 10 * 365 * 86400 * 1_000_000  # each way, when nothing is known: a stamp that matches nothing
+UNBOUNDED_US = 10 * 365 * 86400 * 1_000_000  # each way, for an unknown time: a stamp that matches nothing
 
 
-SLEEP_US_MIN = 10_000  # less is the distance between two readings of clocks: no host sleeps for so short a time
+SLEEP_US_MIN = 10_000  # less may be the distance between two clock readings: no host sleeps for so short a time
 
 
 class Pace(NamedTuple):
-    """By how much the monotonic clock is ahead of its crystal, and how long the host slept, both since a moment of the past
-    and wrong by at most apart_us."""
+    """Lead of the monotonic clock over its crystal, and time that the host slept, both since a moment in the past and
+    wrong by at most apart_us.
+    """
 
     slew_us: int
     asleep_us: int
     apart_us: int
 
     def unsure_since(self, before: "Pace") -> int:
-        """What two readings can differ by without anything having happened."""
+        """Largest difference between two readings of the clocks without slewing or sleep."""
         return self.apart_us + before.apart_us
 
     def pushed_since(self, before: "Pace") -> int:
-        """How far two moments may have been pushed apart or together, rounded up; UNBOUNDED_US across sleep."""
+        """Largest change of the distance between two moments by slewing, rounded up; UNBOUNDED_US across sleep."""
         if abs(self.asleep_us - before.asleep_us) > SLEEP_US_MIN + self.unsure_since(before):
             return UNBOUNDED_US
         return abs(self.slew_us - before.slew_us) + self.unsure_since(before)
@@ -48,23 +49,24 @@ class Pace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClockSample:
-    """UTC = host_us + offset_us at host_us, wrong by at most bound_us (None: by anything).
+    """UTC = host_us + offset_us at host_us, wrong by at most bound_us (None: unbounded).
 
-    slewed: (host time, by how much the monotonic clock was slewed until then in all) of this and earlier samples, oldest
-    first; empty where it is not slewed. pace: how it ran when the sample was taken.
+    slewed: (host time, total slewing of the monotonic clock until then) of this and earlier samples, oldest first;
+    empty if the clock is not slewed. pace: the pace when the sample was taken.
     """
 
     host_us: int
     offset_us: int
     bound_us: int | None
     state: str  # one of whenabouts_protocol.reading.CLOCK_STATES
-    source: str = ""  # whose bound it is, for people
+    source: str = ""  # name of the bound's source, for people
     slewed: tuple[tuple[int, int], ...] = ()
     pace: Pace | None = None
 
     def bound_at(self, host_us: int) -> int:
-        """The bound at another moment: it grows by the assumed drift on either side of the sample, rounded up, and on the
-        earlier side by what was slewed in between. At most UNBOUNDED_US."""
+        """The bound at another moment, at most UNBOUNDED_US: it grows by the assumed drift on either side of the
+        sample, rounded up, and on the earlier side also by the slewing in between.
+        """
         if self.bound_us is None:
             return UNBOUNDED_US
         age_us = abs(host_us - self.host_us)
@@ -72,7 +74,7 @@ class ClockSample:
         return min(grown_us, UNBOUNDED_US)
 
     def _slewed_since(self, host_us: int) -> int:
-        """What was slewed between a moment, or what it was counted from, and the sample."""
+        """Slewing between a moment, or the anchor of its stamp, and the sample."""
         if not self.slewed or host_us - ANCHOR_US >= self.host_us:
             return 0
         at = bisect_left(self.slewed, (host_us - ANCHOR_US + 1, 0))
@@ -80,7 +82,7 @@ class ClockSample:
         return self.slewed[-1][1] - self.slewed[max(0, at - 1)][1] - (-unknown_us * SLEW_PPM_MAX // 1_000_000)
 
     def step_since(self, before: "ClockSample") -> int:
-        """By how much UTC was set, in microseconds, if by more than both bounds allow; else 0."""
+        """The step of UTC in microseconds if it exceeds both bounds; else 0."""
         if self.bound_us is None or before.bound_us is None:
             return 0
         step_us = self.offset_us - before.offset_us
@@ -95,7 +97,7 @@ class ClockSample:
 
 
 class ClockSource(Protocol):
-    """A source of samples; `sample` may ask another process and so is called off the event loop."""
+    """A source of samples; `sample` may ask another process, so it is called outside the event loop."""
 
     def host_us(self, monotonic_ns: int) -> int:
         """Host microseconds of a moment of CLOCK_MONOTONIC."""
@@ -105,7 +107,7 @@ class ClockSource(Protocol):
 
 
 class HostClock(ClockSource, Protocol):
-    """What an agent stamps with."""
+    """The clock with which an agent stamps."""
 
     def current(self, sample: ClockSample) -> ClockSample:
-        """The newest sample as it counts at this moment: wider, if the monotonic clock was pushed since."""
+        """The newest sample adjusted to this moment: wider if the monotonic clock was slewed since."""

@@ -16,7 +16,7 @@ _SIMULATED = (
     "epoch_us", "anchor_ns", "speed_milli", "offset_us", "drift_ppm", "base_bound_us", "assumed_drift_ppm",
 )  # fmt: skip
 
-# In the order in which `auto` asks them: the one that says most about its bound first.
+# In the order in which `auto` asks them: the one with the best-founded bound first.
 _BOUNDS: dict[str, Callable[[], ClockSource]] = {
     "clockbound": ClockBoundClock,
     "chrony": ChronyClock,
@@ -26,7 +26,7 @@ _BOUNDS: dict[str, Callable[[], ClockSource]] = {
 
 
 def host_clock(clock: dict[str, Any]) -> HostClock:
-    """What an agent stamps with by a checked [clock] table."""
+    """The agent's clock for a checked [clock] table."""
     return _simulated(clock) if clock["source"] == "sim" else PacedClock(clock_source(clock))
 
 

@@ -1,8 +1,8 @@
 """The bound that a clock-bound daemon keeps in shared memory (clock-bound protocol, segment version 2).
 
-The daemon writes, every second, when it last knew the clock (CLOCK_MONOTONIC_COARSE), how wrong it could be then, by how
-much that grows, and until when that is worth anything. The segment begins with a magic number; a generation that is odd,
-or has moved between two looks, means that it is being written. Native byte order.
+Every second the daemon writes the time of its last clock reading (CLOCK_MONOTONIC_COARSE), the bound at that time, the
+growth rate of the bound, and the time until which it is valid. The segment begins with a magic number; a generation
+that is odd, or that changes between two reads, means that the segment is being written. Native byte order.
 """
 
 import struct
@@ -18,13 +18,13 @@ SEGMENT = Path("/var/run/clockbound/shm0")
 MAGIC = bytes([0x41, 0x4D, 0x5A, 0x4E, 0x43, 0x42, 0x02, 0x00])
 LAYOUT = struct.Struct("=8sIHHqqqqqQIiB7x")
 VERSION = 2
-ATTEMPTS = 100  # looks at a segment that is being written; the daemon writes for microseconds
-GRACE_NS = 5_000_000_000  # a daemon that restarts is trusted for so long
+ATTEMPTS = 100  # reads of a segment that is being written; the daemon writes for microseconds
+GRACE_NS = 5_000_000_000  # a restarting daemon is trusted for this long
 _SYNCHRONISED, _FREE_RUNNING = 1, 2
 
 
 class Segment(NamedTuple):
-    """What the daemon says; monotonic nanoseconds, bound in ns, drift in parts per billion."""
+    """The content of the segment: monotonic nanoseconds, bound in ns, drift in parts per billion."""
 
     as_of_ns: int
     void_after_ns: int
@@ -57,7 +57,7 @@ class ClockBoundClock:
 
 
 def read_segment(look: Callable[[], bytes]) -> Segment | None:
-    """The segment, or None when there is none, it is of another version, or never at rest."""
+    """The segment; None if it does not exist, has another version, or is being written at every read."""
     for _ in range(ATTEMPTS):
         try:
             first, second = look(), look()
@@ -77,7 +77,7 @@ def read_segment(look: Callable[[], bytes]) -> Segment | None:
 def bound_of(segment: Segment, monotonic_ns: int) -> tuple[int | None, str]:
     """(bound in us or None, clock state) at a moment.
 
-    The drift is at least the one assumed here: a daemon that was left at its default assumes 1 ppm.
+    The drift is at least the one assumed here: a daemon with default settings assumes 1 ppm.
     """
     age_ns = max(0, monotonic_ns - segment.as_of_ns)
     late = monotonic_ns > segment.void_after_ns or segment.bound_ns < 0

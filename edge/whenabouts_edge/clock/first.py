@@ -1,14 +1,15 @@
-"""The first of several sources that knows a bound, asked anew each time: what a gateway takes unless told otherwise.
+"""The first of several sources that knows a bound, determined again at each sample; the default of a gateway.
 
-clock-bound's shared memory, chrony, systemd-timesyncd, the kernel's figure under chrony. A source that knows nothing costs
-one look at a file or one short process a second; after a while those that never knew anything are asked once a minute.
+The order is clock-bound's shared memory, chrony, systemd-timesyncd, the kernel's figure under chrony. A source without
+a bound costs one read of a file or one short process a second; sources that have had no bound for a while are asked
+once a minute.
 """
 
 from collections.abc import Sequence
 
 from whenabouts_edge.clock import ClockSample, ClockSource
 
-PATIENCE = 10  # samples in a row without a bound, then a source is asked only every RARELY samples
+PATIENCE = 10  # after this many samples in a row without a bound a source is asked only every RARELY samples
 RARELY = 60
 
 
@@ -16,7 +17,7 @@ class FirstClock:
     """Asks the sources in order.
 
     Raises:
-        ValueError: there are none.
+        ValueError: the list of sources is empty.
     """
 
     def __init__(self, sources: Sequence[ClockSource]) -> None:

@@ -1,9 +1,9 @@
-"""The kernel's own figure of how wrong its clock is (adjtimex), which is only what a time service tells it.
+"""The kernel's figure of its clock's error (adjtimex), which the kernel gets from a time service.
 
-chronyd tells it root delay / 2 + root dispersion and the kernel adds 500 ppm of the time since; what is still to be
-corrected is not in it, so a margin comes on top. systemd-timesyncd tells it 0 at every correction, which is no bound: so
-the figure counts only while chronyd runs. Without news the kernel's figure ends at 16 s, which means that nobody knows.
-After adjtimex(2).
+chronyd sets it to root delay / 2 + root dispersion, and the kernel adds 500 ppm of the time since; a remaining
+correction is not included, so a margin is added. systemd-timesyncd sets it to 0 at every correction, which is not a
+bound: so the figure counts only while chronyd runs. Without updates the kernel's figure ends at 16 s, which means
+unknown. After adjtimex(2).
 """
 
 import ctypes
@@ -15,12 +15,12 @@ from whenabouts_edge.clock.system import read_clocks, sampled
 
 CHRONYD_PIDS = (Path("/run/chrony/chronyd.pid"), Path("/run/chronyd.pid"), Path("/var/run/chrony/chronyd.pid"))
 NOBODY_KNOWS_US = 16_000_000
-# Assumed: what chronyd still has to correct; it steps or speeds up for more than that.
+# Assumed remaining correction of chronyd; for a larger one it steps or speeds up.
 MARGIN_US = 10_000
 
 
 class _Timex(ctypes.Structure):
-    """The beginning of struct timex; the whole has 208 bytes on 64-bit machines, and never more than 256."""
+    """The beginning of struct timex, which has 208 bytes on 64-bit machines, and never more than 256."""
 
     _fields_ = [
         ("modes", ctypes.c_uint),
@@ -33,7 +33,7 @@ class _Timex(ctypes.Structure):
 
 
 class KernelClock:
-    """The system clock with the kernel's figure, while chronyd keeps it."""
+    """The system clock with the kernel's figure, while chronyd runs."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ def bound_of(maxerror_us: int | None) -> tuple[int | None, str]:
 
 
 def chronys_maxerror_us() -> int | None:
-    """The kernel's figure, or None when chronyd does not run or the kernel cannot be asked."""
+    """The kernel's figure, or None if chronyd does not run or the kernel cannot be asked."""
     if not any(_runs(path) for path in CHRONYD_PIDS):
         return None
     timex = _Timex()

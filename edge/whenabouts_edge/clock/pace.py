@@ -1,18 +1,18 @@
-"""What happens to the host's monotonic clock beside its crystal: a time service slews it, and sleep stops it.
+"""Disturbances of the host's monotonic clock: a time service slews it, and sleep stops it.
 
-Stamps are taken by CLOCK_MONOTONIC, because that is what times reads of ports out. A time service that corrects UTC without
-a jump speeds this clock up or slows it down, chronyd by up to 83 333 ppm, the kernel for timesyncd by an eighth of the error
-a second; both are far above the drift of any crystal. So a reading from a second before a sample of UTC may be 83 ms
-further from it than the drift allows, and UTC found afterwards says nothing of readings from before a suspend, in which
-the clock stood still. CLOCK_MONOTONIC_RAW is never slewed and CLOCK_BOOTTIME counts sleep: their distances to
-CLOCK_MONOTONIC tell both.
+Readings are timed by CLOCK_MONOTONIC, because it also paces the time-outs of port reads. A time service that corrects
+UTC without a jump speeds this clock up or slows it down, chronyd by up to 83 333 ppm, the kernel for timesyncd by an
+eighth of the error a second; both are far above the drift of any crystal. So a reading from a second before a sample of
+UTC may be 83 ms further from it than the drift allows, and a UTC sample taken after a suspend, in which the clock
+stopped, does not date readings from before it. CLOCK_MONOTONIC_RAW is never slewed and CLOCK_BOOTTIME counts sleep:
+their distances to CLOCK_MONOTONIC measure slewing and sleep.
 
-`PacedClock` widens the bound between two moments by all the slewing between them, the wanted kind included (a time
-service also takes the crystal's own error away: up to 50 us more for a second), and makes it unbounded across sleep.
+`PacedClock` widens the bound between two moments by all the slewing between them, including intended slewing (a time
+service also removes the crystal's error: up to 50 us more for a second), and makes it unbounded across sleep.
 
-What was known before stays true, with the drift: so a sample is what the new answer and the old sample both allow, which
-keeps one bad exchange on a jittery network from widening stamps, and a source that falls silent leaves the clock running
-free. Two that have nothing in common are told, and the new one is believed.
+An old sample stays true if its bound grows with the drift. So each sample is the intersection of the new answer and the
+old sample: one bad exchange on a jittery network does not widen stamps, and a source that falls silent leaves the clock
+free-running. If the two are disjoint, the contradiction is counted and the new answer is used.
 """
 
 import time
@@ -23,10 +23,8 @@ from whenabouts_edge.clock import UNBOUNDED_US, ClockSample, ClockSource, Pace
 
 READ_ATTEMPTS = 5
 CLOSE_ENOUGH_NS = 5_000
-RECENT = 128  # samples, one a second: above the longest latency of a reader
-OLDER = (
-    240  # samples before those, so far apart that they reach back for two hours, above what undated readings are kept
-)
+RECENT = 128  # samples, one a second: longer than the longest latency of a reader
+OLDER = 240  # samples before those, spaced to reach back for two hours, longer than undated readings are kept
 OLDER_EVERY_US = 30_000_000
 _HAS_CLOCKS = hasattr(time, "CLOCK_MONOTONIC_RAW") and hasattr(time, "CLOCK_BOOTTIME")
 
@@ -51,15 +49,17 @@ def read_pace() -> Pace:
 
 
 class PacedClock:
-    """The samples of a source, each with how the host's clock was pushed until then."""
+    """The samples of a source, each with the slewing of the host's clock until then."""
 
     def __init__(self, source: ClockSource, pace: Callable[[], Pace] = read_pace) -> None:
         self._source, self._pace = source, pace
-        self._counted: Pace | None = None  # when slewing was last seen
+        self._counted: Pace | None = None  # at the last count of slewing
         self._slewed_us = 0
         self._recent: Slewed = ()
         self._older: Slewed = ()
-        self._known: tuple[ClockSample, int] | None = None  # the last sample with a bound, and all slewing until then
+        self._known: tuple[ClockSample, int] | None = (
+            None  # the last sample with a bound, and the total slewing until then
+        )
         self.contradictions = 0
 
     def host_us(self, monotonic_ns: int) -> int:
@@ -73,16 +73,16 @@ class PacedClock:
         self._count(now)
         self._remember(sample.host_us)
         sample = replace(sample, pace=now, slewed=self._older + self._recent)
-        # What was asked may have been answered at either end of the asking; what does not count yet may be at both ends.
+        # The source may have answered at either end of the call; slewing that is not counted yet may be at both ends.
         sample = _wider(sample, now.pushed_since(before) + 4 * now.unsure_since(self._counted or now))
         return self._with_what_was_known(sample)
 
     def current(self, sample: ClockSample) -> ClockSample:
-        """The newest sample, wider by what was slewed since; without a bound if the host has slept since."""
+        """The newest sample, widened by the slewing since; without a bound if the host has slept since."""
         return sample if sample.pace is None else _wider(sample, self._pace().pushed_since(sample.pace))
 
     def _with_what_was_known(self, new: ClockSample) -> ClockSample:
-        """What both allow: the sample before, carried here over drift and slewing, and the new one."""
+        """The intersection of the previous sample, carried here over drift and slewing, and the new one."""
         if self._known is not None:
             old, slewed_us = self._known
             carried_us = old.bound_at(new.host_us) + self._slewed_us - slewed_us
@@ -103,7 +103,7 @@ class PacedClock:
         return new
 
     def _count(self, now: Pace) -> None:
-        """Add up the slewing; what cannot be told from the distance between two readings waits until it can."""
+        """Add up the slewing; an amount within the uncertainty of two readings is postponed until it can be measured."""
         if self._counted is None:
             self._counted = now
             return

@@ -1,7 +1,7 @@
 """A wrong clock with a known error, for simulated gateways.
 
 True time runs from `epoch_us` at `anchor_ns` of CLOCK_MONOTONIC, `speed_milli` thousandths as fast as the machine. The
-gateway reads true time plus an offset that drifts, and claims a bound of which the simulator knows that it holds.
+gateway reads true time plus an offset that drifts, and claims a bound that the simulator knows to be true.
 """
 
 import time
@@ -13,7 +13,7 @@ from whenabouts_edge.clock import ClockSample
 
 @dataclass(frozen=True, slots=True)
 class SimulatedClock:
-    """A clock that is wrong by offset_us and a drift, and claims base_bound_us and an assumed drift; all in us."""
+    """A clock with an error of offset_us plus a drift; it claims base_bound_us plus an assumed drift; all in us."""
 
     epoch_us: int
     anchor_ns: int
@@ -34,5 +34,5 @@ class SimulatedClock:
         return ClockSample(elapsed_us, self.epoch_us + error_us, bound_us, "bounded")
 
     def current(self, sample: ClockSample) -> ClockSample:
-        """Nobody slews a simulated clock."""
+        """The sample unchanged: a simulated clock is not slewed."""
         return sample

@@ -1,9 +1,9 @@
-"""The host's own clock as UTC: under a bound set by configuration, or the bound that chrony computes.
+"""The host's system clock as UTC, with a bound from the configuration or from chrony.
 
-chrony's bound after an update is |remaining correction| + root dispersion + root delay / 2 (chrony 4, `tracking` report).
-It trusts the stratum-1 server, and half of the round trip for asymmetric paths. chrony keeps saying "synchronised" for very
-long after its last update; from eight update intervals on the state is `free-running`, which says that only the assumed
-drift holds the bound up.
+chrony's bound after an update is |remaining correction| + root dispersion + root delay / 2 (chrony 4, `tracking`
+report). It trusts the stratum-1 server, and half of the round trip for asymmetric paths. chrony reports "synchronised"
+for a very long time after its last update; after eight update intervals the state becomes `free-running`: only the
+assumed drift then supports the bound.
 """
 
 import math
@@ -20,18 +20,18 @@ _FREE_RUNNING_INTERVALS = 8
 _CHRONYC_TIMEOUT_S = 2.0
 READ_ATTEMPTS = 5
 CLOSE_ENOUGH_NS = 5_000
-# Each way: a stamp so wide dates nothing. Readings had better wait for the next answer, which timesyncd gives 32 s after it
-# has set a clock that was days off.
+# Each way: such a wide stamp dates nothing. Readings should wait for the next answer, which timesyncd gives 32 s after
+# setting a clock that was days off.
 USELESS_US = 3_600_000_000
 
 T = TypeVar("T")
 
 
 def read_clocks() -> tuple[int, int, int]:
-    """(UTC in us, monotonic in ns, by how many us the two can be apart).
+    """(UTC in us, monotonic in ns, largest distance in us between the two readings).
 
-    The closest of a few readings of UTC between two of the monotonic clock: a program is interrupted for milliseconds,
-    and whatever passes between the two readings is an error of the offset.
+    The closest of a few readings of UTC between two of the monotonic clock: a program can be interrupted for
+    milliseconds, and any time between the two readings is an error of the offset.
     """
     pairs = []
     for _ in range(READ_ATTEMPTS):
@@ -40,7 +40,7 @@ def read_clocks() -> tuple[int, int, int]:
         if after_ns - before_ns < CLOSE_ENOUGH_NS:
             break
     apart_ns, utc_us, monotonic_ns = min(pairs)
-    return utc_us, monotonic_ns, apart_ns // 1000 + 2  # two for the microseconds that are cut off
+    return utc_us, monotonic_ns, apart_ns // 1000 + 2  # two for rounding down to microseconds
 
 
 def sampled(
@@ -49,10 +49,10 @@ def sampled(
     bound_us: Callable[[T, int], tuple[int | None, str]],
     source: str,
 ) -> ClockSample:
-    """UTC now by the system clock, with the (bound, state) that `bound_us` makes of an answer for that moment.
+    """UTC now by the system clock, with the (bound, state) that `bound_us` computes from an answer for that moment.
 
-    The answer may be from before a correction and the reading from behind it: a jump of UTC while it was asked for, and the
-    drift, are added.
+    The answer may predate a correction that the clock reading follows: a jump of UTC during the question, and the
+    drift, are added to the bound.
     """
     utc_before_us, before_ns, _ = clocks()
     answer = ask()
@@ -100,7 +100,7 @@ class ChronyClock:
 
 
 def ask_chronyc() -> str:
-    """The CSV tracking report of the local chronyd, or empty text when there is none to be had."""
+    """The CSV tracking report of the local chronyd, or empty text if it cannot be had."""
     try:
         done = subprocess.run(
             ["chronyc", "-c", "-n", "tracking"],
@@ -118,7 +118,7 @@ def ask_chronyc() -> str:
 def parse_tracking(report: str, utc_us: int) -> tuple[int | None, str]:
     """(bound in us or None, clock state) from a `chronyc -c tracking` line at system time utc_us.
 
-    chronyd grows the root dispersion itself by its maxclockerror, 1 ppm unless configured; the difference to the drift
+    chronyd increases the root dispersion by its maxclockerror, 1 ppm unless configured; the difference to the drift
     assumed here is added for the time since the last update.
     """
     fields = report.strip().split(",")
@@ -131,7 +131,7 @@ def parse_tracking(report: str, utc_us: int) -> tuple[int | None, str]:
     except ValueError:
         return None, "unbounded"
     error = abs(correction) + dispersion + delay / 2
-    if not (0 < reference < math.inf and 0 <= error * 1e6 < UNBOUNDED_US and dispersion >= 0):  # false for NaN too
+    if not (0 < reference < math.inf and 0 <= error * 1e6 < UNBOUNDED_US and dispersion >= 0):  # also false for NaN
         return None, "unbounded"
     age_us = max(0, utc_us - int(reference * 1e6))
     bound_us = int(error * 1e6) + 1 - (-age_us * ASSUMED_DRIFT_PPM // 1_000_000)

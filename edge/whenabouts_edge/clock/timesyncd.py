@@ -1,14 +1,15 @@
-"""The bound that systemd-timesyncd's last exchange allows; timesyncd itself computes none, and tells the kernel 0.
+"""A bound computed from systemd-timesyncd's last exchange; timesyncd itself computes none, and sets the kernel's figure
+to 0.
 
 Its property NTPMessage holds the last answer of its server with the four moments of the exchange: originate T1 and
-destination T4 by our clock, receive T2 and transmit T3 by the server's. At T4 our clock was behind by
-((T2 - T1) + (T3 - T4)) / 2, wrong by at most half of the round trip (T4 - T1) - (T3 - T2) and by what the server may be
-wrong itself: root dispersion and half of its root delay. Corrections since then only bring the clock nearer, so that
+destination T4 by our clock, receive T2 and transmit T3 by the server's. At T4 our clock was behind by ((T2 - T1) + (T3
+- T4)) / 2, wrong by at most half of the round trip (T4 - T1) - (T3 - T2) plus the error of the server: root dispersion
+and half of its root delay. Corrections since then only bring the clock nearer, so that
 
     bound = |offset| + round trip / 2 + root delay / 2 + root dispersion + precision + drift since T4 + slewing T1 .. T4
 
-holds whether or not the answer was used. After the first correction of a clock that was years off T4 is years ago: the
-bound comes with the second answer, and readings wait for it. RFC 5905, section 8; systemd, org.freedesktop.timesync1.
+holds whether or not the answer was used. After the first correction of a clock that was years off, T4 is years ago: the
+second answer gives the bound, and readings wait for it. RFC 5905, section 8; systemd, org.freedesktop.timesync1.
 """
 
 import json
@@ -28,10 +29,10 @@ _LEAP, _STRATUM, _PRECISION, _DELAY, _DISPERSION = 0, 3, 4, 5, 6
 _ORIGINATE, _RECEIVE, _TRANSMIT, _DESTINATION, _PACKETS = 8, 9, 10, 11, 13
 _NOT_SYNCHRONISED = 3
 _STRATUM_MAX = 15
-# Assumed of our clock during the exchange: the kernel takes an eighth of the error off each second, timesyncd asks 32 s
-# later at the earliest and leaves at most 0.4 s to the kernel: 700 ppm are left by then.
+# Assumed slewing of our clock during the exchange: the kernel corrects an eighth of the error each second, timesyncd asks
+# again after at least 32 s and leaves at most 0.4 s to the kernel: 700 ppm are left by then.
 _SLEW_PPM = 1000
-# timesyncd asks at least every 2048 s; without an answer for longer only the drift holds the bound up.
+# timesyncd asks at least every 2048 s; after that without an answer, only the drift supports the bound.
 _FREE_RUNNING_US = 2 * 2048 * 1_000_000
 
 
@@ -52,7 +53,7 @@ class TimesyncdClock:
 
 
 def ask_timesyncd() -> str:
-    """timesyncd's last message as JSON, or empty text when there is none to be had."""
+    """timesyncd's last message as JSON, or empty text if there is none."""
     try:
         done = subprocess.run(
             _ASK, capture_output=True, text=True, errors="replace", timeout=_ASK_TIMEOUT_S, check=False
@@ -63,7 +64,7 @@ def ask_timesyncd() -> str:
 
 
 def parse_message(message: str, utc_us: int) -> tuple[int | None, str]:
-    """(bound in us or None, clock state) from the property as busctl prints it, at system time utc_us."""
+    """(bound in us or None, clock state) from the property in busctl's format, at system time utc_us."""
     data = _data(message)
     if data is None or data[_LEAP] == _NOT_SYNCHRONISED or not data[_PACKETS]:
         return None, "unbounded"
@@ -86,7 +87,7 @@ def parse_message(message: str, utc_us: int) -> tuple[int | None, str]:
 
 
 def _data(message: str) -> list[int] | None:
-    """The fields of the message as integers, None if they are not what they should be."""
+    """The fields of the message as integers, None if they are malformed."""
     try:
         fields = json.loads(message)["data"]
     except (ValueError, KeyError, TypeError, RecursionError):

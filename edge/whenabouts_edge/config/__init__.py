@@ -1,1 +1,3 @@
-"""The configuration of a gateway: its tables with their defaults, the reading of the file, and other packages' readers."""
+"""The configuration of a gateway: its tables with their defaults, the parser of the file, and readers of other
+packages.
+"""

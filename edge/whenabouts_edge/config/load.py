@@ -1,6 +1,7 @@
-"""Reads the agent's TOML file and says everything that is wrong with it at once, each mistake with its line.
+"""Reads the agent's TOML file and reports all mistakes in it at once, each with its line.
 
-Unknown keys are refused with the nearest known one: a misspelt option that is silently ignored is found months later.
+Unknown keys are refused, with the nearest known key as a hint: a misspelt option that is silently ignored is found
+months later.
 """
 
 import difflib
@@ -46,10 +47,10 @@ _OF_LINE = ("form", "columns", "key_field", "value_field", "unit")
 _REPORT_ONCE = ("id12la",)
 _OF_TAGS = ("leave_ms", "presence_stream", "expected")
 _OF_KIND = {"region": "m6e", "read_power_cdbm": "m6e", **dict.fromkeys(_OF_LINE, "line")}
-SHOWN_CHARS = 80  # of a wrong value in a message
-MAX_BYTES = 1 << 20  # of a file: whatever is larger is another one
-MAX_READERS = 32  # one gateway: each is a port and a thread
-MAX_STATES = MAX_ATTRS - 4  # values of one gateway's state: they are attributes, beside the reserved ones
+SHOWN_CHARS = 80  # most characters of a wrong value in a message
+MAX_BYTES = 1 << 20  # a larger file is not a configuration
+MAX_READERS = 32  # of one gateway: each needs a port and a thread
+MAX_STATES = MAX_ATTRS - 4  # values of one gateway's state: they are attributes, next to the reserved ones
 _OF_PRESENCE, _OF_MEASURE = ("reads", "leave_ms"), ("attr", "on_at", "off_at", "hold_ms")
 
 
@@ -65,7 +66,7 @@ def load(path: Path) -> Config:
     """The configuration in a file.
 
     Raises:
-        ConfigError: it cannot be read, is no TOML, or has mistakes.
+        ConfigError: the file cannot be read, is not TOML, or has mistakes.
     """
     return parse(read(path), str(path))
 
@@ -74,7 +75,7 @@ def read(path: Path) -> str:
     """The text of a configuration file.
 
     Raises:
-        ConfigError: it cannot be read, or is no text.
+        ConfigError: the file cannot be read, or is not text.
     """
     advice = "expected a TOML file in UTF-8; `whenabouts-edge sample-config` prints one"
     try:
@@ -87,20 +88,18 @@ def read(path: Path) -> str:
     if len(data) > MAX_BYTES:
         raise ConfigError([f"{path}: found more than {MAX_BYTES} bytes; {advice}"])
     try:
-        return data.decode("utf-8-sig")  # some editors begin a file with a mark
+        return data.decode("utf-8-sig")  # some editors begin a file with a byte-order mark
     except UnicodeError as error:
         raise ConfigError([f"{path}: found bytes that are no text ({error}); {advice}"]) from None
 
 
 def parse(text: str, source: str = "config") -> Config:
-    """The configuration in a TOML text; source names it in messages. Raises ConfigError as `load` does."""
+    """The configuration in a TOML text; messages refer to it as `source`. Raises ConfigError as `load` does."""
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # beside its own ValueError: thousands of digits, of brackets
+    except (ValueError, RecursionError) as error:  # RecursionError: thousands of brackets
         problem = f"{source}: found no TOML: {error}"
-        raise ConfigError(
-            [f"{problem}; mend that place, `whenabouts-edge sample-config` shows how it is written"]
-        ) from None
+        raise ConfigError([f"{problem}; correct that line, `whenabouts-edge sample-config` shows the format"]) from None
     checker = _Checker(source, text)
     config = checker.check(document)
     if checker.mistakes:
@@ -126,7 +125,7 @@ class _Checker:
         heartbeat = self._table("heartbeat", 0, tables["heartbeat"], HEARTBEAT)
         board = self._table("board", 0, tables["board"], BOARD)
         given = tables["clock"] if isinstance(tables["clock"], dict) else {}
-        right = given.get("source", clock["source"]) == clock["source"]  # else that is told, and no key of another one
+        right = given.get("source", clock["source"]) == clock["source"]  # else only the invalid source is reported
         for key in sorted(set(given) - {"source", *_CLOCK_KEYS.get(clock["source"], ())}) if right else ():
             self._mistake(("clock", 0, key), f'{key} belongs to another source than "{clock["source"]}"')
         for needed in _CLOCK_NEEDS.get(clock["source"], ()):
@@ -194,7 +193,7 @@ class _Checker:
         return tuple(readers)
 
     def _facts(self, number: int, kind: str | None) -> Reader | None:
-        """What is known of readers of this kind, built in or of an installed package."""
+        """The facts of this kind of reader, built in or of an installed package; None for an unknown kind."""
         if kind is None or kind in READERS:
             return READERS.get(kind or "")
         problems = register_readers()
@@ -205,7 +204,7 @@ class _Checker:
         return READERS.get(kind)
 
     def _presence(self, number: int, values: dict[str, Any]) -> PresenceConfig | None:
-        """What is set about presence, taken out of the values; None without leave_ms."""
+        """Remove the presence options from the values; None without leave_ms."""
         leave_ms, stream, expected = (values.pop(key) for key in _OF_TAGS)
         if leave_ms is None:
             for key, value in (("presence_stream", stream), ("expected", expected)):
@@ -213,14 +212,14 @@ class _Checker:
                     self._mistake(("reader", number, key), f"found {key} without leave_ms, expected both")
             return None
         if values["kind"] in _REPORT_ONCE:
-            problem = f"leave_ms: found a reader of kind {values['kind']}, which tells a tag once as it comes"
-            self._mistake(("reader", number, "leave_ms"), f"{problem}; expected one that repeats it while it stays")
+            problem = f"leave_ms: found a reader of kind {values['kind']}, which reports a tag only once"
+            self._mistake(("reader", number, "leave_ms"), f"{problem}; expected one that repeats tags while they stay")
         if values["line"] is not None and values["line"].key_field is None:
             self._mistake(("reader", number, "leave_ms"), "leave_ms needs a key: lines have one with key_field")
         return PresenceConfig(stream or f"{values['name']}/presence", leave_ms, tuple(expected or ()))
 
     def _check_presence_streams(self, readers: list[ReaderConfig]) -> None:
-        """Visits are numbered for each reader, so no two readers tell theirs in one stream."""
+        """Visits are numbered per reader, so two readers must not publish theirs in one stream."""
         taken = {reader.stream for reader in readers}
         for number, reader in enumerate(readers):
             if reader.presence is None:
@@ -231,7 +230,7 @@ class _Checker:
             taken.add(reader.presence.stream)
 
     def _line(self, number: int, values: dict[str, Any]) -> LineConfig | None:
-        """What is set about lines, taken out of the values; None for another kind of reader."""
+        """Remove the line options from the values; None for readers of other kinds."""
         line = {key: values.pop(key) for key in _OF_LINE}
         line["columns"] = tuple(line["columns"] or ())
         if values["kind"] != "line":
@@ -255,7 +254,7 @@ class _Checker:
             if group["members"] or group["stream"]:
                 self._mistake(("group", 0, ""), "name is missing: the group that this gateway is a member of")
             return None
-        unusable = group["members"] is None and "members" in given  # a mistake that is told already
+        unusable = group["members"] is None and "members" in given  # already reported as a mistake
         own = general["site"], general["gateway"]
         peers: dict[str, tuple[str, str]] = {}
         for member in group["members"] or ():
@@ -303,7 +302,7 @@ class _Checker:
         return tuple(states)
 
     def _check_kind(self, number: int, table: dict[str, Any], values: dict[str, Any]) -> None:
-        """A state is a presence or a measure, not both, and a measure has two thresholds."""
+        """A state is either a presence or a measure, and a measure has two thresholds."""
         if not any(key in table for key in _OF_MEASURE):
             return
         for key in _OF_PRESENCE:
@@ -341,14 +340,14 @@ class _Checker:
 
     def _mistake(self, place: tuple[str, int, str], text: str) -> None:
         table, number, _ = place
-        places = place, (table, number, ""), ("", 0, table)  # the last for a table written as `table = {...}`
+        places = place, (table, number, ""), ("", 0, table)  # the last one for a table in the form `table = {...}`
         line = next((self._lines[p] for p in places if p in self._lines), 1)
         where = f"[{table}] " if table else ""
         self.mistakes.append((line, f"{self._source}:{line}: {where}{text}"))
 
 
 def key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
-    """((table, number of that table, key), line) for each table head and key, as far as they begin a line."""
+    """((table, number of that table, key), line) of each table head and key that begins a line."""
     table, counts = "", {"": 0}
     for line, content in enumerate(text.split("\n"), 1):
         head = re.match(r"\s*\[\[?\s*([A-Za-z0-9_-]+)\s*\]\]?", content)
@@ -362,9 +361,9 @@ def key_lines(text: str) -> Iterator[tuple[tuple[str, int, str], int]]:
 
 
 def _shown(value: object) -> str:
-    """The value as a message shows it, cut to a readable length."""
+    """The value as shown in a message, cut to a readable length."""
     try:
         shown = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, nesting without end
+    except (ValueError, RecursionError):  # an integer of thousands of digits, endless nesting
         return type(value).__name__
     return shown if len(shown) <= SHOWN_CHARS else shown[: SHOWN_CHARS - 3] + "..."

@@ -1,4 +1,4 @@
-"""Options that the commands share, and how they load the configuration."""
+"""Options that the commands share, and the loading of the configuration."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="One JSON obj
 
 
 def load(config_file: Path) -> Config:
-    """The configuration; with mistakes the program says them and ends with exit code 2."""
+    """The configuration; if it has mistakes, prints them and ends the program with exit code 2."""
     try:
         return configuration.load(config_file)
     except configuration.ConfigError as error:

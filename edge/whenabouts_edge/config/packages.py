@@ -1,14 +1,14 @@
-"""Readers that other packages bring: entry points of the group `whenabouts.readers`.
+"""Readers of other packages: entry points of the group `whenabouts.readers`.
 
-The entry point's name is the kind as a configuration writes it, its object a `whenabouts_hardware.Reader` with `tags`, as
-the `READER` of a kind that is built in. In a package's pyproject.toml:
+The name of the entry point is the kind in a configuration, its object a `whenabouts_hardware.Reader` with `tags`, like
+the `READER` of a built-in kind. In a package's pyproject.toml:
 
     [project.entry-points."whenabouts.readers"]
     acme = "acme_reader:READER"
 
-They are looked for when a configuration names a kind that is not built in. A package that cannot be used takes nothing
-else with it: the text that `register_readers` keeps for its kind says why. A package never takes the place of a built-in
-kind, and of two that bring the same kind neither is taken.
+Packages are searched only when a configuration names a kind that is not built in. A faulty package does not affect
+others: `register_readers` returns the reason for its kind. A package never replaces a built-in kind, and if two
+packages define the same kind, neither is used.
 """
 
 from functools import cache
@@ -23,7 +23,7 @@ GROUP = "whenabouts.readers"
 
 @cache
 def register_readers() -> dict[str, str]:
-    """Make the kinds of all installed packages known, once a process; by kind what is wrong with those that are not."""
+    """Register the kinds of all installed packages, once a process; returns the fault of each unusable kind."""
     by_kind: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
         by_kind.setdefault(point.name, []).append(point)
@@ -44,7 +44,7 @@ def _register(kind: str, points: list[EntryPoint]) -> str:
     try:
         reader = points[0].load()
         problem = _problem(reader)
-    except Exception as error:  # whatever a package does when it is imported, the other readers work
+    except Exception as error:  # a package may raise anything when imported; the other readers must work
         problem = f"{type(error).__name__}: {error}"
     if problem:
         return f"whose package {names} cannot be used ({points[0].value}: {problem})"
@@ -53,13 +53,13 @@ def _register(kind: str, points: list[EntryPoint]) -> str:
 
 
 def _problem(reader: Any) -> str:
-    """The text of what an agent lacks in a reader, empty if nothing."""
+    """What a reader lacks for an agent, as text; empty if nothing."""
     if not isinstance(reader, Reader):
         return f"found {type(reader).__name__}, expected whenabouts_hardware.Reader"
     if reader.tags is None:
-        return "found a Reader without tags, expected what gives the tags of a frame"
+        return "found a Reader without tags, expected a function for the tags of a frame"
     if not is_text(reader.latency_source) or type(reader.latency_us) is not int or reader.latency_us < 0:
-        return f"found latency_us {reader.latency_us!r}, expected microseconds and where they are from"
+        return f"found latency_us {reader.latency_us!r}, expected microseconds and their source"
     made = reader.new_decoder()
     if not isinstance(made, Decoder):
         return f"decoder gave {type(made).__name__}, expected a whenabouts_hardware.Decoder"

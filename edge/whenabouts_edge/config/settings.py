@@ -1,5 +1,5 @@
-"""What can be configured, with the default and a sentence for each: the one place that validation, the sample file and
-the help are made from.
+"""All settings, with the default and a description of each: the only source for validation, the sample file and the
+help.
 """
 
 import contextlib
@@ -20,19 +20,19 @@ CLOCK_SOURCES = ("auto", "clockbound", "chrony", "timesyncd", "adjtimex", "fixed
 NUMBER = (int, float)
 MAX_THRESHOLD = 1e15
 MAX_HOST_BYTES = 253
-MAX_EXPECTED = 1000  # tags of one reader; fewer than presence remembers
+MAX_EXPECTED = 1000  # tags of one reader; below the number of tags that presence remembers
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One key of a table: its type, default, sentence, and what else it must satisfy as (test, expectation)."""
+    """One key of a table: its type, default, description, and a further condition as (test, expectation)."""
 
     kind: type | tuple[type, ...]
     default: Any
     about: str
     test: Callable[[Any], bool] | None = None
     expected: str = ""
-    example: Any = None  # for the sample file, where there is no default to show
+    example: Any = None  # for the sample file, if there is no default to show
 
 
 def _number(default: Any, low: int, high: int, about: str, example: Any = None) -> Option:
@@ -55,9 +55,7 @@ def _text(default: Any, about: str, example: Any = None) -> Option:
 
 
 def _host(default: str, about: str) -> Option:
-    return Option(
-        str, default, about, is_host, "the name or the address of a machine alone, such as broker.example.org"
-    )
+    return Option(str, default, about, is_host, "only the name or the address of a machine, such as broker.example.org")
 
 
 def _is_line(text: str) -> bool:
@@ -65,23 +63,23 @@ def _is_line(text: str) -> bool:
 
 
 def is_host(text: str) -> bool:
-    """Whether it can be a name or an address: `mqtt://name` and `name:1883` cannot."""
+    """True if the text can be a name or an address: `mqtt://name` and `name:1883` cannot."""
     with contextlib.suppress(ValueError):
         return bool(ipaddress.ip_address(text))
     try:
         name = text.removesuffix(".").encode("idna")
-    except UnicodeError:  # a label that is empty or too long among them
+    except UnicodeError:  # also for a label that is empty or too long
         return False
     return 0 < len(name) <= MAX_HOST_BYTES and _is_line(text) and not set(text) & set(" /:@?#[]")
 
 
 def is_value_name(text: str) -> bool:
-    """Whether a value of a state can have this name: one that rules can write, and that is not reserved."""
+    """True if a value of a state can have this name: rules can contain it, and it is not reserved."""
     return text.isidentifier() and is_text(text) and text != VALUE
 
 
 GENERAL = {
-    "site": _name("Place this gateway stands at; first level of its topics.", "warehouse"),
+    "site": _name("Site of this gateway; first level of its topics.", "warehouse"),
     "gateway": _name("Name of this gateway, unique among all that share a landing.", "dock-1"),
     "state_dir": _text("/var/lib/whenabouts", "Folder for the spool and the status file."),
     "metrics_file": _text(
@@ -91,7 +89,7 @@ GENERAL = {
     ),
     "rules_file": _text(
         None,
-        "Compiled rules to run from the start; rules from the broker take their place.",
+        "Compiled rules to run from the start; rules from the broker replace them.",
         "/etc/whenabouts/warehouse.dock-1.rules",
     ),
 }
@@ -114,30 +112,32 @@ CLOCK = {
     "source": Option(
         str,
         "auto",
-        "Where the clock's bound comes from; auto takes the first that knows one.",
+        "Source of the clock's bound; auto takes the first that knows one.",
         lambda v: v in CLOCK_SOURCES,
         "one of " + ", ".join(CLOCK_SOURCES),
     ),
-    "bound_us": _number(None, 0, 10**12, "For fixed: how wrong the system clock can be at most.", 100_000),
+    "bound_us": _number(None, 0, 10**12, "For fixed: largest error of the system clock.", 100_000),
     "epoch_us": _number(None, 0, 10**17, "For sim: true time at anchor_ns.", 1_749_993_600_000_000),
     "anchor_ns": _number(None, 0, 10**18, "For sim: moment of CLOCK_MONOTONIC at which true time was epoch_us.", 0),
     "speed_milli": _number(1000, 1, 10**6, "For sim: speed of true time in thousandths."),
     "offset_us": _number(0, -(10**15), 10**15, "For sim: error of the clock at epoch_us."),
     "drift_ppm": _number(0, -1000, 1000, "For sim: growth of the error."),
-    "base_bound_us": _number(0, 0, 10**15, "For sim: bound it claims at epoch_us."),
+    "base_bound_us": _number(0, 0, 10**15, "For sim: claimed bound at epoch_us."),
     "assumed_drift_ppm": _number(50, 0, 10000, "For sim: growth of the claimed bound."),
 }
 SPOOL = {
     "limit_mib": _number(
         256, 1, 10**6, "Readings kept while the cloud is away; beyond it new ones are refused and counted."
     ),
-    "commit_ms": _number(50, 1, 10000, "Readings are written together at least this often: what a power cut can lose."),
+    "commit_ms": _number(
+        50, 1, 10000, "Readings are stored at least this often; a power cut can lose those of one period."
+    ),
 }
 HEARTBEAT = {"every_ms": _number(1000, 100, 3_600_000, "Period of the heartbeat.")}
 READER = {
     "name": _name("Name of the reader in messages and logs.", "dock"),
     "kind": Option(
-        str, REQUIRED, "Protocol it speaks: " + ", ".join(sorted(READERS)) + ", or one of an installed package.",
+        str, REQUIRED, "Protocol of the reader: " + ", ".join(sorted(READERS)) + ", or one of an installed package.",
         example="m6e",
     ),
     "port": _text(
@@ -146,13 +146,13 @@ READER = {
     "stream": Option(
         str,
         None,
-        'Stream its readings belong to; default "<name>/tags".',
+        'Stream of its readings; default "<name>/tags".',
         is_text,
         "text of 1 to 256 bytes",
         "dock/tags",
     ),
     "baud": _number(
-        None, 0, 4_000_000, "Speed of the line; default by kind. 0 where there is no wire, as on native USB.", 115200
+        None, 0, 4_000_000, "Speed of the line; default by kind. 0 without a wire, as on native USB.", 115200
     ),
     "adapter_us": _number(16000, 0, 10**7, "Longest time a byte waits in the serial adapter (16 ms in FTDI chips)."),
     "latency_us": _number(None, 0, 10**8, "Longest time from a sighting to its frame; default by kind.", 1_000_000),
@@ -162,11 +162,11 @@ READER = {
     "read_power_cdbm": _number(
         None, 0, 3000, "For m6e: power for reading in hundredths of dBm; an M6e Nano allows 2700.", 2200
     ),
-    "listen_only": Option(bool, False, "Never write to the reader: another program commands it."),
+    "listen_only": Option(bool, False, "Never write to the reader: another program controls it."),
     "form": Option(
         str,
         "auto",
-        "For line: what a line is; auto goes by its looks.",
+        "For line: format of a line; auto detects it.",
         lambda v: v in FORMS,
         "one of " + ", ".join(FORMS),
     ),
@@ -181,20 +181,20 @@ READER = {
     "key_field": _text(None, "For line: field that is the key of the reading.", "probe"),
     "value_field": _text(
         None,
-        "For line: field that is the value; of NMEA the number of a value. Without it only a text has one.",
+        "For line: field that is the value; for NMEA the number of a value. Without it only text lines have a value.",
         "temperature",
     ),
     "unit": Option(str, None, "For line: unit of the value.", is_text, "text of 1 to 256 bytes", "Cel"),
     "leave_ms": _number(
         None, 1, 86_400_000,
-        "Tell when tags enter and leave: one has left when a reader that looks has not read it for this long.", 5000,
+        "Report tags that enter and leave: a tag has left when the scanning reader has not read it for this long.", 5000,
     ),
     "presence_stream": Option(
-        str, None, 'With leave_ms: stream that tells it; default "<name>/presence".', is_text, "text of 1 to 256 bytes",
+        str, None, 'With leave_ms: stream of these reports; default "<name>/presence".', is_text, "text of 1 to 256 bytes",
         "dock/presence",
     ),
     "expected": Option(
-        list, None, "With leave_ms: tags that are told absent if they are not there at the start.",
+        list, None, "With leave_ms: tags that are reported absent if they are not there at the start.",
         lambda v: 0 < len(v) <= MAX_EXPECTED and all(is_text(key) for key in v), f"a list of 1 to {MAX_EXPECTED} keys",
         ["30395DFA8101C3400000162A"],
     ),
@@ -225,11 +225,11 @@ STATE = {
         str, REQUIRED, "Name of the value in the state.", is_value_name, "letters, digits and _, not beginning with a digit",
         "loaded",
     ),
-    "stream": _text(REQUIRED, "Stream of a reader of this gateway that decides it.", "dock/tags"),
-    "key": _text(None, "Only readings of this tag count; without it those of any.", "30395DFA8101C3400000162A"),
-    "reads": _number(1, 1, MAX_READS, "For presence: it begins with so many reads without a pause of leave_ms."),
-    "leave_ms": _number(5000, 1, 86_400_000, "For presence: it ends so long after the last read."),
-    "attr": _text(None, "For a measure: attribute that is compared; without it the value of the reading.", "rssi"),
+    "stream": _text(REQUIRED, "Stream of a reader of this gateway that determines the value.", "dock/tags"),
+    "key": _text(None, "Only readings of this tag count; default any tag.", "30395DFA8101C3400000162A"),
+    "reads": _number(1, 1, MAX_READS, "For presence: it begins after this many reads without a pause of leave_ms."),
+    "leave_ms": _number(5000, 1, 86_400_000, "For presence: it ends this long after the last read."),
+    "attr": _text(None, "For a measure: attribute to compare; default the value of the reading.", "rssi"),
     "on_at": _threshold("For a measure: true from here on, upwards if above off_at, else downwards.", -50),
     "off_at": _threshold("For a measure: false from here on.", -60),
     "hold_ms": _number(0, 0, 86_400_000, "For a measure: least time beyond a threshold before it counts."),
@@ -244,9 +244,11 @@ BOARD = {
         "warehouse",
     ),
     "wifi_password_file": _text(
-        None, "For boards: file that holds its password on the first line.", "/etc/whenabouts/wifi-password"
+        None,
+        "For boards: file with the password of the Wi-Fi network on the first line.",
+        "/etc/whenabouts/wifi-password",
     ),
-    "ntp_host": _host("pool.ntp.org", "For boards: time server; one in the own network makes narrower stamps."),
+    "ntp_host": _host("pool.ntp.org", "For boards: time server; one in the local network makes narrower stamps."),
     "ntp_port": _number(123, 1, 65535, "Port of the time server."),
 }
 TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "heartbeat": HEARTBEAT, "group": GROUP, "board": BOARD}
@@ -254,7 +256,7 @@ TABLES = {"broker": BROKER, "clock": CLOCK, "spool": SPOOL, "heartbeat": HEARTBE
 
 @dataclass(frozen=True, slots=True)
 class LineConfig:
-    """What the lines of a sensor say."""
+    """The format of a sensor's lines."""
 
     form: str = "auto"
     columns: tuple[str, ...] = ()
@@ -263,14 +265,14 @@ class LineConfig:
     unit: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """What is set of it, by the names that boards have for it too."""
+        """The options that are set, under the names used on boards."""
         named = {"form": self.form, "columns": list(self.columns), "key": self.key_field, "value": self.value_field}
         return {name: value for name, value in {**named, "unit": self.unit}.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class PresenceConfig:
-    """When a tag has left a reader, and the stream that tells it."""
+    """When a tag counts as having left a reader, and the stream of presence readings."""
 
     stream: str
     leave_ms: int
@@ -327,7 +329,7 @@ class StateConfig:
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """The group, its other members as (site, gateway), and what makes the states of this one."""
+    """The group, its other members as (site, gateway), and the sources of this gateway's states."""
 
     name: str
     peers: tuple[tuple[str, str], ...]
@@ -337,7 +339,7 @@ class GroupConfig:
 
 @dataclass(frozen=True, slots=True)
 class BoardConfig:
-    """What a board needs beside the rest; an agent on Linux leaves it alone."""
+    """Settings only for boards; an agent on Linux ignores them."""
 
     wifi_ssid: str | None
     wifi_password_file: str | None
@@ -347,7 +349,7 @@ class BoardConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A whole configuration, every default filled in."""
+    """A whole configuration with all defaults filled in."""
 
     site: str
     gateway: str
@@ -368,7 +370,7 @@ def sample() -> str:
     """A configuration file with every option: required ones filled with examples, the others commented out."""
     lines = [
         "# Configuration of the Whenabouts agent.",
-        "# What is commented out shows the default, or an example where it says so.",
+        "# Lines that are commented out show the default, or an example if marked so.",
         "",
     ]
 
@@ -387,11 +389,11 @@ def sample() -> str:
     for name, options in TABLES.items():
         lines.append(f"[{name}]")
         table(options)
-    lines.append("# One table a reader.")
+    lines.append("# One table for each reader.")
     lines.append("[[reader]]")
     table(READER)
     lines.append(
-        "# One table a value of the local state; needs [group]. Presence of a tag, or a measure beyond thresholds."
+        "# One table for each value of the local state; needs [group]. Presence of a tag, or a measure beyond thresholds."
     )
     lines.append("#[[state]]")
     table(STATE, shown=False)

@@ -1,1 +1,1 @@
-"""How the agent is: status file, metrics, the service manager, and `doctor`."""
+"""Health of the agent: status file, metrics, the service manager, and `doctor`."""

@@ -1,4 +1,4 @@
-"""The command `doctor` of whenabouts-edge: looks at what the agent needs and says what to do about what is missing."""
+"""The command `doctor` of whenabouts-edge: checks what the agent needs and suggests a fix for each fault."""
 
 import json
 import os
@@ -20,10 +20,10 @@ from whenabouts_edge.install.plan import UNIT
 @config_option
 @json_option
 def doctor(config_file: Path, as_json: bool) -> None:
-    """Look at ports, user, clock, broker and disk; a fix beside each finding.
+    """Check ports, user, clock, broker and disk, with a fix for each fault.
 
-    Changes nothing, opens no port and leaves a running agent alone. As an ordinary user it sees less than with sudo. Exit
-    code 1 if something needs a look.
+    Changes nothing, opens no port and does not disturb a running agent. As an ordinary user it sees less than with sudo.
+    Exit code 1 if there is a fault.
 
     \b
     Example:  sudo whenabouts-edge doctor --config /etc/whenabouts/edge.toml
@@ -41,7 +41,7 @@ def doctor(config_file: Path, as_json: bool) -> None:
 
 
 def examine(config: Config) -> list[Finding]:
-    """Everything that there is to find on this machine; takes up to the broker's time-out."""
+    """All findings on this machine; takes up to the broker's time-out."""
     user = facts.user(_service_user())
     agent_pid = _agent_pid(Path(config.state_dir))
     results = [findings.of_user(user, PORT_GROUP, facts.group_id(PORT_GROUP))]
@@ -55,18 +55,18 @@ def examine(config: Config) -> list[Finding]:
 
 
 def examine_files(config: Config) -> list[Finding]:
-    """What there is to find about the files that the agent reads, for whom it runs as on this machine."""
+    """Findings about the files that the agent reads, for the agent's user on this machine."""
     user = facts.user(_service_user())
     return [findings.of_file(file, user) for file in facts.files(config)]
 
 
 def is_installed() -> bool:
-    """Whether this machine is a gateway: the agent's service is installed."""
+    """True if this machine is a gateway: the agent's service is installed."""
     return _service_user() is not None
 
 
 def _service_user() -> str | None:
-    """Whom the installed service runs as, None when it is not installed."""
+    """The user of the installed service, None if it is not installed."""
     try:
         return user_of(Path(UNIT).read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -74,7 +74,7 @@ def _service_user() -> str | None:
 
 
 def _agent_pid(state_dir: Path) -> int | None:
-    """The process of the agent that writes this status, None when it does not run or cannot be seen."""
+    """The process of the agent that writes this status, None if it does not run or cannot be seen."""
     try:
         status = json.loads((state_dir / "status.json").read_text())
         pid = int(status["pid"]) if status["running"] else None

@@ -1,7 +1,7 @@
-"""Collects what the findings are made from: devices, users, services, the broker's answer, the disk.
+"""Collects the facts for the findings: devices, users, services, the broker's answer, the disk.
 
-Nothing is changed, and no port is opened: opening one resets many a board behind it. The broker is asked under a name of
-its own, so that a running agent keeps its connection.
+Changes nothing, and opens no port: opening a port resets many boards. It logs in at the broker under a different client
+name, so that a running agent keeps its connection.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ CHRONY_FILES = ("/etc/chrony/chrony.conf", "/etc/chrony.conf", "/etc/chrony/conf
 
 
 def user(name: str | None) -> UserFacts:
-    """The user of this name, or the one that runs this."""
+    """The user of this name, or the user of this process."""
     entry = None
     if name is not None:
         with contextlib.suppress(KeyError):
@@ -53,14 +53,14 @@ def user(name: str | None) -> UserFacts:
         session = frozenset({*os.getgroups(), os.getegid()})
         try:
             entry = pwd.getpwuid(os.geteuid())
-        except KeyError:  # a container's number without a name
+        except KeyError:  # a user number without a name, as in a container
             return UserFacts(str(os.geteuid()), os.geteuid(), session)
     listed = frozenset(os.getgrouplist(entry.pw_name, entry.pw_gid))
     return UserFacts(entry.pw_name, entry.pw_uid, listed | (session or frozenset()), session)
 
 
 def group_id(name: str) -> int | None:
-    """The number of a group, None if there is none of that name."""
+    """The number of a group, None if it does not exist."""
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
@@ -99,7 +99,7 @@ def files(config: Config) -> Iterator[FileFacts]:
 
 
 def clock(table: dict[str, Any]) -> ClockFacts:
-    """The clock as the agent would see it."""
+    """The clock as the agent sees it."""
     sample = clock_source(table).sample()
     return ClockFacts(
         configured=table["source"],
@@ -108,14 +108,14 @@ def clock(table: dict[str, Any]) -> ClockFacts:
         bound_us=sample.bound_us,
         now_us=time.time_ns() // 1000,
         chronyd=any(_lives(path) for path in CHRONYD_PIDS),
-        timesyncd=any(_process_name(pid) == "systemd-timesyn" for pid in _processes()),  # the kernel cuts at 15
+        timesyncd=any(_process_name(pid) == "systemd-timesyn" for pid in _processes()),  # cut at 15 characters
         max_clock_error_ppm=max_clock_error_ppm(_texts(CHRONY_FILES)),
         rtc=bool(glob.glob("/sys/class/rtc/rtc*")),
     )
 
 
 def max_clock_error_ppm(texts: list[str]) -> float | None:
-    """chrony's maxclockerror as its configuration files set it, the last one counting."""
+    """chrony's maxclockerror from its configuration files; the last setting counts."""
     error_ppm = None
     for line in "\n".join(texts).splitlines():
         words = line.split()
@@ -154,7 +154,7 @@ def broker(config: BrokerConfig, gateway: str, timeout_s: float = BROKER_TIMEOUT
         client.loop_start()
         answered.wait(timeout_s)
     except socket.gaierror as error:
-        return reported("name", f"the name is not known ({error.strerror})")
+        return reported("name", f"unknown name ({error.strerror})")
     except ssl.SSLError as error:
         return reported("tls", getattr(error, "verify_message", "") or error.reason or error)
     except OSError as error:
@@ -168,7 +168,7 @@ def broker(config: BrokerConfig, gateway: str, timeout_s: float = BROKER_TIMEOUT
 
 
 def disk(config: Config, agent_pid: int | None) -> DiskFacts:
-    """The folder of the spool, its disk, and the spool's integrity unless the agent has it open."""
+    """The folder of the spool, its disk, and the integrity of the spool unless the agent has it open."""
     state_dir = Path(config.state_dir)
     folder = next(path for path in (state_dir, *state_dir.parents) if _path(str(path)) is not None)
     path = _path(str(folder))
@@ -193,7 +193,7 @@ def disk(config: Config, agent_pid: int | None) -> DiskFacts:
 
 
 def _spool(path: Path, agent_pid: int | None) -> tuple[str, int, str]:
-    """(state, bytes of the file, problem)."""
+    """(state, size of the file in bytes, problem)."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -230,7 +230,7 @@ def _path(path: str) -> PathFacts | None:
 
 
 def _holders(paths: set[str]) -> tuple[dict[str, list[int]], bool]:
-    """(processes by the path that they have open, whether there are processes that could not be looked at)."""
+    """(processes by the path that they have open, True if some processes could not be inspected)."""
     holders: dict[str, list[int]] = {}
     unseen = False
     for pid in _processes():
@@ -238,7 +238,7 @@ def _holders(paths: set[str]) -> tuple[dict[str, list[int]], bool]:
             targets = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{pid}/fd")}
         except PermissionError:
             unseen = True
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it has ended in the meantime
             continue
         else:
             for path in paths & targets:

@@ -1,19 +1,19 @@
-"""What a gateway's facts mean: findings with a fix beside each. Facts come as values; nothing is looked up here."""
+"""Findings from the facts about a gateway, each fault with a fix. Pure: facts come as values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-WIDE_US = 1_000_000  # a bound beyond this makes stamps that hardly order anything
+WIDE_US = 1_000_000  # above this bound stamps are too wide to order most events
 DRIFT_PPM_MIN = 10  # of a crystal without temperature control
-CHRONYS_DRIFT_PPM = 1.0  # what chrony assumes unless told
-RESERVE_BYTES = 64 << 20  # what the rest of the system needs on the spool's disk
+CHRONYS_DRIFT_PPM = 1.0  # chrony's default assumption
+RESERVE_BYTES = 64 << 20  # space for the rest of the system on the spool's disk
 BEGIN_US = 1_735_689_600_000_000  # 2025-01-01: an earlier clock has not been set since the machine started
 NEEDS_SUDO = "run it with sudo to see this too"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at; what needs a look has a fix."""
+    """One checked item; a fault has a fix."""
 
     area: str
     found: str
@@ -21,13 +21,13 @@ class Finding:
 
     @property
     def fine(self) -> bool:
-        """Nothing to do."""
+        """True if there is nothing to do."""
         return not self.fix
 
 
 @dataclass(frozen=True, slots=True)
 class UserFacts:
-    """Whom the agent runs as, and its groups: those in the tables, and of a running session those it really has."""
+    """The agent's user and its groups: those in the tables, and the actual ones of a running session."""
 
     name: str
     uid: int
@@ -37,7 +37,7 @@ class UserFacts:
 
 @dataclass(frozen=True, slots=True)
 class PathFacts:
-    """Owner, group and mode of what a path leads to. kind: file, folder, or '' for anything else, such as a device."""
+    """Owner, group and mode of the target of a path. kind: file, folder, or '' for anything else, such as a device."""
 
     uid: int
     gid: int
@@ -48,8 +48,9 @@ class PathFacts:
 
 @dataclass(frozen=True, slots=True)
 class PortFacts:
-    """One reader's port. path: None when it is not there; by_id: links that lead to it; holders: who has it open, as
-    (process id, name, whether it is our agent); unseen: processes of others that could not be looked at.
+    """One reader's port. path: None if it does not exist; by_id: links that lead to it; holders: processes that have it
+    open, as (process id, name, True if it is our agent); unseen: True if processes of other users could not be
+    inspected.
     """
 
     reader: str
@@ -64,7 +65,7 @@ class PortFacts:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A file that the configuration names under key. path: None when it is not there; above: the folders on the way."""
+    """A file that the configuration names under key. path: None if it does not exist; above: the parent folders."""
 
     key: str
     file: str
@@ -74,7 +75,9 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClockFacts:
-    """The clock as the agent sees it, and what keeps it. max_clock_error_ppm: of chrony's configuration, None unless set."""
+    """The clock as the agent sees it, and the services that set it. max_clock_error_ppm: from chrony's configuration,
+    None if not set.
+    """
 
     configured: str
     source: str
@@ -89,7 +92,7 @@ class ClockFacts:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """How far a connection came. stage: name, connect, tls, mqtt, login or fine."""
+    """The stage that a connection reached: name, connect, tls, mqtt, login or fine."""
 
     host: str
     port: int
@@ -101,8 +104,9 @@ class BrokerFacts:
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
-    """state_dir or, where it is missing, the nearest folder above. spool: none, fine, in use,
-    damaged, folder or unseen."""
+    """folder: state_dir or, if missing, the nearest parent folder. spool: none, fine, in use, damaged, folder or
+    unseen.
+    """
 
     state_dir: str
     folder: str
@@ -117,7 +121,7 @@ class DiskFacts:
 
 
 def may(user: UserFacts, path: PathFacts, bits: int) -> bool:
-    """Whether the user has these of rwx (4, 2, 1) by owner, group or others."""
+    """True if the user has these of rwx (4, 2, 1) by owner, group or others."""
     if user.uid == 0:
         return True
     shift = 6 if user.uid == path.uid else 3 if path.gid in user.group_ids else 0
@@ -125,13 +129,13 @@ def may(user: UserFacts, path: PathFacts, bits: int) -> bool:
 
 
 def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
-    """Is it there, named so that it stays the same, permitted, and free."""
+    """Check that the port exists, has a stable name, and is permitted and free."""
     area = f"port {port.reader}"
     if not port.is_device:
-        yield Finding(area, f"{port.port} is no device; not looked at")
+        yield Finding(area, f"{port.port} is not a device; not checked")
         return
     if port.path is None:
-        there = f"; there are {', '.join(port.others)}" if port.others else "; no serial port is there"
+        there = f"; there are {', '.join(port.others)}" if port.others else "; no serial port exists"
         yield Finding(
             area, f"{port.port} does not exist{there}", "plug the reader in, or correct port in the configuration"
         )
@@ -145,12 +149,14 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
             if port.by_id
             else "a link of /dev/serial (`whenabouts-edge install` makes them)"
         )
-        yield Finding(area, f"{port.port} may be another device after the next plugging", f"name it by id: {better}")
+        yield Finding(
+            area, f"{port.port} may be another device after it is plugged in again", f"name it by id: {better}"
+        )
     if not may(user, port.path, 6):
         group = port.path.group
         fix = f"sudo usermod -aG {group} {user.name}" if group != "root" else "sudo whenabouts-edge install"
         yield Finding(
-            area, f"user {user.name} may not use it, it belongs to group {group}", f"{fix}; then log in or start again"
+            area, f"user {user.name} may not use it; it belongs to group {group}", f"{fix}; then log in or start again"
         )
     elif (
         user.session_ids is not None
@@ -164,16 +170,16 @@ def of_port(port: PortFacts, user: UserFacts) -> Iterator[Finding]:
         known = "sudo systemctl disable --now ModemManager" if any("ModemManager" in s for s in strangers) else "end it"
         yield Finding(area, f"{port.port} is open in {', '.join(strangers)}", known)
     elif any(ours for _, _, ours in port.holders):
-        yield Finding(area, f"{port.port} is there, the agent has it open")
+        yield Finding(area, f"{port.port} exists, the agent has it open")
     else:
         yield Finding(
             area,
-            f"{port.port} is there" + (f", who has it open is not known: {NEEDS_SUDO}" if port.unseen else ", free"),
+            f"{port.port} exists" + (f", unknown which program has it open: {NEEDS_SUDO}" if port.unseen else ", free"),
         )
 
 
 def of_user(user: UserFacts, group: str, gid: int | None) -> Finding:
-    """Whether the agent's user is in the group of serial ports."""
+    """Check that the agent's user is in the group of serial ports."""
     if gid is None:
         return Finding("user", f"{user.name}; this system has no group {group}")
     if user.uid == 0 or gid in user.group_ids:
@@ -183,14 +189,14 @@ def of_user(user: UserFacts, group: str, gid: int | None) -> Finding:
 
 
 def of_file(file: FileFacts, user: UserFacts) -> Finding:
-    """Whether the agent can read it; a password is usually kept from everybody, the agent included."""
+    """Check that the agent can read the file; a password file is often unreadable for everybody, the agent included."""
     closed = next((folder for folder, path in file.above if not may(user, path, 1)), None)
     if closed is not None:
         return Finding(
             "files", f"{file.key}: user {user.name} may not enter {closed}", f"move {file.file} to /etc/whenabouts"
         )
     if file.path is None:
-        return Finding("files", f"{file.key}: {file.file} does not exist", f"make it, or correct {file.key}")
+        return Finding("files", f"{file.key}: {file.file} does not exist", f"create it, or correct {file.key}")
     if file.path.kind == "folder":
         return Finding("files", f"{file.key}: {file.file} is a folder, expected a file", f"correct {file.key}")
     if not may(user, file.path, 4):
@@ -200,11 +206,11 @@ def of_file(file: FileFacts, user: UserFacts) -> Finding:
 
 
 def of_clock(clock: ClockFacts) -> Iterator[Finding]:
-    """Whether the bound is known, narrow and true."""
+    """Check that the bound is known, narrow and true."""
     install_chrony = "sudo apt install chrony"
     bound = "unknown" if clock.bound_us is None else f"{clock.bound_us / 1000:.1f} ms"
     if clock.configured == "sim":
-        yield Finding("clock", "the time is a simulated one", 'set source = "auto" in [clock]')
+        yield Finding("clock", "the time is simulated", 'set source = "auto" in [clock]')
     elif clock.now_us < BEGIN_US:
         yield Finding(
             "clock", "it has not been set since the machine started", f"connect it to a time server; {install_chrony}"
@@ -217,27 +223,27 @@ def of_clock(clock: ClockFacts) -> Iterator[Finding]:
             if clock.timesyncd
             else install_chrony
         )
-        yield Finding("clock", f"{clock.state}: no source knows how wrong it can be; stamps match nothing", fix)
+        yield Finding("clock", f"{clock.state}: no source knows its bound; stamps match nothing", fix)
     elif clock.bound_us > WIDE_US:
         fix = "name a nearer time server; see `chronyc sources -v`" if clock.chronyd else install_chrony
         yield Finding("clock", f"{clock.state} by {clock.source}, bound {bound}: stamps are wide", fix)
     elif clock.state == "free-running":
-        fix = "see that the time server can be reached"
+        fix = "check that the time server can be reached"
         yield Finding("clock", f"free-running by {clock.source}, bound {bound} and growing", fix)
     else:
-        hint = "; chrony would know it better" if clock.source == "timesyncd" else ""
+        hint = "; chrony would give a narrower bound" if clock.source == "timesyncd" else ""
         yield Finding("clock", f"{clock.state} by {clock.source or clock.configured}, bound {bound}{hint}")
     yield from _traps(clock)
 
 
 def _traps(clock: ClockFacts) -> Iterator[Finding]:
-    """What makes a bound false without showing."""
+    """Configurations that make a bound false without a symptom."""
     if clock.chronyd and clock.timesyncd:
         yield Finding(
             "clock", "chronyd and systemd-timesyncd both set it", "sudo systemctl disable --now systemd-timesyncd"
         )
     if clock.configured == "adjtimex" and not clock.chronyd:
-        problem = "adjtimex is a bound only under chronyd; systemd-timesyncd tells the kernel 0"
+        problem = "adjtimex is a bound only under chronyd; systemd-timesyncd sets the kernel's value to 0"
         yield Finding("clock", problem, 'sudo apt install chrony, or set source = "auto" in [clock]')
     drift_ppm = CHRONYS_DRIFT_PPM if clock.max_clock_error_ppm is None else clock.max_clock_error_ppm
     if clock.chronyd and clock.configured != "fixed" and drift_ppm < DRIFT_PPM_MIN:
@@ -257,14 +263,14 @@ def _traps(clock: ClockFacts) -> Iterator[Finding]:
 
 
 def of_broker(broker: BrokerFacts) -> Finding:
-    """How far one gets."""
+    """The stage that the connection to the broker reached."""
     place = f"{broker.host}:{broker.port}"
     fixes = {
-        "name": "correct host in [broker], or see that the network is up (`resolvectl query` asks as the agent does)",
-        "connect": "see that the broker runs, listens beyond localhost, and that no firewall stands between",
+        "name": "correct host in [broker], or check that the network is up (`resolvectl query` asks as the agent does)",
+        "connect": "check that the broker runs, listens beyond localhost, and that no firewall is in between",
         "tls": "give the certificate of the broker's authority as ca_file; host must be the name in the certificate",
-        "mqtt": "see that this port speaks MQTT; with TLS, as usual on 8883, it needs ca_file in [broker]",
-        "login": "set username and password_file in [broker] as the broker knows them",
+        "mqtt": "check that this port speaks MQTT; with TLS, as usual on 8883, it needs ca_file in [broker]",
+        "login": "set username and password_file in [broker] to those of the broker",
     }
     if broker.stage == "fine":
         how = ("TLS" if broker.tls else "no TLS") + (
@@ -275,7 +281,7 @@ def of_broker(broker: BrokerFacts) -> Finding:
 
 
 def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
-    """Whether the spool can be written, has room and is whole."""
+    """Check that the spool is writable, has room and is intact."""
     missing = disk.folder != disk.state_dir
     if disk.path.kind == "file":
         yield Finding("disk", f"{disk.folder} is a file, expected a folder", "correct state_dir, or move the file away")
@@ -288,7 +294,7 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
         fix = fix if missing else f"sudo chown -R {user.name} {disk.state_dir}"
         yield Finding("disk", f"user {user.name} may not write to {disk.folder}", fix)
     elif missing:
-        yield Finding("disk", f"{disk.state_dir} is not there yet; the agent will make it")
+        yield Finding("disk", f"{disk.state_dir} does not exist yet; the agent will create it")
     else:
         yield Finding("disk", f"{disk.state_dir} is writable")
     needed = max(0, disk.limit_bytes - disk.spool_bytes) + RESERVE_BYTES
@@ -298,24 +304,24 @@ def of_disk(disk: DiskFacts, user: UserFacts) -> Iterator[Finding]:
     yield Finding("disk", room, "" if disk.free_bytes >= needed else "free space, or lower limit_mib in [spool]")
     spool = f"{disk.state_dir}/spool.sqlite"
     reported = {
-        "none": Finding("spool", f"{spool} is not there yet"),
-        "fine": Finding("spool", f"{spool} is whole"),
+        "none": Finding("spool", f"{spool} does not exist yet"),
+        "fine": Finding("spool", f"{spool} is intact"),
         "in use": Finding("spool", f"{spool} is in use by the agent, which checked it at its start"),
         "folder": Finding("spool", f"{spool} is a folder, expected a file", "move it away"),
         "unseen": Finding("spool", f"{spool} cannot be read by this user; {NEEDS_SUDO}"),
         "damaged": Finding(
-            "spool", f"{spool}: {disk.problem}", "start the agent: it sets the file aside and begins a new one"
+            "spool", f"{spool}: {disk.problem}", "start the agent: it renames the file and begins a new one"
         ),
     }
     yield reported[disk.spool]
     if disk.quarantined:
-        problem = f"damaged spools were set aside: {', '.join(disk.quarantined)}"
-        fix = "save what `sqlite3 FILE .recover` finds, then remove them; a worn card is a usual cause"
+        problem = f"damaged spools were kept: {', '.join(disk.quarantined)}"
+        fix = "save the output of `sqlite3 FILE .recover`, then remove them; a worn card is a usual cause"
         yield Finding("spool", problem, fix)
 
 
 def needs_a_look(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that have a fix."""
+    """The findings with a fix."""
     return [finding for finding in findings if not finding.fine]
 
 

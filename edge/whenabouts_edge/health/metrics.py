@@ -1,7 +1,8 @@
 """The agent's status as metrics in Prometheus' text format, for the node exporter's folder of text files.
 
-Base units, names with the project's prefix, counters end with _total and begin anew with each start of the agent, like its
-numbers. What is not known has no sample: a bound of 0 would be a lie. Prometheus, exposition formats, version 0.0.4.
+Base units; names have the project's prefix; counters end with _total and start at 0 with each start of the agent, like
+the counts in its status. An unknown value has no sample: a bound of 0 would be false. Prometheus, exposition formats,
+version 0.0.4.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,36 +15,36 @@ Sample = tuple[Mapping[str, str], float | int | bool | None]
 
 
 def exposition(status: Mapping[str, Any]) -> str:
-    """All metrics of one status, as the agent writes it every second."""
+    """All metrics of one status; the agent writes them every second."""
     spool, broker, clock, readers = (status[part] for part in ("spool", "broker", "clock", "readers"))
     bound_us = clock["bound_us"]
     families = [
-        _one("running", "gauge", "Whether the agent runs; 0 is its last word at an orderly end.", status["running"]),
+        _one("running", "gauge", "1 while the agent runs; 0 after an orderly end.", status["running"]),
         _one("readings_total", "counter", "Readings stored since the agent began.", status["readings"]),
         _one("refused_readings_total", "counter", "Readings refused because the spool was full.", status["refused"]),
-        _one("invalid_readings_total", "counter", "What readers said and no reading can hold.", status["invalid"]),
+        _one("invalid_readings_total", "counter", "Invalid input of readers that no reading can hold.", status["invalid"]),
         _one("spool_readings", "gauge", "Readings that have not landed yet.", spool["readings"]),
         _one("spool_bytes", "gauge", "Size of those readings.", spool["bytes"]),
-        _one("spool_limit_bytes", "gauge", "Size from which on readings are refused.", spool["limit_bytes"]),
-        _one("broker_connected", "gauge", "Whether there is a connection.", broker["connected"]),
+        _one("spool_limit_bytes", "gauge", "Size above which readings are refused.", spool["limit_bytes"]),
+        _one("broker_connected", "gauge", "1 if there is a connection.", broker["connected"]),
         _one("broker_connections_total", "counter", "Connections made.", broker["connections"]),
         _one("broker_resends_total", "counter", "Times that unconfirmed readings were sent again.", broker["resends"]),
-        _one("broker_acks_refused_total", "counter", "Acknowledgements that made no sense.", broker["acks_refused"]),
-        _one("clock_bounded", "gauge", "Whether it is known how wrong the clock can be.", clock["state"] == "bounded"),
-        _one("clock_bound_seconds", "gauge", "How wrong the clock can be.", None if bound_us is None else bound_us / 1e6),
+        _one("broker_acks_refused_total", "counter", "Invalid acknowledgements.", broker["acks_refused"]),
+        _one("clock_bounded", "gauge", "1 if the bound of the clock is known.", clock["state"] == "bounded"),
+        _one("clock_bound_seconds", "gauge", "Bound of the clock's error.", None if bound_us is None else bound_us / 1e6),
         _one("clock_steps_total", "counter", "Steps of the clock beyond its bound.", clock["epoch"]),
-        _one("clock_undated_readings", "gauge", "Readings that wait for the time to be known.", clock["undated"]),
-        _of_readers("reader_reading", "gauge", "Whether the port is open and read.", readers,
+        _one("clock_undated_readings", "gauge", "Readings that wait until the time is known.", clock["undated"]),
+        _of_readers("reader_reading", "gauge", "1 if the port is open and being read.", readers,
                     lambda reader: reader["state"] == "reading"),
         _of_readers("reader_readings_total", "counter", "Readings of this reader.", readers, lambda r: r["readings"]),
         _of_readers("reader_opened_total", "counter", "Times that its port was opened.", readers, lambda r: r["opened"]),
-        _of_readers("reader_restarts_total", "counter", "Times that it was begun anew.", readers, lambda r: r["restarts"]),
-        _of_readers("reader_present_tags", "gauge", "Tags that are there.", status["presence"], lambda p: p["present"]),
+        _of_readers("reader_restarts_total", "counter", "Number of restarts.", readers, lambda r: r["restarts"]),
+        _of_readers("reader_present_tags", "gauge", "Tags that are present.", status["presence"], lambda p: p["present"]),
         _of_readers("reader_entered_tags_total", "counter", "Visits that began.", status["presence"],
                     lambda p: p["entered"]),
         _of_readers("reader_untracked_reads_total", "counter", "Reads of tags beyond those that presence remembers.",
                     status["presence"], lambda p: p["untracked"]),
-        _family("reader_events_total", "counter", "Frames and kinds of damage.", [
+        _family("reader_events_total", "counter", "Frames, and damaged frames by fault.", [
             ({"reader": name, "event": event}, count)
             for name, reader in sorted(readers.items())
             for event, count in sorted(reader.items()) if event not in _NOT_COUNTERS

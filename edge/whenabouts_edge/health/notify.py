@@ -1,10 +1,11 @@
-"""Tells the service manager how the agent is: READY=1, WATCHDOG=1, STOPPING=1 and a line of text, by sd_notify(3).
+"""Reports the agent's state to the service manager: READY=1, WATCHDOG=1, STOPPING=1 and a line of text, by
+sd_notify(3).
 
-One datagram to the socket that the environment names, a path or an abstract name with @ in front. Without one, or with one
-that cannot be reached, nothing is told: the agent runs the same by hand.
+One datagram to the socket named in the environment, a path or an abstract name with @ in front. Without a reachable
+socket nothing is reported: the agent runs the same by hand.
 
-The watchdog is fed while readings can flow: `Flow` says whether what came in gets into the spool. A silent reader, an absent
-broker and a full spool are matters of health, which a restart does not mend.
+The watchdog is fed while readings can flow: `Flow` checks that received readings get into the spool. A silent reader,
+an absent broker and a full spool are faults that a restart does not mend; they do not stop the feeding.
 """
 
 import os
@@ -14,16 +15,16 @@ from typing import Any
 
 from whenabouts_protocol.logs import Log
 
-FEEDS_A_PERIOD = 3  # the service manager asks for one
-STUCK_S = (
-    20.0  # readings that wait so long for the spool, without any getting in, will not get in; a slow card pauses for 5
-)
+FEEDS_A_PERIOD = 3  # the service manager requires one
+STUCK_S = 20.0  # if no reading gets into the spool for this long, none will; a slow card pauses for 5
 
 log = Log(__name__)
 
 
 class Notifier:
-    """Speaks to the service manager that the environment tells of; watchdog_s is how often it wants to be fed, if at all."""
+    """Sends messages to the service manager named in the environment. watchdog_s: how often it expects to be fed, or
+    None.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._address = _address(environment.get("NOTIFY_SOCKET", ""))
@@ -32,19 +33,19 @@ class Notifier:
         self.watchdog_s = None if self._address is None else _watchdog_s(environment, os.getpid())
 
     def ready(self) -> None:
-        """The agent has begun: ports are being opened, the spool takes readings."""
+        """Report that the agent has started: ports are being opened, the spool accepts readings."""
         self._report("READY=1")
 
     def feed(self) -> None:
-        """Readings can flow."""
+        """Feed the watchdog: readings can flow."""
         self._report("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """The orderly end has begun."""
+        """Report that the orderly end has begun."""
         self._report("STOPPING=1")
 
     def say(self, text: str) -> None:
-        """A line about how it is, told when it changes."""
+        """Report a line about the agent's state if it has changed."""
         if text != self._said:
             self._said = text
             self._report("STATUS=" + " ".join(text.split()))
@@ -65,14 +66,16 @@ class Notifier:
 
 
 class Flow:
-    """Whether readings that were accepted get settled: stored, or refused and counted."""
+    """Checks that accepted readings get settled: stored, or refused and counted."""
 
     def __init__(self) -> None:
         self._settled = -1
         self._moved_s = 0.0
 
     def moves(self, now_s: float, accepted: int, settled: int) -> bool:
-        """Asked now and then with the counts so far; False when some have waited for STUCK_S without any progress."""
+        """Call it regularly with the counts so far; False if some readings have waited for STUCK_S without any
+        progress.
+        """
         if settled != self._settled or accepted == settled:
             self._settled, self._moved_s = settled, now_s
         return now_s - self._moved_s < STUCK_S
@@ -96,7 +99,7 @@ def _address(name: str) -> str | None:
 
 
 def _watchdog_s(environment: Mapping[str, str], pid: int) -> float | None:
-    """The period that the service manager expects of this process, None when it expects none."""
+    """The feeding period that the service manager expects of this process, None if it expects none."""
     period_us, of = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", str(pid))
     if not (period_us.isascii() and period_us.isdigit() and int(period_us) and of == str(pid)):
         return None

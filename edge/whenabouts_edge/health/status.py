@@ -1,4 +1,4 @@
-"""Writes how the agent is into files that others read: its status, and metrics where they are wanted."""
+"""Writes the agent's status into files for other programs: the status file, and metrics if configured."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ log = Log(__name__)
 
 
 class Report:
-    """Replaces its files whole. A disk that is full or a folder that is missing must not end the agent: it is told once."""
+    """Replaces its files whole. A full disk or a missing folder must not end the agent: each failure is logged once."""
 
     def __init__(self, state_dir: str, metrics_file: str | None) -> None:
         self._status = Path(state_dir) / "status.json"
@@ -22,23 +22,26 @@ class Report:
         self._failed: set[Path] = set()
 
     def write(self, status: Mapping[str, Any]) -> None:
-        """Write both; blocks for as long as the disk does."""
+        """Write both files; blocks as long as the disk does."""
         self._replace(self._status, json.dumps(status, indent=1) + "\n", None)
         if self._metrics is not None:
             self._replace(self._metrics, exposition(status), FOR_ALL)
 
     def _replace(self, path: Path, text: str, mode: int | None) -> None:
-        """A reader sees the old or the new file, never half of one."""
+        """Replace a file atomically: a reader sees the old or the new file, never half of one."""
         temporary = path.with_suffix(".tmp")
         try:
             temporary.write_text(text, encoding="utf-8")
-            if mode is not None:  # another program's user reads it, whatever this process's mask
+            if mode is not None:  # users of other programs must be able to read it, despite the umask
                 temporary.chmod(mode)
             temporary.replace(path)
         except OSError as error:
             if path not in self._failed:
                 log.error(
-                    "status.unwritable", "see that its folder is there, writable and has space", file=path, error=error
+                    "status.unwritable",
+                    "check that its folder exists, is writable and has space",
+                    file=path,
+                    error=error,
                 )
             self._failed.add(path)
         else:

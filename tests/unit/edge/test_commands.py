@@ -38,7 +38,7 @@ def test_check_command_answers_people_and_machines(tmp_path):
     done = command("check", "--config", bad)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        f"{bad}:1: site is missing: Place this gateway stands at; first level of its topics.",
+        f"{bad}:1: site is missing: Site of this gateway; first level of its topics.",
         f"{bad}:1: unknown key sit; did you mean site?",
         f"{bad}:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100",
     ]
@@ -57,7 +57,7 @@ def named(tmp_path):
     lines = [f'{key} = "{tmp_path}/{name}"\n' for key, name in (("cert_file", "cert"), ("key_file", "key"))]
     config.write_text(f'rules_file = "{tmp_path}/rules"\n{FINE}[broker]\n{"".join(lines)}')
     return config, [
-        {"found": f"cert_file: {tmp_path}/cert does not exist", "fix": "make it, or correct cert_file"},
+        {"found": f"cert_file: {tmp_path}/cert does not exist", "fix": "create it, or correct cert_file"},
         {"found": f"rules_file: {tmp_path}/rules is a folder, expected a file", "fix": "correct rules_file"},
     ]
 
@@ -75,7 +75,7 @@ def test_check_tells_of_files_that_the_agent_could_not_read(named, installed, tm
     assert ("fine." in done.stdout) == (not installed)
     lines = [line for one in reported for line in (f"LOOK  files: {one['found']}", f"      -> {one['fix']}")]
     assert done.stderr.splitlines()[:4] == lines
-    assert ("ask `doctor` there" in done.stderr) == (not installed)
+    assert ("run `doctor` on the gateway" in done.stderr) == (not installed)
     done = CliRunner().invoke(main, ["check", "--config", str(config), "--json"])
     assert (done.exit_code, json.loads(done.stdout)["ok"]) == ((1, False) if installed else (0, True))
     assert json.loads(done.stdout)["files"] == reported

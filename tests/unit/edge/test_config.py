@@ -44,7 +44,7 @@ def test_smallest_file_gets_every_default():
 TABLE = [
     # (change to FINE, exact messages)
     (('site = "warehouse"\n', ""), [
-        "edge.toml:1: site is missing: Place this gateway stands at; first level of its topics.",
+        "edge.toml:1: site is missing: Site of this gateway; first level of its topics.",
     ]),
     (
         ('"warehouse"', '"ware house"'),
@@ -55,8 +55,8 @@ TABLE = [
         ["edge.toml:5: [reader] kind: found 'm6', expected one of id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100"],
     ),
     (('kind = "m6e"', 'kin = "m6e"'), [
-        "edge.toml:3: [reader] kind is missing: Protocol it speaks: id12la, line, m6e, pn532, rdm6300, uhfreader18, yrm100, "
-        "or one of an installed package.",
+        "edge.toml:3: [reader] kind is missing: Protocol of the reader: id12la, line, m6e, pn532, rdm6300, uhfreader18, "
+        "yrm100, or one of an installed package.",
         "edge.toml:5: [reader] unknown key kin; did you mean kind?",
     ]),
     (("[[reader]]", "[reader]"), [
@@ -116,8 +116,8 @@ TABLE = [
         "edge.toml:8: [reader] stream 'dock/tags' is already that of another reader or of readings",
     ]),
     (('kind = "m6e"', 'kind = "id12la"\nleave_ms = 900'), [
-        "edge.toml:6: [reader] leave_ms: found a reader of kind id12la, which tells a tag once as it comes; expected one "
-        "that repeats it while it stays",
+        "edge.toml:6: [reader] leave_ms: found a reader of kind id12la, which reports a tag only once; expected one "
+        "that repeats tags while they stay",
     ]),
     (('kind = "m6e"', 'kind = "line"\nleave_ms = 900'), [
         "edge.toml:6: [reader] leave_ms needs a key: lines have one with key_field",
@@ -339,7 +339,7 @@ def test_a_host_that_no_machine_can_have_is_refused(host):
     """An address with scheme or port would be looked up as a name for ever, and one that is no name ended the doctor."""
     [mistake] = mistakes(FINE + f'[broker]\nhost = "{host}"\n')
     assert mistake == (
-        f"edge.toml:8: [broker] host: found {host!r}, expected the name or the address of a machine alone, such as "
+        f"edge.toml:8: [broker] host: found {host!r}, expected only the name or the address of a machine, such as "
         "broker.example.org"
     )
 

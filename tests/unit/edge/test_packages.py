@@ -102,7 +102,7 @@ def test_a_reader_of_another_package_is_read_by_the_agent(tmp_path):
         (["acme = acme_reader:MISSING"], "acme-0 1.0 cannot be used (acme_reader:MISSING: AttributeError: module"),
         (["acme = no_such_module:READER"], "cannot be used (no_such_module:READER: ModuleNotFoundError"),
         (["acme = acme_reader:NUMBER"], "found int, expected whenabouts_hardware.Reader"),
-        (["acme = acme_reader:WITHOUT"], "found a Reader without tags, expected what gives the tags of a frame"),
+        (["acme = acme_reader:WITHOUT"], "found a Reader without tags, expected a function for the tags of a frame"),
         (["acme = acme_reader:WRONG_DECODER"], "decoder gave Other, expected a whenabouts_hardware.Decoder"),
         (
             ["acme = acme_reader:READER", "acme = acme_reader:WITHOUT"],
